@@ -1,0 +1,3 @@
+//! The command `lowtide`.
+
+fn main() {}

@@ -1,0 +1,209 @@
+//! The BlockDevice contract: what every device, simulated or wrapped, promises in virtual time.
+//!
+//! ```text
+//!   load ──► Partition ──► SimulatedSsd        (filters compose by wrapping: each is a BlockDevice
+//!            Stripe, Cache, Fault …             around one or more BlockDevices)
+//! ```
+//!
+//! A device is asked at an instant and answers with the instant of completion. Time never runs inside a
+//! device: it is an argument. Leaves out data: simulated devices keep where each block lives and when it is
+//! durable, not its contents.
+
+use crate::units::{Bytes, VirtualTime};
+use serde::{Deserialize, Serialize};
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Read.
+    Read,
+    /// Write; with `fua` complete only when durable.
+    Write {
+        /// Force unit access.
+        fua: bool,
+    },
+    /// Tell the device that the range holds nothing of worth (ATA TRIM, NVMe deallocate).
+    Trim,
+    /// Make the range read as zeroes.
+    WriteZeroes,
+    /// Complete when every acknowledged write is durable. Offset and length are ignored.
+    Flush,
+}
+
+/// One request to a block device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// What to do.
+    pub op: Op,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+}
+
+impl Request {
+    /// A read of `length` bytes at `offset`.
+    pub const fn read(offset: u64, length: u64) -> Self {
+        Request { op: Op::Read, offset, length }
+    }
+    /// A write of `length` bytes at `offset`, without forced unit access.
+    pub const fn write(offset: u64, length: u64) -> Self {
+        Request { op: Op::Write { fua: false }, offset, length }
+    }
+    /// A trim of `length` bytes at `offset`.
+    pub const fn trim(offset: u64, length: u64) -> Self {
+        Request { op: Op::Trim, offset, length }
+    }
+    /// A flush.
+    pub const fn flush() -> Self {
+        Request { op: Op::Flush, offset: 0, length: 0 }
+    }
+}
+
+/// A request that a device refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// The range reaches past the end of the device.
+    #[error("request for bytes {offset}..{} reaches past the end of the device at {capacity}", offset + length)]
+    OutOfRange {
+        /// First byte asked for.
+        offset: u64,
+        /// Number of bytes asked for.
+        length: u64,
+        /// Bytes the device has.
+        capacity: u64,
+    },
+    /// Offset or length is not a multiple of the device's logical block.
+    #[error("request for {length} bytes at {offset} is not aligned to the logical block of {block} bytes")]
+    Unaligned {
+        /// First byte asked for.
+        offset: u64,
+        /// Number of bytes asked for.
+        length: u64,
+        /// Bytes of a logical block.
+        block: u64,
+    },
+    /// The device can no longer write: too few good blocks are left.
+    #[error("the device is worn out: {0}")]
+    WornOut(String),
+}
+
+/// The answer to a request: when it completed, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// The instant of completion; never before the instant of submission.
+    pub at: VirtualTime,
+    /// Whether it succeeded.
+    pub status: Result<(), DeviceError>,
+}
+
+/// What a device has counted since it was made; all counts only grow, except `free_blocks`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Bytes the host has read.
+    pub host_read_bytes: u64,
+    /// Bytes the host has written.
+    pub host_written_bytes: u64,
+    /// Bytes programmed into NAND for any reason: host data, garbage collection, map.
+    pub nand_written_bytes: u64,
+    /// Bytes garbage collection copied, part of `nand_written_bytes`.
+    pub gc_moved_bytes: u64,
+    /// Bytes of the mapping table written to NAND, part of `nand_written_bytes`.
+    pub map_written_bytes: u64,
+    /// Map lookups that had to read the table from NAND.
+    pub map_misses: u64,
+    /// Reads made to complete a write smaller than the map unit.
+    pub rmw_reads: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Blocks erased and empty now.
+    pub free_blocks: u64,
+    /// Nanoseconds that host writes waited for garbage collection.
+    pub gc_stall_ns: u64,
+    /// Bytes trimmed.
+    pub trimmed_bytes: u64,
+    /// Acknowledged bytes lost to power cuts.
+    pub lost_bytes: u64,
+}
+
+impl Counters {
+    /// NAND bytes per host byte written between `earlier` and now; `None` where the host wrote nothing.
+    pub fn write_amplification_since(&self, earlier: &Counters) -> Option<f64> {
+        let host = self.host_written_bytes - earlier.host_written_bytes;
+        let nand = self.nand_written_bytes - earlier.nand_written_bytes;
+        (host > 0).then(|| nand as f64 / host as f64)
+    }
+}
+
+/// A device that stores blocks, in virtual time.
+///
+/// The caller submits requests in order of `now`; a device may answer them out of order.
+pub trait BlockDevice {
+    /// Bytes the host may address.
+    fn capacity(&self) -> Bytes;
+
+    /// The logical block: offsets and lengths are multiples of it.
+    fn logical_block(&self) -> Bytes {
+        Bytes::new(512)
+    }
+
+    /// All NAND bytes behind the capacity, where the device has NAND.
+    fn raw_capacity(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Takes a request at `now`.
+    ///
+    /// # Errors
+    /// The completion's status says whether the request was refused ([`DeviceError`]); a refused request
+    /// changes nothing.
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion;
+
+    /// Tells the device which requests come next, so that a model may fetch its own tables into the
+    /// processor's cache early. Has no effect on any answer.
+    fn warm(&self, upcoming: &[Request]) {
+        let _ = upcoming;
+    }
+
+    /// Lets the device be idle until `until`, so that background work can go on.
+    fn idle_until(&mut self, until: VirtualTime);
+
+    /// Cuts the power at `now`: what was acknowledged but not durable is lost.
+    fn power_cut(&mut self, now: VirtualTime);
+
+    /// Erases everything, as ATA secure erase or NVMe format do. Wear stays.
+    fn secure_erase(&mut self);
+
+    /// What the device has counted.
+    fn counters(&self) -> Counters;
+}
+
+impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
+    fn capacity(&self) -> Bytes {
+        (**self).capacity()
+    }
+    fn logical_block(&self) -> Bytes {
+        (**self).logical_block()
+    }
+    fn raw_capacity(&self) -> Option<Bytes> {
+        (**self).raw_capacity()
+    }
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        (**self).submit(now, request)
+    }
+    fn warm(&self, upcoming: &[Request]) {
+        (**self).warm(upcoming);
+    }
+    fn idle_until(&mut self, until: VirtualTime) {
+        (**self).idle_until(until);
+    }
+    fn power_cut(&mut self, now: VirtualTime) {
+        (**self).power_cut(now);
+    }
+    fn secure_erase(&mut self) {
+        (**self).secure_erase();
+    }
+    fn counters(&self) -> Counters {
+        (**self).counters()
+    }
+}

@@ -1,0 +1,19 @@
+//! The pure core of lowtide: what the other crates agree on.
+//!
+//! Holds the unit types, seeded random streams, the [`BlockDevice`] contract, workload generation and the
+//! per-interval measurement records. Leaves out everything that touches the world: there is no I/O, no wall
+//! clock and no thread in this crate, so that the same code drives a simulated device in virtual time and a
+//! real one in wall time.
+
+pub mod block;
+pub mod measure;
+pub mod rng;
+pub mod suggest;
+pub mod units;
+pub mod workload;
+
+pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request};
+pub use measure::{Interval, Latency, Recorder};
+pub use rng::Seed;
+pub use units::{Bytes, Nanos, UnitError, VirtualTime};
+pub use workload::{Generator, Workload};

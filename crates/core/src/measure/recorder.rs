@@ -1,0 +1,144 @@
+//! Intervals: the time series of a measurement, one row per interval.
+//!
+//! A completion belongs to the interval in which it completed. Time is nanoseconds since the measurement
+//! began, whoever's clock that is. Leaves out storage.
+
+use crate::block::Counters;
+use crate::measure::Latency;
+use crate::units::{Bytes, Nanos};
+
+/// What completed in one interval.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Interval {
+    /// Nanoseconds from the beginning of the measurement to the beginning of this interval.
+    pub start_ns: u64,
+    /// Nanoseconds from the beginning of the measurement to the end of this interval.
+    pub end_ns: u64,
+    /// Reads completed.
+    pub reads: u64,
+    /// Bytes of those.
+    pub read_bytes: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes of those.
+    pub write_bytes: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// How long the reads took.
+    pub read_latency: Latency,
+    /// How long the writes took.
+    pub write_latency: Latency,
+    /// The device's counters at the end of the interval, where it has any.
+    pub counters: Option<Counters>,
+}
+
+impl Interval {
+    /// The length of the interval.
+    pub fn span(&self) -> Nanos {
+        Nanos::new(self.end_ns - self.start_ns)
+    }
+    /// Bytes read and written per second, in MiB/s.
+    pub fn mib_per_s(&self) -> f64 {
+        Bytes::new(self.read_bytes + self.write_bytes).as_mib() / self.span().as_secs_f64()
+    }
+    /// Operations per second.
+    pub fn iops(&self) -> f64 {
+        (self.reads + self.writes) as f64 / self.span().as_secs_f64()
+    }
+}
+
+/// Collects completions into intervals of a fixed length.
+#[derive(Debug)]
+pub struct Recorder {
+    length_ns: u64,
+    current: Interval,
+    empty: Latency,
+}
+
+impl Recorder {
+    /// A recorder of intervals of `length`.
+    ///
+    /// # Panics
+    /// Where `length` is zero; experiments with a zero interval are refused before they get here.
+    pub fn new(length: Nanos) -> Self {
+        assert!(length > Nanos::ZERO, "intervals have a length");
+        let length_ns = length.get();
+        Recorder { length_ns, current: Interval { end_ns: length_ns, ..Interval::default() }, empty: Latency::default() }
+    }
+
+    /// When the current interval ends, in nanoseconds since the beginning.
+    #[inline]
+    pub fn interval_end_ns(&self) -> u64 {
+        self.current.end_ns
+    }
+
+    /// Counts an operation that completed at `at_ns` after taking `took`. The caller first takes the intervals
+    /// that ended before it ([`Recorder::take_ended`]).
+    #[inline]
+    pub fn record(&mut self, read: bool, bytes: u64, took: Nanos) {
+        let current = &mut self.current;
+        if read {
+            current.reads += 1;
+            current.read_bytes += bytes;
+            current.read_latency.record(took);
+        } else {
+            current.writes += 1;
+            current.write_bytes += bytes;
+            current.write_latency.record(took);
+        }
+    }
+
+    /// Counts an operation that failed.
+    pub fn record_error(&mut self) {
+        self.current.errors += 1;
+    }
+
+    /// The current interval, if it ended at or before `now_ns`; the next one begins where it ended. Call until
+    /// it gives `None`: a quiet stretch gives empty intervals, not a gap.
+    pub fn take_ended(&mut self, now_ns: u64, counters: Option<Counters>) -> Option<Interval> {
+        if now_ns < self.current.end_ns {
+            return None;
+        }
+        let start_ns = self.current.end_ns;
+        let next = Interval {
+            start_ns,
+            end_ns: start_ns + self.length_ns,
+            read_latency: self.empty.clone(),
+            write_latency: self.empty.clone(),
+            ..Interval::default()
+        };
+        let mut ended = std::mem::replace(&mut self.current, next);
+        ended.counters = counters;
+        Some(ended)
+    }
+
+    /// The unfinished interval, cut at `now_ns`; `None` where it would have no length.
+    pub fn finish(mut self, now_ns: u64, counters: Option<Counters>) -> Option<Interval> {
+        if now_ns <= self.current.start_ns {
+            return None;
+        }
+        self.current.end_ns = now_ns.min(self.current.end_ns);
+        self.current.counters = counters;
+        Some(self.current)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_fall_into_their_interval_and_quiet_ones_are_kept() {
+        let mut recorder = Recorder::new(Nanos::new(10));
+        recorder.record(true, 512, Nanos::new(3));
+        assert!(recorder.take_ended(9, None).is_none());
+        let first = recorder.take_ended(25, None).expect("the first ended");
+        assert_eq!((first.start_ns, first.end_ns, first.reads), (0, 10, 1));
+        let quiet = recorder.take_ended(25, None).expect("a quiet interval");
+        assert_eq!((quiet.start_ns, quiet.reads), (10, 0));
+        assert!(recorder.take_ended(25, None).is_none());
+        recorder.record(false, 1024, Nanos::new(4));
+        let last = recorder.finish(26, None).expect("a part interval");
+        assert_eq!((last.start_ns, last.end_ns, last.write_bytes), (20, 26, 1024));
+    }
+}

@@ -1,0 +1,74 @@
+//! Workloads: what a load asks for, as a description ([`Workload`]) and as a stream of requests
+//! ([`Generator`], [`Arrivals`]).
+//!
+//! The same description and seed give the same requests on a simulated and on a real device. Leaves out
+//! executing them, and where a file lies on the device: offsets here are offsets into the data under test.
+
+mod address;
+mod arrival;
+mod generator;
+
+pub use address::Distribution;
+pub use arrival::{Arrival, Arrivals};
+pub use generator::Generator;
+
+use crate::units::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Whether addresses follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Each request begins where the one before it in its stream ended.
+    Sequential,
+    /// Each request begins at a block drawn from the distribution.
+    Random,
+}
+
+/// A workload, fully resolved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Workload {
+    /// Sequential or random.
+    pub access: Access,
+    /// The share of requests that read, 0 to 1.
+    pub read_share: f64,
+    /// How random addresses are drawn.
+    pub distribution: Distribution,
+    /// Bytes of each request.
+    pub block: Bytes,
+    /// Threads that issue requests.
+    pub threads: u32,
+    /// Requests each thread keeps in flight.
+    pub depth: u32,
+    /// Sequential streams, each over its own part of the data.
+    pub streams: u32,
+    /// When requests are issued.
+    pub arrival: Arrival,
+}
+
+impl Workload {
+    /// Uniform random writes of `block` bytes by one thread, one at a time.
+    pub fn random_write(block: Bytes) -> Self {
+        Workload {
+            access: Access::Random,
+            read_share: 0.0,
+            distribution: Distribution::Uniform,
+            block,
+            threads: 1,
+            depth: 1,
+            streams: 1,
+            arrival: Arrival::Closed,
+        }
+    }
+
+    /// Requests in flight when the loop is closed.
+    pub fn outstanding(&self) -> usize {
+        self.threads as usize * self.depth as usize
+    }
+
+    /// Whether it only reads.
+    pub fn reads_only(&self) -> bool {
+        self.read_share >= 1.0
+    }
+}

@@ -1,0 +1,1 @@
+//! Models of storage devices in virtual time.

@@ -1,0 +1,216 @@
+//! What a campaign leaves behind: plain records, as the store keeps them and as analysis and report read them.
+//!
+//! Leaves out how they come about (`plan`, `load`), where they are kept (`store`) and what they mean
+//! (`analysis`). Everything here is a fact that was measured or written down, so a report made from a store
+//! years later says the same.
+
+use lowtide_core::{Bytes, Counters, Interval, Latency};
+use serde::{Deserialize, Serialize};
+
+/// One run of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Campaign {
+    /// The experiment's name.
+    pub name: String,
+    /// The experiment's title, a line for people.
+    pub title: String,
+    /// The experiment as written, with every `--set` applied: the text that reproduces the campaign.
+    pub experiment: String,
+    /// The target as the user would write it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`.
+    pub target: String,
+    /// The device file of a simulated target.
+    pub device: Option<String>,
+    /// The seed every random choice comes from.
+    pub seed: u64,
+    /// The scale: sizes and durations are divided by this.
+    pub scale: u64,
+    /// The version of lowtide that ran it.
+    pub version: String,
+    /// When it began (RFC 3339); empty in exports, which are the same for the same seed.
+    pub started_at: String,
+    /// The command line that reproduces it.
+    pub command: String,
+    /// Facts about the machine and the target, in order: `("kernel", "6.1.0")`.
+    pub environment: Vec<(String, String)>,
+    /// The cells in plan order.
+    pub cells: Vec<Cell>,
+}
+
+/// Where a cell stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Not begun, or begun and cut off before its end.
+    Pending,
+    /// Measured to its end.
+    Done,
+    /// Failed; the reason is in the cell.
+    Failed,
+}
+
+/// One combination of factor values × one repetition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Position in the plan, from 0.
+    pub index: u32,
+    /// Factor names and values in sweep order: `("file_size", "10GiB")`.
+    pub factors: Vec<(String, String)>,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// The name of the pass or step this cell belongs to, where the experiment has several: `second pass`.
+    pub step: Option<String>,
+    /// Where it stands.
+    pub status: Status,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// Bytes of data under test.
+    pub data: Bytes,
+    /// Bytes the host may address on the target.
+    pub capacity: Bytes,
+    /// All NAND of the target, where known.
+    pub raw_capacity: Option<Bytes>,
+    /// Threads of the load.
+    pub threads: u32,
+    /// Whether the load reads, writes or does both: the share of reads, 0 to 1.
+    pub read_share: f64,
+    /// Host bytes written between the last purge and the beginning of the measurement.
+    pub written_before: Bytes,
+    /// The device's counters when the measurement began, where it has any.
+    pub counters_before: Option<Counters>,
+    /// The time series.
+    pub rows: Vec<Row>,
+    /// Latency of reads over the measured window (the steady window where there is one, else everything).
+    pub read_latency: Latency,
+    /// Latency of writes over the measured window.
+    pub write_latency: Latency,
+    /// Erase counts of the device's blocks after the cell, as a histogram `(erases, blocks)`; empty where unknown.
+    pub wear: Vec<(u64, u64)>,
+    /// What the analysis found; set when the cell is done.
+    pub verdict: Option<crate::analysis::Verdict>,
+}
+
+/// One interval, without its histograms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Nanoseconds from the beginning of the measurement to the beginning of the interval.
+    pub start_ns: u64,
+    /// Nanoseconds from the beginning of the measurement to the end of the interval.
+    pub end_ns: u64,
+    /// Reads completed.
+    pub reads: u64,
+    /// Bytes of those.
+    pub read_bytes: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes of those.
+    pub write_bytes: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Percentiles of read latency.
+    pub read: Percentiles,
+    /// Percentiles of write latency.
+    pub write: Percentiles,
+    /// The device's counters at the end of the interval.
+    pub counters: Option<Counters>,
+}
+
+/// Percentiles of one interval's latency, in nanoseconds; all zero where nothing completed.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Percentiles {
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+impl Percentiles {
+    /// The percentiles of a histogram.
+    pub fn of(latency: &Latency) -> Self {
+        let at = |percent| latency.percentile(percent).get();
+        Percentiles {
+            mean_ns: latency.mean_ns(),
+            p50_ns: at(50.0),
+            p95_ns: at(95.0),
+            p99_ns: at(99.0),
+            p999_ns: at(99.9),
+            max_ns: if latency.count() == 0 { 0 } else { latency.max().get() },
+        }
+    }
+}
+
+impl Row {
+    /// The row of an interval.
+    pub fn of(interval: &Interval) -> Self {
+        Row {
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            reads: interval.reads,
+            read_bytes: interval.read_bytes,
+            writes: interval.writes,
+            write_bytes: interval.write_bytes,
+            errors: interval.errors,
+            read: Percentiles::of(&interval.read_latency),
+            write: Percentiles::of(&interval.write_latency),
+            counters: interval.counters,
+        }
+    }
+    /// Length of the interval in seconds.
+    pub fn seconds(&self) -> f64 {
+        (self.end_ns - self.start_ns) as f64 / 1e9
+    }
+    /// Bytes read and written per second, in MiB/s.
+    pub fn mib_per_s(&self) -> f64 {
+        Bytes::new(self.read_bytes + self.write_bytes).as_mib() / self.seconds()
+    }
+    /// Operations per second.
+    pub fn iops(&self) -> f64 {
+        (self.reads + self.writes) as f64 / self.seconds()
+    }
+}
+
+impl Cell {
+    /// Data as a share of the capacity.
+    pub fn fill(&self) -> f64 {
+        self.data.get() as f64 / self.capacity.get() as f64
+    }
+    /// The value of a factor.
+    pub fn factor(&self, name: &str) -> Option<&str> {
+        self.factors.iter().find(|(factor, _)| factor == name).map(|(_, value)| value.as_str())
+    }
+    /// A short label: `second pass, file_size 10GiB, threads 4, repetition 2`.
+    pub fn label(&self) -> String {
+        let mut parts: Vec<String> = self.step.iter().cloned().collect();
+        parts.extend(self.factors.iter().map(|(name, value)| format!("{name} {value}")));
+        if self.repetition > 1 {
+            parts.push(format!("repetition {}", self.repetition));
+        }
+        if parts.is_empty() { format!("cell {}", self.index) } else { parts.join(", ") }
+    }
+    /// Mean throughput over the whole measurement, in MiB/s; `None` where nothing was measured.
+    pub fn mean_mib_per_s(&self) -> Option<f64> {
+        self.mean_mib_per_s_between(0, u64::MAX)
+    }
+    /// Mean throughput over the intervals that lie wholly between two instants of the measurement, in MiB/s.
+    pub fn mean_mib_per_s_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (bytes, seconds) = self
+            .rows
+            .iter()
+            .filter(|row| row.start_ns >= from_ns && row.end_ns <= to_ns)
+            .fold((0, 0.0), |(bytes, s), row| (bytes + row.read_bytes + row.write_bytes, s + row.seconds()));
+        (seconds > 0.0).then(|| Bytes::new(bytes).as_mib() / seconds)
+    }
+    /// Write amplification between two instants of the measurement; `None` without counters or writes.
+    pub fn write_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let before = self.rows.iter().rfind(|row| row.end_ns <= from_ns).map_or(self.counters_before, |row| row.counters)?;
+        let after = self.rows.iter().rfind(|row| row.end_ns <= to_ns).and_then(|row| row.counters)?;
+        after.write_amplification_since(&before)
+    }
+}
