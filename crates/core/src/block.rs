@@ -83,9 +83,6 @@ pub enum DeviceError {
         /// Bytes of a logical block.
         block: u64,
     },
-    /// The device can no longer write: too few good blocks are left.
-    #[error("the device is worn out: {0}")]
-    WornOut(String),
 }
 
 /// The answer to a request: when it completed, and how.

@@ -6,14 +6,18 @@
 //! real one in wall time.
 
 pub mod block;
+pub mod extents;
 pub mod measure;
 pub mod rng;
 pub mod suggest;
 pub mod units;
+pub mod virtual_load;
 pub mod workload;
 
 pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request};
+pub use extents::Extents;
 pub use measure::{Interval, Latency, Recorder};
 pub use rng::Seed;
 pub use units::{Bytes, Nanos, UnitError, VirtualTime};
+pub use virtual_load::Control;
 pub use workload::{Generator, Workload};

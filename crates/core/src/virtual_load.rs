@@ -1,0 +1,258 @@
+//! A load in virtual time: runs a workload on a [`BlockDevice`] and gives its intervals.
+//!
+//! The counterpart of the host crate's engines, for devices that live in virtual time. Threads have no cost of
+//! their own here: only the device takes time. Leaves out when to stop, which is the callback's decision.
+
+use crate::block::{BlockDevice, DeviceError, Op, Request};
+use crate::extents::Extents;
+use crate::measure::{Interval, Recorder};
+use crate::rng::{Rng, Seed};
+use crate::units::{Bytes, Nanos, VirtualTime};
+use crate::workload::{Arrivals, Generator, Workload};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Requests generated ahead, so that the device may warm its tables for them.
+const AHEAD: usize = 64;
+
+/// Whether a load goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// Stop after this interval.
+    Stop,
+}
+
+/// An operation in flight; ordered by completion, then by turn, so that ties always break the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct InFlight {
+    done_ns: u64,
+    turn: u64,
+    since_ns: u64,
+    length: u64,
+    read: bool,
+}
+
+/// Runs `workload` over the data in `extents` from the instant `start`, in intervals of `interval`, until
+/// `each` says stop. The instant of the end.
+///
+/// # Errors
+/// The first request that the device refuses ends the load with its [`DeviceError`].
+pub fn run<D: BlockDevice + ?Sized>(
+    device: &mut D,
+    extents: &Extents,
+    workload: &Workload,
+    seed: Seed,
+    start: VirtualTime,
+    interval: Nanos,
+    each: &mut dyn FnMut(Interval) -> Control,
+) -> Result<VirtualTime, DeviceError> {
+    let mut load = Load {
+        device,
+        extents,
+        source: Source::new(workload, extents, seed),
+        heap: BinaryHeap::with_capacity(workload.outstanding() + 1),
+        turn: 0,
+        start_ns: start.as_nanos(),
+    };
+    let recorder = Recorder::new(interval);
+    let end_ns = match Arrivals::new(workload.arrival, 0, 1) {
+        None => load.closed(recorder, workload.outstanding(), each)?,
+        Some(arrivals) => load.open(recorder, arrivals, seed.part("arrivals", 0).stream(), each)?,
+    };
+    Ok(VirtualTime::from_nanos(end_ns))
+}
+
+/// Requests generated a batch ahead.
+struct Source {
+    generator: Generator,
+    batch: Vec<Request>,
+    taken: usize,
+}
+
+impl Source {
+    fn new(workload: &Workload, extents: &Extents, seed: Seed) -> Self {
+        let generator = Generator::new(workload, Bytes::new(extents.length()), seed, 0, 1);
+        Source { generator, batch: Vec::with_capacity(AHEAD), taken: 0 }
+    }
+
+    #[inline]
+    fn next<D: BlockDevice + ?Sized>(&mut self, device: &D, extents: &Extents) -> Request {
+        if self.taken == self.batch.len() {
+            self.batch.clear();
+            self.taken = 0;
+            let mut on_device = [Request::flush(); AHEAD];
+            for slot in &mut on_device {
+                let request = self.generator.next();
+                let mut first = true;
+                extents.split(&request, |part| {
+                    if std::mem::take(&mut first) {
+                        *slot = part;
+                    }
+                });
+                self.batch.push(request);
+            }
+            device.warm(&on_device);
+        }
+        self.taken += 1;
+        self.batch[self.taken - 1]
+    }
+}
+
+struct Load<'a, D: ?Sized> {
+    device: &'a mut D,
+    extents: &'a Extents,
+    source: Source,
+    heap: BinaryHeap<Reverse<InFlight>>,
+    turn: u64,
+    start_ns: u64,
+}
+
+impl<D: BlockDevice + ?Sized> Load<'_, D> {
+    /// Submits the next request at `now_ns`.
+    #[inline]
+    fn issue(&mut self, now_ns: u64) -> Result<InFlight, DeviceError> {
+        let request = self.source.next(self.device, self.extents);
+        let mut done_ns = now_ns;
+        let mut status = Ok(());
+        let (device, now) = (&mut *self.device, VirtualTime::from_nanos(now_ns));
+        self.extents.split(&request, |part| {
+            let completion = device.submit(now, &part);
+            done_ns = done_ns.max(completion.at.as_nanos());
+            if status.is_ok() {
+                status = completion.status;
+            }
+        });
+        status?;
+        self.turn += 1;
+        Ok(InFlight { done_ns, turn: self.turn, since_ns: now_ns, length: request.length, read: request.op == Op::Read })
+    }
+
+    /// Hands out the intervals that ended by `now_ns`; whether to go on.
+    #[inline]
+    fn hand_out(&self, recorder: &mut Recorder, now_ns: u64, each: &mut dyn FnMut(Interval) -> Control) -> Control {
+        let since_start = now_ns - self.start_ns;
+        if since_start < recorder.interval_end_ns() {
+            return Control::Continue;
+        }
+        let counters = self.device.counters();
+        while let Some(ended) = recorder.take_ended(since_start, Some(counters)) {
+            if each(ended) == Control::Stop {
+                return Control::Stop;
+            }
+        }
+        Control::Continue
+    }
+
+    fn closed(
+        &mut self,
+        mut recorder: Recorder,
+        outstanding: usize,
+        each: &mut dyn FnMut(Interval) -> Control,
+    ) -> Result<u64, DeviceError> {
+        for _ in 0..outstanding {
+            let issued = self.issue(self.start_ns)?;
+            self.heap.push(Reverse(issued));
+        }
+        loop {
+            let Reverse(done) = *self.heap.peek().expect("a closed loop always has something in flight");
+            if self.hand_out(&mut recorder, done.done_ns, each) == Control::Stop {
+                return Ok(done.done_ns);
+            }
+            recorder.record(done.read, done.length, Nanos::new(done.done_ns - done.since_ns));
+            let issued = self.issue(done.done_ns)?;
+            // Replacing the top costs one sift instead of two.
+            *self.heap.peek_mut().expect("just peeked") = Reverse(issued);
+        }
+    }
+
+    fn open(
+        &mut self,
+        mut recorder: Recorder,
+        mut arrivals: Arrivals,
+        mut rng: Rng,
+        each: &mut dyn FnMut(Interval) -> Control,
+    ) -> Result<u64, DeviceError> {
+        loop {
+            let arrival_ns = self.start_ns + arrivals.next(&mut rng);
+            while let Some(&Reverse(done)) = self.heap.peek() {
+                if done.done_ns > arrival_ns {
+                    break;
+                }
+                if self.hand_out(&mut recorder, done.done_ns, each) == Control::Stop {
+                    return Ok(done.done_ns);
+                }
+                recorder.record(done.read, done.length, Nanos::new(done.done_ns - done.since_ns));
+                self.heap.pop();
+            }
+            if self.hand_out(&mut recorder, arrival_ns, each) == Control::Stop {
+                return Ok(arrival_ns);
+            }
+            let issued = self.issue(arrival_ns)?;
+            self.heap.push(Reverse(issued));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{Completion, Counters};
+    use crate::workload::Arrival;
+
+    /// A device that serves one request at a time, each in `service_ns`.
+    struct Server {
+        service_ns: u64,
+        busy_ns: u64,
+    }
+
+    impl BlockDevice for Server {
+        fn capacity(&self) -> Bytes {
+            Bytes::gib(1)
+        }
+        fn submit(&mut self, now: VirtualTime, _: &Request) -> Completion {
+            self.busy_ns = self.busy_ns.max(now.as_nanos()) + self.service_ns;
+            Completion { at: VirtualTime::from_nanos(self.busy_ns), status: Ok(()) }
+        }
+        fn idle_until(&mut self, _: VirtualTime) {}
+        fn power_cut(&mut self, _: VirtualTime) {}
+        fn secure_erase(&mut self) {}
+        fn counters(&self) -> Counters {
+            Counters::default()
+        }
+    }
+
+    fn intervals(workload: &Workload, service_ns: u64, count: usize) -> Vec<Interval> {
+        let mut device = Server { service_ns, busy_ns: 0 };
+        let mut all = Vec::new();
+        let extents = Extents::whole(1 << 30);
+        let each = &mut |interval| {
+            all.push(interval);
+            if all.len() == count { Control::Stop } else { Control::Continue }
+        };
+        let end = run(&mut device, &extents, workload, Seed::new(1), VirtualTime::START, Nanos::from_millis(10), each);
+        end.expect("never refuses");
+        all
+    }
+
+    #[test]
+    fn a_closed_loop_keeps_its_requests_in_flight() {
+        let workload = Workload { threads: 4, ..Workload::random_write(Bytes::kib(4)) };
+        let all = intervals(&workload, 1000, 3);
+        assert_eq!(all[1].writes, 10_000);
+        // Four wait in line for one server: Little's law.
+        assert!((all[1].write_latency.mean_ns() - 4000.0).abs() < 10.0);
+    }
+
+    #[test]
+    fn an_open_loop_counts_latency_from_the_intended_start() {
+        // Poisson arrivals at half the server's rate: M/D/1 waits ρ/(2(1−ρ)) = half a service time.
+        let arrival = Arrival::Poisson { per_second: 500_000.0 };
+        let workload = Workload { arrival, ..Workload::random_write(Bytes::kib(4)) };
+        let all = intervals(&workload, 1000, 100);
+        let mut latency = crate::Latency::default();
+        all.iter().for_each(|interval| latency.merge(&interval.write_latency));
+        assert!((latency.mean_ns() / 1500.0 - 1.0).abs() < 0.02, "{}", latency.mean_ns());
+    }
+}

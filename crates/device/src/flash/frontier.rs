@@ -1,0 +1,92 @@
+//! A write frontier: the open blocks that one kind of data goes to, a page on each in turn.
+//!
+//! The drive has two, one for host data and one for what garbage collection moves, so that data of different
+//! age does not mix. Leaves out time.
+
+use super::blocks::Blocks;
+
+/// One open block.
+#[derive(Debug, Clone, Copy)]
+struct Lane {
+    block: u32,
+    written: u32,
+    ready_at_ns: u64,
+}
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug, Clone)]
+pub(super) struct Frontier {
+    lanes: Vec<Lane>,
+    turn: usize,
+    dies: u32,
+    page_units: u32,
+    block_units: u32,
+    /// Units of the current page that are taken.
+    in_page: u32,
+}
+
+/// Where a unit went.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Placed {
+    pub(super) physical: u32,
+    pub(super) block: u32,
+    /// The instant the block can be programmed, when this unit completed its page.
+    pub(super) page_full: Option<u64>,
+    /// Whether the unit completed its block, too.
+    pub(super) block_full: bool,
+}
+
+impl Frontier {
+    pub(super) fn new(lanes: u32, dies: u32, page_units: u32, block_units: u32) -> Self {
+        let lane = Lane { block: NONE, written: 0, ready_at_ns: 0 };
+        Frontier { lanes: vec![lane; lanes as usize], turn: 0, dies, page_units, block_units, in_page: 0 }
+    }
+
+    /// Whether the next unit needs a new block first.
+    #[inline]
+    pub(super) fn needs_block(&self) -> bool {
+        self.lanes[self.turn].block == NONE
+    }
+
+    /// Opens an erased block for the next unit; `false` where none is left.
+    pub(super) fn open(&mut self, blocks: &mut Blocks) -> bool {
+        let die = self.turn as u32 * self.dies / self.lanes.len() as u32;
+        match blocks.take_free(die) {
+            Some((block, ready_at_ns)) => {
+                self.lanes[self.turn] = Lane { block, written: 0, ready_at_ns };
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The place of the next unit.
+    #[inline]
+    pub(super) fn place(&mut self) -> Placed {
+        let lane = &mut self.lanes[self.turn];
+        let block = lane.block;
+        debug_assert_ne!(block, NONE, "a block was opened");
+        let physical = block * self.block_units + lane.written;
+        lane.written += 1;
+        self.in_page += 1;
+        if self.in_page < self.page_units {
+            return Placed { physical, block, page_full: None, block_full: false };
+        }
+        self.in_page = 0;
+        let page_full = Some(lane.ready_at_ns);
+        let block_full = lane.written == self.block_units;
+        if block_full {
+            lane.block = NONE;
+        }
+        self.turn = if self.turn + 1 == self.lanes.len() { 0 } else { self.turn + 1 };
+        Placed { physical, block, page_full, block_full }
+    }
+
+    /// Forgets all open blocks.
+    pub(super) fn clear(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| *lane = Lane { block: NONE, written: 0, ready_at_ns: 0 });
+        self.turn = 0;
+        self.in_page = 0;
+    }
+}

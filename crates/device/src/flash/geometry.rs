@@ -1,0 +1,108 @@
+//! The numbers a running drive needs, derived once from its description.
+//!
+//! Everything here is in map units, blocks and nanoseconds. Leaves out policy.
+
+use crate::spec::DeviceSpec;
+use lowtide_core::Bytes;
+
+/// Derived sizes, timings and watermarks of a drive.
+#[derive(Debug, Clone)]
+pub struct Geometry {
+    /// Bytes of a map unit.
+    pub unit_bytes: u64,
+    /// Map units the host may address.
+    pub logical_units: u32,
+    /// Map units in a NAND page.
+    pub page_units: u32,
+    /// Map units in an erase block.
+    pub block_units: u32,
+    /// Erase blocks.
+    pub blocks: u32,
+    /// Dies.
+    pub dies: u32,
+    /// Channels.
+    pub channels: u32,
+    /// Open blocks that host data goes to, page by page in turn.
+    pub host_lanes: u32,
+    /// Open blocks that garbage collection writes to.
+    pub gc_lanes: u32,
+    /// Blocks cleaned at the same time.
+    pub gc_slots: u32,
+    /// Erased blocks below which the host waits until one is cleaned.
+    pub floor_blocks: u32,
+    /// Erased blocks kept in the long run.
+    pub set_point_blocks: u32,
+    /// Erased blocks at which cleaning pauses.
+    pub high_blocks: u32,
+    /// Erased blocks at which a late start begins to clean; equal to `high_blocks` without a late start.
+    pub start_blocks: u32,
+    /// Page read time.
+    pub read_ns: u64,
+    /// Page program time.
+    pub program_ns: u64,
+    /// Block erase time.
+    pub erase_ns: u64,
+    /// Time of a channel per map unit.
+    pub transfer_unit_ns: u64,
+}
+
+impl Geometry {
+    /// The numbers of a description.
+    pub fn new(spec: &DeviceSpec) -> Self {
+        let (nand, gc) = (&spec.nand, &spec.gc);
+        let unit_bytes = spec.map.unit.get();
+        let block_units = spec.units_per_block() as u32;
+        let blocks = (nand.raw.get() / spec.block_bytes().get()) as u32;
+        let host_lanes = nand.dies.min((blocks / 16).max(1));
+        let gc_lanes = gc.concurrency.min(host_lanes);
+        // Each lane of the collector may need a new block while the first victim is still being emptied.
+        let floor_blocks = gc_lanes + gc.concurrency + 1;
+        let share = |share: f64| (share * f64::from(blocks)).round() as u32;
+        let set_point_blocks = share(gc.set_point).max(floor_blocks + 2);
+        let (start_blocks, high_blocks) = match gc.catch_up {
+            Some(late) => {
+                (share(late.start).max(floor_blocks + 1).min(set_point_blocks), share(late.until).max(set_point_blocks + 2))
+            }
+            None => {
+                let high = set_point_blocks + (set_point_blocks / 2).max(2);
+                (high, high)
+            }
+        };
+        Geometry {
+            unit_bytes,
+            logical_units: (spec.capacity.get() / unit_bytes) as u32,
+            page_units: (nand.page.get() / unit_bytes) as u32,
+            block_units,
+            blocks,
+            dies: nand.dies,
+            channels: nand.channels.min(nand.dies),
+            host_lanes,
+            gc_lanes,
+            gc_slots: gc.concurrency,
+            floor_blocks,
+            set_point_blocks,
+            high_blocks,
+            start_blocks,
+            read_ns: nand.read.get(),
+            program_ns: nand.program.get(),
+            erase_ns: nand.erase.get(),
+            transfer_unit_ns: unit_bytes * 1_000_000_000 / nand.channel_rate.get(),
+        }
+    }
+
+    /// Blocks that are not in circulation: being filled, being cleaned, or kept erased for the collector.
+    pub fn open_blocks(&self) -> u64 {
+        u64::from(self.host_lanes + self.gc_lanes + self.gc_slots + self.floor_blocks)
+    }
+
+    /// Blocks beyond what the capacity and the open blocks need; negative where the drive cannot work.
+    pub fn spare_blocks(&self) -> i64 {
+        let data = i64::from(self.logical_units.div_ceil(self.block_units.max(1)));
+        i64::from(self.blocks) - data - self.open_blocks() as i64
+    }
+
+    /// All NAND.
+    pub fn raw(&self) -> Bytes {
+        Bytes::new(u64::from(self.blocks) * u64::from(self.block_units) * self.unit_bytes)
+    }
+}

@@ -1,0 +1,25 @@
+//! A simulated flash drive: a page-mapped FTL over dies and channels, in virtual time.
+//!
+//! ```text
+//!  request ─► controller ─► map (cache) ─► write buffer ─► host frontier ─┐
+//!                │                                                       ├─► dies, channels
+//!                └─► collector ─► victim ─► gc frontier ─────────────────┘
+//! ```
+//!
+//! Models: map unit with read-modify-write, separate frontiers for host and collector, five cleaning policies,
+//! bounded cleaning concurrency and its pacing, idle cleaning, demand-paged map, write buffer, TRIM, flush,
+//! secure erase, wear counts. Leaves out: data contents, bit errors, SLC caching, suspension, end of life.
+
+mod blocks;
+mod buffer;
+mod collector;
+mod device;
+mod frontier;
+mod geometry;
+mod map_cache;
+mod nand;
+mod table;
+mod victim;
+
+pub use device::SimulatedSsd;
+pub use geometry::Geometry;

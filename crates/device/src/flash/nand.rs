@@ -1,0 +1,65 @@
+//! Dies and channels: when an operation on NAND is done.
+//!
+//! Each die and each channel is busy until an instant; an operation waits for both. A channel's time is taken
+//! when the operation is issued, even where the data moves later, so that one slow die does not hold up the
+//! others on its channel. Leaves out program and erase suspension for reads, and cache reads.
+
+use super::Geometry;
+
+/// The busy-until times of every die and channel, and the timings.
+#[derive(Debug, Clone)]
+pub(super) struct NandArray {
+    die_busy_ns: Vec<u64>,
+    channel_busy_ns: Vec<u64>,
+    read_ns: u64,
+    program_ns: u64,
+    erase_ns: u64,
+    transfer_unit_ns: u64,
+    channel_of: Vec<u32>,
+}
+
+impl NandArray {
+    pub(super) fn new(geometry: &Geometry) -> Self {
+        NandArray {
+            die_busy_ns: vec![0; geometry.dies as usize],
+            channel_busy_ns: vec![0; geometry.channels as usize],
+            read_ns: geometry.read_ns,
+            program_ns: geometry.program_ns,
+            erase_ns: geometry.erase_ns,
+            transfer_unit_ns: geometry.transfer_unit_ns,
+            channel_of: (0..geometry.dies).map(|die| die % geometry.channels).collect(),
+        }
+    }
+
+    /// Sends `units` to a die and programs a page there; the instant it is durable.
+    #[inline]
+    pub(super) fn program(&mut self, die: u32, earliest_ns: u64, units: u32) -> u64 {
+        let channel = &mut self.channel_busy_ns[self.channel_of[die as usize] as usize];
+        let sent = (*channel).max(earliest_ns) + self.transfer_unit_ns * u64::from(units);
+        *channel = sent;
+        let busy = &mut self.die_busy_ns[die as usize];
+        *busy = (*busy).max(sent) + self.program_ns;
+        *busy
+    }
+
+    /// Reads `pages` pages of a die and brings `units` units of them to the controller; the instant they are
+    /// there.
+    #[inline]
+    pub(super) fn read(&mut self, die: u32, earliest_ns: u64, pages: u32, units: u32) -> u64 {
+        let busy = &mut self.die_busy_ns[die as usize];
+        let sensed = (*busy).max(earliest_ns) + self.read_ns * u64::from(pages);
+        *busy = sensed;
+        let channel = &mut self.channel_busy_ns[self.channel_of[die as usize] as usize];
+        let transfer = self.transfer_unit_ns * u64::from(units);
+        *channel = (*channel).max(earliest_ns) + transfer;
+        (*channel).max(sensed + transfer)
+    }
+
+    /// Erases a block of a die; the instant it can be programmed.
+    #[inline]
+    pub(super) fn erase(&mut self, die: u32, earliest_ns: u64) -> u64 {
+        let busy = &mut self.die_busy_ns[die as usize];
+        *busy = (*busy).max(earliest_ns) + self.erase_ns;
+        *busy
+    }
+}

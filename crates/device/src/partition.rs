@@ -1,0 +1,73 @@
+//! A partition: a part of a device, with the rest left unused (the reserve).
+//!
+//! Leaves out partition tables: nothing is written to describe the partition.
+
+use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, VirtualTime};
+
+/// Part of a device that begins at `start`.
+#[derive(Debug)]
+pub struct Partition<D> {
+    inner: D,
+    start: u64,
+    length: u64,
+}
+
+impl<D: BlockDevice> Partition<D> {
+    /// The `length` bytes of `inner` from `start`.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`] where the device ends before the partition does.
+    pub fn new(inner: D, start: Bytes, length: Bytes) -> Result<Self, DeviceError> {
+        let capacity = inner.capacity().get();
+        if start.get() + length.get() > capacity {
+            return Err(DeviceError::OutOfRange { offset: start.get(), length: length.get(), capacity });
+        }
+        Ok(Partition { inner, start: start.get(), length: length.get() })
+    }
+
+    /// The whole device again, with its history.
+    pub fn into_inner(self) -> D {
+        self.inner
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Partition<D> {
+    fn capacity(&self) -> Bytes {
+        Bytes::new(self.length)
+    }
+    fn logical_block(&self) -> Bytes {
+        self.inner.logical_block()
+    }
+    fn raw_capacity(&self) -> Option<Bytes> {
+        self.inner.raw_capacity()
+    }
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        let Request { op, offset, length } = *request;
+        if op != Op::Flush && offset.saturating_add(length) > self.length {
+            let error = DeviceError::OutOfRange { offset, length, capacity: self.length };
+            return Completion { at: now, status: Err(error) };
+        }
+        self.inner.submit(now, &Request { offset: offset + self.start, ..*request })
+    }
+    fn warm(&self, upcoming: &[Request]) {
+        if self.start == 0 {
+            self.inner.warm(upcoming);
+        } else {
+            let shifted: Vec<Request> =
+                upcoming.iter().map(|request| Request { offset: request.offset + self.start, ..*request }).collect();
+            self.inner.warm(&shifted);
+        }
+    }
+    fn idle_until(&mut self, until: VirtualTime) {
+        self.inner.idle_until(until);
+    }
+    fn power_cut(&mut self, now: VirtualTime) {
+        self.inner.power_cut(now);
+    }
+    fn secure_erase(&mut self) {
+        self.inner.secure_erase();
+    }
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+}

@@ -1,0 +1,73 @@
+//! Drives for tests: as plain as a description allows, so that one thing is tested at a time.
+#![allow(dead_code, missing_docs)]
+
+use lowtide_core::virtual_load;
+use lowtide_core::{BlockDevice, Bytes, Control, Extents, Nanos, Seed, VirtualTime, Workload};
+use lowtide_device::spec::*;
+use lowtide_device::{DeviceSpec, SimulatedSsd};
+
+/// A drive of `blocks` blocks of `block_units` 4 KiB units on one die, that exposes `share` of the blocks that
+/// are in circulation.
+pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> DeviceSpec {
+    let unit = Bytes::kib(4);
+    let mut spec = DeviceSpec {
+        name: "plain".into(),
+        title: "plain".into(),
+        capacity: unit,
+        fitted_to: vec![],
+        nand: Nand {
+            raw: unit * u64::from(block_units) * blocks,
+            channels: 1,
+            dies: 1,
+            page: unit,
+            pages_per_block: block_units,
+            read: Nanos::from_micros(50),
+            program: Nanos::from_micros(200),
+            erase: Nanos::from_millis(2),
+            channel_rate: Bytes::new(1_000_000_000),
+            pe_cycles: None,
+        },
+        map: Map { unit, cache: None, page: unit },
+        controller: Controller {
+            latency: Nanos::from_micros(1),
+            request: Nanos::from_micros(1),
+            read_unit: Nanos::ZERO,
+            write_unit: Nanos::ZERO,
+            gc_unit: Nanos::ZERO,
+            link_rate: Bytes::new(1_000_000_000),
+        },
+        write_buffer: WriteBuffer { size: Bytes::mib(1), protected: true },
+        gc: Gc { policy, concurrency: 1, set_point: 0.0, catch_up: None, idle: None },
+    };
+    let geometry = lowtide_device::flash::Geometry::new(&spec);
+    // The pool settles at the set point; of the open blocks, the victim counts as the data it still holds.
+    let reserve = u64::from(geometry.set_point_blocks) + 2;
+    let units = ((blocks - reserve) * u64::from(block_units)) as f64 * share;
+    spec.capacity = unit * units as u64;
+    spec
+}
+
+/// Writes all of the drive from beginning to end.
+pub fn fill(drive: &mut SimulatedSsd, now: VirtualTime) -> VirtualTime {
+    let capacity = drive.capacity().get();
+    let chunk = 1 << 20;
+    (0..capacity.div_ceil(chunk)).fold(now, |now, n| {
+        let offset = n * chunk;
+        let request = lowtide_core::Request::write(offset, chunk.min(capacity - offset));
+        let completion = drive.submit(now, &request);
+        completion.status.expect("in range");
+        completion.at
+    })
+}
+
+/// Writes 4 KiB at random until `bytes` are written.
+pub fn overwrite(drive: &mut SimulatedSsd, bytes: u64, seed: Seed, now: VirtualTime) -> VirtualTime {
+    let extents = Extents::whole(drive.capacity().get());
+    let workload = Workload { threads: 4, ..Workload::random_write(Bytes::kib(4)) };
+    let mut written = 0;
+    let each = &mut |interval: lowtide_core::Interval| {
+        written += interval.write_bytes;
+        if written >= bytes { Control::Stop } else { Control::Continue }
+    };
+    virtual_load::run(drive, &extents, &workload, seed, now, Nanos::from_millis(20), each).expect("in range")
+}
