@@ -9,8 +9,7 @@ use crate::measure::{Interval, Recorder};
 use crate::rng::{Rng, Seed};
 use crate::units::{Bytes, Nanos, VirtualTime};
 use crate::workload::{Arrivals, Generator, Workload};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 /// Requests generated ahead, so that the device may warm its tables for them.
 const AHEAD: usize = 64;
@@ -24,14 +23,35 @@ pub enum Control {
     Stop,
 }
 
-/// An operation in flight; ordered by completion, then by turn, so that ties always break the same way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct InFlight {
+/// An operation in flight.
+#[derive(Debug, Clone, Copy)]
+struct Operation {
     done_ns: u64,
-    turn: u64,
     since_ns: u64,
     length: u64,
     read: bool,
+}
+
+/// The operations in flight by completion; of two that complete together, the one issued first comes first.
+///
+/// Devices complete nearly in order, so a new operation belongs at or near the end of a sorted queue, which is
+/// cheaper to find than a heap's order is to keep.
+#[derive(Debug, Default)]
+struct InFlight(VecDeque<Operation>);
+
+impl InFlight {
+    #[inline]
+    fn push(&mut self, operation: Operation) {
+        let mut at = self.0.len();
+        while at > 0 && self.0[at - 1].done_ns > operation.done_ns {
+            at -= 1;
+        }
+        if at == self.0.len() {
+            self.0.push_back(operation);
+        } else {
+            self.0.insert(at, operation);
+        }
+    }
 }
 
 /// Runs `workload` over the data in `extents` from the instant `start`, in intervals of `interval`, until
@@ -52,8 +72,7 @@ pub fn run<D: BlockDevice + ?Sized>(
         device,
         extents,
         source: Source::new(workload, extents, seed),
-        heap: BinaryHeap::with_capacity(workload.outstanding() + 1),
-        turn: 0,
+        in_flight: InFlight::default(),
         start_ns: start.as_nanos(),
     };
     let recorder = Recorder::new(interval);
@@ -104,15 +123,14 @@ struct Load<'a, D: ?Sized> {
     device: &'a mut D,
     extents: &'a Extents,
     source: Source,
-    heap: BinaryHeap<Reverse<InFlight>>,
-    turn: u64,
+    in_flight: InFlight,
     start_ns: u64,
 }
 
 impl<D: BlockDevice + ?Sized> Load<'_, D> {
     /// Submits the next request at `now_ns`.
     #[inline]
-    fn issue(&mut self, now_ns: u64) -> Result<InFlight, DeviceError> {
+    fn issue(&mut self, now_ns: u64) -> Result<(), DeviceError> {
         let request = self.source.next(self.device, self.extents);
         let mut done_ns = now_ns;
         let mut status = Ok(());
@@ -125,8 +143,9 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
             }
         });
         status?;
-        self.turn += 1;
-        Ok(InFlight { done_ns, turn: self.turn, since_ns: now_ns, length: request.length, read: request.op == Op::Read })
+        let read = request.op == Op::Read;
+        self.in_flight.push(Operation { done_ns, since_ns: now_ns, length: request.length, read });
+        Ok(())
     }
 
     /// Hands out the intervals that ended by `now_ns`; whether to go on.
@@ -152,18 +171,15 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
         each: &mut dyn FnMut(Interval) -> Control,
     ) -> Result<u64, DeviceError> {
         for _ in 0..outstanding {
-            let issued = self.issue(self.start_ns)?;
-            self.heap.push(Reverse(issued));
+            self.issue(self.start_ns)?;
         }
         loop {
-            let Reverse(done) = *self.heap.peek().expect("a closed loop always has something in flight");
+            let done = self.in_flight.0.pop_front().expect("a closed loop always has something in flight");
             if self.hand_out(&mut recorder, done.done_ns, each) == Control::Stop {
                 return Ok(done.done_ns);
             }
             recorder.record(done.read, done.length, Nanos::new(done.done_ns - done.since_ns));
-            let issued = self.issue(done.done_ns)?;
-            // Replacing the top costs one sift instead of two.
-            *self.heap.peek_mut().expect("just peeked") = Reverse(issued);
+            self.issue(done.done_ns)?;
         }
     }
 
@@ -176,7 +192,7 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
     ) -> Result<u64, DeviceError> {
         loop {
             let arrival_ns = self.start_ns + arrivals.next(&mut rng);
-            while let Some(&Reverse(done)) = self.heap.peek() {
+            while let Some(&done) = self.in_flight.0.front() {
                 if done.done_ns > arrival_ns {
                     break;
                 }
@@ -184,13 +200,12 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
                     return Ok(done.done_ns);
                 }
                 recorder.record(done.read, done.length, Nanos::new(done.done_ns - done.since_ns));
-                self.heap.pop();
+                self.in_flight.0.pop_front();
             }
             if self.hand_out(&mut recorder, arrival_ns, each) == Control::Stop {
                 return Ok(arrival_ns);
             }
-            let issued = self.issue(arrival_ns)?;
-            self.heap.push(Reverse(issued));
+            self.issue(arrival_ns)?;
         }
     }
 }

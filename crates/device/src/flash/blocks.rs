@@ -89,6 +89,13 @@ impl Blocks {
         *count
     }
 
+    /// Loads the counts of blocks into the processor's cache.
+    #[inline]
+    pub(super) fn warm<const N: usize>(&self, blocks: [u32; N]) {
+        let sum = blocks.iter().fold(0, |sum, &block| sum ^ self.counts.get(block as usize).copied().unwrap_or(0));
+        std::hint::black_box(sum);
+    }
+
     /// An erased block, of `die` if there is one, else of the die with most; `None` where none is left.
     pub(super) fn take_free(&mut self, die: u32) -> Option<(u32, u64)> {
         let taken = match self.free[die as usize].pop_front() {

@@ -260,7 +260,8 @@ impl SimulatedSsd {
             let credit = credit.expect("a valid drive has blocks to clean whenever it runs out of erased ones");
             self.collector.pay(credit);
         }
-        assert!(self.host.open(&mut self.blocks), "the floor leaves a block for the host");
+        let block = self.host.open(&mut self.blocks).expect("the floor leaves a block for the host");
+        self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
         self.collector.observe(self.blocks.free_count());
     }
 
@@ -285,8 +286,7 @@ impl SimulatedSsd {
             let victim = self.selector.take(&mut self.blocks, &mut self.rng)?;
             let slot = &mut self.collector.slots[index];
             slot.begin(victim, self.blocks.count(victim), units_per_block);
-            let (table, from, to) = (&self.table, slot.cursor, slot.end);
-            table.warm((from..to).map(|physical| table.logical(physical)));
+            self.table.warm_held(slot.cursor, slot.end);
         }
         let slot = &mut self.collector.slots[index];
         let victim = slot.victim.expect("a victim was just taken");
@@ -297,22 +297,28 @@ impl SimulatedSsd {
         let mut pages_read = 0;
         let mut last_page = u32::MAX;
         let mut done_ns = start_ns;
-        let mut cursor = slot.cursor;
-        let mut emptied = false;
+        let (mut cursor, end) = (slot.cursor, slot.end);
+        // Nothing but this loop changes the victim meanwhile, so 64 units of its validity may be kept at hand.
+        let mut valid = if cursor < end { self.table.valid_from(cursor) } else { 0 };
         while moved < self.collector.step_units {
-            let end = self.collector.slots[index].end;
-            let Some(from) = self.table.next_valid(cursor, end) else {
-                emptied = true;
-                break;
-            };
-            cursor = from + 1;
+            if valid == 0 {
+                cursor = (cursor | 63) + 1;
+                if cursor >= end {
+                    break;
+                }
+                valid = self.table.valid_from(cursor);
+                continue;
+            }
+            let from = (cursor & !63) + valid.trailing_zeros();
+            valid &= valid - 1;
             let page = from / self.geometry.page_units;
             if page != last_page {
                 last_page = page;
                 pages_read += 1;
             }
             if self.cleaned.needs_block() {
-                assert!(self.cleaned.open(&mut self.blocks), "the floor leaves blocks for the collector");
+                let block = self.cleaned.open(&mut self.blocks).expect("the floor leaves blocks for the collector");
+                self.table.warm_block(block * units_per_block, units_per_block);
                 self.collector.observe(self.blocks.free_count());
             }
             let placed = self.cleaned.place();
@@ -340,10 +346,11 @@ impl SimulatedSsd {
             self.controller_busy_ns.max(now_ns) + self.spec.controller.gc_unit.get() * u64::from(moved);
         self.counts.moved_units += u64::from(moved);
         let slot = &mut self.collector.slots[index];
-        slot.cursor = cursor;
+        // Units already moved are no longer valid, so the next step may begin at the same 64 again.
+        slot.cursor = cursor.min(end);
         slot.busy_ns = done_ns;
         let mut credit = slot.credit(moved);
-        if emptied || self.blocks.count(victim) == 0 {
+        if self.blocks.count(victim) == 0 {
             credit += slot.finish(units_per_block);
             let ready_ns = self.nand.erase(die, done_ns);
             self.collector.slots[index].busy_ns = ready_ns;
@@ -469,7 +476,13 @@ impl BlockDevice for SimulatedSsd {
 
     fn warm(&self, upcoming: &[Request]) {
         let unit = self.geometry.unit_bytes;
-        self.table.warm(upcoming.iter().map(|request| (request.offset / unit) as u32));
+        for chunk in upcoming.chunks(32) {
+            let mut logical = [UNMAPPED; 32];
+            for (slot, request) in logical.iter_mut().zip(chunk) {
+                *slot = (request.offset / unit) as u32;
+            }
+            self.blocks.warm(self.table.warm(&logical).map(|physical| physical / self.geometry.block_units));
+        }
     }
 
     fn idle_until(&mut self, until: VirtualTime) {

@@ -49,16 +49,12 @@ impl Frontier {
         self.lanes[self.turn].block == NONE
     }
 
-    /// Opens an erased block for the next unit; `false` where none is left.
-    pub(super) fn open(&mut self, blocks: &mut Blocks) -> bool {
+    /// Opens an erased block for the next unit and names it; `None` where none is left.
+    pub(super) fn open(&mut self, blocks: &mut Blocks) -> Option<u32> {
         let die = self.turn as u32 * self.dies / self.lanes.len() as u32;
-        match blocks.take_free(die) {
-            Some((block, ready_at_ns)) => {
-                self.lanes[self.turn] = Lane { block, written: 0, ready_at_ns };
-                true
-            }
-            None => false,
-        }
+        let (block, ready_at_ns) = blocks.take_free(die)?;
+        self.lanes[self.turn] = Lane { block, written: 0, ready_at_ns };
+        Some(block)
     }
 
     /// The place of the next unit.

@@ -60,30 +60,43 @@ impl Table {
         self.valid[(physical >> 6) as usize] &= !(1 << (physical & 63));
     }
 
-    /// The first valid physical unit in `from..to`.
+    /// The valid physical units of the aligned 64 that hold `physical`, from it on: bit 0 is the first of the 64.
     #[inline]
-    pub(super) fn next_valid(&self, from: u32, to: u32) -> Option<u32> {
-        let mut word = from >> 6;
-        let mut bits = self.valid.get(word as usize)? & (u64::MAX << (from & 63));
-        loop {
-            if bits != 0 {
-                let found = (word << 6) + bits.trailing_zeros();
-                return (found < to).then_some(found);
-            }
-            word += 1;
-            if word << 6 >= to {
-                return None;
-            }
-            bits = self.valid[word as usize];
-        }
+    pub(super) fn valid_from(&self, physical: u32) -> u64 {
+        self.valid[(physical >> 6) as usize] & (u64::MAX << (physical & 63))
     }
 
-    /// Loads the entries of logical units into the processor's cache. The loads do not depend on each other,
-    /// so their misses overlap.
+    /// Loads the entries of logical units, and the validity of where they are, into the processor's cache. The
+    /// loads of one pass do not depend on each other, so their misses overlap. Gives where the units are.
     #[inline]
-    pub(super) fn warm(&self, logical: impl Iterator<Item = u32>) {
-        let sum = logical.fold(0u32, |sum, unit| sum ^ self.physical_of.get(unit as usize).copied().unwrap_or(0));
+    pub(super) fn warm<const N: usize>(&self, logical: &[u32; N]) -> [u32; N] {
+        let physical = logical.map(|unit| self.physical_of.get(unit as usize).copied().unwrap_or(UNMAPPED));
+        let sum = physical.iter().fold(0, |sum, at| sum ^ self.valid.get((at >> 6) as usize).copied().unwrap_or(0));
         std::hint::black_box(sum);
+        physical
+    }
+
+    /// Loads the entries of what a range of physical units holds into the processor's cache.
+    #[inline]
+    pub(super) fn warm_held(&self, from: u32, to: u32) {
+        let mut sum = 0;
+        for first in (from..to).step_by(64) {
+            let mut bits = self.valid_from(first);
+            while bits != 0 {
+                let held = self.logical_of[(first + bits.trailing_zeros()) as usize];
+                sum ^= self.physical_of[held as usize];
+                bits &= bits - 1;
+            }
+        }
+        std::hint::black_box(sum);
+    }
+
+    /// Loads the reverse entries of a block about to be written into the processor's cache.
+    #[inline]
+    pub(super) fn warm_block(&self, from: u32, units: u32) {
+        let line = 16;
+        let entries = &self.logical_of[from as usize..(from + units) as usize];
+        std::hint::black_box(entries.iter().step_by(line).fold(0, |sum, held| sum ^ held));
     }
 
     /// Unmaps everything.

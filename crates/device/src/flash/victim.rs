@@ -171,7 +171,7 @@ impl CountLists {
     fn raise(&mut self, blocks: &Blocks) -> Option<()> {
         let lowest = blocks.full().iter().map(|&block| blocks.count(block)).min()?;
         self.heads.fill(NONE);
-        self.threshold = (lowest + 1 + self.block_units / 16).min(self.block_units + 1);
+        self.threshold = (lowest + 1 + (self.block_units / 64).max(2)).min(self.block_units + 1);
         self.lowest = lowest;
         for &block in blocks.full() {
             let count = blocks.count(block);
