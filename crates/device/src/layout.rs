@@ -1,1 +1,182 @@
-//! placeholder
+//! Filesystem layouts: where files land on a device, and what making the filesystem writes.
+//!
+//! In virtual time a filesystem is this and no more: extents for the files, a list of writes for mkfs, and
+//! whether mkfs trims. Sizes follow the defaults of mkfs.xfs, mke2fs and mkfs.btrfs, and each function says
+//! which. Leaves out journal traffic while files are overwritten in place, fragmentation by age, and
+//! copy-on-write (files on btrfs are taken as overwritten in place, as with `nodatacow`).
+
+use lowtide_core::{Bytes, Extents};
+use serde::{Deserialize, Serialize};
+
+/// Kinds of filesystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filesystem {
+    /// The data lies on the bare device from its beginning.
+    #[default]
+    None,
+    /// XFS.
+    Xfs,
+    /// ext4.
+    Ext4,
+    /// btrfs.
+    Btrfs,
+}
+
+/// A filesystem on a device: its own areas and the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Where the files' data lies, file after file.
+    pub files: Extents,
+    /// What mkfs writes: offset and length.
+    pub mkfs_writes: Vec<(u64, u64)>,
+}
+
+/// Files that do not fit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{wanted} of files do not fit: the filesystem leaves {available} of {size} for data")]
+pub struct DoesNotFit {
+    /// Bytes of files.
+    pub wanted: Bytes,
+    /// Bytes that data may take.
+    pub available: Bytes,
+    /// Bytes of the device or partition.
+    pub size: Bytes,
+}
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Lays out `data` bytes of files on a device (or partition) of `size`.
+///
+/// # Errors
+/// [`DoesNotFit`] where the filesystem's own areas leave too little room.
+pub fn lay_out(filesystem: Filesystem, size: Bytes, data: Bytes) -> Result<Layout, DoesNotFit> {
+    let metadata = metadata(filesystem, size.get());
+    let mut free = gaps(&metadata, size.get());
+    let available: u64 = free.iter().map(|(_, length)| length).sum();
+    if data.get() > available {
+        return Err(DoesNotFit { wanted: data, available: Bytes::new(available), size });
+    }
+    let mut left = data.get();
+    for (_, length) in &mut free {
+        *length = (*length).min(left);
+        left -= *length;
+    }
+    let mkfs_writes = metadata.iter().filter(|area| area.written).map(|area| (area.offset, area.length)).collect();
+    Ok(Layout { files: Extents::new(free), mkfs_writes })
+}
+
+/// An area the filesystem keeps for itself.
+#[derive(Debug, Clone, Copy)]
+struct Area {
+    offset: u64,
+    length: u64,
+    /// Whether mkfs writes it, or leaves it for later.
+    written: bool,
+}
+
+fn metadata(filesystem: Filesystem, size: u64) -> Vec<Area> {
+    match filesystem {
+        Filesystem::None => Vec::new(),
+        Filesystem::Xfs => xfs(size),
+        Filesystem::Ext4 => ext4(size),
+        Filesystem::Btrfs => btrfs(size),
+    }
+}
+
+/// mkfs.xfs: four allocation groups on one disk, headers at the beginning of each, an internal log of 1/2048
+/// of the filesystem (10 MiB to 2 GiB) in the middle group.
+fn xfs(size: u64) -> Vec<Area> {
+    let groups = if size < 128 * MIB { 1 } else { 4 };
+    let group = size / groups / MIB * MIB;
+    let log = (size / 2048).clamp(10 * MIB, 2 * GIB) / MIB * MIB;
+    (0..groups)
+        .flat_map(|n| {
+            let header = Area { offset: n * group, length: MIB, written: true };
+            let log = (n == groups / 2).then_some(Area { offset: n * group + MIB, length: log, written: true });
+            [Some(header), log].into_iter().flatten()
+        })
+        .collect()
+}
+
+/// mke2fs: block groups of 128 MiB gathered by sixteen (flex_bg); per group two bitmaps and 2 MiB of inode table
+/// (one inode per 16 KiB, 256 bytes each), the tables left for later (lazy_itable_init); a journal of 1/64 of
+/// the filesystem (4 MiB to 1 GiB, the steps of mke2fs rounded) in the middle.
+fn ext4(size: u64) -> Vec<Area> {
+    let flex = 16 * 128 * MIB;
+    let mut areas: Vec<Area> = (0..size.div_ceil(flex))
+        .flat_map(|n| {
+            let offset = n * flex;
+            let groups = (size - offset).div_ceil(128 * MIB).min(16);
+            let bitmaps = Area { offset, length: MIB, written: true };
+            let tables = Area { offset: offset + MIB, length: groups * 2 * MIB, written: false };
+            [bitmaps, tables]
+        })
+        .filter(|area| area.offset + area.length <= size)
+        .collect();
+    let journal = (size / 64).clamp(4 * MIB, GIB) / MIB * MIB;
+    let after_tables = size / 2 / flex * flex + 64 * MIB;
+    if after_tables + journal < size {
+        areas.push(Area { offset: after_tables, length: journal, written: true });
+        areas.sort_by_key(|area| area.offset);
+    }
+    areas
+}
+
+/// mkfs.btrfs: system chunks (8 MiB, twice) and a metadata chunk of 1 GiB (256 MiB on filesystems below 50 GiB),
+/// twice on one disk (DUP), of which mkfs writes little.
+fn btrfs(size: u64) -> Vec<Area> {
+    let chunk = if size < 50 * GIB { (256 * MIB).min(size / 16 / MIB * MIB) } else { GIB };
+    let system = 17 * MIB;
+    vec![
+        Area { offset: 0, length: system, written: true },
+        Area { offset: system, length: 2 * chunk, written: false },
+    ]
+}
+
+/// What lies between the areas.
+fn gaps(areas: &[Area], size: u64) -> Vec<(u64, u64)> {
+    let mut free = Vec::new();
+    let mut at = 0;
+    for area in areas {
+        if area.offset > at {
+            free.push((at, area.offset - at));
+        }
+        at = at.max(area.offset + area.length);
+    }
+    if size > at {
+        // Data ends on a whole MiB, so that requests stay aligned at the seams.
+        free.push((at, (size - at) / MIB * MIB));
+    }
+    free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_avoid_the_filesystems_own_areas() {
+        let size = Bytes::new(160_000_000_000);
+        for filesystem in [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Btrfs] {
+            let layout = lay_out(filesystem, size, Bytes::gib(140)).expect("fits");
+            assert_eq!(layout.files.length(), Bytes::gib(140).get());
+            for extent in layout.files.pieces() {
+                let end = extent.device_offset + extent.length;
+                assert!(end <= size.get(), "{filesystem:?} stays on the device");
+                for (offset, length) in &layout.mkfs_writes {
+                    assert!(end <= *offset || offset + length <= extent.device_offset, "{filesystem:?} overlaps");
+                }
+            }
+            assert!(layout.files.pieces().iter().all(|extent| extent.device_offset.is_multiple_of(MIB)));
+        }
+    }
+
+    #[test]
+    fn too_much_data_is_refused_with_what_would_fit() {
+        let error = lay_out(Filesystem::Ext4, Bytes::gib(10), Bytes::gib(10)).expect_err("metadata takes room");
+        assert!(error.available < Bytes::gib(10) && error.available > Bytes::gib(9), "{error}");
+        assert!(lay_out(Filesystem::None, Bytes::gib(10), Bytes::gib(10)).is_ok());
+    }
+}

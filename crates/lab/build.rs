@@ -1,0 +1,51 @@
+//! Lists the files of `devices/`, `experiments/` and `published/` in a table that the catalogue compiles in.
+//!
+//! A file added to one of these folders is found by the next build; its name without ending is what it is
+//! looked up by, so two files of one name are an error. Leaves out reading them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
+    let root = root.canonicalize().expect("the project's root exists");
+    let out = PathBuf::from(std::env::var("OUT_DIR").expect("cargo sets it")).join("catalogue.rs");
+    let mut code = String::new();
+    for (table, folder, ending) in [
+        ("DEVICES", "devices", "toml"),
+        ("EXPERIMENTS", "experiments", "toml"),
+        ("PUBLISHED", "published", "csv"),
+    ] {
+        let mut files = BTreeMap::new();
+        list(&root, &root.join(folder), ending, &mut files);
+        writeln!(code, "pub(super) const {table}: &[Entry] = &[").expect("a string takes it");
+        for (name, path) in files {
+            let shown =
+                path.strip_prefix(&root).expect("it lies below the root").to_str().expect("UTF-8 names");
+            let (name, shown, path) = (format!("{name:?}"), format!("{shown:?}"), format!("{path:?}"));
+            writeln!(code, "    Entry {{ name: {name}, path: {shown}, text: include_str!({path}) }},")
+                .expect("a string takes it");
+        }
+        writeln!(code, "];").expect("a string takes it");
+    }
+    std::fs::write(out, code).expect("the build folder is writable");
+}
+
+/// Adds the files with this ending in `folder` and below it, by name.
+fn list(root: &Path, folder: &Path, ending: &str, files: &mut BTreeMap<String, PathBuf>) {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries {
+        let path = entry.expect("a folder that opens is readable").path();
+        if path.is_dir() {
+            list(root, &path, ending, files);
+        } else if path.extension().is_some_and(|extension| extension == ending) {
+            let name = path.file_stem().and_then(|name| name.to_str()).expect("UTF-8 names").to_owned();
+            if let Some(other) = files.insert(name, path.clone()) {
+                let shown = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
+                panic!("{} and {} have the same name", shown(&other), shown(&path));
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Names that are not in the catalogue, and files that cannot be read.
+//!
+//! Leaves out where the name was written: an experiment says that with `Experiment::blame`.
+
+use lowtide_core::suggest::nearest;
+use miette::Diagnostic;
+use std::fmt;
+
+/// Why something was not found.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogueError {
+    /// No such name.
+    #[error("unknown {what} `{name}`{}", hint(near.as_deref()))]
+    Unknown {
+        /// What was looked for: `experiment`, `device` or `study`.
+        what: &'static str,
+        /// The name as given.
+        name: String,
+        /// The nearest name there is, if it is near enough.
+        near: Option<String>,
+        /// Every name there is.
+        valid: Vec<String>,
+    },
+    /// A path that cannot be read.
+    #[error("cannot read the {what} `{path}`")]
+    Read {
+        /// What was looked for: `experiment` or `device`.
+        what: &'static str,
+        /// The path as given.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+fn hint(near: Option<&str>) -> String {
+    near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default()
+}
+
+impl CatalogueError {
+    pub(super) fn unknown(what: &'static str, name: &str, valid: impl Iterator<Item = &'static str>) -> Self {
+        let valid: Vec<String> = valid.map(str::to_owned).collect();
+        let near = nearest(name, valid.iter().map(String::as_str)).map(str::to_owned);
+        CatalogueError::Unknown { what, name: name.to_owned(), near, valid }
+    }
+
+    /// What is accepted, in one line.
+    pub fn accepted(&self) -> String {
+        match self {
+            CatalogueError::Unknown { what: "study", valid, .. } => format!("studies: {}", valid.join(", ")),
+            CatalogueError::Unknown { what, valid, .. } => {
+                let names = if valid.is_empty() { "none".to_owned() } else { valid.join(", ") };
+                format!("{what}s: {names}; or the path of your own file, such as `./my-{what}.toml`")
+            }
+            CatalogueError::Read { what, .. } => {
+                format!("the path of a TOML file that holds a {what}, or a name")
+            }
+        }
+    }
+}
+
+impl Diagnostic for CatalogueError {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.accepted()))
+    }
+}

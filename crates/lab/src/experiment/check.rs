@@ -1,0 +1,194 @@
+//! What has to hold between tables: the workload, the sweep and the steps together.
+//!
+//! Leaves out what needs the target, such as whether the data fits on it.
+
+use super::document::Document;
+use super::error::Problems;
+use super::level::{FactorName, Level};
+use super::load::{Load, Pattern};
+use super::step::Step;
+use super::target::Target;
+use lowtide_core::Bytes;
+use lowtide_core::workload::Access;
+use std::ops::Range;
+
+/// What is checked together.
+pub(super) struct Whole<'a> {
+    pub(super) document: &'a Document,
+    pub(super) target: Option<&'a Target>,
+    pub(super) load: &'a Load,
+    pub(super) steps: &'a [Step],
+}
+
+impl Whole<'_> {
+    /// Records every contradiction.
+    pub(super) fn check(&self, problems: &mut Problems<'_>) {
+        self.once_only(problems);
+        self.required(problems);
+        self.patterns(problems);
+        self.pace(problems);
+        self.devices(problems);
+        self.sizes(problems);
+    }
+
+    /// A factor of `[sweep]` has no other value. One device is always named in `[target]`: the sweep then says
+    /// which ones to compare.
+    fn once_only(&self, problems: &mut Problems<'_>) {
+        for factor in FactorName::NAMES {
+            let base = match *factor {
+                "device" => "target.device.0".to_owned(),
+                "reserve" => "before-each-cell.layout.reserve".to_owned(),
+                factor => format!("workload.{factor}"),
+            };
+            if let (Some(at), Some(_)) = (self.place(&base), self.place(&format!("sweep.{factor}"))) {
+                let base = base.trim_end_matches(".0");
+                let message = format!("`{factor}` is given twice: `{base}` and `sweep.{factor}`");
+                problems.add(at, message, "has no effect", format!("remove it, or `{factor}` in [sweep]"));
+            }
+        }
+        if let (Some(at), Some(_)) = (self.place("workload.hot-cold"), self.written("zipf"))
+            && self.place("workload.zipf").is_none()
+        {
+            let message = "two distributions: `hot-cold`, and the factor `zipf`";
+            problems.add(at, message, "has no effect", "remove `hot-cold`, or the factor `zipf`");
+        }
+    }
+
+    fn required(&self, problems: &mut Problems<'_>) {
+        for (factor, example) in [("pattern", "\"random-write\""), ("block", "\"16KiB\"")] {
+            let given = self.place(&format!("workload.{factor}")).is_some()
+                || self.steps.iter().all(|step| step.sweep.iter().any(|own| own.name.name() == factor));
+            if let (false, Some(workload)) = (given, self.place_of_value("workload")) {
+                let help = format!("write for example `{factor} = {example}`");
+                problems.add(workload, format!("`{factor}` is missing in [workload]"), "here", help);
+            }
+        }
+    }
+
+    fn patterns(&self, problems: &mut Problems<'_>) {
+        let patterns: Vec<Pattern> = self.steps.iter().flat_map(|step| self.patterns_of(step)).collect();
+        let any = |wanted: fn(Pattern) -> bool| patterns.iter().any(|pattern| wanted(*pattern));
+        match self.written("mix") {
+            None if any(Pattern::is_mixed) => {
+                let at = self.written("pattern").unwrap_or(0..0);
+                let help = "add the share of reads, such as `mix = 0.83`";
+                problems.add(at, "a mixed pattern without `mix`", "reads and writes", help);
+            }
+            Some(at) => {
+                let swept = |step: &&Step| step.factor(FactorName::Mix).is_some();
+                let wasted =
+                    self.steps.iter().filter(swept).any(|s| !self.patterns_of(s).all(Pattern::is_mixed));
+                if !any(Pattern::is_mixed) || wasted {
+                    let message = "`mix` with a pattern that only reads or only writes";
+                    let help =
+                        "`random-mixed` or `sequential-mixed` (or `random`, `sequential`), or remove `mix`";
+                    problems.add(at, message, "has no effect there", help);
+                }
+            }
+            None => {}
+        }
+        for (keys, access, name) in [
+            (&["zipf", "hot-cold"][..], Access::Random, "random"),
+            (&["streams"][..], Access::Sequential, "sequential"),
+        ] {
+            for key in keys {
+                let Some(at) = self.written(key) else { continue };
+                if !patterns.iter().any(|pattern| pattern.access() == access) {
+                    let message = format!("`{key}` belongs to {name} patterns");
+                    problems.add(
+                        at,
+                        message,
+                        "has no effect",
+                        format!("a {name} pattern, or remove `{key}`"),
+                    );
+                }
+            }
+        }
+    }
+
+    fn patterns_of<'s>(&'s self, step: &'s Step) -> impl Iterator<Item = Pattern> + 's {
+        let swept =
+            step.factor(FactorName::Pattern).map(|factor| factor.levels.as_slice()).unwrap_or_default();
+        let base = swept.is_empty().then_some(self.load.pattern);
+        let swept = swept.iter().filter_map(|level| match level {
+            Level::Pattern(pattern) => Some(*pattern),
+            _ => None,
+        });
+        swept.chain(base)
+    }
+
+    fn pace(&self, problems: &mut Problems<'_>) {
+        let rate = self.written("rate");
+        let Some(arrival) = self.document.place("workload.arrival") else { return };
+        let closed = self.document.text()[arrival.value.clone()].trim_matches(['"', '\'']) == "closed";
+        if let (Some(at), true) = (&rate, closed) {
+            let help = "`arrival = \"fixed\"` or `\"poisson\"`, or remove `rate`";
+            problems.add(at.clone(), "`rate` with a closed loop, which has no rate", "has no effect", help);
+        }
+        if rate.is_none() && !closed {
+            let help = "add the requests per second, such as `rate = 1000`";
+            problems.add(arrival.value.clone(), "an open loop without `rate`", "needs a rate", help);
+        }
+    }
+
+    fn devices(&self, problems: &mut Problems<'_>) {
+        let Some(at) = self.written("device") else { return };
+        let help =
+            "name one device in [target] and the devices to compare in [sweep], or list them in [target]";
+        match self.target {
+            Some(Target::Device(_)) | None => {}
+            Some(_) => {
+                problems.add(at, "the factor `device` varies a target that is not a device", "here", help)
+            }
+        }
+    }
+
+    /// Every cell's data holds at least one block in each of its files.
+    fn sizes(&self, problems: &mut Problems<'_>) {
+        for (index, step) in self.steps.iter().enumerate() {
+            let files = u64::from(step.preparation.layout.files);
+            let blocks =
+                step.factor(FactorName::Block).map(|factor| factor.levels.iter().filter_map(Level::number));
+            let block =
+                blocks.map_or(self.load.block, |blocks| Bytes::new(blocks.fold(0.0, f64::max) as u64));
+            let too_small = |size: Bytes| size.get() / files < block.get();
+            let swept = step.factor(FactorName::FileSize).and_then(|factor| {
+                let mut levels = factor.levels.iter().enumerate();
+                levels.find_map(|(at, level)| match level {
+                    Level::FileSize(size) if too_small(*size) => Some((*size, Some(at))),
+                    _ => None,
+                })
+            });
+            let base = self.load.file_size.filter(|_| step.factor(FactorName::FileSize).is_none());
+            let Some((size, at)) = swept.or(base.filter(|size| too_small(*size)).map(|size| (size, None)))
+            else {
+                continue;
+            };
+            let own = format!("step.{index}.sweep.file_size");
+            let whole = [own.as_str(), "sweep.file_size", "workload.file_size"]
+                .into_iter()
+                .find(|path| self.place(path).is_some())
+                .unwrap_or("workload");
+            let place = at.and_then(|at| self.place_of_value(&format!("{whole}.{at}")));
+            let place = place.or(self.place_of_value(whole)).unwrap_or(0..0);
+            let each = if files > 1 { format!(" in each of {files} files") } else { String::new() };
+            let message = format!("`file_size`: {size} is smaller than a block of {block}{each}");
+            problems.add(place, message, "here", format!("at least {block}{each}"));
+        }
+    }
+
+    /// Where a key is first written: in the workload, in the sweep, or in a step's sweep.
+    fn written(&self, key: &str) -> Option<Range<usize>> {
+        let steps = (0..self.steps.len()).map(|step| format!("step.{step}.sweep.{key}"));
+        let mut paths = [format!("workload.{key}"), format!("sweep.{key}")].into_iter().chain(steps);
+        paths.find_map(|path| self.place(&path))
+    }
+
+    fn place(&self, path: &str) -> Option<Range<usize>> {
+        self.document.place(path).map(|place| place.key.clone())
+    }
+
+    fn place_of_value(&self, path: &str) -> Option<Range<usize>> {
+        self.document.place(path).map(|place| place.value.clone())
+    }
+}

@@ -1,0 +1,96 @@
+//! When a measurement ends, and how finely it is watched: `duration` or `until`, and `interval`.
+//!
+//! Leaves out how steady state is found: the analysis does that.
+
+use super::error::Problems;
+use super::read::Table;
+use super::words::words;
+use lowtide_core::Nanos;
+
+words! {
+    /// The word `steady`, all that `until` accepts.
+    Until, "condition";
+    /// Until the steady state is known well enough.
+    Steady = "steady",
+}
+
+/// When a measurement ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Length {
+    /// After this time.
+    For(Nanos),
+    /// As soon as the steady level is known to within a relative precision, or after `max`.
+    UntilSteady {
+        /// The longest it may take.
+        max: Nanos,
+        /// Half the width of the confidence interval, as a share of the mean, in (0, 1).
+        precision: f64,
+    },
+}
+
+impl Length {
+    /// The longest the measurement takes.
+    pub fn longest(self) -> Nanos {
+        match self {
+            Length::For(time) | Length::UntilSteady { max: time, .. } => time,
+        }
+    }
+}
+
+/// Reads `duration`, or `until` with its limits.
+pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Length> {
+    let help = "`duration = \"1h\"`, or `until = \"steady\"` with `max = \"4h\"`";
+    let max = table.get("max").map(|entry| entry.some_time(problems));
+    let precision = table.get("precision").map(|entry| match entry.number("0.015", problems)? {
+        precision if precision > 0.0 && precision < 1.0 => Some(precision),
+        other => entry.refuse(
+            format!("{other} is not a precision"),
+            "a share between 0 and 1, such as `0.015`",
+            problems,
+        ),
+    });
+    match (table.get("duration"), table.get("until")) {
+        (Some(duration), None) => {
+            for key in ["max", "precision"] {
+                if let Some(entry) = table.get(key) {
+                    let message = format!("`{key}` belongs to `until`, which is absent");
+                    problems.add(
+                        entry.key_span,
+                        message,
+                        "has no effect",
+                        format!("remove it, or write {help}"),
+                    );
+                }
+            }
+            duration.some_time(problems).map(Length::For)
+        }
+        (None, Some(until)) => {
+            until.word::<Until>(problems)?;
+            let max = max.unwrap_or(Some(Nanos::from_secs(4 * 3600)))?;
+            Some(Length::UntilSteady { max, precision: precision.unwrap_or(Some(0.015))? })
+        }
+        (Some(_), Some(until)) => {
+            let message = "two ends: `duration` and `until`";
+            problems.add(until.key_span, message, "or `duration`, not both", help);
+            None
+        }
+        (None, None) => {
+            problems.add(table.span.clone(), "a workload without an end", "here", help);
+            None
+        }
+    }
+}
+
+/// Ten seconds by default, or a tenth of a measurement shorter than that allows.
+pub(super) fn interval(table: &Table<'_>, length: Length, problems: &mut Problems<'_>) -> Option<Nanos> {
+    let longest = length.longest();
+    let Some(entry) = table.get("interval") else {
+        return Some(Nanos::from_secs(10).min(Nanos::new((longest.get() / 10).max(1))));
+    };
+    let interval = entry.some_time(problems)?;
+    if interval > longest {
+        let fault = format!("{interval} is longer than the whole measurement, {longest}");
+        return entry.refuse(fault, format!("a span of time up to {longest}"), problems);
+    }
+    Some(interval)
+}

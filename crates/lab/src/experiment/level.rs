@@ -1,0 +1,218 @@
+//! Factors and their levels: what a sweep varies, and one value of it.
+//!
+//! A [`Level`] is checked when it is made, so a swept value and the base value of `[workload]` obey the same
+//! limits. Leaves out how levels are listed (`sweep`) and what they change (`settings`).
+
+use super::error::Problems;
+use super::load::Pattern;
+use super::read::Entry;
+use lowtide_core::Bytes;
+use std::fmt;
+
+macro_rules! factors {
+    ($($(#[$doc:meta])* $variant:ident($type:ty) = $name:literal),+ $(,)?) => {
+        /// The name of a factor.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum FactorName {
+            $($(#[$doc])* $variant,)+
+        }
+
+        /// One value of a factor.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Level {
+            $($(#[$doc])* $variant($type),)+
+        }
+
+        impl FactorName {
+            /// Every factor's name.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The name as written.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(FactorName::$variant => $name,)+
+                }
+            }
+
+            /// The factor of that name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(FactorName::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+
+        impl Level {
+            /// The factor it is a value of.
+            pub const fn factor(&self) -> FactorName {
+                match self {
+                    $(Level::$variant(_) => FactorName::$variant,)+
+                }
+            }
+        }
+
+        /// The value as it is written: `10GiB`, `random-write`, `0.83`.
+        impl fmt::Display for Level {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Level::$variant(value) => value.fmt(f),)+
+                }
+            }
+        }
+    };
+}
+
+factors! {
+    /// Bytes of data under test.
+    FileSize(Bytes) = "file_size",
+    /// Threads that issue requests.
+    Threads(u32) = "threads",
+    /// Requests each thread keeps in flight.
+    Depth(u32) = "depth",
+    /// Bytes of each request.
+    Block(Bytes) = "block",
+    /// The access pattern.
+    Pattern(Pattern) = "pattern",
+    /// The share of requests that read, for a mixed pattern.
+    Mix(f64) = "mix",
+    /// The exponent of the Zipf distribution of addresses.
+    Zipf(f64) = "zipf",
+    /// The share of the capacity that the host leaves unused.
+    Reserve(f64) = "reserve",
+    /// The simulated device.
+    Device(String) = "device",
+    /// Sequential streams.
+    Streams(u32) = "streams",
+    /// Requests per second of an open loop.
+    Rate(f64) = "rate",
+}
+
+impl fmt::Display for FactorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A number that becomes a level.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(super) enum Raw {
+    Size(u64),
+    Count(u64),
+    Number(f64),
+}
+
+/// Why a number is not a level: what is wrong, and what is accepted.
+pub(super) struct Fault(pub(super) String, pub(super) &'static str);
+
+impl FactorName {
+    /// Reads a level from a single value.
+    pub(super) fn read(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Level> {
+        match self {
+            FactorName::Pattern => entry.word(problems).map(Level::Pattern),
+            FactorName::Device => entry.text("\"intel-320-160gb\"", problems).map(Level::Device),
+            _ => {
+                let raw = self.raw(entry, problems)?;
+                match self.level(raw) {
+                    Ok(level) => Some(level),
+                    Err(Fault(fault, accepted)) => entry.refuse(fault, accepted, problems),
+                }
+            }
+        }
+    }
+
+    /// Whether its levels are numbers, so that a range of them makes sense.
+    pub(super) fn is_numeric(self) -> bool {
+        !matches!(self, FactorName::Pattern | FactorName::Device)
+    }
+
+    /// Reads a number of the kind this factor takes.
+    pub(super) fn raw(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Raw> {
+        match self {
+            FactorName::FileSize | FactorName::Block => {
+                entry.bytes(problems).map(|bytes| Raw::Size(bytes.get()))
+            }
+            FactorName::Threads | FactorName::Depth | FactorName::Streams => {
+                let number = entry.integer(problems)?;
+                match u64::try_from(number) {
+                    Ok(number) => Some(Raw::Count(number)),
+                    Err(_) => entry.refuse(format!("{number} is below 0"), "a whole number from 1", problems),
+                }
+            }
+            _ => entry.number("0.5", problems).map(Raw::Number),
+        }
+    }
+
+    /// The level of that number, if it is within the factor's limits.
+    pub(super) fn level(self, raw: Raw) -> Result<Level, Fault> {
+        let require =
+            |fine: bool, fault: String, accepted| if fine { Ok(()) } else { Err(Fault(fault, accepted)) };
+        match (self, raw) {
+            (FactorName::FileSize, Raw::Size(size)) => {
+                require(size > 0, "no data at all".to_owned(), "a size above 0, such as `\"10GiB\"`")?;
+                Ok(Level::FileSize(Bytes::new(size)))
+            }
+            (FactorName::Block, Raw::Size(size)) => {
+                let accepted = "a multiple of 512 bytes above 0, such as `\"4KiB\"` or `\"16KiB\"`";
+                require(size > 0, "a block of no bytes".to_owned(), accepted)?;
+                let fault = format!("{} is not a multiple of 512 bytes", Bytes::new(size));
+                require(size.is_multiple_of(512), fault, accepted)?;
+                Ok(Level::Block(Bytes::new(size)))
+            }
+            (FactorName::Threads | FactorName::Depth | FactorName::Streams, Raw::Count(count)) => {
+                let fine = (1..=65_536).contains(&count);
+                require(fine, format!("{count} is out of range"), "a whole number from 1 to 65536")?;
+                let count = count as u32;
+                Ok(match self {
+                    FactorName::Threads => Level::Threads(count),
+                    FactorName::Depth => Level::Depth(count),
+                    _ => Level::Streams(count),
+                })
+            }
+            (FactorName::Mix, Raw::Number(share)) => {
+                let fine = (0.0..=1.0).contains(&share);
+                require(fine, format!("{share} is not a share"), "the share of reads, from 0 to 1")?;
+                Ok(Level::Mix(share))
+            }
+            (FactorName::Zipf, Raw::Number(exponent)) => {
+                let fine = exponent > 0.0;
+                require(
+                    fine,
+                    format!("{exponent} is not an exponent"),
+                    "an exponent above 0, such as `1.1`",
+                )?;
+                Ok(Level::Zipf(exponent))
+            }
+            (FactorName::Reserve, Raw::Number(share)) => {
+                let fine = (0.0..1.0).contains(&share);
+                let accepted = "the share of the capacity left unused, from 0 to below 1";
+                require(fine, format!("{share} is not a share"), accepted)?;
+                Ok(Level::Reserve(share))
+            }
+            (FactorName::Rate, Raw::Number(rate)) => {
+                let fine = rate > 0.0;
+                require(
+                    fine,
+                    format!("{rate} is not a rate"),
+                    "requests per second above 0, such as `1000`",
+                )?;
+                Ok(Level::Rate(rate))
+            }
+            _ => unreachable!("a factor's number has the factor's kind"),
+        }
+    }
+}
+
+impl Level {
+    /// Its value as a number, where it is one: bytes, a count, a share.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Level::FileSize(size) | Level::Block(size) => Some(size.get() as f64),
+            Level::Threads(count) | Level::Depth(count) | Level::Streams(count) => Some(f64::from(*count)),
+            Level::Mix(number) | Level::Zipf(number) | Level::Reserve(number) | Level::Rate(number) => {
+                Some(*number)
+            }
+            Level::Pattern(_) | Level::Device(_) => None,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! `[workload]`: what is asked of the target, for how long, and how it is watched.
+//!
+//! A pattern is an access (`random`, `sequential`) and a direction: `read`, `write`, or `mixed`, whose share of
+//! reads is `mix`. `random` and `sequential` alone mean the mixed ones. Leaves out running it, and databases.
+
+use super::error::Problems;
+use super::length::{self, Length};
+use super::level::{FactorName, Level};
+use super::read::{Entry, Table};
+use super::schema;
+use super::words::words;
+use lowtide_core::workload::{Access, Arrival, Distribution};
+use lowtide_core::{Bytes, Nanos, Workload};
+
+words! {
+    /// Whether requests follow each other, and whether they read or write.
+    Pattern, "pattern";
+    /// Reads, one after the other.
+    SequentialRead = "sequential-read",
+    /// Writes, one after the other.
+    SequentialWrite = "sequential-write",
+    /// Reads anywhere.
+    RandomRead = "random-read",
+    /// Writes anywhere.
+    RandomWrite = "random-write",
+    /// Reads and writes, one after the other.
+    SequentialMixed = "sequential-mixed" | "sequential",
+    /// Reads and writes anywhere.
+    RandomMixed = "random-mixed" | "random",
+}
+
+impl Pattern {
+    /// Sequential or random.
+    pub fn access(self) -> Access {
+        match self {
+            Pattern::SequentialRead | Pattern::SequentialWrite | Pattern::SequentialMixed => {
+                Access::Sequential
+            }
+            Pattern::RandomRead | Pattern::RandomWrite | Pattern::RandomMixed => Access::Random,
+        }
+    }
+    /// Whether the share of reads comes from `mix`.
+    pub fn is_mixed(self) -> bool {
+        matches!(self, Pattern::SequentialMixed | Pattern::RandomMixed)
+    }
+}
+
+words! {
+    /// When requests are issued.
+    Pace, "arrival";
+    /// When the one before completes.
+    Closed = "closed",
+    /// At even gaps.
+    Fixed = "fixed",
+    /// At exponentially distributed gaps.
+    Poisson = "poisson",
+}
+
+words! {
+    /// The rule that finds the steady window.
+    SteadyRule, "steady rule";
+    /// This project's own, which knows the honeymoon of a fresh drive.
+    Lowtide = "lowtide",
+    /// The SNIA Performance Test Specification's: five rounds, excursion ≤ 20 %, slope × span ≤ 10 %.
+    Snia = "snia",
+}
+
+/// A load, with every default filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    /// The access pattern.
+    pub pattern: Pattern,
+    /// The share of reads of a mixed pattern; other patterns ignore it.
+    pub mix: f64,
+    /// Bytes of each request.
+    pub block: Bytes,
+    /// Bytes of data under test; all that the target has room for where absent.
+    pub file_size: Option<Bytes>,
+    /// Threads that issue requests.
+    pub threads: u32,
+    /// Requests each thread keeps in flight.
+    pub depth: u32,
+    /// Streams of a sequential pattern.
+    pub streams: u32,
+    /// How the addresses of a random pattern are drawn.
+    pub distribution: Distribution,
+    /// When requests are issued.
+    pub pace: Pace,
+    /// Requests per second of an open loop; a closed one ignores it.
+    pub rate: f64,
+    /// When the measurement ends.
+    pub length: Length,
+    /// The length of one row of the time series.
+    pub interval: Nanos,
+    /// The rule that finds the steady window.
+    pub steady: SteadyRule,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load {
+            pattern: Pattern::RandomWrite,
+            mix: 0.5,
+            block: Bytes::kib(4),
+            file_size: None,
+            threads: 1,
+            depth: 1,
+            streams: 1,
+            distribution: Distribution::Uniform,
+            pace: Pace::Closed,
+            rate: 1.0,
+            length: Length::For(Nanos::from_secs(60)),
+            interval: Nanos::from_secs(10),
+            steady: SteadyRule::Lowtide,
+        }
+    }
+}
+
+impl Load {
+    /// The workload that generates the requests.
+    pub fn workload(&self) -> Workload {
+        let access = self.pattern.access();
+        Workload {
+            access,
+            read_share: match self.pattern {
+                Pattern::SequentialRead | Pattern::RandomRead => 1.0,
+                Pattern::SequentialWrite | Pattern::RandomWrite => 0.0,
+                Pattern::SequentialMixed | Pattern::RandomMixed => self.mix,
+            },
+            distribution: if access == Access::Random { self.distribution } else { Distribution::Uniform },
+            block: self.block,
+            threads: self.threads,
+            depth: self.depth,
+            streams: self.streams,
+            arrival: match self.pace {
+                Pace::Closed => Arrival::Closed,
+                Pace::Fixed => Arrival::Fixed { per_second: self.rate },
+                Pace::Poisson => Arrival::Poisson { per_second: self.rate },
+            },
+        }
+    }
+
+    /// Puts a factor's level in place; the reserve and the device are not the load's.
+    pub(super) fn set(&mut self, level: &Level) {
+        match level {
+            Level::FileSize(size) => self.file_size = Some(*size),
+            Level::Threads(threads) => self.threads = *threads,
+            Level::Depth(depth) => self.depth = *depth,
+            Level::Block(block) => self.block = *block,
+            Level::Pattern(pattern) => self.pattern = *pattern,
+            Level::Mix(mix) => self.mix = *mix,
+            Level::Zipf(exponent) => self.distribution = Distribution::Zipf { exponent: *exponent },
+            Level::Streams(streams) => self.streams = *streams,
+            Level::Rate(rate) => {
+                self.rate = *rate;
+                if self.pace == Pace::Closed {
+                    self.pace = Pace::Fixed;
+                }
+            }
+            Level::Reserve(_) | Level::Device(_) => {}
+        }
+    }
+}
+
+/// Reads `[workload]`; what depends on the sweep too is checked later.
+pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
+    table.only(&schema::WORKLOAD, problems);
+    let mut load = Load::default();
+    if let Some(pace) = table.get("arrival").and_then(|entry| entry.word(problems)) {
+        load.pace = pace;
+    }
+    for entry in table.in_order() {
+        let factor =
+            FactorName::from_name(&entry.name).filter(|_| schema::WORKLOAD.keys.contains(&&*entry.name));
+        if let Some(level) = factor.and_then(|factor| factor.read(&entry, problems)) {
+            load.set(&level);
+        }
+    }
+    if let Some(entry) = table.get("hot-cold") {
+        if let Some(zipf) = table.get("zipf") {
+            let message = "two distributions: `zipf` and `hot-cold`";
+            problems.add(zipf.key_span, message, "or `hot-cold`, not both", "remove `zipf` or `hot-cold`");
+        }
+        if let Some(distribution) = hot_cold(&entry, problems) {
+            load.distribution = distribution;
+        }
+    }
+    if let Some(steady) = table.get("steady").and_then(|entry| entry.word(problems)) {
+        load.steady = steady;
+    }
+    if let Some(length) = length::read(table, problems) {
+        load.length = length;
+        load.interval = length::interval(table, length, problems).unwrap_or(load.interval);
+    }
+    load
+}
+
+fn hot_cold(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Distribution> {
+    let table = entry.table(problems)?;
+    table.only(&schema::HOT_COLD, problems);
+    let mut share = |key: &str, example: &str| {
+        let entry = table.require(key, example, problems)?;
+        match entry.number(example, problems)? {
+            share if share > 0.0 && share < 1.0 => Some(share),
+            other => entry.refuse(
+                format!("{other} is not a share"),
+                "a share between 0 and 1, such as `0.2`",
+                problems,
+            ),
+        }
+    };
+    let (hot_data, hot_access) = (share("data", "0.2"), share("access", "0.8"));
+    Some(Distribution::HotCold { hot_data: hot_data?, hot_access: hot_access? })
+}

@@ -1,0 +1,182 @@
+//! The experiment: a question about storage, as a file that can be run.
+//!
+//! [`Experiment::parse`] takes the text as written and resolves it once: every default is filled in, every size
+//! and time is parsed, every name is known, and nothing after this stage parses again. What is wrong is told as
+//! [`BadInput`], all of it at once, at the line of the file or the `--set` that it stands on.
+//!
+//! ```text
+//! name, title, question, source   who it is
+//! [target]            device | file | directory | block
+//! [before-each-cell]  purge, layout, fill              history is explicit
+//! [workload]          pattern, block, threads, …       what is asked, how long
+//! [sweep]             factors; the cells are their product
+//! [repeat]            times, order, seed
+//! [[step]]            the sweep again, prepared differently
+//! [[published]]       numbers to compare with
+//! ```
+//!
+//! Leaves out what needs the target (does the data fit?): later stages ask [`Experiment::blame`] to point at
+//! the key. Databases (`[oltp]`) are not read here.
+
+mod check;
+mod comparison;
+mod document;
+mod error;
+mod length;
+mod level;
+mod load;
+mod overrides;
+mod prepare;
+mod read;
+mod repeat;
+mod schema;
+mod step;
+mod sweep;
+mod target;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use comparison::{Accept, Bound, Comparison, Measure, Selection};
+pub use error::{BadInput, Problem};
+pub use length::Length;
+pub use level::{FactorName, Level};
+pub use load::{Load, Pace, Pattern, SteadyRule};
+pub use overrides::Override;
+pub use prepare::{Filesystem, Fill, Layout, Preparation, Purge};
+pub use repeat::{Order, Repeat};
+pub use step::{Settings, Step};
+pub use sweep::Factor;
+pub use target::Target;
+
+use document::Document;
+use error::Problems;
+use read::Table;
+use std::ops::Range;
+
+/// An experiment, fully resolved. There is at least one step, and every step has at least one point.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// A short name, as files and campaigns are called.
+    pub name: String,
+    /// A line for people; the name where none is given.
+    pub title: String,
+    /// What it asks.
+    pub question: Option<String>,
+    /// Where it comes from: `published/e02`, or an address.
+    pub source: Option<String>,
+    /// What is under test.
+    pub target: Target,
+    /// The load, before a cell's levels are put in place.
+    pub load: Load,
+    /// The passes over the sweep, in order.
+    pub steps: Vec<Step>,
+    /// How often, and in which order.
+    pub repeat: Repeat,
+    /// Published numbers to compare with.
+    pub published: Vec<Comparison>,
+    document: Document,
+}
+
+impl Experiment {
+    /// Reads an experiment.
+    ///
+    /// `name_of_source` is what errors call the text: the path of its file.
+    pub fn parse(name_of_source: &str, text: &str, overrides: &[Override]) -> Result<Experiment, BadInput> {
+        let document = Document::new(name_of_source, text)?;
+        let document = overrides.iter().try_fold(document, |document, set| set.apply(document))?;
+        Self::resolve(document)
+    }
+
+    /// The TOML text with every override in it: parsed alone, it gives the same experiment.
+    pub fn text(&self) -> &str {
+        self.document.text()
+    }
+
+    /// Where the value at a dotted path stands in [`Experiment::text`]: `sweep.file_size`, `step.0.fill`.
+    pub fn span_of(&self, path: &str) -> Option<Range<usize>> {
+        self.document.place(path).map(|place| place.value.clone())
+    }
+
+    /// An error that points at the value of `path`, or at the table around it where the value is a default.
+    ///
+    /// For stages that find out later what cannot work: the data is larger than the device, the device does
+    /// not exist.
+    pub fn blame(&self, path: &str, message: impl Into<String>, help: impl Into<String>) -> BadInput {
+        let place = self.document.nearest_place(path);
+        let span = place.map_or(0..0, |place| place.value.clone());
+        self.document.problem(span, message.into()).marked("here").accepting(help).into()
+    }
+
+    /// Everything that holds in the cell at `point` of `step`.
+    pub fn settings(&self, step: &Step, point: &[Level]) -> Settings {
+        let device = match &self.target {
+            Target::Device(name) => Some(name.clone()),
+            _ => None,
+        };
+        let mut settings =
+            Settings { device, preparation: step.preparation.clone(), load: self.load.clone() };
+        point.iter().for_each(|level| settings.set(level));
+        settings
+    }
+
+    fn resolve(document: Document) -> Result<Experiment, BadInput> {
+        let tables = document.tables();
+        let root = Table::root(&tables);
+        let problems = &mut Problems::new(&document);
+        root.only(&schema::ROOT, problems);
+
+        let name = root
+            .require("name", "\"my-experiment\"", problems)
+            .and_then(|e| e.text("\"my-experiment\"", problems));
+        let mut line = |key: &str| root.get(key).and_then(|entry| entry.text("\"…\"", problems));
+        let (title, question, source) = (line("title"), line("question"), line("source"));
+        if let (Some(source), Some(entry)) = (&source, root.get("source")) {
+            check_source(source, &entry, problems);
+        }
+        let mut table = |key: &str| root.get(key).and_then(|entry| entry.table(problems));
+        let (before, sweep, repeat) = (table("before-each-cell"), table("sweep"), table("repeat"));
+
+        let target = root.require("target", "{ device = \"intel-320-160gb\" }", problems);
+        let target = target.and_then(|entry| target::read(&entry.table(problems)?, problems));
+        let workload = root.require("workload", "{ … }", problems).and_then(|entry| entry.table(problems));
+        let load = workload.map(|table| load::read(&table, problems));
+        let preparation = before.map_or_else(Preparation::default, |table| {
+            table.only(&schema::PREPARATION, problems);
+            Preparation::default().with(&table, problems)
+        });
+        let mut sweep = sweep.map_or_else(Vec::new, |table| sweep::read(&table, problems));
+        let (target, devices) =
+            target.map_or((None, Vec::new()), |(target, devices)| (Some(target), devices));
+        if !devices.is_empty() && document.place("sweep.device").is_none() {
+            let levels = devices.into_iter().map(Level::Device).collect();
+            sweep.insert(0, Factor { name: FactorName::Device, levels });
+        }
+        let mut list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables(problems));
+        let (steps, published) = (list("step"), list("published"));
+        let steps = step::read(steps, preparation, sweep, problems);
+        let published = comparison::read(published, &steps, problems);
+        let repeat = repeat.map_or_else(Repeat::default, |table| repeat::read(&table, problems));
+
+        if let (Some(load), true) = (&load, problems.is_empty()) {
+            check::Whole { document: &document, target: target.as_ref(), load, steps: &steps }
+                .check(problems);
+        }
+        std::mem::replace(problems, Problems::new(&document)).finish()?;
+        let (Some(name), Some(target), Some(load)) = (name, target, load) else {
+            unreachable!("what is missing was recorded as a problem")
+        };
+        let title = title.unwrap_or_else(|| name.clone());
+        drop(tables);
+        Ok(Experiment { name, title, question, source, target, load, steps, repeat, published, document })
+    }
+}
+
+/// `published/…` names a study that exists; anything else is free text.
+fn check_source(source: &str, entry: &read::Entry<'_>, problems: &mut Problems<'_>) {
+    let Some(study) = source.strip_prefix("published/") else { return };
+    if let Err(unknown) = crate::catalogue::study(study) {
+        entry.refuse::<()>(&unknown, unknown.accepted(), problems);
+    }
+}

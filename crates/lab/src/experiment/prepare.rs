@@ -1,0 +1,138 @@
+//! `[before-each-cell]`: what happens to the target before a cell is measured, so that history is explicit.
+//!
+//! Leaves out doing it (the stage `prepare`) and whether the target can: a file has nothing to erase.
+
+use super::error::Problems;
+use super::level::{FactorName, Level};
+use super::read::Table;
+use super::schema;
+use super::words::words;
+use lowtide_core::Bytes;
+
+words! {
+    /// How what was written before is forgotten.
+    Purge, "purge";
+    /// Not at all: the device keeps its history.
+    None = "none",
+    /// Every address is trimmed.
+    Trim = "trim",
+    /// The drive's own erase: as new, but for wear.
+    SecureErase = "secure-erase",
+}
+
+words! {
+    /// The file system whose layout and journal the data has.
+    Filesystem, "filesystem";
+    /// The data lies on the bare device.
+    None = "none",
+    /// XFS.
+    Xfs = "xfs",
+    /// ext4.
+    Ext4 = "ext4",
+    /// Btrfs.
+    Btrfs = "btrfs",
+}
+
+words! {
+    /// How the data is written for the first time, before the measurement.
+    Fill, "fill";
+    /// Not at all.
+    None = "none",
+    /// From the first byte to the last.
+    Sequential = "sequential",
+    /// Every block once, in random order.
+    Random = "random",
+}
+
+/// Where the data lies on the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    /// The file system made before each cell.
+    pub filesystem: Filesystem,
+    /// The share of the capacity left unused, in [0, 1).
+    pub reserve: f64,
+    /// The partition made on the device; the whole device where absent.
+    pub partition: Option<Bytes>,
+    /// Files of equal size that the data is split over.
+    pub files: u32,
+    /// Whether making the file system trims the partition first.
+    pub mkfs_trims: bool,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Layout { filesystem: Filesystem::None, reserve: 0.0, partition: None, files: 1, mkfs_trims: false }
+    }
+}
+
+/// What happens to the target before each cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preparation {
+    /// How history is forgotten.
+    pub purge: Purge,
+    /// Where the data lies.
+    pub layout: Layout,
+    /// How the data is first written.
+    pub fill: Fill,
+}
+
+impl Default for Preparation {
+    fn default() -> Self {
+        Preparation { purge: Purge::None, layout: Layout::default(), fill: Fill::None }
+    }
+}
+
+impl Preparation {
+    /// Whether a cell prepared like this owes nothing to the cells before it, but for wear: it may run on a
+    /// device of its own. Other cells run in order on one device.
+    pub fn forgets_history(&self) -> bool {
+        self.purge == Purge::SecureErase
+    }
+
+    /// This preparation with the keys that `table` holds (`purge`, `layout`, `fill`) in place of its own.
+    pub(super) fn with(mut self, table: &Table<'_>, problems: &mut Problems<'_>) -> Self {
+        if let Some(purge) = table.get("purge").and_then(|entry| entry.word(problems)) {
+            self.purge = purge;
+        }
+        if let Some(fill) = table.get("fill").and_then(|entry| entry.word(problems)) {
+            self.fill = fill;
+        }
+        if let Some(layout) = table.get("layout").and_then(|entry| entry.table(problems)) {
+            self.layout = self.layout.with(&layout, problems);
+        }
+        self
+    }
+}
+
+impl Layout {
+    /// This layout with the keys that `table` holds in place of its own.
+    fn with(mut self, table: &Table<'_>, problems: &mut Problems<'_>) -> Self {
+        table.only(&schema::LAYOUT, problems);
+        if let Some(filesystem) = table.get("filesystem").and_then(|entry| entry.word(problems)) {
+            self.filesystem = filesystem;
+        }
+        let reserve = table.get("reserve").and_then(|entry| FactorName::Reserve.read(&entry, problems));
+        if let Some(Level::Reserve(reserve)) = reserve {
+            self.reserve = reserve;
+        }
+        if let Some(entry) = table.get("partition") {
+            match entry.bytes(problems) {
+                Some(Bytes::ZERO) => {
+                    entry.refuse::<()>(
+                        "a partition of no bytes",
+                        "a size above 0, such as `\"120GB\"`",
+                        problems,
+                    );
+                }
+                partition => self.partition = partition,
+            }
+        }
+        if let Some(files) = table.get("files").and_then(|entry| entry.count(problems)) {
+            self.files = files;
+        }
+        if let Some(trims) = table.get("mkfs-trims").and_then(|entry| entry.boolean(problems)) {
+            self.mkfs_trims = trims;
+        }
+        self
+    }
+}

@@ -1,0 +1,272 @@
+//! Reading one table of a document, key by key, with every fault recorded and reading going on.
+//!
+//! A reader gives `None` where it has recorded a problem, so that callers never say the same thing twice.
+//! Leaves out what a key means.
+
+use super::error::Problems;
+use super::schema::Keys;
+use lowtide_core::suggest::nearest;
+use lowtide_core::{Bytes, Nanos, UnitError};
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// A table of the document.
+pub(super) struct Table<'a> {
+    map: &'a DeTable<'a>,
+    /// Dotted path in the document, empty for the root.
+    pub(super) path: String,
+    /// Its header, or the whole of an inline table.
+    pub(super) span: Range<usize>,
+}
+
+/// A key and its value, or an element of an array.
+pub(super) struct Entry<'a> {
+    /// The name to call it by in an error.
+    pub(super) name: String,
+    /// Dotted path in the document.
+    pub(super) path: String,
+    pub(super) key_span: Range<usize>,
+    pub(super) span: Range<usize>,
+    pub(super) value: &'a DeValue<'a>,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn root(map: &'a DeTable<'a>) -> Self {
+        Table { map, path: String::new(), span: 0..0 }
+    }
+
+    /// Records every key that is not in `keys`; whether there was none.
+    pub(super) fn only(&self, keys: &Keys, problems: &mut Problems<'_>) -> bool {
+        let mut only = true;
+        for (key, _) in self.map.iter() {
+            let name = key.get_ref().as_ref();
+            if keys.keys.contains(&name) {
+                continue;
+            }
+            only = false;
+            let hint = match nearest(name, keys.keys.iter().copied()) {
+                Some(near) => format!(": did you mean `{near}`?"),
+                None => String::new(),
+            };
+            let place = match keys.table {
+                "" => "an experiment".to_owned(),
+                table if table.contains(' ') => table.to_owned(),
+                table => format!("[{table}]"),
+            };
+            problems.add(
+                key.span(),
+                format!("unknown key `{name}`{hint}"),
+                format!("not a key of {place}"),
+                format!("valid keys of {place}: {}", keys.keys.join(", ")),
+            );
+        }
+        only
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Entry<'a>> {
+        let (key, value) = self.map.iter().find(|(name, _)| name.get_ref() == key)?;
+        Some(self.entry(key, value))
+    }
+
+    /// The entry of `key`; records that it is missing.
+    pub(super) fn require(&self, key: &str, example: &str, problems: &mut Problems<'_>) -> Option<Entry<'a>> {
+        let entry = self.get(key);
+        if entry.is_none() {
+            let table = match self.path.rsplit_once('.') {
+                _ if self.path.is_empty() => String::new(),
+                Some((list, index)) if index.parse::<usize>().is_ok() => format!(" in [[{list}]]"),
+                _ => format!(" in [{}]", self.path),
+            };
+            problems.add(
+                self.span.clone(),
+                format!("`{key}` is missing{table}"),
+                "here",
+                format!("write for example `{key} = {example}`"),
+            );
+        }
+        entry
+    }
+
+    /// All entries in the order they are written.
+    pub(super) fn in_order(&self) -> Vec<Entry<'a>> {
+        let mut entries: Vec<_> = self.map.iter().map(|(key, value)| self.entry(key, value)).collect();
+        entries.sort_by_key(|entry| entry.key_span.start);
+        entries
+    }
+
+    fn entry(
+        &self,
+        key: &'a toml::Spanned<toml::de::DeString<'a>>,
+        value: &'a toml::Spanned<DeValue<'a>>,
+    ) -> Entry<'a> {
+        Entry {
+            name: key.get_ref().to_string(),
+            path: super::schema::dotted(&self.path, key.get_ref()),
+            key_span: key.span(),
+            span: value.span(),
+            value: value.get_ref(),
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// Records that the value is of another type than `wanted`.
+    fn mismatch<T>(&self, wanted: &str, example: &str, problems: &mut Problems<'_>) -> Option<T> {
+        let given = kind(self.value);
+        let (message, help) = (
+            format!("`{}` takes {wanted}, not {given}", self.name),
+            format!("write for example `{} = {example}`", self.name),
+        );
+        problems.add(self.span.clone(), message, given, help);
+        None
+    }
+
+    /// Records that the value is not accepted.
+    pub(super) fn refuse<T>(
+        &self,
+        fault: impl std::fmt::Display,
+        accepted: impl Into<String>,
+        problems: &mut Problems<'_>,
+    ) -> Option<T> {
+        problems.add(self.span.clone(), format!("`{}`: {fault}", self.name), "here", accepted);
+        None
+    }
+
+    pub(super) fn string(&self, example: &str, problems: &mut Problems<'_>) -> Option<String> {
+        match self.value {
+            DeValue::String(text) => Some(text.to_string()),
+            _ => self.mismatch("a string", example, problems),
+        }
+    }
+
+    /// A string that says something.
+    pub(super) fn text(&self, example: &str, problems: &mut Problems<'_>) -> Option<String> {
+        let text = self.string(example, problems)?;
+        if text.trim().is_empty() {
+            return self.refuse(
+                "an empty string",
+                format!("write for example `{} = {example}`", self.name),
+                problems,
+            );
+        }
+        Some(text)
+    }
+
+    pub(super) fn boolean(&self, problems: &mut Problems<'_>) -> Option<bool> {
+        match self.value {
+            DeValue::Boolean(value) => Some(*value),
+            _ => self.mismatch("true or false", "true", problems),
+        }
+    }
+
+    pub(super) fn integer(&self, problems: &mut Problems<'_>) -> Option<i64> {
+        match self.value {
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+                .ok()
+                .or_else(|| self.refuse("too large for 64 bits", "a smaller whole number", problems)),
+            _ => self.mismatch("a whole number", "4", problems),
+        }
+    }
+
+    /// A whole number of at least one.
+    pub(super) fn count(&self, problems: &mut Problems<'_>) -> Option<u32> {
+        let number = self.integer(problems)?;
+        match u32::try_from(number) {
+            Ok(count) if count > 0 => Some(count),
+            _ => self.refuse(
+                format!("{number} is not a count"),
+                "a whole number from 1 to 4294967295",
+                problems,
+            ),
+        }
+    }
+
+    pub(super) fn number(&self, example: &str, problems: &mut Problems<'_>) -> Option<f64> {
+        let number = match self.value {
+            DeValue::Integer(_) => self.integer(problems)? as f64,
+            DeValue::Float(number) => number.as_str().parse().unwrap_or(f64::NAN),
+            _ => return self.mismatch("a number", example, problems),
+        };
+        if !number.is_finite() {
+            return self.refuse(
+                "not a finite number",
+                format!("write for example `{} = {example}`", self.name),
+                problems,
+            );
+        }
+        Some(number)
+    }
+
+    pub(super) fn bytes(&self, problems: &mut Problems<'_>) -> Option<Bytes> {
+        self.unit("a size with its unit, in quotes", "\"16KiB\"", problems)
+    }
+
+    pub(super) fn nanos(&self, problems: &mut Problems<'_>) -> Option<Nanos> {
+        self.unit("a span of time with its unit, in quotes", "\"10s\"", problems)
+    }
+
+    /// A span of time above zero.
+    pub(super) fn some_time(&self, problems: &mut Problems<'_>) -> Option<Nanos> {
+        match self.nanos(problems)? {
+            Nanos::ZERO => {
+                self.refuse("no time at all", "a span of time above 0, such as `\"10s\"`", problems)
+            }
+            time => Some(time),
+        }
+    }
+
+    fn unit<T: std::str::FromStr<Err = UnitError>>(
+        &self,
+        wanted: &str,
+        example: &str,
+        problems: &mut Problems<'_>,
+    ) -> Option<T> {
+        let DeValue::String(text) = self.value else { return self.mismatch(wanted, example, problems) };
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(UnitError { value, what, accepted }) => {
+                self.refuse(format!("`{value}` is not a {what}"), accepted, problems)
+            }
+        }
+    }
+
+    pub(super) fn table(&self, problems: &mut Problems<'_>) -> Option<Table<'a>> {
+        match self.value {
+            DeValue::Table(map) => Some(Table { map, path: self.path.clone(), span: self.span.clone() }),
+            _ => self.mismatch("a table", "{ … }", problems),
+        }
+    }
+
+    /// The elements of an array; `None` where the value is not one.
+    pub(super) fn elements(&self) -> Option<Vec<Entry<'a>>> {
+        let DeValue::Array(array) = self.value else { return None };
+        let element = |(at, value): (usize, &'a toml::Spanned<DeValue<'a>>)| Entry {
+            name: self.name.clone(),
+            path: format!("{}.{at}", self.path),
+            key_span: value.span(),
+            span: value.span(),
+            value: value.get_ref(),
+        };
+        Some(array.iter().enumerate().map(element).collect())
+    }
+
+    /// The tables of a `[[header]]`.
+    pub(super) fn tables(&self, problems: &mut Problems<'_>) -> Vec<Table<'a>> {
+        match self.elements() {
+            Some(elements) => elements.iter().filter_map(|element| element.table(problems)).collect(),
+            None => self.mismatch("a list of tables", "[{ … }]", problems).unwrap_or_default(),
+        }
+    }
+}
+
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

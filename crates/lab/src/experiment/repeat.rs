@@ -1,0 +1,58 @@
+//! `[repeat]`: how often each cell is measured, and in which order.
+//!
+//! Leaves out ordering the cells: the stage `plan` does that.
+
+use super::error::Problems;
+use super::read::Table;
+use super::schema;
+use super::words::words;
+
+words! {
+    /// The order of the cells.
+    Order, "order";
+    /// All repetitions of a cell, then the next cell.
+    AsWritten = "as-written",
+    /// All cells and repetitions in an order drawn from the seed.
+    Shuffled = "shuffled",
+    /// Every cell once, then every cell again.
+    Interleaved = "interleaved",
+}
+
+/// How often, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repeat {
+    /// Measurements of each cell, at least one.
+    pub times: u32,
+    /// The order of the cells of a step.
+    pub order: Order,
+    /// The seed that every random choice of a campaign comes from, unless the command line gives one.
+    pub seed: u64,
+}
+
+impl Default for Repeat {
+    fn default() -> Self {
+        Repeat { times: 1, order: Order::AsWritten, seed: 1 }
+    }
+}
+
+/// Reads `[repeat]`.
+pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Repeat {
+    table.only(&schema::REPEAT, problems);
+    let mut repeat = Repeat::default();
+    if let Some(times) = table.get("times").and_then(|entry| entry.count(problems)) {
+        repeat.times = times;
+    }
+    if let Some(order) = table.get("order").and_then(|entry| entry.word(problems)) {
+        repeat.order = order;
+    }
+    if let Some(entry) = table.get("seed") {
+        match entry.integer(problems).map(u64::try_from) {
+            Some(Ok(seed)) => repeat.seed = seed,
+            Some(Err(_)) => {
+                entry.refuse::<()>("a seed below 0", "a whole number from 0", problems);
+            }
+            None => {}
+        }
+    }
+    repeat
+}

@@ -1,0 +1,121 @@
+//! The keys an experiment file may hold, by table, and how a short key finds its table.
+//!
+//! Kept in one place so that reading a table, an unknown-key error and `--set` agree on the names. Leaves out
+//! what the values may be: each table's own module says that.
+
+/// A table that may be set key by key: its path and its keys.
+pub(super) struct Keys {
+    pub(super) table: &'static str,
+    pub(super) keys: &'static [&'static str],
+}
+
+pub(super) const ROOT: Keys = Keys {
+    table: "",
+    keys: &[
+        "name",
+        "title",
+        "question",
+        "source",
+        "target",
+        "before-each-cell",
+        "workload",
+        "sweep",
+        "repeat",
+        "step",
+        "published",
+    ],
+};
+pub(super) const TARGET: Keys = Keys { table: "target", keys: &["device", "file", "directory", "block"] };
+pub(super) const PREPARATION: Keys = Keys { table: "before-each-cell", keys: &["purge", "layout", "fill"] };
+pub(super) const LAYOUT: Keys = Keys {
+    table: "before-each-cell.layout",
+    keys: &["filesystem", "reserve", "partition", "files", "mkfs-trims"],
+};
+pub(super) const WORKLOAD: Keys = Keys {
+    table: "workload",
+    keys: &[
+        "pattern",
+        "mix",
+        "block",
+        "file_size",
+        "threads",
+        "depth",
+        "streams",
+        "zipf",
+        "hot-cold",
+        "rate",
+        "arrival",
+        "duration",
+        "until",
+        "max",
+        "precision",
+        "interval",
+        "steady",
+    ],
+};
+pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };
+pub(super) const SWEEP: Keys = Keys { table: "sweep", keys: super::level::FactorName::NAMES };
+pub(super) const REPEAT: Keys = Keys { table: "repeat", keys: &["times", "order", "seed"] };
+pub(super) const STEP: Keys =
+    Keys { table: "step", keys: &["name", "purge-before", "purge", "layout", "fill", "sweep"] };
+pub(super) const RANGE: Keys = Keys { table: "a range", keys: &["from", "to", "step", "factor"] };
+pub(super) const PUBLISHED: Keys = Keys {
+    table: "published",
+    keys: &["study", "line", "measure", "after", "step", "where", "against", "bound", "note"],
+};
+
+/// Tables that `--set` reaches.
+const SETTABLE: [&Keys; 8] = [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &SWEEP, &REPEAT];
+
+/// Keys of which an experiment holds one: setting one of them takes the place of another.
+pub(super) const EXCLUSIVE: [&[&str]; 3] = [
+    &["target.device", "target.file", "target.directory", "target.block"],
+    &["workload.duration", "workload.until"],
+    &["workload.zipf", "workload.hot-cold"],
+];
+
+/// Every full key that `--set` accepts.
+pub(super) fn settable() -> impl Iterator<Item = String> {
+    SETTABLE.into_iter().flat_map(|table| table.keys.iter().map(|key| dotted(table.table, key))).filter(
+        |path| {
+            let whole_table = SETTABLE.iter().any(|table| table.table == path) && !path.contains('.');
+            !whole_table && path != "step" && path != "published"
+        },
+    )
+}
+
+/// The full keys that `key` may mean: itself, or those that end in it.
+///
+/// `block` means the workload's: a block device to write to is named in full.
+pub(super) fn meanings(key: &str) -> Vec<String> {
+    let suffix = format!(".{key}");
+    settable()
+        .filter(|path| {
+            path == key || (path.ends_with(&suffix) && !(key == "block" && path == "target.block"))
+        })
+        .collect()
+}
+
+/// `table.key`, or `key` in the root table.
+pub(super) fn dotted(table: &str, key: &str) -> String {
+    if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_key_means_one_table_or_a_factor_and_its_base() {
+        assert_eq!(meanings("duration"), ["workload.duration"]);
+        assert_eq!(meanings("layout.reserve"), ["before-each-cell.layout.reserve"]);
+        assert_eq!(meanings("block"), ["workload.block", "sweep.block"]);
+        assert_eq!(meanings("target.block"), ["target.block"]);
+        assert!(meanings("threds").is_empty());
+        for path in settable() {
+            let short = path.rsplit('.').next().expect("a key has a last part");
+            let bases = meanings(short).into_iter().filter(|path| !path.starts_with("sweep.")).count();
+            assert!(bases <= 1, "{short}: {:?}", meanings(short));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `[[step]]`: running the sweep several times in order, with different preparation on the same history.
+//!
+//! A step says only what differs: keys of `purge`, `layout` and `fill` take the place of those in
+//! `[before-each-cell]` one by one, and a factor in its `sweep` takes the place of that factor in `[sweep]`. An
+//! experiment without steps has one, without a name. Leaves out repetitions.
+
+use super::error::Problems;
+use super::level::{FactorName, Level};
+use super::load::Load;
+use super::prepare::{Preparation, Purge};
+use super::read::Table;
+use super::schema;
+use super::sweep::{self, Factor};
+
+/// One pass over a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Its name; `None` in an experiment without steps.
+    pub name: Option<String>,
+    /// What happens once, before its first cell.
+    pub purge_before: Purge,
+    /// What happens before each of its cells.
+    pub preparation: Preparation,
+    /// Its factors, the slowest first.
+    pub sweep: Vec<Factor>,
+}
+
+/// Everything that holds in one cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The simulated device, where that is the target.
+    pub device: Option<String>,
+    /// What happens before the measurement.
+    pub preparation: Preparation,
+    /// What is measured.
+    pub load: Load,
+}
+
+impl Settings {
+    /// Puts a factor's level in place.
+    pub(super) fn set(&mut self, level: &Level) {
+        match level {
+            Level::Reserve(reserve) => self.preparation.layout.reserve = *reserve,
+            Level::Device(device) => self.device = Some(device.clone()),
+            level => self.load.set(level),
+        }
+    }
+}
+
+impl Step {
+    /// Every combination of levels, in order: the last factor varies fastest. Without factors there is one
+    /// point, without levels.
+    pub fn points(&self) -> impl Iterator<Item = Vec<Level>> + '_ {
+        let count: u64 = self.sweep.iter().map(|factor| factor.levels.len() as u64).product();
+        (0..count).map(|mut index| {
+            let mut point: Vec<Level> = Vec::with_capacity(self.sweep.len());
+            for factor in self.sweep.iter().rev() {
+                let levels = factor.levels.len() as u64;
+                point.push(factor.levels[(index % levels) as usize].clone());
+                index /= levels;
+            }
+            point.reverse();
+            point
+        })
+    }
+
+    /// The factor of that name, if this step varies it.
+    pub fn factor(&self, name: FactorName) -> Option<&Factor> {
+        self.sweep.iter().find(|factor| factor.name == name)
+    }
+}
+
+/// Reads the steps, over what holds for all of them.
+pub(super) fn read(
+    tables: Vec<Table<'_>>,
+    preparation: Preparation,
+    sweep: Vec<Factor>,
+    problems: &mut Problems<'_>,
+) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for table in tables {
+        table.only(&schema::STEP, problems);
+        let mut step = Step {
+            name: None,
+            purge_before: Purge::None,
+            preparation: preparation.clone(),
+            sweep: sweep.clone(),
+        };
+        if let Some(entry) = table.require("name", "\"second pass\"", problems) {
+            step.name = entry.text("\"second pass\"", problems);
+            if step.name.is_some() && steps.iter().any(|earlier| earlier.name == step.name) {
+                entry.refuse::<()>("a second step of this name", "a name of its own for each step", problems);
+            }
+        }
+        if let Some(purge) = table.get("purge-before").and_then(|entry| entry.word(problems)) {
+            step.purge_before = purge;
+        }
+        step.preparation = step.preparation.with(&table, problems);
+        if let Some(own) = table.get("sweep").and_then(|entry| entry.table(problems)) {
+            for factor in sweep::read(&own, problems) {
+                match step.sweep.iter_mut().find(|base| base.name == factor.name) {
+                    Some(base) => *base = factor,
+                    None => step.sweep.push(factor),
+                }
+            }
+        }
+        steps.push(step);
+    }
+    if steps.is_empty() {
+        steps.push(Step { name: None, purge_before: Purge::None, preparation, sweep });
+    }
+    steps
+}

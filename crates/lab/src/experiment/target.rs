@@ -1,0 +1,87 @@
+//! `[target]`: the device, file or directory under test.
+//!
+//! Leaves out whether it exists and whether writing to it is safe: the catalogue knows devices, the host knows
+//! disks.
+
+use super::error::Problems;
+use super::read::Table;
+use super::schema;
+use std::fmt;
+use std::path::PathBuf;
+
+/// What is under test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A simulated device, by its name in the catalogue or the path of its file. Where several are named, the
+    /// first; the experiment then has the factor `device`.
+    Device(String),
+    /// One file, made where it does not exist.
+    File(PathBuf),
+    /// A directory, in which the data is made.
+    Directory(PathBuf),
+    /// A block device.
+    Block(PathBuf),
+}
+
+/// As campaigns record it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Device(name) => write!(f, "device:{name}"),
+            Target::File(path) => write!(f, "file:{}", path.display()),
+            Target::Directory(path) => write!(f, "dir:{}", path.display()),
+            Target::Block(path) => write!(f, "block:{}", path.display()),
+        }
+    }
+}
+
+/// The target, and every device named where there are several.
+pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
+    table.only(&schema::TARGET, problems);
+    let given: Vec<_> =
+        table.in_order().into_iter().filter(|e| schema::TARGET.keys.contains(&&*e.name)).collect();
+    let accepted = "exactly one of: device, file, directory, block";
+    let entry = match given.as_slice() {
+        [] => {
+            problems.add(table.span.clone(), "a target without anything to test", "here", accepted);
+            return None;
+        }
+        [entry] => entry,
+        [first, second, ..] => {
+            problems.add(
+                second.key_span.clone(),
+                format!("two targets: `{}` and `{}`", first.name, second.name),
+                "the second",
+                accepted,
+            );
+            return None;
+        }
+    };
+    let path = |problems: &mut Problems<'_>| entry.text("\"/data\"", problems).map(PathBuf::from);
+    let target = match entry.name.as_str() {
+        "file" => Target::File(path(problems)?),
+        "directory" => Target::Directory(path(problems)?),
+        "block" => Target::Block(path(problems)?),
+        _ => return devices(entry, problems),
+    };
+    Some((target, Vec::new()))
+}
+
+fn devices(entry: &super::read::Entry<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
+    let example = "\"intel-320-160gb\"";
+    let Some(elements) = entry.elements() else {
+        return Some((Target::Device(entry.text(example, problems)?), Vec::new()));
+    };
+    let mut names: Vec<String> = Vec::new();
+    for element in &elements {
+        let name = element.text(example, problems)?;
+        if names.contains(&name) {
+            return element.refuse(format!("`{name}` is listed twice"), "each device once", problems);
+        }
+        names.push(name);
+    }
+    match names.first().cloned() {
+        None => entry.refuse("a list of no devices", "the name of a device, or a list of them", problems),
+        Some(first) => Some((Target::Device(first), if names.len() > 1 { names } else { Vec::new() })),
+    }
+}

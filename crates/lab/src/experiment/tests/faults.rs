@@ -1,0 +1,124 @@
+//! Every single fault, each told on its line with what is accepted.
+
+use super::{bad, with};
+
+/// In place of which line of the good experiment; the fault; what is said of it; what is accepted.
+type Fault = (&'static str, &'static str, &'static str, &'static str);
+/// The fault; what is said of it; what is accepted.
+type Added = (&'static str, &'static str, &'static str);
+
+const LENGTH: &str = "duration = \"1h\"";
+const BLOCK: &str = "block = \"16KiB\"";
+const PATTERN: &str = "pattern = \"random-write\"";
+const SIZES: &str = "file_size = [\"10GiB\", \"20GiB\"]";
+const DEVICE: &str = "device = \"intel-320-160gb\"";
+const NAME: &str = "name = \"small\"";
+
+#[rustfmt::skip]
+const IN_PLACE_OF: &[Fault] = &[
+    (LENGTH, "duration = '0s'", "`duration`: no time at all", "above 0"),
+    (LENGTH, "duration = '1GiB'", "`1GiB` is not a span of time", "use one of ns"),
+    (LENGTH, "until = 'stedy'", "unknown condition `stedy`: did you mean `steady`?", "steady"),
+    (LENGTH, "until = 'steady'\nprecision = 2", "2 is not a precision", "0.015"),
+    (LENGTH, "", "a workload without an end", "duration = \"1h\""),
+    (BLOCK, "block = '0B'", "a block of no bytes", "a multiple of 512"),
+    (BLOCK, "block = '1000B'", "1kB is not a multiple of 512 bytes", "a multiple of 512"),
+    (BLOCK, "", "`block` is missing in [workload]", "block = \"16KiB\""),
+    (PATTERN, "pattern = 'random'", "a mixed pattern without `mix`", "mix = 0.83"),
+    (PATTERN, "pattern = 'random'\nmix = 1.5", "`mix`: 1.5 is not a share", "from 0 to 1"),
+    (SIZES, "file_size = []", "a factor without levels", "a list"),
+    (SIZES, "file_size = ['1GiB', '1024MiB']", "1GiB is listed twice", "[repeat]"),
+    (SIZES, "file_size = { from = '2GiB', to = '1GiB', step = '1GiB' }", "ends before it begins", "`from`"),
+    (SIZES, "file_size = { from = '1GiB', to = '2GiB', step = '0B' }", "a step of nothing", "above 0"),
+    (SIZES, "file_size = { from = '1GiB', to = '2GiB', factor = 1 }", "1 does not grow", "above 1"),
+    (SIZES, "file_size = { from = '1GiB', to = '2GiB' }", "without `step` or `factor`", "factor = 2"),
+    (SIZES, "file_size = { from = '1GiB', to = '2GiB', step = '1B' }", "more than 10000 levels", "larger step"),
+    (SIZES, "file_size = { from = '1GiB', step = '1GiB' }", "`to` is missing", "to = "),
+    (SIZES, "file_size = { from = '1GiB', too = '2GiB' }", "unknown key `too`: did you mean `to`?", "a range"),
+    (SIZES, "block = '4KiB'", "`block` is given twice", "in [sweep]"),
+    (SIZES, "pattern = { from = 1, to = 2, step = 1 }", "a range of names", "a list of names"),
+    (DEVICE, "", "a target without anything to test", "exactly one of"),
+    (DEVICE, "device = []", "a list of no devices", "name of a device"),
+    (DEVICE, "device = ['a', 'a']", "`a` is listed twice", "once"),
+    (NAME, "", "`name` is missing", "my-experiment"),
+    (NAME, "name = ''", "`name`: an empty string", "my-experiment"),
+    (NAME, "name = 'x'\nsource = 'published/e99'", "unknown study `e99`", "e01"),
+];
+
+#[rustfmt::skip]
+const IN_WORKLOAD: &[Added] = &[
+    ("interval = '0s'", "`interval`: no time at all", "above 0"),
+    ("interval = '2h'", "2h is longer than the whole measurement, 1h", "up to 1h"),
+    ("until = 'steady'", "two ends: `duration` and `until`", "max = \"4h\""),
+    ("max = '2h'", "`max` belongs to `until`", "until"),
+    ("threads = 0", "`threads`: 0 is out of range", "from 1"),
+    ("threads = -1", "`threads`: -1 is below 0", "from 1"),
+    ("threads = '4'", "takes a whole number, not a string", "threads = 4"),
+    ("file_size = '1GiB'", "`file_size` is given twice", "in [sweep]"),
+    ("zipf = 0", "`zipf`: 0 is not an exponent", "above 0"),
+    ("zipf = nan", "`zipf`: not a finite number", "zipf = "),
+    ("zipf = 1.1\nhot-cold = { data = 0.2, access = 0.8 }", "two distributions", "remove"),
+    ("hot-cold = { data = 0.2 }", "`access` is missing", "access = 0.8"),
+    ("hot-cold = { data = 1.2, access = 0.8 }", "1.2 is not a share", "0.2"),
+    ("streams = 4", "`streams` belongs to sequential patterns", "remove"),
+    ("mix = 0.5", "`mix` with a pattern that only reads", "random-mixed"),
+    ("rate = 0", "`rate`: 0 is not a rate", "above 0"),
+    ("arrival = 'poisson'", "an open loop without `rate`", "rate = 1000"),
+    ("rate = 9\narrival = 'closed'", "`rate` with a closed loop", "poisson"),
+];
+
+#[rustfmt::skip]
+const OTHER_TABLES: &[Added] = &[
+    ("[before-each-cell]\nlayout = { reserve = 1.0 }", "`reserve`: 1 is not a share", "below 1"),
+    ("[before-each-cell]\nlayout = { reserve = -0.1 }", "`reserve`: -0.1 is not a share", "below 1"),
+    ("[before-each-cell]\nlayout = { files = 0 }", "`files`: 0 is not a count", "from 1"),
+    ("[before-each-cell]\nlayout = { files = 2000000 }", "10GiB is smaller than a block of 16KiB", "2000000 files"),
+    ("[before-each-cell]\nlayout = { partition = '0B' }", "a partition of no bytes", "120GB"),
+    ("[before-each-cell]\nlayout = { mkfs_trims = true }", "did you mean `mkfs-trims`?", "files, mkfs-trims"),
+    ("[before-each-cell]\npurge = 'secure_erase'", "did you mean `secure-erase`?", "none, trim"),
+    ("[repeat]\ntimes = 0", "`times`: 0 is not a count", "from 1"),
+    ("[repeat]\nseed = -1", "a seed below 0", "from 0"),
+    ("[repeat]\norder = 'shuffle'", "did you mean `shuffled`?", "interleaved"),
+    ("[[step]]\nfill = 'random'", "`name` is missing in [[step]]", "second pass"),
+    ("[[step]]\nname = 'a'\n[[step]]\nname = 'a'", "a second step of this name", "of its own"),
+    ("[[published]]\nstudy = 'e2'\nline = 1\nmeasure = 'start'", "unknown study `e2`", "studies: e01"),
+    ("[[published]]\nstudy = 'e02'\nline = 8\nmeasure = 'drop-percent'", "`against` is missing", "cells it"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean-after'", "`after` is missing", "2500s"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nafter = '1s'", "`after` belongs to", "mean-after"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nstep = 'x'", "unknown step `x`", "none"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nwhere = { size = 1 }", "unknown factor `size`", "depth"),
+];
+
+fn check(line: &str, fault: &str, says: &str, accepts: &str) {
+    let told = bad(&with(line, fault));
+    let words: Vec<&str> = told.split_whitespace().filter(|word| *word != "│").collect();
+    let unwrapped = words.join(" ");
+    assert!(unwrapped.contains(says), "{fault}\nshould say: {says}\n{told}");
+    assert!(unwrapped.contains(accepts), "{fault}\nshould accept: {accepts}\n{told}");
+    assert_eq!(
+        told.matches("[small.toml:").count(),
+        1,
+        "{fault}\nshould be told once, with its place\n{told}"
+    );
+}
+
+#[test]
+fn a_faulty_line_is_told() {
+    for (line, fault, says, accepts) in IN_PLACE_OF {
+        check(line, fault, says, accepts);
+    }
+}
+
+#[test]
+fn a_faulty_key_of_the_workload_is_told() {
+    for (fault, says, accepts) in IN_WORKLOAD {
+        check(BLOCK, &format!("{BLOCK}\n{fault}"), says, accepts);
+    }
+}
+
+#[test]
+fn a_faulty_table_is_told() {
+    for (fault, says, accepts) in OTHER_TABLES {
+        check("[sweep]", &format!("{fault}\n\n[sweep]"), says, accepts);
+    }
+}
