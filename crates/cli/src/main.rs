@@ -1,3 +1,47 @@
-//! The command `lowtide`.
+//! The command `lowtide`: parses, calls the lab, prints.
+//!
+//! Results go to standard output, everything else to standard error. Leaves out all measuring and judging.
 
-fn main() {}
+mod args;
+mod command;
+mod failure;
+mod interrupt;
+mod output;
+mod progress;
+
+use args::{Arguments, Verb};
+use clap::Parser;
+use failure::Failure;
+use lowtide_host::memory::HugePages;
+use std::process::ExitCode;
+
+/// Simulated drives live in hundreds of megabytes of tables that are read at random.
+#[global_allocator]
+static ALLOCATOR: HugePages = HugePages;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments.verb) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            let code = failure.code();
+            failure.print();
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<u8, Failure> {
+    match verb {
+        Verb::Run(arguments) => command::run::run(&arguments),
+        Verb::Plan(arguments) => command::plan::run(&arguments),
+        Verb::Show(arguments) => command::show::run(&arguments),
+        Verb::Report(arguments) => command::report::run(&arguments),
+        Verb::Compare(arguments) => command::compare::run(&arguments),
+        Verb::Export(arguments) => command::export::run(&arguments),
+        Verb::Devices(arguments) => command::catalogue::devices(&arguments),
+        Verb::Experiments(arguments) => command::catalogue::experiments(&arguments),
+        Verb::Bench(arguments) => command::bench::run(&arguments),
+        Verb::Completions { shell } => command::completions::run(shell),
+    }
+}

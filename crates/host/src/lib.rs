@@ -1,1 +1,23 @@
-//! Everything Linux.
+//! Everything Linux that lowtide needs, and all of its `unsafe`.
+//!
+//! ```text
+//!   target  ──►  TestData  ──►  engine::run  ──►  Interval, Interval, … , Summary
+//!   (made, filled, marked)      (uring | sync)    (merged over threads, in order)
+//! ```
+//!
+//! [`target`] makes and fills the files under test and never destroys what lowtide did not make; [`engine`]
+//! runs a workload of `lowtide-core` on them; [`environment`] says on what machine that happened; [`bench`]
+//! measures what the engine itself costs; [`memory`] backs large tables with huge pages. Leaves out block
+//! devices, simulated devices and any judgement about what was measured. Linux only.
+
+pub mod bench;
+pub mod cpu;
+pub mod engine;
+pub mod environment;
+pub mod error;
+pub mod memory;
+mod pattern;
+mod region;
+pub mod target;
+
+pub use error::{HostError, IoFailure, Operation};

@@ -1,7 +1,20 @@
 //! The pipeline of lowtide: experiment → plan → prepare → load → store → analysis → report.
 //!
-//! Each module is one stage and takes only what the stage before it gives. Leaves out the models (crate
-//! `lowtide-device`), everything Linux (crate `lowtide-host`) and the command line (crate `lowtide-cli`).
+//! Each module is one stage and takes only what the stage before it gives; [`campaign`] runs them. Leaves out
+//! the models (crate `lowtide-device`), everything Linux (crate `lowtide-host`) and the command line (crate
+//! `lowtide-cli`).
 
 pub mod analysis;
+pub mod bench;
+pub mod campaign;
+pub mod catalogue;
+pub mod device;
+pub mod experiment;
+pub mod load;
+pub mod plan;
+pub mod prepare;
 pub mod record;
+pub mod report;
+pub mod store;
+pub mod table;
+pub mod validate;

@@ -73,8 +73,9 @@ pub struct Cell {
     pub threads: u32,
     /// Whether the load reads, writes or does both: the share of reads, 0 to 1.
     pub read_share: f64,
-    /// Host bytes written between the last purge and the beginning of the measurement.
-    pub written_before: Bytes,
+    /// Host bytes written between the last purge and the beginning of the measurement; `None` where nobody knows
+    /// what was written before.
+    pub written_before: Option<Bytes>,
     /// The device's counters when the measurement began, where it has any.
     pub counters_before: Option<Counters>,
     /// The time series.

@@ -71,3 +71,9 @@ pub fn overwrite(drive: &mut SimulatedSsd, bytes: u64, seed: Seed, now: VirtualT
     };
     virtual_load::run(drive, &extents, &workload, seed, now, Nanos::from_millis(20), each).expect("in range")
 }
+
+/// The drive of `devices/intel-320-160gb.toml`.
+pub fn intel_320() -> DeviceSpec {
+    let file = include_str!("../../../../devices/intel-320-160gb.toml");
+    toml::from_str(file).expect("the file describes a drive")
+}

@@ -1,4 +1,43 @@
 //! Analysis: from a time series to an answer, or to the words `no steady state`.
+//!
+//! ```text
+//!   rows ─► Series ─► honeymoon ─► truncate ─► drift ─► batch ─► Verdict      (confidence: the rule of lowtide)
+//!                 └─► snia, fio ─► Answer                                    (the rules of others, beside it)
+//! ```
+//!
+//! Pure functions over a [`Series`]; nothing here measures, waits or stores. [`steady`] judges a finished
+//! measurement, [`Online`] a running one, [`compare`] two answers. The equations are in
+//! `docs/models/steady-state.md`. Leaves out latency and everything about more than two cells.
+
+mod batch;
+mod compare;
+mod confidence;
+mod criterion;
+mod drift;
+mod fio;
+mod honeymoon;
+mod naive;
+mod online;
+mod reason;
+mod series;
+mod snia;
+mod truncate;
+
+#[cfg(test)]
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+pub use compare::{Comparison, compare};
+pub use confidence::{Confidence, possible_drift_percent};
+pub use criterion::{Criterion, UnknownCriterion};
+pub use fio::FioSlope;
+pub use honeymoon::{Interlock, interlock};
+pub use naive::Answer;
+pub use online::{Online, Step};
+pub use reason::Reason;
+pub use series::{Context, Medium, Point, Series, SeriesError};
+pub use snia::Snia;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,4 +68,24 @@ pub struct Estimate {
     pub to_ns: u64,
     /// Batches the confidence interval rests on.
     pub batches: u32,
+}
+
+/// Judges a series by a criterion.
+///
+/// The rules of others answer with the first window in which they held, as if the measurement had been ended
+/// there.
+pub fn steady(series: &Series, criterion: &Criterion) -> Verdict {
+    let found = match criterion {
+        Criterion::Confidence(rule) => confidence::judge(series, rule),
+        Criterion::Snia(rule) => {
+            rule.answer(series).map(Estimate::from).ok_or(Reason::Rule { name: criterion.name() })
+        }
+        Criterion::FioSlope(rule) => {
+            rule.answer(series).map(Estimate::from).ok_or(Reason::Rule { name: criterion.name() })
+        }
+    };
+    match found {
+        Ok(estimate) => Verdict::Steady(estimate),
+        Err(reason) => Verdict::NoSteadyState { reason: reason.to_string() },
+    }
 }

@@ -1,0 +1,358 @@
+//! The command line: verbs and their arguments.
+//!
+//! Leaves out what they do; see `command`.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use lowtide_core::Bytes;
+use lowtide_lab::experiment::Override;
+use std::path::PathBuf;
+
+/// Measure storage at low tide: what a drive sustains once it is no longer fresh.
+#[derive(Debug, Parser)]
+#[command(name = "lowtide", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Begin with: lowtide run intel-320-random-write\n\
+    Exit codes: 0 ok, 1 failure, 2 bad input, 3 refused for safety, 4 no steady state, 5 regression, 130 interrupted")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run an experiment and report
+    Run(RunArguments),
+    /// Show what `run` would do, without doing it
+    Plan(PlanArguments),
+    /// List campaigns in a store, or show the answer of one
+    Show(ShowArguments),
+    /// Write the report of a campaign again
+    Report(ReportArguments),
+    /// Compare campaigns, or the values of a factor inside one
+    Compare(CompareArguments),
+    /// Write every raw number of a campaign
+    Export(ExportArguments),
+    /// List simulated devices, or show the file of one
+    Devices(CatalogueArguments),
+    /// List experiments, or show the file of one
+    Experiments(CatalogueArguments),
+    /// Measure lowtide itself
+    Bench(BenchArguments),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What to run, and changed how.
+#[derive(Debug, Args)]
+pub struct ExperimentArguments {
+    /// An experiment of the catalogue (see `lowtide experiments`) or the path of a file
+    pub experiment: String,
+    /// Run on something else: device:NAME, file:PATH or dir:PATH
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<String>,
+    /// Change a key of the experiment, such as threads=4 (may be given more than once)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Divide sizes and durations, such as 1/8
+    #[arg(long, default_value = "1", value_parser = scale)]
+    pub scale: u64,
+    /// The seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// What to run
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// The store that keeps every number
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+    pub store: PathBuf,
+    /// Go on with the last campaign of the same experiment, seed and scale
+    #[arg(long)]
+    pub resume: bool,
+    /// Where to write the HTML report
+    #[arg(long, default_value = "report.html", value_name = "FILE")]
+    pub report: PathBuf,
+    /// How to print the answer
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+    /// Exit with code 4 where a cell has no steady state
+    #[arg(long)]
+    pub require_steady: bool,
+    /// Cells that run at the same time on simulated devices [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    /// What to plan
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+}
+
+/// Which campaign of which store.
+#[derive(Debug, Args)]
+pub struct CampaignArguments {
+    /// The number or name of a campaign [default: the last one]
+    pub campaign: Option<String>,
+    /// The store
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+    pub store: PathBuf,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// Which campaign
+    #[command(flatten)]
+    pub campaign: CampaignArguments,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Which campaign
+    #[command(flatten)]
+    pub campaign: CampaignArguments,
+    /// Where to write the HTML report
+    #[arg(long, short, default_value = "report.html", value_name = "FILE")]
+    pub output: PathBuf,
+    /// Also write every figure as SVG into this directory
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+}
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+pub struct CompareArguments {
+    /// Campaigns: NUMBER or NAME in the store, or FILE:NUMBER in another store; the first is the base
+    #[arg(required = true)]
+    pub campaigns: Vec<String>,
+    /// Compare the values of this factor inside one campaign instead
+    #[arg(long)]
+    pub factor: Option<String>,
+    /// The store
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+    pub store: PathBuf,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+    /// Also write the comparison as HTML
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Exit with code 5 where a cell is significantly slower than the base by more than this share, such as 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub fail_below: Option<f64>,
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// Which campaign
+    #[command(flatten)]
+    pub campaign: CampaignArguments,
+    /// csv: one row per interval; json: everything
+    #[arg(long, default_value = "csv")]
+    pub format: RawFormat,
+    /// Where to write [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Arguments of `devices` and `experiments`.
+#[derive(Debug, Args)]
+pub struct CatalogueArguments {
+    /// What to do [default: list]
+    #[command(subcommand)]
+    pub verb: Option<CatalogueVerb>,
+}
+
+/// What to do with the catalogue.
+#[derive(Debug, Subcommand)]
+pub enum CatalogueVerb {
+    /// List names and titles
+    List,
+    /// Print a file as it is
+    Show {
+        /// Its name
+        name: String,
+    },
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArguments {
+    /// What to measure
+    #[command(subcommand)]
+    pub verb: BenchVerb,
+}
+
+/// What to measure of lowtide itself.
+#[derive(Debug, Subcommand)]
+pub enum BenchVerb {
+    /// Host writes a simulated drive of 160 GiB serves per processor second (uniform 4 KiB overwrites at 90 %)
+    Simulate {
+        /// How to print it
+        #[arg(long, default_value = "table")]
+        format: BenchFormat,
+        /// The seed
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// What the I/O engine costs per 4 KiB random read at depth 64
+    Engine {
+        /// The file to read; made where there is none
+        #[arg(long, value_name = "PATH")]
+        file: PathBuf,
+        /// Its size where it is made
+        #[arg(long, default_value = "4GiB", value_parser = size)]
+        size: Bytes,
+        /// How long
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+        /// Which engine
+        #[arg(long, default_value = "auto")]
+        engine: EngineName,
+        /// How to print it
+        #[arg(long, default_value = "table")]
+        format: BenchFormat,
+    },
+}
+
+/// How to print an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a terminal
+    Table,
+    /// One JSON object
+    Json,
+    /// The table of cells as CSV
+    Csv,
+    /// GitHub-flavoured Markdown
+    Markdown,
+}
+
+/// How to write raw numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RawFormat {
+    /// One row per interval
+    Csv,
+    /// Everything
+    Json,
+}
+
+/// How to print a figure of merit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchFormat {
+    /// Name and value, a line each
+    Table,
+    /// One JSON object per line
+    Json,
+}
+
+/// The engines by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// io_uring where the kernel has it
+    Auto,
+    /// io_uring
+    Uring,
+    /// pread and pwrite
+    Sync,
+}
+
+/// `1/8`, `8` or `1`.
+fn scale(text: &str) -> Result<u64, String> {
+    let number = text.strip_prefix("1/").unwrap_or(text);
+    match number.parse() {
+        Ok(scale @ 1..) => Ok(scale),
+        _ => Err("write a share such as `1/8`".to_owned()),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
+        _ => Err("write a share such as `5%`".to_owned()),
+    }
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    text.parse().map_err(|error: lowtide_core::UnitError| error.to_string())
+}
+
+impl ExperimentArguments {
+    /// The overrides, with `--target` as those it stands for.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub fn overrides(&self) -> Result<Vec<Override>, lowtide_lab::experiment::BadInput> {
+        let target = self.target.iter().map(|target| match target.split_once(':') {
+            Some(("device", name)) => format!("target.device={name}"),
+            Some(("file", path)) => format!("target.file={path}"),
+            Some(("dir", path)) => format!("target.directory={path}"),
+            Some(("block", path)) => format!("target.block={path}"),
+            // A bare name is a device, a bare path a file or a directory.
+            _ if std::path::Path::new(target).is_dir() => format!("target.directory={target}"),
+            _ if target.contains('/') && !target.ends_with(".toml") => format!("target.file={target}"),
+            _ => format!("target.device={target}"),
+        });
+        target.chain(self.set.iter().cloned()).map(|text| text.parse()).collect()
+    }
+
+    /// The arguments as the user would type them again.
+    pub fn command(&self) -> String {
+        let mut words = vec!["lowtide".to_owned(), "run".to_owned(), quoted(&self.experiment)];
+        words.extend(self.target.iter().map(|target| format!("--target {}", quoted(target))));
+        words.extend(self.set.iter().map(|set| format!("--set {}", quoted(set))));
+        if self.scale > 1 {
+            words.push(format!("--scale 1/{}", self.scale));
+        }
+        words.push(format!("--seed {}", self.seed));
+        words.join(" ")
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn scales_parse() {
+        assert_eq!(scale("1/8"), Ok(8));
+        assert_eq!(scale("1"), Ok(1));
+        assert!(scale("0").is_err() && scale("1/0").is_err() && scale("x").is_err());
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a b'c"), "'a b'\\''c'");
+        assert_eq!(quoted("threads=4"), "threads=4");
+    }
+}

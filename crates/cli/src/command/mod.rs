@@ -1,0 +1,40 @@
+//! The verbs, a file each.
+
+pub mod bench;
+pub mod catalogue;
+pub mod compare;
+pub mod completions;
+pub mod export;
+pub mod plan;
+pub mod report;
+pub mod run;
+pub mod show;
+
+use crate::args::{CampaignArguments, ExperimentArguments};
+use crate::failure::Failure;
+use lowtide_core::Seed;
+use lowtide_lab::experiment::Experiment;
+use lowtide_lab::plan::Plan;
+use lowtide_lab::record::Campaign;
+use lowtide_lab::report::Report;
+use lowtide_lab::store::Store;
+use lowtide_lab::{catalogue as files, validate};
+
+/// The plan of what the user asked for.
+fn plan_of(arguments: &ExperimentArguments) -> Result<Plan, Failure> {
+    let found = files::experiment(&arguments.experiment)?;
+    let experiment = Experiment::parse(&found.path, &found.text, &arguments.overrides()?)?;
+    Ok(Plan::new(experiment, Seed::new(arguments.seed), arguments.scale)?)
+}
+
+/// The campaign the user means.
+fn campaign_of(arguments: &CampaignArguments) -> Result<Campaign, Failure> {
+    let store = Store::open_existing(&arguments.store)?;
+    let number = store.find(arguments.campaign.as_deref())?;
+    Ok(store.load(number)?)
+}
+
+/// The report of a campaign with its published numbers.
+fn report_of(campaign: &Campaign) -> Result<Report, Failure> {
+    Ok(Report::new(campaign, &validate::comparisons(campaign)?))
+}

@@ -1,0 +1,70 @@
+//! `lowtide plan`: what `run` would do.
+
+use super::plan_of;
+use crate::args::{Format, PlanArguments};
+use crate::failure::Failure;
+use crate::output;
+use lowtide_lab::experiment::Length;
+use lowtide_lab::plan::{Plan, PlanTarget};
+use lowtide_lab::table;
+
+/// Shows the cells, their data and their time.
+pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
+    let plan = plan_of(&arguments.experiment)?;
+    let text = match arguments.format {
+        Format::Json => json(&plan),
+        format => {
+            let rows = plan.cells.iter().map(|cell| {
+                let longest = match cell.settings.load.length {
+                    Length::For(span) => span.to_string(),
+                    Length::UntilSteady { max, .. } => format!("until steady, at most {max}"),
+                };
+                vec![cell.index.to_string(), cell.label(), cell.data.to_string(), longest]
+            });
+            let head = ["cell", "factors", "data", "measured for"];
+            let rows: Vec<Vec<String>> = rows.collect();
+            match format {
+                Format::Csv => table::csv(&head, &rows),
+                Format::Markdown => table::markdown(&head, &rows),
+                _ => format!("{}\n\n{}", table::plain(&head, &rows), summary(&plan)),
+            }
+        }
+    };
+    output::print(&text)?;
+    Ok(0)
+}
+
+fn summary(plan: &Plan) -> String {
+    let hours: f64 = plan.cells.iter().map(|cell| cell.settings.load.length.longest().as_secs_f64()).sum::<f64>() / 3600.0;
+    let written = plan.prepared_bytes().as_gib();
+    let (time, parallel) = match plan.target {
+        PlanTarget::Simulated(_) => ("virtual", format!("{} independent groups", plan.groups.len())),
+        PlanTarget::Host(_) => ("real", "one after the other".to_owned()),
+    };
+    format!(
+        "target {}: {} cells ({parallel}), at most {hours:.2} h of {time} time; filling writes {written:.1} GiB, and the \
+         load what the target takes",
+        plan.experiment.target,
+        plan.cells.len()
+    )
+}
+
+fn json(plan: &Plan) -> String {
+    let cells: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let load = &cell.settings.load;
+            serde_json::json!({
+                "cell": cell.index, "step": cell.step, "factors": cell.factors().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+                "repetition": cell.repetition, "data_bytes": cell.data.get(),
+                "longest_s": load.length.longest().as_secs_f64(),
+            })
+        })
+        .collect();
+    let whole = serde_json::json!({
+        "experiment": plan.experiment.name, "target": plan.experiment.target.to_string(), "seed": plan.seed.get(),
+        "scale": plan.scale, "filled_bytes": plan.prepared_bytes().get(), "cells": cells,
+    });
+    format!("{whole:#}\n")
+}

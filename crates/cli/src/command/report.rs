@@ -1,0 +1,22 @@
+//! `lowtide report`: the HTML report again, and its figures as files.
+
+use super::{campaign_of, report_of};
+use crate::args::ReportArguments;
+use crate::failure::Failure;
+use crate::output;
+
+/// Writes the report of a campaign.
+pub fn run(arguments: &ReportArguments) -> Result<u8, Failure> {
+    let report = report_of(&campaign_of(&arguments.campaign)?)?;
+    output::write_file(&arguments.output, report.html().as_bytes())?;
+    eprintln!("report: {}", arguments.output.display());
+    if let Some(directory) = &arguments.figures {
+        std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
+        let figures = report.figures();
+        for (name, svg) in &figures {
+            output::write_file(&directory.join(name), svg.as_bytes())?;
+        }
+        eprintln!("{} figures: {}", figures.len(), directory.display());
+    }
+    Ok(0)
+}

@@ -1,0 +1,52 @@
+//! `lowtide run`: plan, measure, store, report.
+
+use super::{plan_of, report_of};
+use crate::args::RunArguments;
+use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
+use crate::progress::Shown;
+use crate::{interrupt, output};
+use lowtide_lab::analysis::Verdict;
+use lowtide_lab::campaign;
+use lowtide_lab::plan::{Plan, PlanTarget};
+use lowtide_lab::store::{About, Store};
+
+/// Runs an experiment and reports.
+pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    let plan = plan_of(&arguments.experiment)?;
+    if let Some(jobs) = arguments.jobs {
+        campaign::set_jobs(jobs);
+    }
+    let store = Store::open(&arguments.store)?;
+    let about = about(&plan, arguments);
+    let shown = Shown::new(plan.cells.len());
+    let flag = interrupt::flag();
+    let outcome = campaign::run(&plan, store, &about, arguments.resume, &flag, &shown);
+    shown.finish();
+    let (store, outcome) = outcome?;
+    let campaign = store.load(outcome.campaign)?;
+    let report = report_of(&campaign)?;
+    output::print_report(&report, arguments.format)?;
+    output::write_file(&arguments.report, report.html().as_bytes())?;
+    let store = arguments.store.display();
+    eprintln!("report: {}   every number: {store} (campaign {})", arguments.report.display(), outcome.campaign);
+    if outcome.interrupted {
+        eprintln!("interrupted; go on with: {} --resume", about.command);
+        return Ok(INTERRUPTED);
+    }
+    if outcome.failed > 0 {
+        return Ok(FAILED);
+    }
+    let steady = |cell: &lowtide_lab::record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
+    if arguments.require_steady && !campaign.cells.iter().all(steady) {
+        return Ok(NO_STEADY_STATE);
+    }
+    Ok(0)
+}
+
+fn about(plan: &Plan, arguments: &RunArguments) -> About {
+    let environment = match &plan.target {
+        PlanTarget::Simulated(_) => vec![("engine".to_owned(), "simulated, virtual time".to_owned())],
+        PlanTarget::Host(spec) => lowtide_host::environment::describe(spec.path()),
+    };
+    About { started_at: jiff::Timestamp::now().to_string(), command: arguments.experiment.command(), environment }
+}

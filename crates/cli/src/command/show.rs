@@ -1,0 +1,44 @@
+//! `lowtide show`: the campaigns of a store, or the answer of one.
+
+use super::{campaign_of, report_of};
+use crate::args::{Format, ShowArguments};
+use crate::failure::Failure;
+use crate::output;
+use lowtide_lab::store::Store;
+use lowtide_lab::table;
+
+/// Lists campaigns, or prints the report of the one that is named.
+pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {
+    if arguments.campaign.campaign.is_some() {
+        output::print_report(&report_of(&campaign_of(&arguments.campaign)?)?, arguments.format)?;
+        return Ok(0);
+    }
+    let listed = Store::open_existing(&arguments.campaign.store)?.campaigns()?;
+    let head = ["campaign", "experiment", "target", "begun", "cells done"];
+    let rows: Vec<Vec<String>> = listed
+        .iter()
+        .map(|campaign| {
+            let begun = campaign.started_at.get(..19).unwrap_or(&campaign.started_at).replace('T', " ");
+            let cells = format!("{} of {}", campaign.done, campaign.cells);
+            vec![campaign.id.to_string(), campaign.name.clone(), campaign.target.clone(), begun, cells]
+        })
+        .collect();
+    output::print(&match arguments.format {
+        Format::Table => table::plain(&head, &rows),
+        Format::Csv => table::csv(&head, &rows),
+        Format::Markdown => table::markdown(&head, &rows),
+        Format::Json => {
+            let all: Vec<_> = listed
+                .iter()
+                .map(|campaign| {
+                    serde_json::json!({
+                        "campaign": campaign.id, "experiment": campaign.name, "target": campaign.target,
+                        "started_at": campaign.started_at, "cells_done": campaign.done, "cells": campaign.cells,
+                    })
+                })
+                .collect();
+            format!("{:#}\n", serde_json::Value::Array(all))
+        }
+    })?;
+    Ok(0)
+}

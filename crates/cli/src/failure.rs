@@ -1,0 +1,98 @@
+//! What went wrong, and the exit code that says so.
+
+use lowtide_host::HostError;
+use lowtide_lab::campaign::CampaignError;
+use lowtide_lab::catalogue::CatalogueError;
+use lowtide_lab::experiment::BadInput;
+use lowtide_lab::store::StoreError;
+use std::path::Path;
+
+/// Measured to the end, but not all is well.
+pub const FAILED: u8 = 1;
+/// The input cannot be used.
+const BAD_INPUT: u8 = 2;
+/// Going on might destroy data.
+const REFUSED: u8 = 3;
+/// A steady state was demanded, and there is none.
+pub const NO_STEADY_STATE: u8 = 4;
+/// Slower than allowed.
+pub const REGRESSION: u8 = 5;
+/// Ended by a signal.
+pub const INTERRUPTED: u8 = 130;
+
+/// An error on its way to the user.
+#[derive(Debug)]
+pub struct Failure {
+    code: u8,
+    report: miette::Report,
+}
+
+impl Failure {
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// Bad input that has no place in a file.
+    pub fn usage(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Self {
+        Failure { code: BAD_INPUT, report: miette::miette!(help = help.to_string(), "{message}") }
+    }
+
+    /// A file that could not be written.
+    pub fn writing(path: &Path, error: &std::io::Error) -> Self {
+        let report = miette::miette!(
+            help = "name another place, or make room: what was measured is in the store",
+            "{} cannot be written: {error}",
+            path.display()
+        );
+        Failure { code: FAILED, report }
+    }
+
+    /// Prints it to standard error.
+    pub fn print(&self) {
+        eprintln!("{:?}", self.report);
+    }
+}
+
+impl From<BadInput> for Failure {
+    fn from(error: BadInput) -> Self {
+        Failure { code: BAD_INPUT, report: error.into() }
+    }
+}
+
+impl From<CatalogueError> for Failure {
+    fn from(error: CatalogueError) -> Self {
+        Failure { code: BAD_INPUT, report: error.into() }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let code = match error {
+            StoreError::Sqlite { .. } | StoreError::Damaged { .. } => FAILED,
+            _ => BAD_INPUT,
+        };
+        Failure { code, report: error.into() }
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        let code = match error {
+            HostError::NotOurs { .. } | HostError::BlockDevice { .. } | HostError::InUse { .. } => REFUSED,
+            HostError::WrongKind { .. } | HostError::Invalid { .. } => BAD_INPUT,
+            HostError::Interrupted { .. } => INTERRUPTED,
+            _ => FAILED,
+        };
+        Failure { code, report: miette::miette!("{error}") }
+    }
+}
+
+impl From<CampaignError> for Failure {
+    fn from(error: CampaignError) -> Self {
+        match error {
+            CampaignError::Store(error) => error.into(),
+            CampaignError::Target(error) => error.into(),
+        }
+    }
+}

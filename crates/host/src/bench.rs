@@ -1,0 +1,127 @@
+//! [`engine_bench`]: what the engine itself costs: processor time per random read, everything counted.
+//!
+//! Runs the engine as measurements do, with histograms and intervals on, and divides the processor time that
+//! the whole process used meanwhile by the requests completed. Leaves out comparing with other programs; see
+//! `examples/compare_with_fio.py`.
+
+use crate::engine::{Control, EngineChoice, Load, run};
+use crate::error::{HostError, Operation};
+use crate::target::{Layout, Preparation, Target, TargetSpec};
+use lowtide_core::{Bytes, Interval, Latency, Nanos, Seed, Workload};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// The size of the file where none is named.
+pub const DEFAULT_SIZE: Bytes = Bytes::gib(4);
+
+/// What the engine cost.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct EngineBench {
+    /// The engine that ran: `uring` or `sync`.
+    pub engine: String,
+    /// Whether requests went past the page cache.
+    pub direct: bool,
+    /// Bytes of each request.
+    pub block_bytes: u64,
+    /// Requests in flight.
+    pub depth: u32,
+    /// Seconds measured.
+    pub seconds: f64,
+    /// Requests completed.
+    pub requests: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Requests completed per second.
+    pub iops: f64,
+    /// Processor time of the process, its own and the kernel's on its behalf, per request, in microseconds.
+    pub cpu_us_per_io: f64,
+    /// The part of it that the process spent outside the kernel, in microseconds.
+    pub user_us_per_io: f64,
+    /// The latency that half the requests did not exceed, in microseconds.
+    pub latency_us_p50: f64,
+    /// The latency that 99 of 100 requests did not exceed, in microseconds.
+    pub latency_us_p99: f64,
+}
+
+/// Reads blocks of `block` bytes at random from a file of `size` with one thread and `depth` requests in flight
+/// for `seconds`, and says what that cost.
+///
+/// Where there is no file at `path`, it is made, filled, and left there for the next time. One that lowtide did
+/// not make is only read, whatever its size.
+///
+/// # Errors
+/// Those of [`Target::prepare`] and of [`run`].
+pub fn engine_bench(
+    path: &Path,
+    size: Bytes,
+    block: Bytes,
+    depth: u32,
+    seconds: u64,
+    engine: EngineChoice,
+    seed: Seed,
+) -> Result<EngineBench, HostError> {
+    let interrupt = AtomicBool::new(false);
+    let spec = TargetSpec::File(path.to_owned());
+    let layout = Layout::split(size, 1, block)?;
+    let how = Preparation { spec: &spec, layout, seed, keep: true, interrupt: &interrupt };
+    let target = match Target::prepare(&how, &mut |_| ()) {
+        Err(HostError::NotOurs { .. } | HostError::InUse { .. }) => Target::existing(path, block)?,
+        prepared => prepared?,
+    };
+    let workload = Workload { read_share: 1.0, depth, ..Workload::random_write(block) };
+    let load = Load {
+        data: target.data(),
+        workload: &workload,
+        seed,
+        interval: Nanos::from_secs(1),
+        duration: Some(Nanos::from_secs(seconds)),
+        engine,
+        interrupt: &interrupt,
+    };
+    let mut latency = Latency::default();
+    let before = ProcessorTime::now(path)?;
+    let summary = run(&load, &mut |interval: Interval| {
+        latency.merge(&interval.read_latency);
+        Control::Continue
+    })?;
+    let after = ProcessorTime::now(path)?;
+    let requests = summary.completed.max(1) as f64;
+    let user_us = after.user_us - before.user_us;
+    let system_us = after.system_us - before.system_us;
+    Ok(EngineBench {
+        engine: summary.engine.to_string(),
+        direct: summary.direct,
+        block_bytes: block.get(),
+        depth,
+        seconds: summary.elapsed.as_secs_f64(),
+        requests: summary.completed,
+        errors: summary.errors,
+        iops: summary.completed as f64 / summary.elapsed.as_secs_f64(),
+        cpu_us_per_io: (user_us + system_us) / requests,
+        user_us_per_io: user_us / requests,
+        latency_us_p50: latency.percentile(50.0).get() as f64 / 1e3,
+        latency_us_p99: latency.percentile(99.0).get() as f64 / 1e3,
+    })
+}
+
+/// Processor time used by this process since it began.
+struct ProcessorTime {
+    user_us: f64,
+    system_us: f64,
+}
+
+impl ProcessorTime {
+    #[allow(unsafe_code)]
+    fn now(path: &Path) -> Result<ProcessorTime, HostError> {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the pointer is to memory for one `rusage`, which the kernel fills.
+        let answer = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+        if answer != 0 {
+            return Err(HostError::io(Operation::Inspect, path)(std::io::Error::last_os_error()));
+        }
+        // SAFETY: all-zero bytes are a valid `rusage`, and the kernel has written one over them.
+        let usage = unsafe { usage.assume_init() };
+        let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
+        Ok(ProcessorTime { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) })
+    }
+}

@@ -1,0 +1,10 @@
+//! Processor time of this process. Leaves out its split into user and system.
+
+use lowtide_core::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+/// Processor time this process has used on all threads since it began.
+pub fn time() -> Nanos {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    Nanos::new(used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64)
+}

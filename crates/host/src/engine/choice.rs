@@ -1,0 +1,115 @@
+//! [`EngineChoice`]: which engine is asked for, and which one that becomes on this machine.
+
+use crate::error::HostError;
+use lowtide_core::suggest;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// An engine that moves requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// io_uring: one ring per thread.
+    Uring,
+    /// pread and pwrite: one thread per request in flight.
+    Sync,
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Engine::Uring => "uring",
+            Engine::Sync => "sync",
+        })
+    }
+}
+
+/// An engine as asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum EngineChoice {
+    /// [`Engine::Uring`] where the kernel gives one, [`Engine::Sync`] elsewhere.
+    #[default]
+    Auto,
+    /// [`Engine::Uring`] or an error.
+    Uring,
+    /// [`Engine::Sync`].
+    Sync,
+}
+
+impl fmt::Display for EngineChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            EngineChoice::Auto => "auto",
+            EngineChoice::Uring => "uring",
+            EngineChoice::Sync => "sync",
+        })
+    }
+}
+
+impl FromStr for EngineChoice {
+    type Err = HostError;
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        match text {
+            "auto" => Ok(EngineChoice::Auto),
+            "uring" => Ok(EngineChoice::Uring),
+            "sync" => Ok(EngineChoice::Sync),
+            other => {
+                let near = suggest::nearest(other, ["auto", "uring", "sync"]);
+                let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+                Err(HostError::Invalid {
+                    what: "the engine",
+                    value: format!("`{other}`"),
+                    accepted: format!("use auto, uring or sync{hint}"),
+                })
+            }
+        }
+    }
+}
+
+impl EngineChoice {
+    /// The engine to use, given what an attempt to set up a ring said, and why it is not the first choice.
+    ///
+    /// # Errors
+    /// [`HostError::NoUring`] where io_uring was asked for by name and is refused.
+    pub(super) fn resolve(
+        self,
+        probe: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(Engine, Option<String>), HostError> {
+        match self {
+            EngineChoice::Sync => Ok((Engine::Sync, None)),
+            EngineChoice::Uring => match probe() {
+                Ok(()) => Ok((Engine::Uring, None)),
+                Err(source) => Err(HostError::NoUring { source }),
+            },
+            EngineChoice::Auto => match probe() {
+                Ok(()) => Ok((Engine::Uring, None)),
+                Err(error) => Ok((Engine::Sync, Some(format!("io_uring is not available here: {error}")))),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_falls_back_and_says_why_and_a_named_engine_does_not() {
+        for refusal in [libc::ENOSYS, libc::EPERM] {
+            let refused = || Err(io::Error::from_raw_os_error(refusal));
+            let (engine, note) = EngineChoice::Auto.resolve(refused).expect("falls back");
+            assert_eq!(engine, Engine::Sync);
+            assert!(note.expect("a note").contains("not available"));
+            assert!(matches!(EngineChoice::Uring.resolve(refused), Err(HostError::NoUring { .. })));
+            assert!(matches!(EngineChoice::Sync.resolve(refused), Ok((Engine::Sync, None))));
+        }
+        assert!(matches!(EngineChoice::Auto.resolve(|| Ok(())), Ok((Engine::Uring, None))));
+    }
+
+    #[test]
+    fn a_mistyped_engine_gets_a_hint() {
+        assert_eq!("uring".parse::<EngineChoice>().expect("valid"), EngineChoice::Uring);
+        let error = "urign".parse::<EngineChoice>().unwrap_err().to_string();
+        assert!(error.ends_with("use auto, uring or sync; did you mean `uring`?"), "{error}");
+    }
+}

@@ -1,0 +1,102 @@
+//! [`Collector`]: the intervals of all threads merged into one per period, in order.
+//!
+//! An interval is complete when every thread has handed in its own. Leaves out waiting: [`super::run`] owns
+//! the clock and the channel.
+
+use lowtide_core::{Interval, Nanos};
+use std::collections::VecDeque;
+
+/// Merges intervals of equal length from `workers` threads.
+#[derive(Debug)]
+pub(super) struct Collector {
+    workers: usize,
+    length_ns: u64,
+    /// Periods delivered so far.
+    delivered: u64,
+    /// The periods after those, each with the number of threads that have handed it in.
+    pending: VecDeque<(Option<Interval>, usize)>,
+}
+
+impl Collector {
+    pub(super) fn new(workers: usize, length: Nanos) -> Self {
+        Collector { workers, length_ns: length.get(), delivered: 0, pending: VecDeque::new() }
+    }
+
+    /// Takes in the interval of one thread. One for a period already delivered, which can only come from a thread
+    /// that was given up, is dropped.
+    pub(super) fn add(&mut self, interval: Interval) {
+        let Some(place) = (interval.start_ns / self.length_ns).checked_sub(self.delivered) else { return };
+        let place = place as usize;
+        while self.pending.len() <= place {
+            self.pending.push_back((None, 0));
+        }
+        let (merged, count) = &mut self.pending[place];
+        match merged {
+            Some(merged) => merge(merged, &interval),
+            None => *merged = Some(interval),
+        }
+        *count += 1;
+    }
+
+    /// The next interval, once every thread has handed it in.
+    pub(super) fn complete(&mut self) -> Option<Interval> {
+        let (_, count) = self.pending.front()?;
+        if *count < self.workers { None } else { self.next() }
+    }
+
+    /// The next interval that any thread has handed in, for when no more will come.
+    pub(super) fn next(&mut self) -> Option<Interval> {
+        loop {
+            let (interval, _) = self.pending.pop_front()?;
+            self.delivered += 1;
+            if interval.is_some() {
+                return interval;
+            }
+        }
+    }
+}
+
+/// Adds what `other`, the same period in another thread, counted.
+fn merge(into: &mut Interval, other: &Interval) {
+    into.end_ns = into.end_ns.max(other.end_ns);
+    into.reads += other.reads;
+    into.read_bytes += other.read_bytes;
+    into.writes += other.writes;
+    into.write_bytes += other.write_bytes;
+    into.errors += other.errors;
+    if other.reads > 0 {
+        into.read_latency.merge(&other.read_latency);
+    }
+    if other.writes > 0 {
+        into.write_latency.merge(&other.write_latency);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(start_ns: u64, end_ns: u64, reads: u64) -> Interval {
+        let mut interval = Interval { start_ns, end_ns, reads, ..Interval::default() };
+        (0..reads).for_each(|_| interval.read_latency.record(Nanos::new(5)));
+        interval
+    }
+
+    #[test]
+    fn a_period_waits_for_every_thread_and_the_rest_comes_at_the_end() {
+        let mut collector = Collector::new(2, Nanos::new(10));
+        collector.add(interval(0, 10, 1));
+        collector.add(interval(10, 20, 2));
+        assert_eq!(collector.complete(), None, "the second thread has not passed the first period");
+        collector.add(interval(0, 10, 4));
+        let first = collector.complete().expect("complete");
+        assert_eq!((first.start_ns, first.reads, first.read_latency.count()), (0, 5, 5));
+        assert_eq!(collector.complete(), None);
+        collector.add(interval(20, 23, 8));
+        assert_eq!(collector.next().map(|i| (i.start_ns, i.end_ns, i.reads)), Some((10, 20, 2)));
+        assert_eq!(collector.next().map(|i| (i.start_ns, i.end_ns, i.reads)), Some((20, 23, 8)));
+        assert_eq!(collector.next(), None);
+        collector.add(interval(0, 10, 1));
+        assert_eq!(collector.next(), None, "a period already delivered is not delivered twice");
+    }
+}

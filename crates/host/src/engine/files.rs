@@ -1,0 +1,106 @@
+//! [`OpenFiles`]: the test data opened for an engine, directly (`O_DIRECT`) where the filesystem does that.
+//!
+//! Files are opened for reading only when the workload only reads, so that a slip of ours could not write
+//! either. Leaves out creating them.
+
+use super::buffer::Buffers;
+use crate::error::{HostError, Operation};
+use crate::target::TestData;
+use lowtide_core::{Bytes, Seed};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+/// The files of a [`TestData`], in its order.
+#[derive(Debug)]
+pub(super) struct OpenFiles {
+    pub(super) files: Vec<File>,
+    /// Whether requests go past the page cache.
+    pub(super) direct: bool,
+}
+
+impl OpenFiles {
+    /// Opens the files of `data` for requests of `block` bytes.
+    ///
+    /// # Errors
+    /// [`HostError::Io`] where one cannot be opened or examined, [`HostError::Invalid`] where one is smaller than
+    /// the data says or takes direct requests only of larger blocks.
+    pub(super) fn open(data: &TestData, block: Bytes, write: bool) -> Result<OpenFiles, HostError> {
+        let mut direct = true;
+        for path in data.files() {
+            direct &= takes_direct(path, block)?;
+        }
+        let files =
+            data.files().iter().map(|path| open(path, write, direct)).collect::<Result<Vec<_>, _>>()?;
+        for (path, file) in data.files().iter().zip(&files) {
+            let size = file.metadata().map_err(HostError::io(Operation::Inspect, path))?.len();
+            if size < data.size_each().get() {
+                return Err(HostError::Invalid {
+                    what: "the size of a file under test",
+                    value: format!("{} ({})", Bytes::new(size), path.display()),
+                    accepted: format!("at least {} are needed", data.size_each()),
+                });
+            }
+        }
+        Ok(OpenFiles { files, direct })
+    }
+}
+
+fn open(path: &Path, write: bool, direct: bool) -> Result<File, HostError> {
+    let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
+    OpenOptions::new()
+        .read(true)
+        .write(write)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+        .map_err(HostError::io(Operation::Open, path))
+}
+
+/// Whether `path` takes direct requests: it opens, it is not kept in memory anyway (Linux 6.6 and later let
+/// tmpfs pretend), and it answers one read.
+fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
+    let file = match open(path, false, true) {
+        Err(HostError::Io { source, .. }) if source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+            return Ok(false);
+        }
+        opened => opened?,
+    };
+    let filesystem = rustix::fs::fstatfs(&file).map_err(HostError::io(Operation::Inspect, path))?;
+    if [TMPFS, RAMFS].contains(&filesystem.f_type) {
+        return Ok(false);
+    }
+    let refuses = |length: usize| -> Result<bool, HostError> {
+        let mut buffers = Buffers::new(1, length, true, false, Seed::new(0))
+            .map_err(HostError::io(Operation::SetUp, path))?;
+        match file.read_at(buffers.read_piece(0), 0) {
+            Ok(_) => Ok(false),
+            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            Err(error) => Err(HostError::io_at(Operation::Read, path, 0)(error)),
+        }
+    };
+    let block = block.get() as usize;
+    if !refuses(block)? {
+        return Ok(true);
+    }
+    for larger in [4096, 16384, 65536] {
+        if !block.is_multiple_of(larger) && !refuses(larger)? {
+            return Err(HostError::Invalid {
+                what: "the block size of the workload",
+                value: Bytes::new(block as u64).to_string(),
+                accepted: format!(
+                    "{} takes direct requests in multiples of {} only",
+                    path.display(),
+                    Bytes::new(larger as u64)
+                ),
+            });
+        }
+    }
+    Ok(false)
+}
+
+const TMPFS: i64 = 0x0102_1994;
+const RAMFS: i64 = 0x8584_58f6;

@@ -1,0 +1,128 @@
+//! [`Load`]: what an engine is asked to do, and [`Summary`]: what came of it.
+//!
+//! Leaves out doing it; see [`super::run()`].
+
+use super::{Engine, EngineChoice, sync, uring};
+use crate::error::{HostError, IoFailure};
+use crate::target::TestData;
+use lowtide_core::workload::Arrival;
+use lowtide_core::{Bytes, Nanos, Seed, Workload};
+use std::sync::atomic::AtomicBool;
+
+/// Bytes of a request at most: what io_uring registers in one piece.
+const BLOCK_MAX: Bytes = Bytes::gib(1);
+
+/// What to run, on what, for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'a> {
+    /// The files under test. They exist; see [`crate::target`].
+    pub data: &'a TestData,
+    /// The workload. Files are opened for writing only if it writes.
+    pub workload: &'a Workload,
+    /// The seed of addresses, of arrivals and of what is written.
+    pub seed: Seed,
+    /// The length of an interval.
+    pub interval: Nanos,
+    /// How long to measure; `None`: until stopped.
+    pub duration: Option<Nanos>,
+    /// Which engine.
+    pub engine: EngineChoice,
+    /// Set by someone else, such as a signal handler, to end the measurement.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// Whether a measurement goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// End now. What was measured since the last interval is still delivered; the answers to it are ignored.
+    Stop,
+}
+
+/// Why a measurement ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Its time was over.
+    Duration,
+    /// The callback said [`Control::Stop`].
+    Stopped,
+    /// The interrupt flag was set.
+    Interrupted,
+}
+
+/// A measurement as a whole.
+#[derive(Debug)]
+pub struct Summary {
+    /// The engine that ran.
+    pub engine: Engine,
+    /// What the engine had to do without, for people.
+    pub notes: Vec<String>,
+    /// Whether requests went past the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// How long it measured.
+    pub elapsed: Nanos,
+    /// Requests completed: the sum over all intervals.
+    pub completed: u64,
+    /// Requests that failed: the sum over all intervals.
+    pub errors: u64,
+    /// The first request that failed.
+    pub first_failure: Option<IoFailure>,
+    /// Open loops only: requests meant to start before the end that had not completed by then. Far more than
+    /// threads × depth of them mean that the target did not keep up.
+    pub unfinished: u64,
+    /// Threads whose last requests did not come back within ten seconds of the end, and which were given up.
+    pub stuck_threads: u32,
+    /// Why it ended.
+    pub ended: Ended,
+}
+
+impl Load<'_> {
+    /// Whether `engine` can run this.
+    ///
+    /// # Errors
+    /// [`HostError::Invalid`] names the setting and what would be accepted.
+    pub(super) fn validate(&self, engine: Engine) -> Result<(), HostError> {
+        let Workload { block, threads, depth, arrival, .. } = *self.workload;
+        let workers = u64::from(threads) * u64::from(depth);
+        let check = |good: bool, what, value: &dyn ToString, accepted: &dyn Fn() -> String| {
+            if good {
+                Ok(())
+            } else {
+                Err(HostError::Invalid { what, value: value.to_string(), accepted: accepted() })
+            }
+        };
+        check(threads > 0, "the number of threads", &threads, &|| "at least 1 is needed".to_owned())?;
+        check(depth > 0, "the depth", &depth, &|| "at least 1 is needed".to_owned())?;
+        if engine == Engine::Uring {
+            let accepted = || format!("io_uring takes at most {} per thread", uring::DEPTH_MAX);
+            check(depth <= uring::DEPTH_MAX, "the depth", &depth, &accepted)?;
+            check(threads <= sync::THREADS_MAX, "the number of threads", &threads, &|| {
+                format!("at most {} are started", sync::THREADS_MAX)
+            })?;
+        } else {
+            check(workers <= u64::from(sync::THREADS_MAX), "threads × depth", &workers, &|| {
+                format!("the engine `sync` needs a thread for each and takes at most {}", sync::THREADS_MAX)
+            })?;
+        }
+        let block_good = block > Bytes::ZERO && block <= BLOCK_MAX;
+        check(block_good, "the block size of the workload", &block, &|| {
+            format!("more than 0 and at most {BLOCK_MAX} is accepted")
+        })?;
+        let size = self.data.size_each();
+        let whole = size.get().is_multiple_of(block.get());
+        check(whole, "the size of a file under test", &size, &|| {
+            format!("a multiple of the block of {block} is needed")
+        })?;
+        check(self.interval > Nanos::ZERO, "the interval", &self.interval, &|| {
+            "more than 0 is needed".to_owned()
+        })?;
+        if let Arrival::Fixed { per_second } | Arrival::Poisson { per_second } = arrival {
+            let good = per_second.is_finite() && per_second > 0.0;
+            check(good, "the arrival rate per second", &per_second, &|| {
+                "a finite rate above 0 is needed".to_owned()
+            })?;
+        }
+        Ok(())
+    }
+}

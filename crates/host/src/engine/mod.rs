@@ -1,0 +1,35 @@
+//! Engines: a workload run on files in wall time, measured interval by interval.
+//!
+//! ```text
+//!   worker threads                         calling thread
+//!   Generator ─► uring | sync ─► Recorder ──intervals──► Collector ──merged, in order──► on_interval
+//!        ▲                                                   │
+//!        └──────────────── end of the measurement ◄──────────┘  duration, Stop, interrupt, failure
+//! ```
+//!
+//! Closed loops keep threads × depth requests in flight. Open loops start requests at their intended times
+//! and count latency from those, so a stall is seen by every request that waited behind it. Every completion
+//! is counted in the histogram of its interval. The clock is read once per batch of completions; that reading
+//! is also the start of the requests that replace them, so latency errs on the long side by the time it takes
+//! to prepare a batch. Leaves out verification of what was read, trims and flushes.
+
+mod buffer;
+mod choice;
+mod collect;
+mod files;
+mod load;
+mod run;
+mod schedule;
+mod sync;
+mod threads;
+mod uring;
+mod worker;
+
+pub use choice::{Engine, EngineChoice};
+pub use load::{Control, Ended, Load, Summary};
+pub use run::run;
+
+/// The engine that [`EngineChoice::Auto`] would use on this machine.
+pub fn available() -> Engine {
+    EngineChoice::Auto.resolve(uring::probe).map_or(Engine::Sync, |(engine, _)| engine)
+}

@@ -1,0 +1,163 @@
+//! [`run`]: delivers the intervals of a measurement as its threads pass them, and ends it.
+//!
+//! Leaves out what the threads do; see [`super::worker`].
+
+use super::collect::Collector;
+use super::files::OpenFiles;
+use super::load::{Control, Ended, Load, Summary};
+use super::threads;
+use super::uring;
+use super::worker::{GRACE, Message, Shared};
+use crate::error::{HostError, Operation};
+use lowtide_core::{Interval, Nanos};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often the interrupt flag is looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How far ahead an early end is set, so that every thread cuts its last interval at the same instant.
+const NOTICE_NS: u64 = 1_000_000;
+
+/// Runs a load and hands each interval, merged over all threads, to `on_interval` on the calling thread, in
+/// order, as soon as every thread has passed it. The last one may be shorter than the others.
+///
+/// # Errors
+/// [`HostError::Invalid`] for a load that cannot be run, [`HostError::NoUring`] where io_uring was asked for
+/// by name and is refused, [`HostError::Io`] where a file cannot be opened or an engine not set up,
+/// [`HostError::TooManyErrors`] where a thread had a thousand failures and hardly a success between them. Single failed
+/// requests are counted in their interval and do not end the measurement. Intervals measured before an error
+/// have been delivered.
+///
+/// # Panics
+/// Where one of its own threads does, with the same payload.
+pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) -> Result<Summary, HostError> {
+    let (engine, note) = load.engine.resolve(uring::probe)?;
+    load.validate(engine)?;
+    let workload = load.workload;
+    let files = OpenFiles::open(load.data, workload.block, !workload.reads_only())?;
+    let shared = Arc::new(Shared {
+        data: load.data.clone(),
+        files,
+        workload: workload.clone(),
+        seed: load.seed,
+        interval: load.interval,
+        begun: OnceLock::new(),
+        end_ns: AtomicU64::new(load.duration.map_or(u64::MAX, Nanos::get)),
+        first_failure: Mutex::new(None),
+    });
+    let (outbox, inbox) = channel();
+    let workers = threads::start(engine, &shared, &outbox);
+    drop(outbox);
+    let mut notes: Vec<String> = note.into_iter().collect();
+    let workers = workers.and_then(|workers| {
+        notes.extend(all_ready(&inbox, workers, &shared)?);
+        Ok(workers)
+    });
+    let workers = workers.inspect_err(|_| {
+        // Lets threads that are ready and waiting go, with nothing to do.
+        shared.end_by(0);
+        let _ = shared.begun.set(Instant::now());
+    })?;
+    let mut summary = Summary {
+        engine,
+        notes,
+        direct: shared.files.direct,
+        elapsed: Nanos::ZERO,
+        completed: 0,
+        errors: 0,
+        first_failure: None,
+        unfinished: 0,
+        stuck_threads: 0,
+        ended: Ended::Duration,
+    };
+    let gave_up = collect(load, &shared, &inbox, workers, on_interval, &mut summary)?;
+    let first = shared.first_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match (gave_up, first) {
+        (Some(failures), Some(first)) => Err(HostError::TooManyErrors { failures, first }),
+        (_, first_failure) => Ok(Summary { first_failure, ..summary }),
+    }
+}
+
+/// Delivers intervals until every thread has ended; the number of failures where one gave up.
+fn collect(
+    load: &Load<'_>,
+    shared: &Shared,
+    inbox: &Receiver<Message>,
+    workers: u32,
+    on_interval: &mut dyn FnMut(Interval) -> Control,
+    summary: &mut Summary,
+) -> Result<Option<u32>, HostError> {
+    let begun = *shared.begun.get_or_init(Instant::now);
+    let mut collector = Collector::new(workers as usize, load.interval);
+    let (mut running, mut gave_up, mut failure, mut early) = (workers, None, None, false);
+    let mut deliver = |interval: Interval, summary: &mut Summary| {
+        summary.errors += interval.errors;
+        on_interval(interval)
+    };
+    while running > 0 {
+        match inbox.recv_timeout(TICK) {
+            Ok(Message::Interval(interval)) => collector.add(interval),
+            Ok(Message::Done(done)) => {
+                running -= 1;
+                done.tail.into_iter().for_each(|tail| collector.add(tail));
+                summary.unfinished += done.unfinished;
+                summary.completed += done.completed;
+                gave_up = gave_up.max(done.gave_up);
+            }
+            Ok(Message::Failed(error)) => {
+                running -= 1;
+                failure = Some(error);
+                shared.end_by(begun.elapsed().as_nanos() as u64 + NOTICE_NS);
+            }
+            Ok(Message::Panicked(payload)) => std::panic::resume_unwind(payload),
+            Ok(Message::Ready(_)) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let now_ns = begun.elapsed().as_nanos() as u64;
+        while let Some(interval) = collector.complete() {
+            if deliver(interval, summary) == Control::Stop && !early {
+                (early, summary.ended) = (true, Ended::Stopped);
+            }
+        }
+        if !early && now_ns < shared.end_ns.load(Ordering::Relaxed) && load.interrupt.load(Ordering::Relaxed)
+        {
+            (early, summary.ended) = (true, Ended::Interrupted);
+        }
+        if early {
+            shared.end_by(begun.elapsed().as_nanos() as u64 + NOTICE_NS);
+        }
+        let end_ns = shared.end_ns.load(Ordering::Relaxed);
+        if now_ns > end_ns.saturating_add((GRACE + GRACE / 10).as_nanos() as u64) {
+            break;
+        }
+    }
+    while let Some(interval) = collector.next() {
+        deliver(interval, summary);
+    }
+    summary.stuck_threads = running;
+    summary.elapsed = Nanos::new(shared.end_ns.load(Ordering::Relaxed));
+    match failure {
+        Some(source) => Err(HostError::io(Operation::SetUp, &load.data.files()[0])(source)),
+        None => Ok(gave_up),
+    }
+}
+
+/// Waits until every thread can begin; what they have to do without.
+fn all_ready(inbox: &Receiver<Message>, workers: u32, shared: &Shared) -> Result<Option<String>, HostError> {
+    let mut note = None;
+    for _ in 0..workers {
+        match inbox.recv() {
+            Ok(Message::Ready(theirs)) => note = note.or(theirs),
+            Ok(Message::Failed(source)) => {
+                return Err(HostError::io(Operation::SetUp, &shared.data.files()[0])(source));
+            }
+            Ok(Message::Panicked(payload)) => std::panic::resume_unwind(payload),
+            Ok(Message::Interval(_) | Message::Done(_)) | Err(_) => {
+                unreachable!("threads say first that they are ready")
+            }
+        }
+    }
+    Ok(note)
+}

@@ -1,0 +1,70 @@
+//! [`Schedule`]: when the requests of an open loop are meant to start.
+//!
+//! Holds back nothing: a request whose time has passed is due until somebody starts it, and its latency runs
+//! from the intended start all the while. Leaves out closed loops, which have no schedule.
+
+use lowtide_core::Seed;
+use lowtide_core::rng::Rng;
+use lowtide_core::workload::{Arrival, Arrivals};
+
+/// The intended starts of one thread's requests, in nanoseconds since the measurement began.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    arrivals: Arrivals,
+    rng: Rng,
+    next_ns: u64,
+}
+
+impl Schedule {
+    /// The schedule of thread `thread` of `threads`; `None` for a closed loop.
+    pub(super) fn new(arrival: Arrival, seed: Seed, thread: u32, threads: u32) -> Option<Schedule> {
+        let mut arrivals = Arrivals::new(arrival, thread, threads)?;
+        let mut rng = seed.part("arrivals", u64::from(thread)).stream();
+        let next_ns = arrivals.next(&mut rng);
+        Some(Schedule { arrivals, rng, next_ns })
+    }
+
+    /// When the next request is meant to start.
+    #[inline]
+    pub(super) fn peek(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// Takes the next intended start.
+    #[inline]
+    pub(super) fn take(&mut self) -> u64 {
+        std::mem::replace(&mut self.next_ns, self.arrivals.next(&mut self.rng))
+    }
+
+    /// Takes the next intended start if it has come.
+    #[inline]
+    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<u64> {
+        (self.next_ns <= now_ns).then(|| self.take())
+    }
+
+    /// How many requests were meant to start before `end_ns` and were not taken.
+    pub(super) fn overdue(&mut self, end_ns: u64) -> u64 {
+        let mut count = 0;
+        while self.next_ns < end_ns {
+            self.take();
+            count += 1;
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_stay_due_until_taken() {
+        let arrival = Arrival::Fixed { per_second: 1000.0 };
+        let mut schedule = Schedule::new(arrival, Seed::new(1), 0, 1).expect("open");
+        assert_eq!(schedule.take_due(5_000_000), Some(0));
+        assert_eq!(schedule.take_due(5_000_000), Some(1_000_000));
+        assert_eq!(schedule.take_due(1_999_999), None);
+        assert_eq!(schedule.overdue(5_000_000), 3);
+        assert!(Schedule::new(Arrival::Closed, Seed::new(1), 0, 1).is_none());
+    }
+}

@@ -1,0 +1,95 @@
+//! The plain engine: pread and pwrite, one thread per request in flight.
+//!
+//! For kernels without io_uring, and to compare. Costs more processor time per request. Leaves out
+//! preadv2's flags.
+
+use super::buffer::Buffers;
+use super::schedule::Schedule;
+use super::worker::{Done, Issued, Shared, Worker};
+use crate::pattern;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The longest sleep: the end of the measurement is noticed at least this often.
+const WAKE_NS: u64 = 20_000_000;
+
+/// Threads that the engine starts at most.
+pub(super) const THREADS_MAX: u32 = 4096;
+
+/// The schedule of an open loop, shared by the workers that stand for one thread of the workload: whoever is
+/// free takes the next start.
+pub(super) type Turns = Arc<Mutex<Schedule>>;
+
+/// Memory for one request of worker `worker`.
+pub(super) fn buffers(shared: &Shared, worker: u32) -> io::Result<Buffers> {
+    let workload = &shared.workload;
+    let seed = shared.seed.part("write-data", u64::from(worker));
+    Buffers::new(1, workload.block.get() as usize, workload.read_share > 0.0, !workload.reads_only(), seed)
+}
+
+/// Runs one worker's part of the measurement.
+pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns>) -> Done {
+    let take = |turns: &Turns| turns.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let shared = Arc::clone(&worker.shared);
+    let mut now_ns = worker.now_ns();
+    let mut lost = 0;
+    while worker.pass(now_ns) {
+        let mut start_ns = now_ns;
+        if let Some(turns) = &turns {
+            start_ns = take(turns);
+            now_ns = sleep_until(start_ns, &mut worker);
+            if !worker.pass(now_ns) {
+                lost = u64::from(start_ns < end_ns(&shared));
+                break;
+            }
+        }
+        let issued = worker.next(start_ns);
+        let result = perform(&shared.files.files[issued.file as usize], &issued, &mut buffers);
+        now_ns = worker.now_ns();
+        if !worker.pass(now_ns) {
+            // It completed after the end.
+            lost = u64::from(turns.is_some());
+            break;
+        }
+        worker.complete(&issued, now_ns, result);
+    }
+    let overdue = turns
+        .map_or(0, |turns| turns.lock().unwrap_or_else(PoisonError::into_inner).overdue(end_ns(&shared)));
+    worker.finish(overdue + lost)
+}
+
+fn end_ns(shared: &Shared) -> u64 {
+    shared.end_ns.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Sleeps until `at_ns` or the end of the measurement; the time then.
+fn sleep_until(at_ns: u64, worker: &mut Worker) -> u64 {
+    loop {
+        let now_ns = worker.now_ns();
+        if now_ns >= at_ns || !worker.pass(now_ns) {
+            return now_ns;
+        }
+        std::thread::sleep(Duration::from_nanos((at_ns - now_ns).min(WAKE_NS)));
+    }
+}
+
+/// Bytes moved, or a negated error number.
+fn perform(file: &File, issued: &Issued, buffers: &mut Buffers) -> i32 {
+    loop {
+        let moved = if issued.read {
+            file.read_at(buffers.read_piece(0), issued.offset)
+        } else {
+            let piece = buffers.write_piece(0);
+            pattern::stamp(piece, issued.data_offset, issued.number);
+            file.write_at(piece, issued.offset)
+        };
+        match moved {
+            Ok(bytes) => return bytes as i32,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return -error.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! [`Worker`]: what a worker thread of either engine does besides moving bytes: it draws requests, counts
+//! completions, hands in intervals and notices the end.
+//!
+//! Leaves out waiting for requests; that is all that [`super::uring`] and [`super::sync`] differ in.
+
+use super::files::OpenFiles;
+use crate::error::{IoFailure, Operation};
+use crate::target::TestData;
+use lowtide_core::{Generator, Interval, Nanos, Op, Recorder, Seed, Workload};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Failures of one thread at which the measurement is given up: each request that succeeds takes back
+/// [`FORGIVEN`], so it is given up only where more than ten of eleven requests fail.
+const FAILURES_MAX: u32 = 1000;
+/// Failures that one success makes up for.
+const FORGIVEN: u32 = 10;
+
+/// How long requests in flight at the end may take before their thread is given up.
+pub(super) const GRACE: Duration = Duration::from_secs(10);
+
+/// What all threads of a measurement share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) data: TestData,
+    pub(super) files: OpenFiles,
+    pub(super) workload: Workload,
+    pub(super) seed: Seed,
+    pub(super) interval: Nanos,
+    /// When the measurement began; set once every thread is ready.
+    pub(super) begun: OnceLock<Instant>,
+    /// When it ends, in nanoseconds since it began.
+    pub(super) end_ns: AtomicU64,
+    pub(super) first_failure: Mutex<Option<IoFailure>>,
+}
+
+impl Shared {
+    /// Brings the end forward to `at_ns`.
+    pub(super) fn end_by(&self, at_ns: u64) {
+        self.end_ns.fetch_min(at_ns, Ordering::Relaxed);
+    }
+}
+
+/// What threads tell the one that collects.
+pub(super) enum Message {
+    /// The thread can begin; with what it had to do without.
+    Ready(Option<String>),
+    /// A period has passed in the thread.
+    Interval(Interval),
+    /// The thread has ended.
+    Done(Done),
+    /// The thread could not be set up, or the kernel refused its ring.
+    Failed(io::Error),
+    /// A bug.
+    Panicked(Box<dyn std::any::Any + Send>),
+}
+
+/// What a thread says last.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// The unfinished period.
+    pub(super) tail: Option<Interval>,
+    /// Requests of an open loop meant to start before the end that had not completed by then.
+    pub(super) unfinished: u64,
+    /// Set where the thread gave up: the requests that failed with hardly one between them that succeeded.
+    pub(super) gave_up: Option<u32>,
+    /// Requests completed, counted apart from the intervals.
+    pub(super) completed: u64,
+}
+
+/// A request as an engine issues it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Issued {
+    pub(super) read: bool,
+    pub(super) file: u32,
+    /// First byte, in the file.
+    pub(super) offset: u64,
+    /// First byte, in the test data.
+    pub(super) data_offset: u64,
+    /// When it started or was meant to, in nanoseconds since the measurement began.
+    pub(super) start_ns: u64,
+    /// For writes, a number no other write of this thread has.
+    pub(super) number: u64,
+}
+
+/// One thread's part in the measurement.
+pub(super) struct Worker {
+    pub(super) shared: Arc<Shared>,
+    begun: Instant,
+    block: u64,
+    generator: Generator,
+    recorder: Recorder,
+    outbox: Sender<Message>,
+    numbers: u64,
+    failures: u32,
+    gave_up: Option<u32>,
+    completed: u64,
+}
+
+impl Worker {
+    /// Worker `worker` of `workers`, which had to do without what `note` says. Says that this thread is ready, and
+    /// waits until all are.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        worker: u32,
+        workers: u32,
+        outbox: Sender<Message>,
+        note: Option<String>,
+    ) -> Worker {
+        let workload = &shared.workload;
+        let generator = Generator::new(workload, shared.data.size(), shared.seed, worker, workers);
+        let recorder = Recorder::new(shared.interval);
+        let _ = outbox.send(Message::Ready(note));
+        let begun = *shared.begun.wait();
+        Worker {
+            block: workload.block.get(),
+            generator,
+            recorder,
+            outbox,
+            begun,
+            numbers: u64::from(worker) << 40,
+            failures: 0,
+            gave_up: None,
+            completed: 0,
+            shared,
+        }
+    }
+
+    /// Nanoseconds since the measurement began.
+    #[inline]
+    pub(super) fn now_ns(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+
+    /// Hands in the periods that ended by `now_ns`; whether the measurement goes on.
+    #[inline]
+    pub(super) fn pass(&mut self, now_ns: u64) -> bool {
+        let end_ns = self.shared.end_ns.load(Ordering::Relaxed);
+        let passed_ns = now_ns.min(end_ns);
+        while let Some(interval) = self.recorder.take_ended(passed_ns, None) {
+            // Nobody listens any more where this thread was given up; it then ends by itself.
+            let _ = self.outbox.send(Message::Interval(interval));
+        }
+        now_ns < end_ns
+    }
+
+    /// The next request, starting at `start_ns`.
+    #[inline]
+    pub(super) fn next(&mut self, start_ns: u64) -> Issued {
+        let request = self.generator.next();
+        let (file, offset) = self.shared.data.locate(request.offset);
+        self.numbers += 1;
+        Issued {
+            read: request.op == Op::Read,
+            file: file as u32,
+            offset,
+            data_offset: request.offset,
+            start_ns,
+            number: self.numbers,
+        }
+    }
+
+    /// Counts a request that completed by `now_ns` with `result`: bytes moved, or a negated error number.
+    #[inline]
+    pub(super) fn complete(&mut self, issued: &Issued, now_ns: u64, result: i32) {
+        if i64::from(result) == self.block as i64 {
+            self.failures = self.failures.saturating_sub(FORGIVEN);
+            self.completed += 1;
+            self.recorder.record(issued.read, self.block, Nanos::new(now_ns.saturating_sub(issued.start_ns)));
+        } else {
+            self.fail(issued, now_ns, result);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, issued: &Issued, now_ns: u64, result: i32) {
+        self.recorder.record_error();
+        self.failures += 1;
+        if self.failures >= FAILURES_MAX && self.gave_up.is_none() {
+            self.gave_up = Some(self.failures);
+            self.shared.end_by(now_ns);
+        }
+        let mut first = self.shared.first_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.is_none() {
+            let source = if result < 0 {
+                io::Error::from_raw_os_error(-result)
+            } else {
+                io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    format!("only {result} of {} bytes moved", self.block),
+                )
+            };
+            *first = Some(IoFailure {
+                operation: if issued.read { Operation::Read } else { Operation::Write },
+                path: self.shared.data.files()[issued.file as usize].clone(),
+                offset: issued.offset,
+                source,
+            });
+        }
+    }
+
+    /// The last word of this thread.
+    pub(super) fn finish(self, unfinished: u64) -> Done {
+        let end_ns = self.shared.end_ns.load(Ordering::Relaxed);
+        let tail = self.recorder.finish(end_ns, None);
+        Done { tail, unfinished, gave_up: self.gave_up, completed: self.completed }
+    }
+}

@@ -1,0 +1,240 @@
+//! [`HostError`]: what can go wrong between lowtide and Linux, for programs to match and people to read.
+//!
+//! Every variant says what was done, where, and what would have been accepted. Leaves out exit codes: the
+//! command line maps variants to those.
+
+use lowtide_core::Bytes;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What was being done when something failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Opening a file.
+    Open,
+    /// Creating a file.
+    Create,
+    /// Finding out about a file or its filesystem.
+    Inspect,
+    /// Reserving space for a file.
+    Allocate,
+    /// Filling a file before a measurement.
+    Fill,
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Making writes durable.
+    Sync,
+    /// Marking a file as made by lowtide.
+    Mark,
+    /// Removing a file.
+    Remove,
+    /// Setting up an engine: threads, rings, buffers.
+    SetUp,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Operation::Open => "open",
+            Operation::Create => "create",
+            Operation::Inspect => "inspect",
+            Operation::Allocate => "reserve space for",
+            Operation::Fill => "fill",
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Sync => "sync",
+            Operation::Mark => "mark",
+            Operation::Remove => "remove",
+            Operation::SetUp => "set up the engine for",
+        })
+    }
+}
+
+/// One request that failed: which, where, and how. Kept apart from [`HostError`] because a measurement goes on
+/// after it.
+#[derive(Debug)]
+pub struct IoFailure {
+    /// [`Operation::Read`] or [`Operation::Write`].
+    pub operation: Operation,
+    /// The file.
+    pub path: PathBuf,
+    /// First byte of the request, in the file.
+    pub offset: u64,
+    /// What the kernel said.
+    pub source: io::Error,
+}
+
+impl fmt::Display for IoFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot {} {} at byte {}: {}",
+            self.operation,
+            self.path.display(),
+            self.offset,
+            self.source
+        )
+    }
+}
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The kernel refused something.
+    #[error("cannot {operation} {}{}: {source}", path.display(), at(*offset))]
+    Io {
+        /// What was being done.
+        operation: Operation,
+        /// To which file.
+        path: PathBuf,
+        /// At which byte of it, where that matters.
+        offset: Option<u64>,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// So many requests failed that going on makes no sense.
+    #[error(
+        "{failures} requests failed while hardly any succeeded, so the measurement was stopped; the first: {first}"
+    )]
+    TooManyErrors {
+        /// Requests of one thread that failed, with hardly one between them that succeeded.
+        failures: u32,
+        /// The first failure of the measurement.
+        first: IoFailure,
+    },
+    /// There is not enough room for the files.
+    #[error(
+        "{} needs {} free, but its filesystem has {} left: choose a smaller size or another filesystem",
+        path.display(), for_people(*wanted), for_people(*available)
+    )]
+    NoSpace {
+        /// The target.
+        path: PathBuf,
+        /// Bytes that the files need beyond what they already have.
+        wanted: Bytes,
+        /// Bytes that the filesystem would give to this user.
+        available: Bytes,
+    },
+    /// The path is a block device or a partition.
+    #[error(
+        "{} is a block device; block devices come with a later version: point lowtide at a file or a directory on it",
+        path.display()
+    )]
+    BlockDevice {
+        /// The device node.
+        path: PathBuf,
+    },
+    /// The path is something else than wanted.
+    #[error("{} is {found}, but {wanted} is wanted here", path.display())]
+    WrongKind {
+        /// The path.
+        path: PathBuf,
+        /// What it is, with its article.
+        found: &'static str,
+        /// What would be accepted, with its article.
+        wanted: &'static str,
+    },
+    /// A file is in the way that lowtide did not make.
+    #[error(
+        "{} exists and was not made by lowtide, so it is not overwritten: name a file that does not exist yet, or \
+         remove it yourself; a workload that only reads may use it as it is",
+        path.display()
+    )]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another lowtide holds the file.
+    #[error("{} is in use by another lowtide: wait for it to end, or name another file", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A request or setting that cannot be honoured.
+    #[error("{what} is {value}: {accepted}")]
+    Invalid {
+        /// The setting.
+        what: &'static str,
+        /// Its value.
+        value: String,
+        /// What would be accepted.
+        accepted: String,
+    },
+    /// The chosen engine does not work here.
+    #[error(
+        "io_uring is not available here ({source}): choose the engine `sync`, or `auto` to use what there is"
+    )]
+    NoUring {
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The interrupt flag was set while a file was being filled.
+    #[error("interrupted while filling {}", path.display())]
+    Interrupted {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl HostError {
+    /// For `map_err`: the kernel refused `operation` on `path`.
+    pub(crate) fn io<E: Into<io::Error>>(operation: Operation, path: &Path) -> impl FnOnce(E) -> HostError {
+        let path = path.to_owned();
+        move |source| HostError::Io { operation, path, offset: None, source: source.into() }
+    }
+
+    /// For `map_err`: the kernel refused `operation` on `path` at byte `offset`.
+    pub(crate) fn io_at<E: Into<io::Error>>(
+        operation: Operation,
+        path: &Path,
+        offset: u64,
+    ) -> impl FnOnce(E) -> HostError {
+        let path = path.to_owned();
+        move |source| HostError::Io { operation, path, offset: Some(offset), source: source.into() }
+    }
+}
+
+fn at(offset: Option<u64>) -> String {
+    offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default()
+}
+
+/// A size in the largest binary unit with one decimal: exactness matters less here than reading it.
+fn for_people(bytes: Bytes) -> String {
+    let mut value = bytes.get() as f64;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{value} B") } else { format!("{value:.1} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_where_and_what_is_accepted() {
+        let error = HostError::NoSpace {
+            path: "/data/x".into(),
+            wanted: Bytes::gib(10),
+            available: Bytes::new(1_234_567_890),
+        };
+        assert_eq!(
+            error.to_string(),
+            "/data/x needs 10.0 GiB free, but its filesystem has 1.1 GiB left: choose a smaller size or another filesystem"
+        );
+        let error =
+            HostError::io_at(Operation::Fill, Path::new("/data/x"), 4096)(io::Error::from_raw_os_error(28));
+        assert_eq!(
+            error.to_string(),
+            "cannot fill /data/x at byte 4096: No space left on device (os error 28)"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! [`Region`]: owned memory for I/O: zeroed, aligned for direct requests, on huge pages where possible.
+//!
+//! Leaves out knowing who uses which part of it.
+
+#![allow(unsafe_code)]
+
+use crate::memory::{PAGE, map, unmap};
+use std::io;
+use std::ptr::NonNull;
+
+/// An owned, zeroed, aligned piece of memory, for I/O.
+#[derive(Debug)]
+pub(crate) struct Region {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; nothing about it is tied to a thread.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// At least `length` zero bytes.
+    pub(crate) fn new(length: usize) -> io::Result<Region> {
+        let length = length.max(1).checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let base = map(length).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Region { base, length })
+    }
+
+    /// The first byte.
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Bytes.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// All bytes.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping is `length` initialised bytes (zero at first) and borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this length; borrows have ended, and whoever lent the memory to the kernel
+        // keeps this value until it has it back.
+        unsafe { unmap(self.as_ptr(), self.length) };
+    }
+}

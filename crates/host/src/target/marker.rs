@@ -1,0 +1,135 @@
+//! [`Marker`]: how lowtide knows a file that it made.
+//!
+//! The extended attribute `user.lowtide`, or, where the filesystem has none, a file `NAME.lowtide` beside it,
+//! says `lowtide 1 inode=N size=BYTES state=filling|full`. The inode number ties the marker to this very file:
+//! a copy, or another file moved to the name, is not vouched for. Leaves out what is in the file: whoever
+//! overwrites a marked file in place has given it to lowtide.
+
+use crate::error::{HostError, Operation};
+use lowtide_core::Bytes;
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+const ATTRIBUTE: &str = "user.lowtide";
+const VERSION: &str = "lowtide 1";
+
+/// What a marker says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Marker {
+    inode: u64,
+    pub(super) size: Bytes,
+    /// Whether every byte was written.
+    pub(super) full: bool,
+}
+
+impl Marker {
+    /// The marker of `file` at `path`; `None` where it has none of its own.
+    pub(super) fn read(file: &File, path: &Path) -> Result<Option<Marker>, HostError> {
+        let mut text = [0; 256];
+        let found = match rustix::fs::fgetxattr(file, ATTRIBUTE, &mut text[..]) {
+            Ok(length) => Marker::parse(&text[..length]),
+            Err(Errno::NODATA | Errno::RANGE | Errno::OPNOTSUPP | Errno::PERM) => {
+                std::fs::read(sidecar(path)).ok().and_then(|text| Marker::parse(&text))
+            }
+            Err(error) => return Err(HostError::io(Operation::Inspect, path)(error)),
+        };
+        let inode = file.metadata().map_err(HostError::io(Operation::Inspect, path))?.ino();
+        Ok(found.filter(|marker| marker.inode == inode))
+    }
+
+    /// Marks `file` at `path`.
+    pub(super) fn write(file: &File, path: &Path, size: Bytes, full: bool) -> Result<(), HostError> {
+        let fail = |error: io::Error| HostError::io(Operation::Mark, path)(error);
+        let inode = file.metadata().map_err(fail)?.ino();
+        let text = Marker { inode, size, full }.to_text();
+        match rustix::fs::fsetxattr(file, ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::PERM | Errno::NOSPC) => write_sidecar(&sidecar(path), &text),
+            Err(error) => Err(fail(error.into())),
+        }
+    }
+
+    /// Removes the sidecar of `path`, if there is one and it is ours.
+    pub(super) fn remove_sidecar(path: &Path) {
+        let sidecar = sidecar(path);
+        if std::fs::read(&sidecar).is_ok_and(|text| Marker::parse(&text).is_some()) {
+            let _ = std::fs::remove_file(sidecar);
+        }
+    }
+
+    fn to_text(self) -> String {
+        let state = if self.full { "full" } else { "filling" };
+        format!("{VERSION} inode={} size={} state={state}\n", self.inode, self.size.get())
+    }
+
+    fn parse(text: &[u8]) -> Option<Marker> {
+        let text = std::str::from_utf8(text).ok()?.strip_prefix(VERSION)?;
+        let field =
+            |name: &str| text.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        Some(Marker {
+            inode: field("inode")?.parse().ok()?,
+            size: Bytes::new(field("size")?.parse().ok()?),
+            full: field("state")? == "full",
+        })
+    }
+}
+
+fn sidecar(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lowtide");
+    name.into()
+}
+
+/// Writes a sidecar, over an older one of ours but over nothing else.
+fn write_sidecar(path: &Path, text: &str) -> Result<(), HostError> {
+    let fail = |error: io::Error| HostError::io(Operation::Mark, path)(error);
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let mut old = OpenOptions::new().read(true).write(true).open(path).map_err(fail)?;
+            let mut found = Vec::new();
+            (&old).take(256).read_to_end(&mut found).map_err(fail)?;
+            if Marker::parse(&found).is_none() {
+                return Err(HostError::NotOurs { path: path.to_owned() });
+            }
+            io::Seek::rewind(&mut old).map_err(fail)?;
+            old.set_len(0).map_err(fail)?;
+            old
+        }
+        created => created.map_err(fail)?,
+    };
+    file.write_all(text.as_bytes()).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_read_back_and_junk_is_no_marker() {
+        let marker = Marker { inode: 7, size: Bytes::mib(3), full: true };
+        assert_eq!(Marker::parse(marker.to_text().as_bytes()), Some(marker));
+        for junk in
+            ["", "lowtide 2 inode=7 size=3 state=full", "lowtide 1 inode=x size=3 state=full", "lowtide 1"]
+        {
+            assert_eq!(Marker::parse(junk.as_bytes()), None, "{junk}");
+        }
+    }
+
+    #[test]
+    fn a_sidecar_never_replaces_a_file_of_the_user() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("data.lowtide");
+        std::fs::write(&path, "my notes").expect("written");
+        let text = Marker { inode: 7, size: Bytes::mib(3), full: true }.to_text();
+        assert!(matches!(write_sidecar(&path, &text), Err(HostError::NotOurs { .. })));
+        assert_eq!(std::fs::read(&path).expect("there"), b"my notes");
+        std::fs::remove_file(&path).expect("removed");
+        write_sidecar(&path, &text).expect("made");
+        write_sidecar(&path, &text).expect("replaced");
+        assert_eq!(std::fs::read(&path).expect("there"), text.as_bytes());
+    }
+}

@@ -1,0 +1,24 @@
+//! Targets: the files under test, made, filled, reused and removed without ever touching a user's data.
+//!
+//! ```text
+//!   TargetSpec + Layout ──examine──► Outlook      (what would be written; for `plan`)
+//!          │
+//!          └──Target::prepare──► Target ──data()──► TestData ──► engine
+//!             kind, marker, lock, space,   │
+//!             fallocate, fill, sync        └──remove() or drop: what was made goes, the rest stays
+//! ```
+//!
+//! Safety invariant: lowtide writes to a file only if it created that file itself, in this run (`O_EXCL`) or in
+//! an earlier one (the file carries a marker with its own inode number; see [`marker`]). Leaves out block
+//! devices, which are refused, and making filesystems.
+
+mod data;
+mod file;
+mod fill;
+mod marker;
+mod prepare;
+mod spec;
+
+pub use data::TestData;
+pub use prepare::{Outlook, Preparation, Progress, Target, examine};
+pub use spec::{Layout, TargetSpec};

@@ -1,0 +1,198 @@
+//! [`Target`]: test files made ready, and gone again when it is dropped; [`examine`]: what that would take.
+//!
+//! Leaves out the steps on a single file; see [`super::file`] and [`super::fill`].
+
+use super::file::{Found, TestFile, refuse_all_but_directories, refuse_all_but_files};
+use super::fill::fill;
+use super::{Layout, TargetSpec, TestData};
+use crate::error::{HostError, Operation};
+use lowtide_core::{Bytes, Seed};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// What preparing a target would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlook {
+    /// Bytes that would be written.
+    pub to_write: Bytes,
+    /// Files that would be made.
+    pub to_make: u32,
+    /// Files that are there already, made by lowtide, of the right size and full.
+    pub reused: u32,
+}
+
+/// How to prepare a target.
+#[derive(Debug, Clone, Copy)]
+pub struct Preparation<'a> {
+    /// The target.
+    pub spec: &'a TargetSpec,
+    /// Its files.
+    pub layout: Layout,
+    /// The seed of what is written.
+    pub seed: Seed,
+    /// Whether files that are made stay when the target is dropped, to be reused by a later run.
+    pub keep: bool,
+    /// Set by someone else to stop filling.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// How far filling is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes written.
+    pub done: Bytes,
+    /// Bytes to write in all.
+    pub total: Bytes,
+}
+
+/// Files under test, locked against another lowtide. Dropping it removes what it made, unless it is to be kept.
+#[derive(Debug)]
+pub struct Target {
+    data: TestData,
+    files: Vec<TestFile>,
+    keep: bool,
+    outlook: Outlook,
+}
+
+/// Says what [`Target::prepare`] would do, with every check that it makes. Changes nothing.
+///
+/// # Errors
+/// As [`Target::prepare`], except for what happens while writing.
+pub fn examine(spec: &TargetSpec, layout: Layout) -> Result<Outlook, HostError> {
+    look(spec, layout).map(|(_, _, outlook)| outlook)
+}
+
+/// The files of the layout as they are found, and what is to be done about them.
+fn look(spec: &TargetSpec, layout: Layout) -> Result<(Vec<PathBuf>, Vec<Found>, Outlook), HostError> {
+    let size = layout.size_each();
+    let directory = match spec {
+        TargetSpec::Directory(path) => path,
+        TargetSpec::File(path) => match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        },
+    };
+    let paths = spec.files(layout)?;
+    if let TargetSpec::Directory(path) = spec {
+        refuse_all_but_directories(path)?;
+    }
+    let found = paths.iter().map(|path| TestFile::find(path, size)).collect::<Result<Vec<_>, _>>()?;
+    let mut outlook = Outlook { to_write: Bytes::ZERO, to_make: 0, reused: 0 };
+    let mut wanted = Bytes::ZERO;
+    for found in &found {
+        match found {
+            Found::Ours(file) if file.full => outlook.reused += 1,
+            Found::Ours(file) => {
+                outlook.to_write += size;
+                wanted += size.saturating_sub(file.taken());
+            }
+            Found::Nothing => {
+                outlook.to_make += 1;
+                outlook.to_write += size;
+                wanted += size;
+            }
+        }
+    }
+    let space = rustix::fs::statvfs(directory).map_err(HostError::io(Operation::Inspect, directory))?;
+    let available = Bytes::new(space.f_bavail.saturating_mul(space.f_frsize));
+    if wanted > available {
+        return Err(HostError::NoSpace { path: spec.path().to_owned(), wanted, available });
+    }
+    Ok((paths, found, outlook))
+}
+
+impl Target {
+    /// Makes the files where they are missing, reserves their space and writes every byte of them; files that an
+    /// earlier run left full and of the right size are taken as they are. `progress` hears of each MiB.
+    ///
+    /// Every check comes before the first write, so a target that is refused is unchanged. Where something fails
+    /// later, the files made so far are removed.
+    ///
+    /// # Errors
+    /// [`HostError::NotOurs`], [`HostError::InUse`], [`HostError::BlockDevice`], [`HostError::WrongKind`] and
+    /// [`HostError::NoSpace`] where the target is refused; [`HostError::Invalid`] where a `file:` target should be
+    /// several files; [`HostError::Interrupted`] where the interrupt flag was set; [`HostError::Io`] where the
+    /// kernel refuses something.
+    pub fn prepare(how: &Preparation<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Target, HostError> {
+        let (paths, found, outlook) = look(how.spec, how.layout)?;
+        let size = how.layout.size_each();
+        let data = TestData::new(paths.clone(), size)?;
+        // From here on a failure drops the target, and with it what was made.
+        let mut target = Target { data, files: Vec::new(), keep: false, outlook };
+        let mut done = Bytes::ZERO;
+        for (number, (path, found)) in paths.iter().zip(found).enumerate() {
+            let file = match found {
+                Found::Ours(file) => file,
+                Found::Nothing => TestFile::create(path)?,
+            };
+            target.files.push(file);
+            let file = &mut target.files[number];
+            if !file.full {
+                file.reserve(size)?;
+                let data_offset = number as u64 * size.get();
+                fill(file, size, data_offset, how.seed, how.interrupt, &mut |written| {
+                    done += written;
+                    progress(Progress { done, total: outlook.to_write });
+                })?;
+                file.complete(size)?;
+            }
+        }
+        target.keep = how.keep;
+        Ok(target)
+    }
+
+    /// A file as it is, made by whomever, for workloads that only read: nothing is checked but that it is a file,
+    /// nothing is written, nothing is removed. Its size is rounded down to whole blocks.
+    ///
+    /// # Errors
+    /// [`HostError::BlockDevice`], [`HostError::WrongKind`]; [`HostError::Invalid`] where it holds no whole block;
+    /// [`HostError::Io`] where it cannot be examined.
+    pub fn existing(path: &Path, block: Bytes) -> Result<Target, HostError> {
+        let metadata = std::fs::metadata(path).map_err(HostError::io(Operation::Inspect, path))?;
+        refuse_all_but_files(path, metadata.file_type(), "a file")?;
+        let size = Bytes::new(metadata.len()).align_down(block);
+        let data = TestData::new(vec![path.to_owned()], size)?;
+        let outlook = Outlook { to_write: Bytes::ZERO, to_make: 0, reused: 1 };
+        Ok(Target { data, files: Vec::new(), keep: true, outlook })
+    }
+
+    /// The bytes under test.
+    pub fn data(&self) -> &TestData {
+        &self.data
+    }
+
+    /// What preparing it did.
+    pub fn outlook(&self) -> Outlook {
+        self.outlook
+    }
+
+    /// Keeps the files that were made when this is dropped.
+    pub fn keep(&mut self) {
+        self.keep = true;
+    }
+
+    /// Removes what was made, unless it is to be kept, and says whether that worked. Files that were there before
+    /// stay.
+    ///
+    /// # Errors
+    /// [`HostError::Io`] for the first file that could not be removed; the others are removed all the same.
+    pub fn remove(mut self) -> Result<(), HostError> {
+        self.clean()
+    }
+
+    fn clean(&mut self) -> Result<(), HostError> {
+        let files = std::mem::take(&mut self.files);
+        let mut result = Ok(());
+        for file in files.iter().filter(|file| file.made && !self.keep) {
+            result = result.and(file.remove());
+        }
+        result
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `remove`.
+        let _ = self.clean();
+    }
+}

@@ -1,0 +1,106 @@
+//! What the integration tests share: files to run on, loads, and running one on each engine.
+#![allow(dead_code, clippy::print_stdout)]
+
+use lowtide_core::workload::{Access, Arrival, Distribution};
+use lowtide_core::{Bytes, Interval, Nanos, Seed, Workload};
+use lowtide_host::HostError;
+use lowtide_host::engine::{Control, EngineChoice, Load, Summary, run};
+use lowtide_host::target::{Layout, Preparation, Target, TargetSpec, TestData};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// The seed of every test; a failure prints it.
+pub const SEED: Seed = Seed::new(20_261_121);
+
+/// Never set.
+pub static GOES_ON: AtomicBool = AtomicBool::new(false);
+
+/// Runs the same test body on both engines. Where io_uring is refused (some containers), says so and tests the
+/// other one.
+pub fn each_engine(body: impl Fn(EngineChoice)) {
+    println!("seed {SEED:?}");
+    for engine in [EngineChoice::Uring, EngineChoice::Sync] {
+        if engine == EngineChoice::Uring && lowtide_host::engine::available().to_string() != "uring" {
+            println!("skipped for uring: io_uring is not available here");
+            continue;
+        }
+        println!("engine {engine}");
+        body(engine);
+    }
+}
+
+/// `files` files of `size_each` made and filled in `directory`.
+pub fn target(directory: &Path, files: u32, size_each: Bytes) -> Target {
+    let spec = TargetSpec::Directory(directory.to_owned());
+    let layout = Layout::split(size_each * u64::from(files), files, Bytes::kib(4)).expect("a valid layout");
+    let how = Preparation { spec: &spec, layout, seed: SEED, keep: false, interrupt: &GOES_ON };
+    Target::prepare(&how, &mut |_| ()).expect("prepared")
+}
+
+pub fn workload(read_share: f64, access: Access, threads: u32, depth: u32) -> Workload {
+    Workload {
+        access,
+        read_share,
+        distribution: Distribution::Uniform,
+        block: Bytes::kib(4),
+        threads,
+        depth,
+        streams: 1,
+        arrival: Arrival::Closed,
+    }
+}
+
+pub fn load<'a>(data: &'a TestData, workload: &'a Workload, engine: EngineChoice, ms: u64) -> Load<'a> {
+    Load {
+        data,
+        workload,
+        seed: SEED,
+        interval: Nanos::from_millis(100),
+        duration: Some(Nanos::from_millis(ms)),
+        engine,
+        interrupt: &GOES_ON,
+    }
+}
+
+/// Runs to the end and gives all intervals.
+pub fn run_all(load: &Load<'_>) -> (Result<Summary, HostError>, Vec<Interval>) {
+    let mut intervals = Vec::new();
+    let result = run(load, &mut |interval| {
+        intervals.push(interval);
+        Control::Continue
+    });
+    (result, intervals)
+}
+
+/// A tmpfs of `size` (mount(8) syntax) that is unmounted when dropped; `None`, with a message, where mounting is
+/// not permitted.
+pub struct SmallFilesystem {
+    directory: tempfile::TempDir,
+}
+
+impl SmallFilesystem {
+    pub fn mount(size: &str) -> Option<SmallFilesystem> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "lowtide-test"])
+            .arg(directory.path())
+            .output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(SmallFilesystem { directory }),
+            other => {
+                println!("skipped: mounting a tmpfs is not permitted here: {other:?}");
+                None
+            }
+        }
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+impl Drop for SmallFilesystem {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(self.directory.path()).status();
+    }
+}

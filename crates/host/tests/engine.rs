@@ -1,0 +1,187 @@
+//! One test body, two engines: what both promise on files that work.
+#![allow(clippy::print_stdout)]
+
+mod common;
+
+use common::{SEED, each_engine, load, run_all, target, workload};
+use lowtide_core::workload::Access;
+use lowtide_core::{Bytes, Nanos};
+use lowtide_host::engine::{Control, Ended, Load, run};
+use lowtide_host::target::TestData;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+#[test]
+fn intervals_follow_each_other_and_sum_to_the_total() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = target(directory.path(), 3, Bytes::mib(2));
+        let workload = workload(0.7, Access::Random, 2, 8);
+        let (summary, intervals) = run_all(&load(target.data(), &workload, engine, 450));
+        let summary = summary.expect("ran");
+        assert_eq!((summary.ended, summary.errors, summary.stuck_threads), (Ended::Duration, 0, 0));
+        assert_eq!(summary.elapsed, Nanos::from_millis(450));
+        let ends: Vec<u64> = intervals.iter().map(|interval| interval.end_ns / 1_000_000).collect();
+        assert_eq!(ends, [100, 200, 300, 400, 450]);
+        assert!(intervals.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
+        let sum = |of: fn(&lowtide_core::Interval) -> u64| intervals.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|i| i.reads + i.writes), summary.completed);
+        assert_eq!(sum(|i| i.read_latency.count()), sum(|i| i.reads));
+        assert_eq!(sum(|i| i.write_latency.count()), sum(|i| i.writes));
+        assert_eq!(sum(|i| i.read_bytes + i.write_bytes), summary.completed * 4096);
+        let share = sum(|i| i.reads) as f64 / summary.completed as f64;
+        assert!((share - 0.7).abs() < 0.1, "{share} of {} were reads", summary.completed);
+    });
+}
+
+#[test]
+fn writes_land_where_they_should_and_nowhere_else() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        // The data are the first 512 KiB of files of 1 MiB: what lies behind must not change.
+        let (used, whole) = (512 << 10, 1 << 20);
+        let paths: Vec<_> = (0..3).map(|n| directory.path().join(n.to_string())).collect();
+        paths.iter().for_each(|path| std::fs::write(path, vec![0xee; whole]).expect("written"));
+        let data = TestData::new(paths.clone(), Bytes::new(used as u64)).expect("valid");
+        for access in [Access::Sequential, Access::Random] {
+            let (summary, _) = run_all(&load(&data, &workload(0.0, access, 2, 4), engine, 400));
+            let summary = summary.expect("ran");
+            assert!(summary.completed > 1000, "{} writes cover 384 blocks", summary.completed);
+        }
+        for (number, path) in paths.iter().enumerate() {
+            let bytes = std::fs::read(path).expect("read");
+            assert_eq!(bytes.len(), whole, "the size stays");
+            assert!(bytes[used..].iter().all(|byte| *byte == 0xee), "bytes behind the data changed");
+            for (page, bytes) in bytes[..used].chunks(4096).enumerate() {
+                let stamped = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
+                assert_eq!(
+                    stamped,
+                    (number * used + page * 4096) as u64,
+                    "file {number}, page {page}, {SEED:?}"
+                );
+                assert!(bytes[16..].chunks(16).any(|part| part != [0xee; 16]), "random bytes were written");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_workload_that_reads_writes_nothing() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("precious");
+        let contents: Vec<u8> = (0..1u32 << 18).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(&path, &contents).expect("written");
+        let before = std::fs::metadata(&path).expect("there");
+        let target = lowtide_host::target::Target::existing(&path, Bytes::kib(4)).expect("a file");
+        let workload = workload(1.0, Access::Random, 2, 4);
+        let mut writable = 0;
+        let summary = run(&load(target.data(), &workload, engine, 300), &mut |_| {
+            writable += descriptors_open_for_writing(&path);
+            Control::Continue
+        });
+        assert!(summary.expect("ran").completed > 0);
+        assert_eq!(writable, 0, "the file was open for writing");
+        target.remove().expect("removes nothing");
+        let after = std::fs::metadata(&path).expect("still there");
+        assert_eq!((before.mtime_nsec(), before.len()), (after.mtime_nsec(), after.len()));
+        assert!(std::fs::read(&path).expect("read") == contents, "the contents changed");
+    });
+}
+
+/// How many descriptors of this process for `path` allow writing.
+fn descriptors_open_for_writing(path: &std::path::Path) -> usize {
+    let listed = std::fs::read_dir("/proc/self/fd").expect("procfs");
+    listed
+        .flatten()
+        .filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|link| link == path))
+        .filter(|entry| {
+            let info = format!("/proc/self/fdinfo/{}", entry.file_name().to_string_lossy());
+            let text = std::fs::read_to_string(info).unwrap_or_default();
+            let flags = text.lines().find_map(|line| line.strip_prefix("flags:")).unwrap_or("0");
+            i64::from_str_radix(flags.trim(), 8).expect("octal") & 3 != 0
+        })
+        .count()
+}
+
+#[test]
+fn stop_ends_it_and_keeps_what_was_measured() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = target(directory.path(), 1, Bytes::mib(4));
+        let workload = workload(1.0, Access::Random, 2, 4);
+        let forever = Load { duration: None, ..load(target.data(), &workload, engine, 0) };
+        let mut seen = Vec::new();
+        let begun = Instant::now();
+        let summary = run(&forever, &mut |interval| {
+            seen.push(interval);
+            if seen.len() >= 2 { Control::Stop } else { Control::Continue }
+        })
+        .expect("ran");
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        assert_eq!(summary.ended, Ended::Stopped);
+        assert_eq!(seen.iter().map(|i| i.reads).sum::<u64>(), summary.completed);
+        assert_eq!(seen.last().expect("some").end_ns, summary.elapsed.get());
+    });
+}
+
+#[test]
+fn the_interrupt_flag_ends_it_and_delivers_the_part_interval() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = target(directory.path(), 1, Bytes::mib(4));
+        let workload = workload(1.0, Access::Random, 2, 4);
+        let interrupt = AtomicBool::new(false);
+        let base = load(target.data(), &workload, engine, 0);
+        let long = Load { duration: None, interval: Nanos::from_secs(3600), interrupt: &interrupt, ..base };
+        let (summary, intervals) = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(150));
+                interrupt.store(true, Ordering::Relaxed);
+            });
+            run_all(&long)
+        });
+        let summary = summary.expect("ran");
+        assert_eq!(summary.ended, Ended::Interrupted);
+        assert_eq!(intervals.len(), 1, "an hour has not passed, so there is one part interval");
+        assert!(intervals[0].reads > 0);
+        assert_eq!(intervals[0].reads, summary.completed);
+        assert_eq!(intervals[0].end_ns, summary.elapsed.get());
+    });
+}
+
+#[test]
+fn tmpfs_is_not_called_direct() {
+    let Some(small) = common::SmallFilesystem::mount("8m") else { return };
+    each_engine(|engine| {
+        let path = small.join("data");
+        let file = std::fs::File::create(&path).expect("made");
+        file.write_all_at(&vec![1; 1 << 20], 0).expect("written");
+        let data = TestData::new(vec![path], Bytes::mib(1)).expect("valid");
+        let (summary, _) = run_all(&load(&data, &workload(0.5, Access::Random, 1, 4), engine, 100));
+        let summary = summary.expect("ran");
+        assert!(!summary.direct);
+        assert!(summary.completed > 0);
+    });
+}
+
+#[test]
+fn loads_that_cannot_run_are_refused_by_name() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = target(directory.path(), 1, Bytes::mib(1));
+        let good = workload(1.0, Access::Random, 1, 1);
+        let refusal = |workload: lowtide_core::Workload| {
+            let (result, intervals) = run_all(&load(target.data(), &workload, engine, 100));
+            assert!(intervals.is_empty());
+            result.unwrap_err().to_string()
+        };
+        let text = refusal(lowtide_core::Workload { depth: 0, ..good.clone() });
+        assert_eq!(text, "the depth is 0: at least 1 is needed");
+        let text = refusal(lowtide_core::Workload { block: Bytes::kib(768), ..good.clone() });
+        assert!(text.contains("multiple of the block of 768KiB"), "{text}");
+        let text = refusal(lowtide_core::Workload { depth: 1 << 20, ..good });
+        assert!(text.contains("at most"), "{text}");
+    });
+}

@@ -1,0 +1,69 @@
+//! Open loops on both engines: latency counts from the intended start, and no request is forgotten.
+#![allow(clippy::print_stdout)]
+
+mod common;
+
+use common::{each_engine, load, run_all, target, workload};
+use lowtide_core::workload::{Access, Arrival};
+use lowtide_core::{Bytes, Latency, Workload};
+
+fn merged(intervals: &[lowtide_core::Interval]) -> Latency {
+    let mut latency = Latency::default();
+    intervals.iter().for_each(|interval| latency.merge(&interval.read_latency));
+    latency
+}
+
+#[test]
+fn a_rate_that_the_target_keeps_is_kept() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = target(directory.path(), 1, Bytes::mib(4));
+        for threads in [1, 2] {
+            let arrival = Arrival::Fixed { per_second: 200.0 };
+            let workload = Workload { arrival, ..workload(1.0, Access::Random, threads, 4) };
+            let (summary, intervals) = run_all(&load(target.data(), &workload, engine, 1000));
+            let summary = summary.expect("ran");
+            assert_eq!(summary.completed + summary.unfinished, 200, "no request is forgotten");
+            assert!(summary.unfinished < 100, "{summary:?}");
+            assert_eq!(merged(&intervals).count(), summary.completed);
+        }
+    });
+}
+
+#[test]
+fn a_backlog_counts_from_the_intended_start() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = target(directory.path(), 1, Bytes::mib(4));
+        // Far more than one request at a time can do: those that complete near the end have waited nearly as long
+        // as the measurement took. Counted from when they were issued, they would take well under a millisecond.
+        let closed = workload(1.0, Access::Random, 1, 1);
+        let (_, intervals) = run_all(&load(target.data(), &closed, engine, 300));
+        let service = merged(&intervals);
+        let arrival = Arrival::Fixed { per_second: 2_000_000.0 };
+        let open = Workload { arrival, ..closed };
+        let (summary, intervals) = run_all(&load(target.data(), &open, engine, 600));
+        let summary = summary.expect("ran");
+        let waited = merged(&intervals);
+        assert_eq!(summary.completed + summary.unfinished, 1_200_000, "no request is forgotten");
+        assert!(waited.max().get() > 450_000_000, "the longest wait was {}", waited.max());
+        let (median, plain) = (waited.percentile(50.0).get(), service.percentile(50.0).get());
+        assert!(median > 100_000_000, "median {median} ns against {plain} ns of service");
+        assert!(summary.unfinished > 1000, "{} are still due", summary.unfinished);
+    });
+}
+
+#[test]
+fn poisson_arrivals_keep_their_mean() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = target(directory.path(), 1, Bytes::mib(4));
+        let arrival = Arrival::Poisson { per_second: 1000.0 };
+        let workload = Workload { arrival, ..workload(1.0, Access::Random, 2, 4) };
+        let (summary, _) = run_all(&load(target.data(), &workload, engine, 1000));
+        let summary = summary.expect("ran");
+        // Five standard deviations around 1000.
+        let all = summary.completed + summary.unfinished;
+        assert!((840..1160).contains(&all), "{all} requests");
+    });
+}

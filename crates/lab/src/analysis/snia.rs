@@ -1,0 +1,99 @@
+//! The steady-state rule of the SNIA Solid State Storage Performance Test Specification, by name.
+//!
+//! SSS PTS 2.0.2, definition "steady state": over a measurement window of 5 rounds, the tracked value's
+//! max − min is at most 20 % of its average, and the least-squares line's max − min within the window is at most
+//! 10 % of the average. A *round* here is the mean over consecutive intervals that make up one minute (or the
+//! one interval that is longer). Deviates: in the specification a round is one pass over a matrix of block sizes
+//! and mixes, so that rounds of the tracked value lie up to an hour apart, and the drive is filled twice before
+//! the first; with one load there is no matrix, and the rounds follow each other. The specification has no
+//! confidence interval; the one given here is Student's over the 5 rounds. Leaves out the limit of 25 rounds.
+
+use super::batch::{averages, student_t};
+use super::naive::{Answer, line, spread};
+use super::series::Series;
+
+/// The rule's numbers; the default is the specification's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Snia {
+    /// Rounds in the window. 5.
+    pub rounds: usize,
+    /// Length of a round in nanoseconds; rounded up to whole intervals. One minute.
+    pub round_ns: u64,
+    /// Largest max − min, as a share of the average. 0.2.
+    pub excursion: f64,
+    /// Largest change of the fitted line over the window, as a share of the average. 0.1.
+    pub slope: f64,
+}
+
+impl Default for Snia {
+    fn default() -> Self {
+        Snia { rounds: 5, round_ns: 60_000_000_000, excursion: 0.2, slope: 0.1 }
+    }
+}
+
+impl Snia {
+    /// What the rule would have answered, and when; `None` where it never held.
+    pub fn answer(&self, series: &Series) -> Option<Answer> {
+        let per_round = self.intervals(series)?;
+        let rounds = averages(&series.rates(0), per_round);
+        let first = rounds.windows(self.rounds).position(|window| self.holds(window))?;
+        Some(self.answer_over(series, &rounds[first..first + self.rounds], first * per_round))
+    }
+
+    /// What the rule answers if a round ends with the newest interval and it holds there.
+    pub(super) fn answer_at_end(&self, series: &Series) -> Option<Answer> {
+        let per_round = self.intervals(series)?;
+        let count = series.points().len();
+        let first = count.checked_sub(self.rounds * per_round).filter(|_| count.is_multiple_of(per_round))?;
+        let rounds = averages(&series.rates(first), per_round);
+        self.holds(&rounds).then(|| self.answer_over(series, &rounds, first))
+    }
+
+    /// Intervals of a round.
+    fn intervals(&self, series: &Series) -> Option<usize> {
+        Some(self.round_ns.div_ceil(series.interval_ns()?).max(1) as usize)
+    }
+
+    /// The answer over the rounds of a window that begins with interval `first`.
+    fn answer_over(&self, series: &Series, rounds: &[f64], first: usize) -> Answer {
+        let k = self.rounds as f64;
+        let mean = rounds.iter().sum::<f64>() / k;
+        let variance = rounds.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (k - 1.0);
+        let from_ns = series.points()[first].start_ns;
+        let length_ns =
+            series.interval_ns().unwrap_or(0) * (self.intervals(series).unwrap_or(1) * self.rounds) as u64;
+        Answer {
+            mean_mib_per_s: mean,
+            half_width_mib_per_s: student_t(0.975, k - 1.0) * (variance / k).sqrt(),
+            from_ns,
+            stopped_ns: from_ns + length_ns,
+            batches: self.rounds as u32,
+        }
+    }
+
+    /// Whether the rounds of one window are steady.
+    pub fn holds(&self, rounds: &[f64]) -> bool {
+        let mean = rounds.iter().sum::<f64>() / rounds.len() as f64;
+        let rise = line(rounds) * (rounds.len() - 1) as f64;
+        mean > 0.0 && spread(rounds) <= self.excursion * mean && rise.abs() <= self.slope * mean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_on_rounds_worked_out_by_hand() {
+        let rule = Snia::default();
+        // Average 100, max − min 18 ≤ 20; slope (−2·109 − 1·103 + 1·95 + 2·91)/10 = −4.4, times 4 = 17.6 > 10.
+        assert!(!rule.holds(&[109.0, 103.0, 102.0, 95.0, 91.0]));
+        // The same values in another order: slope (−2·102 − 1·91 + 1·109 + 2·95)/10 = 0.4, times 4 = 1.6 ≤ 10.
+        assert!(rule.holds(&[102.0, 91.0, 103.0, 109.0, 95.0]));
+        // Average 100, max − min 22 > 20, slope (−2·100 − 89 + 111 + 2·100)/10 = 2.2, times 4 = 8.8 ≤ 10.
+        assert!(!rule.holds(&[100.0, 89.0, 100.0, 111.0, 100.0]));
+        // At both limits: 90 to 110 is 20; (−2·97 − 1·90 + 1·110 + 2·99.5)/10 = 2.5, times 4 = 10; average 100.
+        assert!(rule.holds(&[97.0, 90.0, 103.5, 110.0, 99.5]));
+        assert!(!rule.holds(&[0.0; 5]));
+    }
+}

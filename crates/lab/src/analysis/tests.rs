@@ -1,0 +1,261 @@
+//! What the analysis promises, tested on synthetic series with a known truth.
+//!
+//! Every figure is a count over seeds, so that it is the same on every machine; a failure prints the seeds.
+//! Leaves out real and simulated devices: their tests compare with runs many times longer.
+
+use super::shapes::Shape;
+use super::*;
+use lowtide_core::Bytes;
+
+/// Runs a shape until the watcher stops it, `max` intervals at most.
+fn online(shape: &Shape, criterion: Criterion, seed: u64, max: usize) -> (Option<Estimate>, Online) {
+    let mut online = Online::new(shape.context(), criterion);
+    for (start, end, moved, written) in shape.run(seed).take(max) {
+        if let Step::Stop(estimate) = online.push_bytes(start, end, moved, written).expect("even intervals") {
+            return (Some(estimate), online);
+        }
+    }
+    (None, online)
+}
+
+fn fixed() -> Criterion {
+    Criterion::Confidence(Confidence::fixed_duration())
+}
+
+fn estimate(verdict: Verdict) -> Option<Estimate> {
+    match verdict {
+        Verdict::Steady(estimate) => Some(estimate),
+        Verdict::NoSteadyState { .. } => None,
+    }
+}
+
+fn reason(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Steady(estimate) => panic!("steady: {estimate:?}"),
+        Verdict::NoSteadyState { reason } => reason,
+    }
+}
+
+/// The deep shape: 80 fresh, 10 in the dip, 70 after it, 30 at last.
+fn deep() -> Shape {
+    Shape::drive(100.0, 10.0, 70.0, 30.0)
+}
+
+/// Every shape with its name, in three kinds of noise.
+fn shapes() -> Vec<(String, Shape)> {
+    let mut all = Vec::new();
+    for (noise, phi) in [(0.003, 0.0), (0.01, 0.5), (0.03, 0.8)] {
+        let mut add = |name: &str, shape: Shape| {
+            all.push((format!("{name}, noise {noise}, phi {phi}"), Shape { noise, phi, ..shape }));
+        };
+        add("reads", Shape::reads(200.0, noise, phi));
+        add("deep", deep());
+        add("deep, raw unknown", Shape { raw_known: false, ..deep() });
+        add("nearly full", Shape::drive(140.0, 6.0, 30.0, 12.0));
+        add("small file", Shape { fresh: 100.0, ..Shape::drive(10.0, 95.0, 97.0, 96.0) });
+        add("sawtooth", Shape { sawtooth: (0.15, 300.0), ..deep() });
+        add("slow sawtooth", Shape { sawtooth: (0.15, 1730.0), ..deep() });
+        add("outliers", Shape { outlier: (0.02, 0.2), ..deep() });
+        add("scaled down", scaled_down());
+        for tau in [0.3, 1.0, 3.0] {
+            for share in [0.3, 0.1, -0.1] {
+                add(
+                    &format!("relaxing by {share} over {tau} drive writes"),
+                    Shape { relax: (share, tau), ..deep() },
+                );
+            }
+        }
+    }
+    all.push(("reads, strongly correlated".into(), Shape::reads(200.0, 0.02, 0.95)));
+    all
+}
+
+/// The deep shape a tenth as large, at one-second intervals.
+fn scaled_down() -> Shape {
+    Shape {
+        capacity_gib: 14.9,
+        raw_gib: 16.0,
+        interval_s: 1.0,
+        dip_s: 10.0,
+        overshoot_tau_s: 10.0,
+        ..Shape::drive(10.0, 10.0, 70.0, 30.0)
+    }
+}
+
+#[test]
+fn the_interval_covers_the_truth_as_often_as_it_says() {
+    for phi in [0.0, 0.3, 0.5, 0.8] {
+        for intervals in [360, 1000] {
+            let shape = Shape::reads(100.0, 0.01, phi);
+            for criterion in [Criterion::default(), fixed()] {
+                let found: Vec<(u64, Estimate)> = (0..400)
+                    .filter_map(|seed| {
+                        Some((seed, estimate(steady(&shape.series(seed, intervals), &criterion))?))
+                    })
+                    .collect();
+                let missed: Vec<u64> = found
+                    .iter()
+                    .filter(|(_, e)| (e.mean_mib_per_s - 100.0).abs() > e.half_width_mib_per_s)
+                    .map(|(seed, _)| *seed)
+                    .collect();
+                println!("phi {phi}, {intervals} intervals: {} of {} missed", missed.len(), found.len());
+                assert!(found.len() >= 360, "phi {phi}: only {} steady", found.len());
+                assert!(
+                    missed.len() * 100 <= found.len() * 7,
+                    "phi {phi}, {intervals} intervals: seeds {missed:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stopped_measurement_is_within_3_percent_of_the_truth() {
+    const SEEDS: u64 = 60;
+    for (name, shape) in shapes() {
+        let truth = shape.settled * (1.0 + shape.outlier.0 * (shape.outlier.1 - 1.0));
+        let (mut stops, mut time, mut covered, mut wrong) = (0, 0, 0, Vec::new());
+        for seed in 0..SEEDS {
+            if let (Some(e), watcher) = online(&shape, Criterion::default(), seed, 15_000) {
+                stops += 1;
+                time += watcher.series().points().len();
+                covered += u64::from((e.mean_mib_per_s - truth).abs() <= e.half_width_mib_per_s);
+                if (e.mean_mib_per_s / truth - 1.0).abs() > 0.03 {
+                    wrong.push((seed, e.mean_mib_per_s));
+                }
+                if !shape.read_only {
+                    let points = watcher.series().points();
+                    let from =
+                        points.iter().position(|point| point.start_ns == e.from_ns).expect("an interval");
+                    let written = watcher.series().written_at(from).as_gib();
+                    assert!(
+                        written >= shape.raw_gib,
+                        "{name}, seed {seed}: begins in the honeymoon, {written} GiB"
+                    );
+                }
+            }
+        }
+        println!(
+            "{name}: {stops} of {SEEDS} stop after {} intervals, {} off, {covered} cover",
+            time / stops.max(1),
+            wrong.len()
+        );
+        assert!(stops as u64 * 100 >= SEEDS * 90, "{name}: only {stops} of {SEEDS} stop");
+        assert!(wrong.len() * 100 <= stops * 5, "{name}: more than 3 % off at {wrong:?}");
+    }
+}
+
+#[test]
+fn nothing_stops_it_in_the_honeymoon_and_the_naive_rules_do_stop_there() {
+    for raw_known in [true, false] {
+        let shape = Shape { raw_known, noise: 0.003, ..deep() };
+        // 60 GiB at 80 MiB/s: 768 s of plateau.
+        for seed in 0..100 {
+            let (stopped, watcher) = online(&shape, Criterion::default(), seed, 75);
+            assert_eq!(stopped, None, "seed {seed}");
+            assert!(
+                watcher.why().expect("it looked").to_string().starts_with("still in the honeymoon"),
+                "seed {seed}"
+            );
+            assert_eq!(estimate(steady(watcher.series(), &fixed())), None, "seed {seed}");
+        }
+        for name in ["snia", "fio-slope"] {
+            let criterion: Criterion = name.parse().expect("a rule");
+            let (stopped, watcher) = online(&shape, criterion, 1, 360);
+            let answer = stopped.expect("it stops");
+            assert!(
+                (answer.mean_mib_per_s / 80.0 - 1.0).abs() < 0.01,
+                "{name} takes the plateau: {answer:?}"
+            );
+            assert_eq!(answer.to_ns, 300_000_000_000, "{name}");
+            // The whole hour gives what the running rule gave.
+            assert_eq!(estimate(steady(&shape.series(1, 360), &criterion)), Some(answer), "{name}");
+            assert_eq!(watcher.series().points().len(), 30, "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_hour_on_a_drive_that_settles_at_once_is_enough() {
+    for (shape, least) in
+        [(deep(), 90), (Shape::drive(140.0, 6.0, 30.0, 12.0), 90), (Shape::reads(200.0, 0.01, 0.3), 95)]
+    {
+        let found: Vec<Estimate> =
+            (0..100).filter_map(|seed| estimate(steady(&shape.series(seed, 360), &fixed()))).collect();
+        assert!(found.len() >= least, "{shape:?}: only {} steady", found.len());
+        assert!(found.iter().all(|e| (e.mean_mib_per_s / shape.settled - 1.0).abs() < 0.03), "{shape:?}");
+    }
+}
+
+#[test]
+fn an_hour_that_falls_all_the_way_is_no_steady_state() {
+    let shape = Shape { relax: (0.6, 0.5), noise: 0.003, ..deep() };
+    for seed in 0..100 {
+        for criterion in [Criterion::default(), fixed()] {
+            let why = reason(steady(&shape.series(seed, 360), &criterion));
+            assert!(why.starts_with("falling by "), "seed {seed}: {why}");
+        }
+    }
+}
+
+#[test]
+fn what_a_short_window_cannot_rule_out_is_told() {
+    let series = deep().series(3, 360);
+    let e = estimate(steady(&series, &fixed())).expect("steady");
+    let possible = possible_drift_percent(&series, &e, &Confidence::default());
+    assert!(possible > 2.0, "{possible}");
+    let longer = deep().series(3, 3000);
+    let e = estimate(steady(&longer, &fixed())).expect("steady");
+    assert!(possible_drift_percent(&longer, &e, &Confidence::default()) < possible / 2.0);
+    let outside = Estimate { from_ns: u64::MAX, ..e };
+    assert_eq!(possible_drift_percent(&longer, &outside, &Confidence::default()), f64::INFINITY);
+}
+
+#[test]
+fn reasons_say_what_is_missing() {
+    let drive = deep();
+    let why = reason(steady(&drive.series(1, 30), &Criterion::default()));
+    assert_eq!(
+        why,
+        "still in the honeymoon: 123 GiB written of the 168 GiB the drive can take before garbage collection"
+    );
+    let why = reason(steady(&Series::new(Shape::reads(1.0, 0.0, 0.0).context()), &Criterion::default()));
+    assert_eq!(why, "too short: 0 intervals after the transient, at least 30 needed");
+    let why = reason(steady(&Shape::reads(0.0, 0.0, 0.0).series(1, 50), &Criterion::default()));
+    assert_eq!(why, "nothing was read or written");
+    let why = reason(steady(&Shape::reads(100.0, 0.2, 0.0).series(1, 60), &fixed()));
+    assert!(
+        why.starts_with("confidence interval ±") && why.ends_with("is wider than ±1.5 %: measure longer"),
+        "{why}"
+    );
+    let snia: Criterion = "snia".parse().expect("a rule");
+    assert_eq!(
+        reason(steady(&Shape::reads(1.0, 0.0, 0.0).series(1, 5), &snia)),
+        "the rule `snia` never held"
+    );
+}
+
+#[test]
+fn series_without_noise_have_answers_without_width() {
+    let series = Shape::reads(100.0, 0.0, 0.0).series(1, 100);
+    let e = estimate(steady(&series, &Criterion::default())).expect("steady");
+    assert!((e.mean_mib_per_s - 100.0).abs() < 1e-6 && e.half_width_mib_per_s < 1e-6, "{e:?}");
+}
+
+#[test]
+fn a_disk_has_no_honeymoon_and_a_device_never_purged_may_have_one() {
+    let written = Bytes::mib(1000);
+    let context = Context { medium: Medium::Other, written_before: None, ..deep().context() };
+    let series = |context: Context| {
+        let mut series = Series::new(context);
+        for i in 0..100u64 {
+            series.push(i * 1_000, (i + 1) * 1_000, written, written).expect("even intervals");
+        }
+        series
+    };
+    assert!(estimate(steady(&series(context), &Criterion::default())).is_some());
+    let flash = Context { medium: Medium::Flash, ..context };
+    assert!(
+        reason(steady(&series(flash), &Criterion::default())).starts_with("still in the honeymoon: 98 GiB")
+    );
+}

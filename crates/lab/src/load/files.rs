@@ -1,0 +1,57 @@
+//! The load on files of the host, in wall time.
+
+use super::Ended;
+use super::watch::Watch;
+use crate::analysis::{Context, Medium};
+use crate::experiment::{Length, Load};
+use crate::prepare::PreparedFiles;
+use crate::record::Row;
+use lowtide_core::{Control, Interval, Seed};
+use lowtide_host::HostError;
+use lowtide_host::engine::{self, EngineChoice, Summary};
+use std::sync::atomic::AtomicBool;
+
+/// Runs `load` on prepared files; `each` hears of every interval and of how far the load is.
+///
+/// # Errors
+/// [`HostError`] where the engine cannot run or the target fails.
+pub fn on_files(
+    prepared: &PreparedFiles,
+    load: &Load,
+    engine: EngineChoice,
+    seed: Seed,
+    interrupt: &AtomicBool,
+    each: &mut dyn FnMut(&Interval, f64),
+) -> Result<(Ended, Summary), HostError> {
+    let data = prepared.target.data();
+    let workload = load.workload();
+    let context = Context {
+        capacity: data.size(),
+        raw_capacity: None,
+        data: data.size(),
+        read_only: workload.reads_only(),
+        medium: Medium::Unknown,
+        written_before: None,
+    };
+    let mut watch = Watch::new(load, context);
+    let on_interval = &mut |interval: Interval| {
+        let row = Row::of(&interval);
+        let control = watch.push(&row);
+        each(&interval, watch.progress(&row));
+        match control {
+            Control::Continue => engine::Control::Continue,
+            Control::Stop => engine::Control::Stop,
+        }
+    };
+    let duration = match load.length {
+        Length::For(span) => Some(span),
+        Length::UntilSteady { .. } => None,
+    };
+    let request = engine::Load { data, workload: &workload, seed, interval: load.interval, duration, engine, interrupt };
+    let summary = engine::run(&request, on_interval)?;
+    let ended = match summary.ended {
+        engine::Ended::Interrupted => Ended::Interrupted,
+        engine::Ended::Duration | engine::Ended::Stopped => Ended::Complete(watch.verdict()),
+    };
+    Ok((ended, summary))
+}

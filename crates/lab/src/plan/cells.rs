@@ -1,0 +1,119 @@
+//! The cells of a plan: every point of every step, scaled, and checked to fit.
+//!
+//! Leaves out which cells depend on each other (`order`).
+
+use super::order::arrange;
+use super::{PlanTarget, PlannedCell};
+use crate::experiment::{BadInput, Experiment, FactorName, Filesystem, Length, Level, Purge, Settings, Step};
+use lowtide_core::{Bytes, Nanos};
+use lowtide_device::layout;
+
+pub(super) fn all(experiment: &Experiment, target: &PlanTarget, scale: u64) -> Result<Vec<PlannedCell>, BadInput> {
+    let mut cells = Vec::new();
+    for step in &experiment.steps {
+        let mut purge_before = step.purge_before;
+        for (point, repetition) in arrange(step, &experiment.repeat) {
+            let written = experiment.settings(step, &point);
+            let settings = scaled(&written, scale);
+            let (data, capacity) = fit(experiment, step, target, &written, &settings)?;
+            let purge_before = std::mem::replace(&mut purge_before, Purge::None);
+            let (index, step) = (cells.len() as u32, step.name.clone());
+            cells.push(PlannedCell { index, step, point, repetition, purge_before, settings, data, capacity });
+        }
+    }
+    Ok(cells)
+}
+
+/// Divides sizes and durations; blocks, threads and rates stay.
+fn scaled(settings: &Settings, scale: u64) -> Settings {
+    let mut settings = settings.clone();
+    if scale > 1 {
+        let load = &mut settings.load;
+        let block = load.block;
+        let shorter = |span: Nanos| Nanos::new((span.get() / scale).max(1));
+        load.file_size = load.file_size.map(|size| (size / scale).align_down(block).max(block));
+        load.interval = shorter(load.interval);
+        load.length = match load.length {
+            Length::For(span) => Length::For(shorter(span)),
+            Length::UntilSteady { max, precision } => Length::UntilSteady { max: shorter(max), precision },
+        };
+        let partition = &mut settings.preparation.layout.partition;
+        *partition = partition.map(|size| (size / scale).align_down(Bytes::kib(4)));
+    }
+    settings
+}
+
+/// The data of a cell and the capacity it is part of.
+fn fit(
+    experiment: &Experiment,
+    step: &Step,
+    target: &PlanTarget,
+    written: &Settings,
+    settings: &Settings,
+) -> Result<(Bytes, Bytes), BadInput> {
+    let size_key = match step.factor(FactorName::FileSize) {
+        Some(_) => "sweep.file_size",
+        None => "workload.file_size",
+    };
+    let block = settings.load.block;
+    let devices = match target {
+        PlanTarget::Simulated(devices) => devices,
+        PlanTarget::Host(_) => {
+            let size = settings.load.file_size.ok_or_else(|| {
+                experiment.blame(size_key, "the size of the data is missing", "write for example `file_size = \"1GiB\"`")
+            })?;
+            return Ok((size.align_down(block), size.align_down(block)));
+        }
+    };
+    let name = settings.device.as_deref().expect("a simulated target names its device");
+    let capacity = devices[name].spec.capacity;
+    let usable = usable(settings, capacity).map_err(|(key, message)| {
+        experiment.blame(key, message, format!("the device {name} has {capacity}"))
+    })?;
+    let filesystem = filesystem(settings.preparation.layout.filesystem);
+    let wanted = settings.load.file_size.unwrap_or(usable);
+    match layout::lay_out(filesystem, usable, wanted) {
+        Ok(_) => Ok((wanted.align_down(block), capacity)),
+        Err(error) if settings.load.file_size.is_none() => Ok((error.available.align_down(block), capacity)),
+        Err(error) => {
+            let asked = written.load.file_size.unwrap_or(wanted);
+            let message = format!("{asked} of data do not fit on {name}: {error}");
+            let help = format!("at most {} fit", error.available.align_down(Bytes::mib(1)));
+            Err(experiment.blame(size_key, message, help))
+        }
+    }
+}
+
+/// What the partition and the reserve leave.
+pub(crate) fn usable(settings: &Settings, capacity: Bytes) -> Result<Bytes, (&'static str, String)> {
+    let layout = &settings.preparation.layout;
+    let size = match layout.partition {
+        Some(partition) if partition > capacity => {
+            let message = format!("a partition of {partition} is larger than the device");
+            return Err(("before-each-cell.layout", message));
+        }
+        Some(partition) => partition,
+        None => capacity,
+    };
+    let left = (size.get() as f64 * (1.0 - layout.reserve)) as u64;
+    Ok(Bytes::new(left).align_down(Bytes::kib(4)))
+}
+
+/// The layout model of a filesystem.
+pub(crate) fn filesystem(filesystem: Filesystem) -> layout::Filesystem {
+    match filesystem {
+        Filesystem::None => layout::Filesystem::None,
+        Filesystem::Xfs => layout::Filesystem::Xfs,
+        Filesystem::Ext4 => layout::Filesystem::Ext4,
+        Filesystem::Btrfs => layout::Filesystem::Btrfs,
+    }
+}
+
+/// The name of a level's device, where it is one.
+pub(super) fn device(cell: &PlannedCell) -> Option<&str> {
+    let swept = cell.point.iter().find_map(|level| match level {
+        Level::Device(name) => Some(name.as_str()),
+        _ => None,
+    });
+    swept.or(cell.settings.device.as_deref())
+}

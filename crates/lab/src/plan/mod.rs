@@ -1,0 +1,157 @@
+//! The plan: which cells, in which order, on what, and which of them depend on each other.
+//!
+//! Everything that can be known before anything is written is decided and checked here: devices exist, data
+//! fits, sizes are scaled. Cells that share history are in one group and run in order; groups are independent.
+//! Leaves out doing anything.
+
+pub(crate) mod cells;
+mod order;
+mod target;
+
+pub use target::PlanTarget;
+
+use crate::experiment::{BadInput, Experiment, Level, Purge, Settings};
+use lowtide_core::{Bytes, Seed};
+
+/// What a campaign will do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The experiment it comes from.
+    pub experiment: Experiment,
+    /// The seed every random choice comes from.
+    pub seed: Seed,
+    /// Sizes and durations are divided by this.
+    pub scale: u64,
+    /// What is under test.
+    pub target: PlanTarget,
+    /// The cells in plan order.
+    pub cells: Vec<PlannedCell>,
+    /// Indices of cells that run in order on one history, group by group.
+    pub groups: Vec<Vec<usize>>,
+}
+
+/// One combination of factor values × one repetition, ready to run.
+#[derive(Debug, Clone)]
+pub struct PlannedCell {
+    /// Position in the plan.
+    pub index: u32,
+    /// The name of its step, where the experiment has steps.
+    pub step: Option<String>,
+    /// The values of the factors, as written (not scaled).
+    pub point: Vec<Level>,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// How history is forgotten before the step this cell begins; `None` inside a step.
+    pub purge_before: Purge,
+    /// Everything that holds in it, scaled.
+    pub settings: Settings,
+    /// Bytes of data under test, scaled.
+    pub data: Bytes,
+    /// Bytes the host may address on the target; the data's where the target is a file.
+    pub capacity: Bytes,
+}
+
+impl Plan {
+    /// Plans an experiment.
+    ///
+    /// # Errors
+    /// [`BadInput`] points at the key that cannot work: an unknown device, data that does not fit.
+    pub fn new(experiment: Experiment, seed: Seed, scale: u64) -> Result<Plan, BadInput> {
+        let target = PlanTarget::of(&experiment, scale)?;
+        let cells = cells::all(&experiment, &target, scale)?;
+        let groups = order::groups(&cells, &target);
+        Ok(Plan { experiment, seed, scale, target, cells, groups })
+    }
+
+    /// A text that is the same for two plans exactly when they measure the same: kept in the store, so that only
+    /// the same plan resumes a campaign.
+    pub fn identity(&self) -> String {
+        let devices: String = self.target.devices().map(|device| device.text.as_str()).collect();
+        let target = &self.experiment.target;
+        format!("{}\n{devices}\n{target} seed {} scale 1/{}", self.experiment.text(), self.seed.get(), self.scale)
+    }
+
+    /// The seed of a cell's part of the campaign.
+    pub fn cell_seed(&self, cell: &PlannedCell) -> Seed {
+        self.seed.part("cell", u64::from(cell.index))
+    }
+
+    /// Bytes that preparing the cells writes.
+    pub fn prepared_bytes(&self) -> Bytes {
+        let filled = |cell: &&PlannedCell| cell.settings.preparation.fill != crate::experiment::Fill::None;
+        self.cells.iter().filter(filled).map(|cell| cell.data).sum()
+    }
+}
+
+impl PlannedCell {
+    /// Factor names and values, as records keep them.
+    pub fn factors(&self) -> Vec<(String, String)> {
+        self.point.iter().map(|level| (level.factor().to_string(), level.to_string())).collect()
+    }
+
+    /// A short label for progress lines.
+    pub fn label(&self) -> String {
+        let step = self.step.iter().cloned();
+        let factors = self.factors().into_iter().map(|(name, value)| format!("{name} {value}"));
+        let repetition = (self.repetition > 1).then(|| format!("repetition {}", self.repetition));
+        let label = step.chain(factors).chain(repetition).collect::<Vec<_>>().join(", ");
+        if label.is_empty() { format!("cell {}", self.index) } else { label }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str, scale: u64) -> Result<Plan, BadInput> {
+        Plan::new(Experiment::parse("test.toml", text, &[])?, Seed::new(1), scale)
+    }
+
+    const BASE: &str = r#"
+        name = "t"
+        target.device = "intel-320-160gb"
+        [workload]
+        pattern = "random-write"
+        block = "16KiB"
+        duration = "1h"
+    "#;
+
+    #[test]
+    fn cells_that_share_history_stay_together_and_erased_ones_do_not() {
+        let sweep = "[sweep]\nfile_size = [\"10GiB\", \"20GiB\"]\n[repeat]\ntimes = 2\n";
+        let together = plan(&format!("{BASE}\n{sweep}"), 1).expect("plans");
+        assert_eq!(together.groups, [[0, 1, 2, 3]]);
+        let apart = plan(&format!("{BASE}\n{sweep}[before-each-cell]\npurge = \"secure-erase\"\n"), 1).expect("plans");
+        assert_eq!(apart.groups.len(), 4);
+    }
+
+    #[test]
+    fn steps_that_erase_begin_a_new_group() {
+        let steps = "[[step]]\nname = \"a\"\npurge-before = \"secure-erase\"\n[[step]]\nname = \"b\"\n\
+                     [[step]]\nname = \"c\"\npurge-before = \"secure-erase\"\n[sweep]\nfile_size = [\"10GiB\", \"20GiB\"]";
+        let plan = plan(&format!("{BASE}\n{steps}"), 1).expect("plans");
+        assert_eq!(plan.groups, [vec![0, 1, 2, 3], vec![4, 5]]);
+    }
+
+    #[test]
+    fn scale_divides_sizes_and_durations_but_not_labels() {
+        let plan = plan(&format!("{BASE}\nfile_size = \"16GiB\""), 16).expect("plans");
+        assert_eq!(plan.cells[0].data, Bytes::gib(1));
+        assert_eq!(plan.cells[0].settings.load.length.longest(), lowtide_core::Nanos::from_secs(225));
+        assert_eq!(plan.cells[0].capacity, Bytes::new(10_000_000_000 / 4096 * 4096));
+    }
+
+    #[test]
+    fn data_larger_than_the_device_is_refused_at_its_key() {
+        let error = plan(&format!("{BASE}\n[sweep]\nfile_size = [\"10GiB\", \"150GiB\"]"), 1).expect_err("too large");
+        let text = format!("{:?}", miette::Report::new(error));
+        assert!(text.contains("150GiB"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_device_offers_the_nearest() {
+        let error = plan(&BASE.replace("intel-320-160gb", "intel-320"), 1).expect_err("unknown");
+        let text = format!("{:?}", miette::Report::new(error));
+        assert!(text.contains("intel-320-160gb"), "{text}");
+    }
+}

@@ -1,0 +1,52 @@
+//! In which order the points of a step run, and which cells must run one after the other.
+//!
+//! Leaves out how many groups run at the same time.
+
+use super::cells::device;
+use super::{PlanTarget, PlannedCell};
+use crate::experiment::{Level, Order, Purge, Repeat, Step};
+use lowtide_core::Seed;
+use lowtide_core::rng::below;
+use std::collections::BTreeMap;
+
+/// The points of a step with their repetitions, in the order in which they run.
+pub(super) fn arrange(step: &Step, repeat: &Repeat) -> Vec<(Vec<Level>, u32)> {
+    let times = repeat.times.max(1);
+    let points: Vec<Vec<Level>> = step.points().collect();
+    let by_point = || points.iter().flat_map(|point| (1..=times).map(move |repetition| (point.clone(), repetition)));
+    match repeat.order {
+        Order::AsWritten => by_point().collect(),
+        Order::Interleaved => {
+            (1..=times).flat_map(|repetition| points.iter().map(move |point| (point.clone(), repetition))).collect()
+        }
+        Order::Shuffled => {
+            let mut all: Vec<_> = by_point().collect();
+            let mut rng = Seed::new(repeat.seed).part("order", 0).stream();
+            for last in (1..all.len()).rev() {
+                all.swap(last, below(&mut rng, last as u64 + 1) as usize);
+            }
+            all
+        }
+    }
+}
+
+/// Groups of cells that share history: on a simulated device a group ends where the next cell erases the drive;
+/// on the host everything is one group, since cells must not disturb each other.
+pub(super) fn groups(cells: &[PlannedCell], target: &PlanTarget) -> Vec<Vec<usize>> {
+    if matches!(target, PlanTarget::Host(_)) {
+        return vec![(0..cells.len()).collect()];
+    }
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut open: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+    for (index, cell) in cells.iter().enumerate() {
+        let erased = cell.purge_before == Purge::SecureErase || cell.settings.preparation.forgets_history();
+        match open.get(&device(cell)) {
+            Some(&group) if !erased => groups[group].push(index),
+            _ => {
+                open.insert(device(cell), groups.len());
+                groups.push(vec![index]);
+            }
+        }
+    }
+    groups
+}

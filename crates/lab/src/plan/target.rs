@@ -1,0 +1,82 @@
+//! What a plan runs on: simulated devices by name, or files of the host.
+//!
+//! Leaves out opening anything of the host; its targets are looked at when the plan is carried out.
+
+use crate::catalogue;
+use crate::experiment::{BadInput, Experiment, Level, Target};
+use lowtide_device::DeviceSpec;
+use lowtide_host::target::TargetSpec;
+use std::collections::BTreeMap;
+
+/// What a plan runs on.
+#[derive(Debug, Clone)]
+pub enum PlanTarget {
+    /// Simulated devices, by the name the experiment calls them.
+    Simulated(BTreeMap<String, PlannedDevice>),
+    /// Files of this machine.
+    Host(TargetSpec),
+}
+
+/// A simulated device of a plan.
+#[derive(Debug, Clone)]
+pub struct PlannedDevice {
+    /// Its file, as written.
+    pub text: String,
+    /// Its description, scaled.
+    pub spec: DeviceSpec,
+}
+
+impl PlanTarget {
+    pub(super) fn of(experiment: &Experiment, scale: u64) -> Result<PlanTarget, BadInput> {
+        match &experiment.target {
+            Target::File(path) => Ok(PlanTarget::Host(TargetSpec::File(path.clone()))),
+            Target::Directory(path) => Ok(PlanTarget::Host(TargetSpec::Directory(path.clone()))),
+            Target::Block(path) => Err(experiment.blame(
+                "target.block",
+                format!("{} is a block device, and block devices are not supported yet", path.display()),
+                "point at a file or a directory on it: `file = \"…\"` or `directory = \"…\"`",
+            )),
+            Target::Device(name) => {
+                let swept = experiment.steps.iter().flat_map(|step| &step.sweep).flat_map(|factor| &factor.levels);
+                let swept = swept.filter_map(|level| match level {
+                    Level::Device(name) => Some(name.clone()),
+                    _ => None,
+                });
+                let mut names: Vec<String> = swept.collect();
+                if names.is_empty() {
+                    names.push(name.clone());
+                }
+                let mut devices = BTreeMap::new();
+                for name in names {
+                    let device = load(experiment, &name, scale)?;
+                    devices.insert(name, device);
+                }
+                Ok(PlanTarget::Simulated(devices))
+            }
+        }
+    }
+
+    /// The simulated devices.
+    pub fn devices(&self) -> impl Iterator<Item = &PlannedDevice> {
+        let devices = match self {
+            PlanTarget::Simulated(devices) => Some(devices),
+            PlanTarget::Host(_) => None,
+        };
+        devices.into_iter().flat_map(BTreeMap::values)
+    }
+}
+
+fn load(experiment: &Experiment, name: &str, scale: u64) -> Result<PlannedDevice, BadInput> {
+    let found = catalogue::device(name)
+        .map_err(|error| experiment.blame("target.device", error.to_string(), error.accepted()))?;
+    let spec: DeviceSpec = crate::device::parse(&found.text).map_err(|error| {
+        let help = format!("correct {}; `lowtide devices show intel-320-160gb` prints a device file", found.path);
+        experiment.blame("target.device", format!("{} is not a device file: {error}", found.path), help)
+    })?;
+    let whole = spec.validate().map_err(|error| (error, "correct the device file"));
+    let scaled = spec.scaled(scale);
+    whole
+        .and_then(|()| scaled.validate().map_err(|error| (error, "use a larger share, such as `--scale 1/8`")))
+        .map_err(|(error, help)| experiment.blame("target.device", format!("{}: {error}", found.path), help))?;
+    Ok(PlannedDevice { text: found.text.into_owned(), spec: scaled })
+}

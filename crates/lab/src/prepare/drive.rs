@@ -1,0 +1,123 @@
+//! Preparing a simulated drive: purge, filesystem, fill, in virtual time.
+//!
+//! Leaves out the model of the drive and of the filesystem (crate `lowtide-device`).
+
+use crate::experiment::{Fill, Purge};
+use crate::plan::{PlannedCell, cells};
+use lowtide_core::rng::below;
+use lowtide_core::{BlockDevice, Bytes, DeviceError, Extents, Request, Seed, VirtualTime};
+use lowtide_device::layout::lay_out;
+use lowtide_device::{DeviceSpec, SimulatedSsd};
+
+/// Bytes of a request while filling and trimming.
+const CHUNK: u64 = 1 << 20;
+
+/// A simulated drive and what has happened to it.
+#[derive(Debug)]
+pub struct History {
+    drive: SimulatedSsd,
+    now: VirtualTime,
+    /// Host bytes the drive had counted when it was last as new.
+    written_at_purge: u64,
+}
+
+/// A drive ready for its cell's load.
+#[derive(Debug)]
+pub struct PreparedDrive<'a> {
+    pub(crate) drive: &'a mut SimulatedSsd,
+    pub(crate) now: &'a mut VirtualTime,
+    /// Where the data lies.
+    pub extents: Extents,
+    /// Host bytes written since the drive was last as new.
+    pub written_before: Bytes,
+}
+
+impl History {
+    /// A drive as new.
+    ///
+    /// # Panics
+    /// Where the description is not valid; plans are made of valid ones.
+    pub fn new(spec: &DeviceSpec, seed: Seed) -> Self {
+        let drive = SimulatedSsd::new(spec, seed).expect("the plan validated the description");
+        History { drive, now: VirtualTime::START, written_at_purge: 0 }
+    }
+
+    /// The drive.
+    pub fn drive(&self) -> &SimulatedSsd {
+        &self.drive
+    }
+
+    /// Gives the drive the history that `cell` asks for.
+    ///
+    /// # Errors
+    /// [`DeviceError`] where the drive refuses a request; a planned cell fits, so this is a bug of the model.
+    pub fn prepare(&mut self, cell: &PlannedCell, seed: Seed) -> Result<PreparedDrive<'_>, DeviceError> {
+        let preparation = &cell.settings.preparation;
+        self.purge(cell.purge_before)?;
+        self.purge(preparation.purge)?;
+        let capacity = self.drive.capacity();
+        let usable = cells::usable(&cell.settings, capacity).expect("the plan checked the partition");
+        let layout = lay_out(cells::filesystem(preparation.layout.filesystem), usable, cell.data)
+            .expect("the plan checked that the data fits");
+        if preparation.layout.mkfs_trims {
+            self.each_chunk(0, usable.get(), Request::trim)?;
+        }
+        for (offset, length) in layout.mkfs_writes {
+            self.each_chunk(offset, length, Request::write)?;
+        }
+        match preparation.fill {
+            Fill::None => {}
+            Fill::Sequential => {
+                for extent in layout.files.pieces() {
+                    self.each_chunk(extent.device_offset, extent.length, Request::write)?;
+                }
+            }
+            Fill::Random => self.fill_at_random(&layout.files, cell.settings.load.block, seed)?,
+        }
+        self.submit(Request::flush())?;
+        let written = self.drive.counters().host_written_bytes - self.written_at_purge;
+        Ok(PreparedDrive {
+            drive: &mut self.drive,
+            now: &mut self.now,
+            extents: layout.files,
+            written_before: Bytes::new(written),
+        })
+    }
+
+    fn purge(&mut self, purge: Purge) -> Result<(), DeviceError> {
+        match purge {
+            Purge::None => return Ok(()),
+            Purge::Trim => self.each_chunk(0, self.drive.capacity().get(), Request::trim)?,
+            Purge::SecureErase => self.drive.secure_erase(),
+        }
+        self.written_at_purge = self.drive.counters().host_written_bytes;
+        Ok(())
+    }
+
+    fn submit(&mut self, request: Request) -> Result<(), DeviceError> {
+        let completion = self.drive.submit(self.now, &request);
+        self.now = completion.at;
+        completion.status
+    }
+
+    fn each_chunk(&mut self, offset: u64, length: u64, make: impl Fn(u64, u64) -> Request) -> Result<(), DeviceError> {
+        (0..length.div_ceil(CHUNK))
+            .map(|n| (n * CHUNK, CHUNK.min(length - n * CHUNK)))
+            .try_for_each(|(at, length)| self.submit(make(offset + at, length)))
+    }
+
+    /// Writes every block once, in random order.
+    fn fill_at_random(&mut self, files: &Extents, block: Bytes, seed: Seed) -> Result<(), DeviceError> {
+        let mut rng = seed.part("fill", 0).stream();
+        let mut order: Vec<u32> = (0..(files.length() / block.get()) as u32).collect();
+        for last in (1..order.len()).rev() {
+            order.swap(last, below(&mut rng, last as u64 + 1) as usize);
+        }
+        for number in order {
+            let mut parts = Vec::with_capacity(1);
+            files.split(&Request::write(u64::from(number) * block.get(), block.get()), |part| parts.push(part));
+            parts.into_iter().try_for_each(|part| self.submit(part))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! What a cell says: the figures every table, sentence and chart of the report takes from it.
+//!
+//! Sizes and times are those of the experiment as written: what a scaled campaign divided is multiplied back.
+//! Leaves out the search for the steady window: that is [`crate::analysis`].
+
+use crate::analysis::{Estimate, Verdict};
+use crate::record::{Campaign, Cell, Row, Status};
+use lowtide_core::Latency;
+
+/// The fresh level is the mean of this share of the intervals …
+const FRESH_SHARE: f64 = 0.05;
+/// … but of no more than this many nanoseconds.
+const FRESH_NS: f64 = 60e9;
+
+/// The figures of one cell.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// What sizes and times were divided by.
+    pub scale: f64,
+    /// The settled throughput.
+    pub settled: Option<Estimate>,
+    /// Why there is none.
+    pub unsettled: Option<String>,
+    /// Operations per second in the steady window, or over everything without one.
+    pub iops: Option<f64>,
+    /// Mean throughput at the beginning, in MiB/s.
+    pub fresh_mib_per_s: Option<f64>,
+    /// Throughput of the lowest interval, in MiB/s.
+    pub lowest_mib_per_s: Option<f64>,
+    /// Latency of reads and writes together over the measured window.
+    pub latency: Latency,
+    /// NAND bytes per host byte in the steady window, or over everything without one.
+    pub write_amplification: Option<f64>,
+    /// Seconds until as many bytes were written since the purge as the device has raw; `None` where that did
+    /// not happen during the measurement.
+    pub honeymoon_end_s: Option<f64>,
+}
+
+impl<'a> Answer<'a> {
+    /// The answers of all cells that were measured to their end.
+    pub fn of_all(campaign: &'a Campaign) -> Vec<Answer<'a>> {
+        campaign
+            .cells
+            .iter()
+            .filter(|c| c.status == Status::Done)
+            .map(|c| Answer::of(c, campaign.scale))
+            .collect()
+    }
+
+    /// The answer of a cell.
+    pub fn of(cell: &'a Cell, scale: u64) -> Answer<'a> {
+        let scale = scale.max(1) as f64;
+        let (settled, unsettled) = match &cell.verdict {
+            Some(Verdict::Steady(estimate)) => (Some(*estimate), None),
+            Some(Verdict::NoSteadyState { reason }) => (None, Some(reason.clone())),
+            None => (None, Some("the measurement has not been analysed".to_owned())),
+        };
+        let (from, to) = settled.map_or((0, u64::MAX), |e| (e.from_ns, e.to_ns));
+        let mut latency = cell.read_latency.clone();
+        latency.merge(&cell.write_latency);
+        let measured = || cell.rows.iter().filter(|row| row.end_ns > row.start_ns);
+        let window = || measured().filter(|row| row.start_ns >= from && row.end_ns <= to);
+        let operations: u64 = window().map(|row| row.reads + row.writes).sum();
+        let seconds: f64 = window().map(Row::seconds).sum();
+        // A last interval that was cut short says little about a level.
+        let longest = measured().map(Row::seconds).fold(0.0, f64::max);
+        let lowest = measured().filter(|row| row.seconds() >= longest / 2.0).map(Row::mib_per_s);
+        Answer {
+            cell,
+            scale,
+            settled,
+            unsettled,
+            iops: (seconds > 0.0).then(|| operations as f64 / seconds),
+            fresh_mib_per_s: fresh(cell, scale),
+            lowest_mib_per_s: lowest.min_by(f64::total_cmp),
+            latency,
+            write_amplification: cell.write_amplification_between(from, to),
+            honeymoon_end_s: honeymoon_end_s(cell, scale),
+        }
+    }
+
+    /// Settled throughput as a share of the fresh level; `None` for reads, which do not tire a device.
+    pub fn share_of_fresh(&self) -> Option<f64> {
+        if self.only_reads() {
+            return None;
+        }
+        Some(self.settled?.mean_mib_per_s / self.fresh_mib_per_s.filter(|f| *f > 0.0)?)
+    }
+    /// Bytes of data under test, scaled back.
+    pub fn data_bytes(&self) -> f64 {
+        self.cell.data.get() as f64 * self.scale
+    }
+    /// Data as a share of the capacity; `None` where the capacity is unknown.
+    pub fn fill(&self) -> Option<f64> {
+        (self.cell.capacity.get() > 0).then(|| self.cell.fill())
+    }
+    /// A percentile of latency in nanoseconds; `None` where nothing was counted.
+    pub fn latency_ns(&self, percent: f64) -> Option<f64> {
+        (self.latency.count() > 0).then(|| self.latency.percentile(percent).get() as f64)
+    }
+    /// Whether the load only read.
+    pub fn only_reads(&self) -> bool {
+        self.cell.read_share >= 1.0
+    }
+    /// Nanoseconds of the measurement as seconds of the experiment as written.
+    pub fn seconds(&self, ns: u64) -> f64 {
+        ns as f64 * self.scale / 1e9
+    }
+}
+
+fn fresh(cell: &Cell, scale: f64) -> Option<f64> {
+    let at_most = ((cell.rows.len() as f64 * FRESH_SHARE) as usize).max(1);
+    let first = cell.rows.first()?;
+    let count = cell
+        .rows
+        .iter()
+        .take(at_most)
+        .take_while(|row| (row.end_ns - first.start_ns) as f64 * scale <= FRESH_NS)
+        .count()
+        .max(1);
+    cell.mean_mib_per_s_between(first.start_ns, cell.rows[count - 1].end_ns)
+}
+
+fn honeymoon_end_s(cell: &Cell, scale: f64) -> Option<f64> {
+    let raw = cell.raw_capacity?.get();
+    let mut written = cell.written_before?.get();
+    if written >= raw {
+        return None;
+    }
+    cell.rows.iter().find_map(|row| {
+        written += row.write_bytes;
+        (written >= raw).then(|| row.end_ns as f64 * scale / 1e9)
+    })
+}

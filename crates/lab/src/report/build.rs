@@ -1,0 +1,187 @@
+//! Puts reports together: of one campaign, of several compared, of the values of a factor compared.
+
+use super::answer::Answer;
+use super::compare::{NothingToCompare, Side};
+use super::sweep::{describe, identity, varying};
+use super::{Comparison, Report, figure, number, tables, verdict};
+use crate::record::{Campaign, Cell, Status};
+
+/// The report of one campaign.
+pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
+    let answers = Answer::of_all(campaign);
+    let mut all = Vec::new();
+    if !campaign.cells.is_empty() {
+        all.push(tables::cells(campaign));
+    }
+    all.extend(tables::published(comparisons, campaign.device.is_some()));
+    all.extend(tables::utilisation(&answers));
+    Report {
+        title: if campaign.title.is_empty() { campaign.name.clone() } else { campaign.title.clone() },
+        facts: facts(campaign),
+        verdict: verdict::sentences(campaign, &answers, comparisons),
+        tables: all,
+        figures: figure::figures(campaign, &answers, comparisons),
+        environment: campaign.environment.clone(),
+        commands: vec![campaign.command.clone()],
+        sources: sources(campaign, ""),
+        version: campaign.version.clone(),
+    }
+}
+
+fn facts(campaign: &Campaign) -> Vec<(String, String)> {
+    let done = campaign.cells.iter().filter(|c| c.status == Status::Done).count();
+    let total = campaign.cells.len();
+    let cells = if done == total { total.to_string() } else { format!("{done} of {total} done") };
+    let mut facts = vec![
+        ("experiment".to_owned(), campaign.name.clone()),
+        ("target".to_owned(), campaign.target.clone()),
+        ("cells".to_owned(), cells),
+        ("seed".to_owned(), campaign.seed.to_string()),
+    ];
+    if campaign.scale > 1 {
+        let text = format!("1:{}, sizes and times shown as written in the experiment", campaign.scale);
+        facts.push(("scale".to_owned(), text));
+    }
+    if !campaign.started_at.is_empty() {
+        facts.push(("started".to_owned(), when(&campaign.started_at)));
+    }
+    facts
+}
+
+/// `2026-11-21 01:20 UTC` for an RFC 3339 text; the text itself where it is none.
+fn when(text: &str) -> String {
+    text.parse::<jiff::Timestamp>()
+        .map_or_else(|_| text.to_owned(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+fn sources(campaign: &Campaign, prefix: &str) -> Vec<(String, String)> {
+    let mut sources = vec![(format!("{prefix}Experiment"), campaign.experiment.clone())];
+    sources.extend(campaign.device.iter().map(|device| (format!("{prefix}Device"), device.clone())));
+    sources.retain(|(_, text)| !text.is_empty());
+    sources
+}
+
+/// The factor that tells merged campaigns apart.
+const CAMPAIGN: &str = "campaign";
+
+/// The comparison of several campaigns.
+pub(crate) fn of_campaigns(campaigns: &[&Campaign]) -> Report {
+    let names = names(campaigns);
+    let mut cells: Vec<(Cell, u64)> = Vec::new();
+    for (campaign, name) in campaigns.iter().zip(&names) {
+        for cell in &campaign.cells {
+            let mut cell = cell.clone();
+            cell.index = cells.len() as u32;
+            cell.factors.insert(0, (CAMPAIGN.to_owned(), name.clone()));
+            cells.push((cell, campaign.scale));
+        }
+    }
+    let mut report = compared(&cells, CAMPAIGN, &names);
+    report.title = format!("Comparison: {}", names.join(", "));
+    report.environment = differing(campaigns);
+    for (campaign, name) in campaigns.iter().zip(&names) {
+        report.facts.push((name.clone(), format!("{}, seed {}", campaign.target, campaign.seed)));
+        report.commands.push(campaign.command.clone());
+        report.sources.extend(sources(campaign, &format!("{name}: ")));
+    }
+    report.version = campaigns.first().map_or_else(String::new, |c| c.version.clone());
+    report
+}
+
+/// What to call each campaign: the first of name, target, version and start that tells them all apart.
+fn names(campaigns: &[&Campaign]) -> Vec<String> {
+    let candidates: [fn(&Campaign) -> String; 4] = [
+        |c| c.name.clone(),
+        |c| c.target.clone(),
+        |c| format!("version {}", c.version),
+        |c| when(&c.started_at),
+    ];
+    for candidate in candidates {
+        let names: Vec<String> = campaigns.iter().map(|c| candidate(c)).collect();
+        if names.iter().enumerate().all(|(i, name)| !name.is_empty() && !names[..i].contains(name)) {
+            return names;
+        }
+    }
+    campaigns.iter().enumerate().map(|(i, c)| format!("{} #{}", c.name, i + 1)).collect()
+}
+
+/// The facts about the environment in which the campaigns differ.
+fn differing(campaigns: &[&Campaign]) -> Vec<(String, String)> {
+    let Some((first, others)) = campaigns.split_first() else { return Vec::new() };
+    let value = |c: &Campaign, key: &str| {
+        c.environment
+            .iter()
+            .find(|(name, _)| name == key)
+            .map_or_else(|| "–".to_owned(), |(_, value)| value.clone())
+    };
+    first
+        .environment
+        .iter()
+        .filter(|(key, own)| others.iter().any(|c| value(c, key) != *own))
+        .map(|(key, _)| {
+            (key.clone(), campaigns.iter().map(|c| value(c, key)).collect::<Vec<_>>().join(" | "))
+        })
+        .collect()
+}
+
+/// The comparison of the values of a factor.
+pub(crate) fn of_factor(campaign: &Campaign, factor: &str) -> Result<Report, NothingToCompare> {
+    let mut values: Vec<String> = Vec::new();
+    for (name, value) in campaign.cells.iter().flat_map(identity) {
+        if name == factor && !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    if values.len() < 2 {
+        return Err(NothingToCompare { factor: factor.to_owned(), accepted: varying(&campaign.cells) });
+    }
+    let cells: Vec<(Cell, u64)> = campaign.cells.iter().map(|c| (c.clone(), campaign.scale)).collect();
+    let mut report = compared(&cells, factor, &values);
+    let names: Vec<String> = values.iter().map(|value| describe(factor, value)).collect();
+    report.title = format!(
+        "{}: {}",
+        if campaign.title.is_empty() { &campaign.name } else { &campaign.title },
+        names.join(", ")
+    );
+    report.facts = facts(campaign);
+    report.environment = campaign.environment.clone();
+    report.commands = vec![campaign.command.clone()];
+    report.sources = sources(campaign, "");
+    report.version = campaign.version.clone();
+    Ok(report)
+}
+
+/// Tables, verdict and figures of a comparison; the caller says what it is of.
+fn compared(cells: &[(Cell, u64)], factor: &str, values: &[String]) -> Report {
+    let done = cells.iter().filter(|(cell, _)| cell.status == Status::Done);
+    let answers: Vec<Answer<'_>> = done.map(|(cell, scale)| Answer::of(cell, *scale)).collect();
+    let sides: Vec<Side<'_>> = values.iter().map(|value| Side::value(&answers, factor, value)).collect();
+    let mut report = Report {
+        title: String::new(),
+        facts: Vec::new(),
+        verdict: Vec::new(),
+        tables: Vec::new(),
+        figures: figure::sweeps(&answers, factor),
+        environment: Vec::new(),
+        commands: Vec::new(),
+        sources: Vec::new(),
+        version: String::new(),
+    };
+    let Some((base, others)) = sides.split_first() else { return report };
+    for (n, other) in others.iter().enumerate() {
+        let key = if others.len() == 1 { "comparison".to_owned() } else { format!("comparison_{}", n + 1) };
+        report.tables.push(tables::compare(base, other, &key));
+        report.verdict.push(verdict::of_sides(base, other));
+    }
+    // Where both sides have the same fill in a row, the comparison shows it already.
+    if !report.tables.iter().any(|table| table.columns.iter().any(|column| column.key == "fill")) {
+        report.tables.extend(tables::utilisation(&answers));
+    }
+    if report.verdict.is_empty() {
+        report.verdict.push(format!(
+            "Only {} was given, so there is nothing to compare.",
+            number::fixed(sides.len() as f64, 0)
+        ));
+    }
+    report
+}

@@ -1,0 +1,190 @@
+//! Raw numbers: every interval of a campaign as CSV, every record as JSON.
+//!
+//! The same records give the same bytes. Leaves out wall-clock time, the environment and the command line,
+//! which differ between runs that measured the same.
+
+use crate::analysis::Verdict;
+use crate::record::{Campaign, Cell, Percentiles, Row, Status};
+use lowtide_core::{Counters, Latency};
+use serde_json::{Map, Value as Json, json};
+use std::io::{self, Write};
+
+const FIXED: [&str; 23] = [
+    "start_ns",
+    "end_ns",
+    "reads",
+    "read_bytes",
+    "writes",
+    "write_bytes",
+    "errors",
+    "read_latency_ns_mean",
+    "read_latency_ns_p50",
+    "read_latency_ns_p95",
+    "read_latency_ns_p99",
+    "read_latency_ns_p999",
+    "read_latency_ns_max",
+    "write_latency_ns_mean",
+    "write_latency_ns_p50",
+    "write_latency_ns_p95",
+    "write_latency_ns_p99",
+    "write_latency_ns_p999",
+    "write_latency_ns_max",
+    "campaign",
+    "cell",
+    "step",
+    "repetition",
+];
+
+/// Writes one CSV line per interval: campaign, cell, factors, then the numbers of the interval with their units.
+///
+/// # Errors
+/// Where `out` refuses to be written.
+pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+    let mut factors: Vec<&str> = Vec::new();
+    for (name, _) in campaign.cells.iter().flat_map(|cell| &cell.factors) {
+        if !factors.contains(&name.as_str()) {
+            factors.push(name);
+        }
+    }
+    let counters = counters(&Counters::default());
+    let mut writer = csv::Writer::from_writer(out);
+    let mut header: Vec<String> = ["campaign", "cell", "step", "repetition"].map(str::to_owned).to_vec();
+    // A factor that is called like a column would make the name ambiguous.
+    header.extend(
+        factors.iter().map(|f| if FIXED.contains(f) { format!("factor_{f}") } else { (*f).to_owned() }),
+    );
+    header.extend(FIXED[..19].iter().map(|name| (*name).to_owned()));
+    header.extend(counters.keys().cloned());
+    writer.write_record(&header)?;
+    for cell in &campaign.cells {
+        let mut line: Vec<String> = vec![
+            campaign.name.clone(),
+            cell.index.to_string(),
+            cell.step.clone().unwrap_or_default(),
+            cell.repetition.to_string(),
+        ];
+        line.extend(factors.iter().map(|name| cell.factor(name).unwrap_or_default().to_owned()));
+        let begin = line.len();
+        for row in &cell.rows {
+            line.truncate(begin);
+            line.extend(numbers(row));
+            match &row.counters {
+                Some(counted) => line.extend(self::counters(counted).values().map(Json::to_string)),
+                None => line.extend(counters.keys().map(|_| String::new())),
+            }
+            writer.write_record(&line)?;
+        }
+    }
+    writer.flush()
+}
+
+fn numbers(row: &Row) -> Vec<String> {
+    let counts =
+        [row.start_ns, row.end_ns, row.reads, row.read_bytes, row.writes, row.write_bytes, row.errors];
+    let mut line: Vec<String> = counts.iter().map(u64::to_string).collect();
+    for p in [&row.read, &row.write] {
+        line.push(p.mean_ns.to_string());
+        line.extend([p.p50_ns, p.p95_ns, p.p99_ns, p.p999_ns, p.max_ns].iter().map(u64::to_string));
+    }
+    line
+}
+
+/// Writes one JSON object: the campaign, its cells, and for each its intervals, histograms and verdict.
+///
+/// # Errors
+/// Where `out` refuses to be written.
+pub fn export_json(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+    let object = json!({
+        "name": campaign.name,
+        "title": campaign.title,
+        "experiment": campaign.experiment,
+        "target": campaign.target,
+        "device": campaign.device,
+        "seed": campaign.seed,
+        "scale": campaign.scale,
+        "version": campaign.version,
+        "cells": campaign.cells.iter().map(cell).collect::<Vec<_>>(),
+    });
+    serde_json::to_writer(&mut *out, &object)?;
+    out.write_all(b"\n")
+}
+
+fn cell(cell: &Cell) -> Json {
+    let pairs = |(name, value): &(String, String)| json!([name, value]);
+    json!({
+        "cell": cell.index,
+        "step": cell.step,
+        "factors": cell.factors.iter().map(pairs).collect::<Vec<_>>(),
+        "repetition": cell.repetition,
+        "status": match cell.status {
+            Status::Pending => "pending",
+            Status::Done => "done",
+            Status::Failed => "failed",
+        },
+        "failure": cell.failure,
+        "data_bytes": cell.data.get(),
+        "capacity_bytes": cell.capacity.get(),
+        "raw_capacity_bytes": cell.raw_capacity.map(|raw| raw.get()),
+        "threads": cell.threads,
+        "read_share": cell.read_share,
+        "written_before_bytes": cell.written_before.map(|written| written.get()),
+        "counters_before": cell.counters_before.as_ref().map(counters),
+        "read_latency_ns_counts": buckets(&cell.read_latency),
+        "write_latency_ns_counts": buckets(&cell.write_latency),
+        "erases_blocks": cell.wear,
+        "verdict": cell.verdict.as_ref().map(verdict),
+        "intervals": cell.rows.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+fn row(row: &Row) -> Json {
+    json!({
+        "start_ns": row.start_ns,
+        "end_ns": row.end_ns,
+        "reads": row.reads,
+        "read_bytes": row.read_bytes,
+        "writes": row.writes,
+        "write_bytes": row.write_bytes,
+        "errors": row.errors,
+        "read_latency": percentiles(&row.read),
+        "write_latency": percentiles(&row.write),
+        "counters": row.counters.as_ref().map(counters),
+    })
+}
+
+fn percentiles(p: &Percentiles) -> Json {
+    json!({
+        "ns_mean": p.mean_ns,
+        "ns_p50": p.p50_ns,
+        "ns_p95": p.p95_ns,
+        "ns_p99": p.p99_ns,
+        "ns_p999": p.p999_ns,
+        "ns_max": p.max_ns,
+    })
+}
+
+/// `[highest latency of the bucket in ns, operations]` of each bucket that is not empty.
+fn buckets(latency: &Latency) -> Vec<(u64, u64)> {
+    latency.buckets().map(|(ns, count)| (ns.get(), count)).collect()
+}
+
+fn verdict(verdict: &Verdict) -> Json {
+    match verdict {
+        Verdict::Steady(e) => json!({
+            "settled_mib_per_s": e.mean_mib_per_s,
+            "settled_mib_per_s_half_width": e.half_width_mib_per_s,
+            "from_ns": e.from_ns,
+            "to_ns": e.to_ns,
+            "batches": e.batches,
+        }),
+        Verdict::NoSteadyState { reason } => json!({ "no_steady_state": reason }),
+    }
+}
+
+/// The counters by name, in order of name.
+fn counters(counters: &Counters) -> Map<String, Json> {
+    match serde_json::to_value(counters).expect("counters are plain numbers") {
+        Json::Object(map) => map,
+        _ => unreachable!("a struct serialises to an object"),
+    }
+}

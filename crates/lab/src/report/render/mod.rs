@@ -1,0 +1,6 @@
+//! Renderers of a report as text, one file per format. HTML has its own place ([`super::html`]).
+
+pub(crate) mod csv;
+pub(crate) mod json;
+pub(crate) mod markdown;
+pub(crate) mod terminal;

@@ -1,0 +1,31 @@
+//! The tables of the report: the answer of each cell, published numbers, comparisons, utilisation.
+//!
+//! Leaves out layout (`render`) and sentences (`verdict`).
+
+mod cells;
+mod compare;
+mod published;
+mod utilisation;
+
+pub(crate) use cells::cells;
+pub(crate) use compare::compare;
+pub(crate) use published::published;
+pub(crate) use utilisation::utilisation;
+
+use super::table::{Align, Column};
+
+/// A column of a factor's values; sizes and counts are set as numbers.
+fn factor_column<'v>(name: &str, mut values: impl Iterator<Item = &'v str>) -> Column {
+    let numeric = values.all(|value| value.starts_with(|c: char| c.is_ascii_digit()));
+    let column = Column::text(name, &name.replace('_', " ")).naming();
+    if numeric { Column { align: Align::Right, ..column } } else { column }
+}
+
+/// Unit and scale in which a table shows latencies, from the longest typical one in nanoseconds.
+fn latency_unit(longest_ns: f64) -> (&'static str, f64) {
+    match longest_ns {
+        ns if ns < 2e6 => ("µs", 1e-3),
+        ns if ns < 10e9 => ("ms", 1e-6),
+        _ => ("s", 1e-9),
+    }
+}

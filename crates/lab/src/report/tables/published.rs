@@ -1,0 +1,62 @@
+//! The published comparison: what others measured, what this campaign says, and whether that proves anything.
+
+use crate::report::comparison::Comparison;
+use crate::report::table::{Align, Column, Digits, Table, Value};
+
+/// The comparison table; `None` where there is nothing to compare with.
+pub(crate) fn published(comparisons: &[Comparison], simulated: bool) -> Option<Table> {
+    if comparisons.is_empty() {
+        return None;
+    }
+    let columns = vec![
+        Column::text("study", "study").naming(),
+        Column { align: Align::Right, ..Column::text("where", "where") }.naming(),
+        Column::text("metric", "what").naming(),
+        Column::number("published", "published", "").digits(Digits::Each),
+        Column::number("model", if simulated { "model" } else { "measured" }, "").digits(Digits::Each),
+        Column::text("unit", "unit"),
+        Column::number("error_percent", "error", "%").digits(Digits::Signed(0)),
+        Column::text("used_to_fit", "fitted?"),
+        Column::text("note", "remark"),
+        Column::text("source", "source"),
+    ];
+    let one_study = comparisons.iter().all(|c| c.study == comparisons[0].study);
+    let one_source = comparisons.iter().all(|c| c.source == comparisons[0].source);
+    let rows = comparisons
+        .iter()
+        .map(|c| {
+            let unless = |hidden: bool, text: &str| if hidden { Value::Empty } else { Value::text(text) };
+            vec![
+                unless(one_study, &c.study),
+                Value::text(&c.where_label),
+                Value::text(&c.metric),
+                Value::Bounded(c.published, c.bound),
+                Value::number(c.model),
+                Value::text(&c.unit),
+                Value::number(c.error_percent),
+                Value::Flag(c.used_to_fit, ["fitted", ""]),
+                Value::text(&c.note),
+                unless(one_source, &c.source),
+            ]
+        })
+        .collect();
+    let mut notes = Vec::new();
+    if one_source && !comparisons[0].source.is_empty() {
+        notes.push(format!("Source: {}.", comparisons[0].source.trim_end_matches('.')));
+    }
+    if comparisons.iter().any(|c| c.used_to_fit) {
+        notes.push("Numbers marked fitted were used to choose the device's parameters: agreement there proves nothing.".to_owned());
+    }
+    if comparisons.iter().any(|c| c.bound.is_some()) {
+        notes.push("≥ and ≤ mark published bounds: no error is given where the bound is kept.".to_owned());
+    }
+    let title = if one_study {
+        format!("Beside the published numbers: {}", comparisons[0].study)
+    } else {
+        "Beside the published numbers".to_owned()
+    };
+    Some(
+        Table { key: "published".to_owned(), title, note: notes.join(" "), columns, rows }
+            .without_empty_columns(),
+    )
+}

@@ -1,0 +1,254 @@
+//! What the whole report promises: one content in every format, nothing unescaped, nothing lost.
+
+use super::sample;
+use super::*;
+use crate::analysis::Verdict;
+use crate::record::{Cell, Status};
+use std::collections::BTreeSet;
+
+fn comparison(quantity: Quantity, published: f64, model: f64, cell: u32) -> Comparison {
+    Comparison {
+        study: "Intel 320 random write".to_owned(),
+        metric: "throughput stabilised".to_owned(),
+        where_label: "100 GiB".to_owned(),
+        unit: "MiB/s".to_owned(),
+        published,
+        model: Some(model),
+        error_percent: Some((model / published - 1.0) * 100.0),
+        bound: None,
+        used_to_fit: false,
+        source: "a published post".to_owned(),
+        note: String::new(),
+        quantity,
+        cell: Some(cell),
+    }
+}
+
+/// Three sizes of the Intel 320 study, short, with two published numbers.
+fn small() -> Report {
+    let campaign = sample::intel(&[10, 70, 140], 120);
+    let fitted = Comparison {
+        used_to_fit: true,
+        note: "read off a graph".to_owned(),
+        ..comparison(Quantity::Settled, 15.0, 16.2, 2)
+    };
+    let bound = Comparison {
+        bound: Some(Bound::AtLeast),
+        error_percent: None,
+        ..comparison(Quantity::Settled, 40.0, 57.8, 1)
+    };
+    Report::new(&campaign, &[comparison(Quantity::Settled, 100.0, 98.1, 0), bound, fitted])
+}
+
+/// The page without style sheets and without what is inside the drawings.
+fn skeleton(html: &str) -> String {
+    let mut out = String::new();
+    let mut rest = html;
+    loop {
+        let next = [("<style>", "</style>"), ("<svg", "</svg>")]
+            .into_iter()
+            .filter_map(|(open, close)| Some((rest.find(open)?, open, close)))
+            .min();
+        let Some((at, open, close)) = next else { break };
+        out.push_str(&rest[..at]);
+        out.push_str(open.trim_end_matches('>'));
+        out.push_str("…>");
+        let end = rest[at..].find(close).expect("closed") + at + close.len();
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    for tag in [
+        "<section", "<tr", "<figure", "</table", "<header", "<main", "<footer", "<details", "<pre", "<p",
+        "<h2", "<dt", "<div",
+    ] {
+        out = out.replace(tag, &format!("\n{tag}"));
+    }
+    out + "\n"
+}
+
+#[test]
+fn the_terminal_says_it_in_eighty_columns() {
+    for report in [small(), Report::new(&sample::quick(), &[])] {
+        let text = report.terminal(80);
+        for line in text.lines().filter(|line| !line.starts_with("$ ")) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(!text.contains('\u{1b}'));
+    }
+    insta::assert_snapshot!("terminal", small().terminal(80));
+}
+
+#[test]
+fn markdown_csv_and_json_say_the_same() {
+    let report = small();
+    insta::assert_snapshot!("markdown", report.markdown());
+    insta::assert_snapshot!("csv", report.csv());
+    insta::assert_snapshot!(
+        "published_csv",
+        report.table_csv("published").expect("there are published numbers")
+    );
+    insta::assert_snapshot!("json", report.json());
+}
+
+#[test]
+fn the_page_has_its_parts_in_order() {
+    let html = small().html();
+    insta::assert_snapshot!("html", skeleton(&html));
+    assert!(!html.contains("<script"));
+    assert!(!html.contains("http://") && !html.contains("https://"), "nothing is fetched");
+}
+
+#[test]
+fn figures_are_documents_of_their_own() {
+    let figures = small().figures();
+    let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "throughput-by-size.svg",
+            "throughput-over-time.svg",
+            "latency-distribution.svg",
+            "write-amplification-over-time.svg",
+            "erase-counts.svg"
+        ]
+    );
+    for (name, svg) in &figures {
+        assert!(svg.starts_with("<svg xmlns="), "{name}");
+        assert_eq!(svg.matches("<svg").count(), svg.matches("</svg>").count(), "{name}");
+        assert!(svg.contains("<text") && svg.contains("prefers-color-scheme"), "{name}");
+    }
+    // Only series lines are dashed; a hollow marker shows a published number.
+    assert!(figures[0].1.contains("stroke-dasharray") && figures[0].1.contains("published, settled"));
+}
+
+#[test]
+fn names_from_outside_are_escaped_everywhere() {
+    let nasty = "<script>alert(1)</script>&\"'\u{1b}[31m";
+    let mut campaign = sample::intel(&[10, 20], 40);
+    campaign.title = nasty.to_owned();
+    campaign.name = nasty.to_owned();
+    campaign.experiment = format!("</pre>{nasty}");
+    campaign.device = Some(nasty.to_owned());
+    campaign.environment = vec![(nasty.to_owned(), nasty.to_owned())];
+    campaign.command = nasty.to_owned();
+    for cell in &mut campaign.cells {
+        cell.factors.push((nasty.to_owned(), format!("{nasty}{}", cell.index)));
+    }
+    campaign.cells[0].verdict = Some(Verdict::NoSteadyState { reason: nasty.to_owned() });
+    let compared = Comparison {
+        metric: nasty.to_owned(),
+        study: nasty.to_owned(),
+        ..comparison(Quantity::Settled, 1.0, 1.0, 1)
+    };
+    let report = Report::new(&campaign, &[compared]);
+    assert!(!report.html().contains("<script"));
+    for (name, svg) in report.figures() {
+        assert!(!svg.contains("<script"), "{name}");
+    }
+    // An indented line is code, which Markdown shows as it is.
+    assert!(!report.markdown().lines().any(|line| !line.starts_with("    ") && line.contains("<script")));
+    assert!(!report.terminal(80).contains('\u{1b}'));
+}
+
+#[test]
+fn nothing_done_is_said_and_nothing_breaks() {
+    let mut campaign = sample::campaign("nothing", "Nothing yet");
+    let empty = Report::new(&campaign, &[]);
+    assert!(empty.figures.is_empty() && empty.tables.is_empty());
+    assert_eq!(empty.verdict, ["Nothing was measured to its end, so there is no answer."]);
+    assert_eq!(empty.csv(), "");
+    campaign.cells.push(sample::pending(0, &[("file_size", "10GiB")]));
+    let failure = Some("No space left on device".to_owned());
+    campaign.cells.push(Cell {
+        status: Status::Failed,
+        failure,
+        ..sample::pending(1, &[("file_size", "20GiB")])
+    });
+    // Done without a single interval: nothing to divide by.
+    campaign.cells.push(Cell { status: Status::Done, ..sample::pending(2, &[("file_size", "30GiB")]) });
+    let report = Report::new(&campaign, &[]);
+    insta::assert_snapshot!("nothing_done", report.terminal(80));
+    assert!(report.html().contains("No space left on device"));
+    assert!(!report.html().contains("NaN") && !report.json().contains("NaN"));
+}
+
+#[test]
+fn a_scaled_campaign_shows_sizes_as_written() {
+    let plain = sample::intel(&[100], 60);
+    let mut scaled = plain.clone();
+    scaled.scale = 4;
+    let verdict = &Report::new(&scaled, &[]).verdict[0];
+    assert!(verdict.contains("400\u{a0}GiB in use") && verdict.contains("67\u{a0}%"), "{verdict}");
+}
+
+#[test]
+fn campaigns_are_compared_cell_by_cell() {
+    let base = sample::intel(&[10, 70, 140], 120);
+    let mut other = base.clone();
+    other.name = "faster-drive".to_owned();
+    other.cells.pop();
+    for (cell, factor) in other.cells.iter_mut().zip([1.001, 1.3]) {
+        if let Some(Verdict::Steady(estimate)) = &mut cell.verdict {
+            estimate.mean_mib_per_s *= factor;
+        }
+    }
+    let pairs = differences(&base, &other);
+    assert_eq!(pairs.len(), 2);
+    assert_eq!([pairs[0].significant(), pairs[1].significant()], [Some(false), Some(true)]);
+    assert!((pairs[1].advantage().expect("both settled") - 1.3).abs() < 1e-9);
+    let report = Report::compare(&[&base, &other]);
+    insta::assert_snapshot!("compare", report.terminal(80));
+    assert_eq!(report.figures[0].name, "throughput-by-size");
+    assert_eq!(report.figures[0].panels[0].series.len(), 2);
+}
+
+#[test]
+fn values_of_a_factor_are_compared_inside_a_campaign() {
+    let campaign = sample::quick();
+    let report = Report::compare_factor(&campaign, "threads").expect("threads vary");
+    assert_eq!(report.tables[0].title, "threads 16 against threads 1");
+    assert_eq!(report.tables[0].rows.len(), 6);
+    let error = Report::compare_factor(&campaign, "block").expect_err("block does not vary");
+    assert_eq!(
+        error.to_string(),
+        "no two values of `block` to compare; factors that vary: file_size, pattern, threads"
+    );
+}
+
+#[test]
+fn the_export_reads_back_and_repeats_byte_by_byte() {
+    let mut campaign = sample::quick();
+    let export = |campaign: &Campaign| {
+        let (mut csv, mut json) = (Vec::new(), Vec::new());
+        export_csv(campaign, &mut csv).expect("a Vec takes everything");
+        export_json(campaign, &mut json).expect("a Vec takes everything");
+        (csv, json)
+    };
+    let (csv, json) = export(&campaign);
+    let mut reader = csv::Reader::from_reader(csv.as_slice());
+    let header = reader.headers().expect("a header").clone();
+    assert_eq!(header.iter().collect::<BTreeSet<_>>().len(), header.len(), "no name twice");
+    let column = |name: &str| header.iter().position(|h| h == name).expect(name);
+    let records: Vec<csv::StringRecord> = reader.records().map(|r| r.expect("a record")).collect();
+    assert_eq!(records.len(), 12 * 60);
+    let rows = campaign.cells.iter().flat_map(|cell| cell.rows.iter().map(move |row| (cell, row)));
+    for (record, (cell, row)) in records.iter().zip(rows) {
+        assert_eq!(record[column("cell")], cell.index.to_string());
+        assert_eq!(Some(&record[column("file_size")]), cell.factor("file_size"));
+        assert_eq!(record[column("write_bytes")].parse(), Ok(row.write_bytes));
+        assert_eq!(record[column("read_latency_ns_p99")].parse(), Ok(row.read.p99_ns));
+        let written = row.counters.map(|c| c.host_written_bytes.to_string()).unwrap_or_default();
+        assert_eq!(record[column("host_written_bytes")], written);
+    }
+    let parsed: serde_json::Value = serde_json::from_slice(&json).expect("valid JSON");
+    assert_eq!(
+        parsed["cells"][7]["verdict"]["no_steady_state"],
+        "the throughput still falls by 4 % per minute"
+    );
+    assert_eq!(parsed["cells"][0]["intervals"].as_array().map(Vec::len), Some(60));
+
+    campaign.started_at = "2030-01-01T00:00:00Z".to_owned();
+    campaign.environment.clear();
+    campaign.command = "another".to_owned();
+    assert_eq!(export(&campaign), (csv, json));
+}

@@ -1,0 +1,289 @@
+//! The verdict: what a campaign found, in plain sentences made from the same figures as the tables.
+//!
+//! Says the level first, then what it depends on, then what is missing. Leaves out advice.
+
+use super::answer::Answer;
+use super::compare::{Difference, Side, pair};
+use super::comparison::Comparison;
+use super::number::{decimals_for_half_width, estimate, percent, significant, size, span, throughput};
+use super::sweep::{Group, groups, short_label, varying};
+use crate::record::{Campaign, Status};
+
+/// More curves than this get one sentence together.
+const MOST_CURVES: usize = 6;
+
+/// The sentences of a campaign's verdict; the first is the answer.
+pub(crate) fn sentences(
+    campaign: &Campaign,
+    answers: &[Answer<'_>],
+    comparisons: &[Comparison],
+) -> Vec<String> {
+    let mut out = match answers {
+        [] => vec!["Nothing was measured to its end, so there is no answer.".to_owned()],
+        [one] => single(one),
+        many => sweep(many),
+    };
+    out.extend(missing(campaign, answers));
+    out.extend(agreement(comparisons));
+    out
+}
+
+fn single(answer: &Answer<'_>) -> Vec<String> {
+    let Some(settled) = answer.settled else {
+        let mut out = vec![format!("No steady state: {}.", reason(answer))];
+        if let Some(mean) = answer.cell.mean_mib_per_s() {
+            out.push(format!(
+                "The mean of the whole measurement, {}, is not a settled level.",
+                throughput(mean)
+            ));
+        }
+        return out;
+    };
+    let mut first =
+        format!("Settled at {}\u{a0}MiB/s", estimate(settled.mean_mib_per_s, settled.half_width_mib_per_s));
+    if answer.cell.data.get() > 0 {
+        first.push_str(&format!(" with {} in use", size(answer.data_bytes())));
+        if let Some(fill) = answer.fill() {
+            first.push_str(&format!(" ({} of the capacity)", percent(fill)));
+        }
+    }
+    if let (Some(share), Some(fresh)) = (answer.share_of_fresh(), answer.fresh_mib_per_s) {
+        first.push_str(&format!(": {} of the fresh {}", percent(share), throughput(fresh)));
+    }
+    let mut out = vec![first + "."];
+    if let Some(end) = answer.honeymoon_end_s {
+        let tired = answer.share_of_fresh().is_some_and(|share| share < 0.9);
+        let so = if tired { ": the fresh plateau ends about there" } else { "" };
+        out.push(format!("As many bytes as the device has raw were written after {}{so}.", span(end * 1e9)));
+    }
+    if let Some(lowest) = answer.lowest_mib_per_s.filter(|lowest| *lowest < settled.mean_mib_per_s * 0.8) {
+        out.push(format!("The lowest interval had {}.", throughput(lowest)));
+    }
+    if let Some(p99) = answer.latency_ns(99.0) {
+        let mut text = format!("99 % of operations took at most {}", span(p99));
+        match answer.write_amplification {
+            Some(wa) => {
+                text.push_str(&format!("; each byte written cost {} bytes of NAND.", significant(wa)))
+            }
+            None => text.push('.'),
+        }
+        out.push(text);
+    }
+    out
+}
+
+fn reason<'s>(answer: &'s Answer<'_>) -> &'s str {
+    answer.unsettled.as_deref().unwrap_or("the measurement ended too early").trim_end_matches('.')
+}
+
+fn sweep(answers: &[Answer<'_>]) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(curves) = groups(answers, |a| Some(a.data_bytes())).filter(|g| g.len() <= MOST_CURVES) {
+        out.extend(curves.iter().filter_map(over_size));
+    } else if let Some(curves) =
+        groups(answers, |a| Some(f64::from(a.cell.threads))).filter(|g| g.len() <= MOST_CURVES)
+    {
+        out.extend(curves.iter().filter_map(over_threads));
+    }
+    // One curve speaks for itself; several need a sentence that holds them together.
+    if out.len() != 1 {
+        out.splice(0..0, range(answers));
+    }
+    let unsettled: Vec<&Answer<'_>> = answers.iter().filter(|a| a.settled.is_none()).collect();
+    match unsettled.as_slice() {
+        [] => {}
+        [one] => {
+            let varying = varying(answers.iter().map(|a| a.cell));
+            out.push(format!(
+                "No steady state at {}: {}.",
+                short_label(one.cell, &varying, false),
+                reason(one)
+            ));
+        }
+        all if all.len() == answers.len() => {
+            out.push(format!("No steady state in any of the {} cells.", all.len()));
+        }
+        some => out.push(format!("{} of {} cells found no steady state.", some.len(), answers.len())),
+    }
+    out
+}
+
+fn named(group: &Group<'_, '_>) -> String {
+    if group.label.is_empty() { String::new() } else { format!("{}: ", group.label) }
+}
+
+/// `(x, settled level)` of the settled cells of a curve.
+fn levels(group: &Group<'_, '_>, x: impl Fn(&Answer<'_>) -> f64) -> Vec<(f64, f64)> {
+    group.answers.iter().filter_map(|a| Some((x(a), a.settled?.mean_mib_per_s))).collect()
+}
+
+/// A level with the digits its interval supports.
+fn level(answer: &Answer<'_>) -> Option<String> {
+    let e = answer.settled?;
+    let decimals = decimals_for_half_width(e.half_width_mib_per_s).min(1);
+    Some(if e.mean_mib_per_s >= 99.95 {
+        significant(e.mean_mib_per_s)
+    } else {
+        super::number::fixed(e.mean_mib_per_s, decimals)
+    })
+}
+
+fn over_size(group: &Group<'_, '_>) -> Option<String> {
+    let mut settled = group.answers.iter().filter(|a| a.settled.is_some());
+    let first = settled.next()?;
+    let last = settled.next_back()?;
+    let (from, to) = (first.settled?.mean_mib_per_s, last.settled?.mean_mib_per_s);
+    let fills = match (first.fill(), last.fill()) {
+        (Some(a), Some(b)) if group.label.is_empty() && first.cell.capacity == last.cell.capacity => {
+            format!(" ({} to {} full)", percent(a), percent(b))
+        }
+        _ => String::new(),
+    };
+    let from_word = if group.label.is_empty() { "From" } else { "from" };
+    let sizes = format!(
+        "{}{from_word} {} to {} of data{fills}",
+        named(group),
+        size(first.data_bytes()),
+        size(last.data_bytes())
+    );
+    let change = to / from;
+    if (0.95..1.05).contains(&change) {
+        return Some(format!("{sizes}, the settled throughput stays at about {}\u{a0}MiB/s.", level(last)?));
+    }
+    let verb = if change < 1.0 { "falls" } else { "rises" };
+    let factor = significant(change.max(1.0 / change));
+    let mut text = format!(
+        "{sizes}, the settled throughput {verb} from {} to {}\u{a0}MiB/s, a factor of {factor}",
+        level(first)?,
+        level(last)?
+    );
+    if let Some(half) = crossing(&levels(group, |a| a.data_bytes()), from / 2.0) {
+        let share = first.cell.capacity.get() as f64 * first.scale;
+        let fill =
+            if fills.is_empty() { String::new() } else { format!(" ({} full)", percent(half / share)) };
+        text.push_str(&format!("; it has halved by about {}{fill}", size(coarse(half))));
+    }
+    Some(text + ".")
+}
+
+/// A size read off between two cells: no finer than a GiB, or a MiB where it is small.
+fn coarse(bytes: f64) -> f64 {
+    let grain = (1u64 << if bytes > 8e9 { 30 } else { 20 }) as f64;
+    (bytes / grain).round().max(1.0) * grain
+}
+
+/// Where a falling curve first passes `target`, linearly between its points.
+fn crossing(points: &[(f64, f64)], target: f64) -> Option<f64> {
+    points.windows(2).find_map(|pair| {
+        let [(x0, y0), (x1, y1)] = pair else { return None };
+        (*y0 > target && *y1 <= target).then(|| x0 + (x1 - x0) * (y0 - target) / (y0 - y1))
+    })
+}
+
+fn over_threads(group: &Group<'_, '_>) -> Option<String> {
+    let points = levels(group, |a| f64::from(a.cell.threads));
+    let (first, last) = (points.first()?, points.last()?);
+    let best = points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
+    let from_word = if group.label.is_empty() { "From" } else { "from" };
+    let enough = points.iter().find(|(_, y)| *y >= 0.95 * best)?;
+    Some(format!(
+        "{}{from_word} {} to {} threads, the settled throughput goes from {} to {}; {} {} of the best.",
+        named(group),
+        first.0,
+        last.0,
+        significant(first.1),
+        throughput(last.1),
+        if enough.0 == 1.0 { "one thread gives".to_owned() } else { format!("{} threads give", enough.0) },
+        percent(enough.1 / best),
+    ))
+}
+
+fn range(answers: &[Answer<'_>]) -> Option<String> {
+    let varying = varying(answers.iter().map(|a| a.cell));
+    let mut settled: Vec<(&Answer<'_>, f64)> =
+        answers.iter().filter_map(|a| Some((a, a.settled?.mean_mib_per_s))).collect();
+    settled.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let (low, high) = (settled.first()?, settled.last()?);
+    Some(format!(
+        "The settled throughput ranges from {} ({}) to {} ({}).",
+        throughput(low.1),
+        short_label(low.0.cell, &varying, false),
+        throughput(high.1),
+        short_label(high.0.cell, &varying, false),
+    ))
+}
+
+fn missing(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<String> {
+    let count = |status| campaign.cells.iter().filter(|c| c.status == status).count();
+    let (failed, pending) = (count(Status::Failed), count(Status::Pending));
+    let part = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
+    let parts: Vec<String> =
+        [part(failed, "failed"), part(pending, "not yet measured")].into_iter().flatten().collect();
+    (!parts.is_empty())
+        .then(|| format!("Of {} cells, {} done, {}.", campaign.cells.len(), answers.len(), parts.join(", ")))
+}
+
+fn agreement(comparisons: &[Comparison]) -> Option<String> {
+    let judged: Vec<&Comparison> =
+        comparisons.iter().filter(|c| !c.used_to_fit && c.within(10.0).is_some()).collect();
+    let fitted = comparisons.iter().filter(|c| c.used_to_fit).count();
+    let fitted = if fitted > 0 {
+        {
+            let (was, proves) = if fitted == 1 { ("was", "proves") } else { ("were", "prove") };
+            format!(" ({fitted} more {was} used to fit the model and {proves} nothing)")
+        }
+    } else {
+        String::new()
+    };
+    if judged.is_empty() {
+        return None;
+    }
+    let near = judged.iter().filter(|c| c.within(10.0) == Some(true)).count();
+    let worst = judged
+        .iter()
+        .filter(|c| c.within(10.0) == Some(false))
+        .filter_map(|c| Some((c, c.error_percent?)))
+        .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+    let worst = worst.map_or_else(String::new, |(c, error)| {
+        let sign = if error > 0.0 { "+" } else { "−" };
+        format!(
+            "; the largest error is {sign}{} ({}, {})",
+            percent(error.abs() / 100.0),
+            c.metric,
+            c.where_label
+        )
+    });
+    let numbers = if judged.len() == 1 { "number" } else { "numbers" };
+    Some(format!("Of {} published {numbers}, {near} are met within 10\u{a0}%{worst}{fitted}.", judged.len()))
+}
+
+/// One sentence on how `other` compares with `base`.
+pub(crate) fn of_sides(base: &Side<'_>, other: &Side<'_>) -> String {
+    let pairs: Vec<Difference> = pair(base, other);
+    let ratios: Vec<f64> = pairs.iter().filter_map(Difference::advantage).filter(|r| *r > 0.0).collect();
+    if ratios.is_empty() {
+        return format!("{} and {} have no cell in common in which both settled.", base.name, other.name);
+    }
+    let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
+    let significant_count = pairs.iter().filter(|p| p.significant() == Some(true)).count();
+    let (least, most) = ratios.iter().fold((f64::INFINITY, 0.0f64), |(l, m), r| (l.min(*r), m.max(*r)));
+    if let [one] = ratios.as_slice() {
+        let sure = if significant_count == 1 { "" } else { ", which is not significant" };
+        return format!(
+            "{} has {} of the settled throughput of {}{sure}.",
+            other.name,
+            percent(*one),
+            base.name
+        );
+    }
+    format!(
+        "{} has {} of the settled throughput of {} on (geometric) average over {} cells, from {} to {}; the \
+         difference is significant in {significant_count} of them.",
+        other.name,
+        percent(mean),
+        base.name,
+        ratios.len(),
+        percent(least),
+        percent(most),
+    )
+}

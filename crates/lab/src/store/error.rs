@@ -1,0 +1,82 @@
+//! What can be wrong with a store.
+
+use std::path::{Path, PathBuf};
+
+/// An error of the store.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum StoreError {
+    /// SQLite refused something.
+    #[error("the store {} cannot be used: {source}", path.display())]
+    #[diagnostic(help("{}", advice(source)))]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// There is no file.
+    #[error("there is no store {}", path.display())]
+    #[diagnostic(help("run an experiment first, or name another store with `--store FILE`"))]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a SQLite database of something else, or of a later version.
+    #[error("{} is not a store of this version of lowtide: {found}", path.display())]
+    #[diagnostic(help("name another file with `--store FILE`"))]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: String,
+    },
+    /// No campaign of this plan.
+    #[error("the store {} has no campaign of `{name}` with this experiment, device, seed and scale", path.display())]
+    #[diagnostic(help("run without `--resume` to begin one; `lowtide show` lists what the store has"))]
+    NothingToResume {
+        /// The file.
+        path: PathBuf,
+        /// The experiment.
+        name: String,
+    },
+    /// No such campaign.
+    #[error("the store {} has no campaign `{wanted}`{}", path.display(), near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    #[diagnostic(help("`lowtide show` lists what the store has"))]
+    NoCampaign {
+        /// The file.
+        path: PathBuf,
+        /// The number or name asked for.
+        wanted: String,
+        /// The nearest name.
+        near: Option<String>,
+    },
+    /// A value in the store does not read back.
+    #[error("the store {} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Which value.
+        what: String,
+    },
+}
+
+impl StoreError {
+    pub(super) fn on(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
+        let path = path.to_owned();
+        move |source| StoreError::Sqlite { path: path.clone(), source }
+    }
+}
+
+fn advice(source: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, NotADatabase, ReadOnly, SystemIoFailure};
+    match source.sqlite_error_code() {
+        Some(DiskFull | SystemIoFailure) => {
+            "is the disk full? What was committed is kept: make room and run again with `--resume`"
+        }
+        Some(CannotOpen) => "does its directory exist, and may you write there? `--store FILE` names another",
+        Some(ReadOnly) => "the file or its directory is read-only; `--store FILE` names another",
+        Some(NotADatabase) => "the file is something else; `--store FILE` names another",
+        Some(DatabaseBusy) => "another lowtide is writing to it; wait for it, or name another with `--store FILE`",
+        _ => "`--store FILE` names another",
+    }
+}

@@ -1,0 +1,175 @@
+//! The store: one SQLite file that holds campaigns, written while they run.
+//!
+//! ```text
+//!   Writer (one thread) ◄─ Entry ─ cells that run          Store::open ─► campaigns() ─► load() ─► record::Campaign
+//! ```
+//!
+//! Rows are committed a few times a second, so a killed campaign keeps what it measured. A cell counts as done
+//! only once all its rows and its verdict are in, in one transaction; rows of a cell that was cut off are
+//! removed when the campaign resumes. The schema is in `docs/formats.md`. Leaves out analysis.
+
+mod error;
+mod reader;
+mod schema;
+mod writer;
+
+pub use error::StoreError;
+pub use reader::Listed;
+pub use writer::{CellEnd, CellStart, Entry, Measured, Writer};
+
+use crate::plan::Plan;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::path::{Path, PathBuf};
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// Facts of a campaign that its plan does not hold.
+#[derive(Debug, Clone, Default)]
+pub struct About {
+    /// When it began (RFC 3339).
+    pub started_at: String,
+    /// The command line that reproduces it.
+    pub command: String,
+    /// Facts about the machine and the target.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Store {
+    /// Opens a store, making it where there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the file cannot be made or written, or is something else than a store.
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
+        let fail = StoreError::on(path);
+        let connection = Connection::open(path).map_err(&fail)?;
+        schema::prepare(&connection, path)?;
+        Ok(Store { connection, path: path.to_owned() })
+    }
+
+    /// Opens a store that exists.
+    ///
+    /// # Errors
+    /// [`StoreError`] where there is none, or the file is something else.
+    pub fn open_existing(path: &Path) -> Result<Store, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::Missing { path: path.to_owned() });
+        }
+        Store::open(path)
+    }
+
+    /// Begins a campaign; its number.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be written.
+    pub fn begin(&mut self, plan: &Plan, about: &About) -> Result<i64, StoreError> {
+        let fail = StoreError::on(&self.path);
+        let experiment = &plan.experiment;
+        let device = match plan.target.devices().map(|device| device.text.as_str()).collect::<Vec<_>>().join("\n") {
+            text if text.is_empty() => None,
+            text => Some(text),
+        };
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        transaction
+            .execute(
+                "INSERT INTO campaign (name, title, experiment, target, device, seed, scale, version, started_at,
+                 command, plan) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                params![
+                    experiment.name,
+                    experiment.title,
+                    experiment.text(),
+                    experiment.target.to_string(),
+                    device,
+                    plan.seed.get() as i64,
+                    plan.scale as i64,
+                    env!("CARGO_PKG_VERSION"),
+                    about.started_at,
+                    about.command,
+                    plan.identity(),
+                ],
+            )
+            .map_err(&fail)?;
+        let campaign = transaction.last_insert_rowid();
+        for (position, (key, value)) in about.environment.iter().enumerate() {
+            transaction
+                .execute(
+                    "INSERT INTO environment (campaign, position, key, value) VALUES (?1, ?2, ?3, ?4)",
+                    params![campaign, position as i64, key, value],
+                )
+                .map_err(&fail)?;
+        }
+        for cell in &plan.cells {
+            let factors = serde_json::to_string(&cell.factors()).expect("strings serialise");
+            let workload = cell.settings.load.workload();
+            transaction
+                .execute(
+                    "INSERT INTO cell (campaign, cell, step, factors, repetition, status, data_bytes, capacity_bytes,
+                     threads, read_share) VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?7, ?8, ?9)",
+                    params![
+                        campaign,
+                        cell.index,
+                        cell.step,
+                        factors,
+                        cell.repetition,
+                        cell.data.get() as i64,
+                        cell.capacity.get() as i64,
+                        workload.threads,
+                        workload.read_share,
+                    ],
+                )
+                .map_err(&fail)?;
+        }
+        transaction.commit().map_err(&fail)?;
+        Ok(campaign)
+    }
+
+    /// The last campaign of exactly this plan, cleared of cells that were cut off; its number and which cells are
+    /// done.
+    ///
+    /// # Errors
+    /// [`StoreError::NothingToResume`] where there is none; others where the store cannot be written.
+    pub fn resume(&mut self, plan: &Plan) -> Result<(i64, Vec<bool>), StoreError> {
+        let fail = StoreError::on(&self.path);
+        let found: Option<i64> = self
+            .connection
+            .query_row("SELECT max(id) FROM campaign WHERE plan = ?1", [plan.identity()], |row| row.get(0))
+            .optional()
+            .map_err(&fail)?
+            .flatten();
+        let Some(campaign) = found else {
+            return Err(StoreError::NothingToResume {
+                path: self.path.clone(),
+                name: plan.experiment.name.clone(),
+            });
+        };
+        let transaction = self.connection.transaction().map_err(&fail)?;
+        for table in ["interval", "histogram"] {
+            let unfinished = "SELECT cell FROM cell WHERE campaign = ?1 AND status <> 'done'";
+            transaction
+                .execute(&format!("DELETE FROM {table} WHERE campaign = ?1 AND cell IN ({unfinished})"), [campaign])
+                .map_err(&fail)?;
+        }
+        transaction
+            .execute(
+                "UPDATE cell SET status = 'pending', failure = NULL WHERE campaign = ?1 AND status <> 'done'",
+                [campaign],
+            )
+            .map_err(&fail)?;
+        transaction.commit().map_err(&fail)?;
+        let mut done = vec![false; plan.cells.len()];
+        let mut statement = self
+            .connection
+            .prepare("SELECT cell FROM cell WHERE campaign = ?1 AND status = 'done'")
+            .map_err(&fail)?;
+        let cells = statement.query_map([campaign], |row| row.get::<_, u32>(0)).map_err(&fail)?;
+        for cell in cells {
+            done[cell.map_err(&fail)? as usize] = true;
+        }
+        drop(statement);
+        Ok((campaign, done))
+    }
+}

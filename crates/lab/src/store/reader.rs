@@ -1,0 +1,229 @@
+//! Reading campaigns back, as records.
+
+use super::writer::percentiles;
+use super::{Store, StoreError};
+use crate::analysis::Verdict;
+use crate::record::{Campaign, Cell, Row, Status};
+use lowtide_core::{Bytes, Latency};
+use rusqlite::{OptionalExtension, params};
+use serde::de::DeserializeOwned;
+
+/// A campaign in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its number.
+    pub id: i64,
+    /// The experiment's name.
+    pub name: String,
+    /// The target as written.
+    pub target: String,
+    /// When it began.
+    pub started_at: String,
+    /// Cells that are done.
+    pub done: u32,
+    /// Cells in all.
+    pub cells: u32,
+}
+
+impl Store {
+    /// The campaigns, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn campaigns(&self) -> Result<Vec<Listed>, StoreError> {
+        let fail = StoreError::on(&self.path);
+        let mut statement = self
+            .connection
+            .prepare(
+                "SELECT id, name, target, started_at,
+                 (SELECT count(*) FROM cell WHERE campaign = id AND status = 'done'),
+                 (SELECT count(*) FROM cell WHERE campaign = id) FROM campaign ORDER BY id",
+            )
+            .map_err(&fail)?;
+        let listed = statement.query_map([], |row| {
+            Ok(Listed {
+                id: row.get(0)?,
+                name: row.get(1)?,
+                target: row.get(2)?,
+                started_at: row.get(3)?,
+                done: row.get(4)?,
+                cells: row.get(5)?,
+            })
+        });
+        listed.map_err(&fail)?.collect::<rusqlite::Result<_>>().map_err(&fail)
+    }
+
+    /// The number of a campaign given by number, by name (the last of it), or not at all (the last).
+    ///
+    /// # Errors
+    /// [`StoreError::NoCampaign`] with the nearest name.
+    pub fn find(&self, wanted: Option<&str>) -> Result<i64, StoreError> {
+        let campaigns = self.campaigns()?;
+        let found = match wanted {
+            None => campaigns.last(),
+            Some(wanted) => {
+                let number = wanted.parse::<i64>().ok();
+                campaigns.iter().rfind(|listed| number == Some(listed.id) || listed.name == wanted)
+            }
+        };
+        found.map(|listed| listed.id).ok_or_else(|| {
+            let wanted = wanted.unwrap_or("at all");
+            let near = lowtide_core::suggest::nearest(wanted, campaigns.iter().map(|listed| listed.name.as_str()));
+            StoreError::NoCampaign { path: self.path.clone(), wanted: wanted.to_owned(), near: near.map(str::to_owned) }
+        })
+    }
+
+    /// A whole campaign.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read or holds values that do not read back.
+    pub fn load(&self, campaign: i64) -> Result<Campaign, StoreError> {
+        let fail = StoreError::on(&self.path);
+        let mut loaded = self
+            .connection
+            .query_row(
+                "SELECT name, title, experiment, target, device, seed, scale, version, started_at, command
+                 FROM campaign WHERE id = ?1",
+                [campaign],
+                |row| {
+                    Ok(Campaign {
+                        name: row.get(0)?,
+                        title: row.get(1)?,
+                        experiment: row.get(2)?,
+                        target: row.get(3)?,
+                        device: row.get(4)?,
+                        seed: row.get::<_, i64>(5)? as u64,
+                        scale: row.get::<_, i64>(6)? as u64,
+                        version: row.get(7)?,
+                        started_at: row.get(8)?,
+                        command: row.get(9)?,
+                        environment: Vec::new(),
+                        cells: Vec::new(),
+                    })
+                },
+            )
+            .optional()
+            .map_err(&fail)?
+            .ok_or_else(|| StoreError::NoCampaign {
+                path: self.path.clone(),
+                wanted: campaign.to_string(),
+                near: None,
+            })?;
+        let mut statement = self
+            .connection
+            .prepare("SELECT key, value FROM environment WHERE campaign = ?1 ORDER BY position")
+            .map_err(&fail)?;
+        let facts = statement.query_map([campaign], |row| Ok((row.get(0)?, row.get(1)?))).map_err(&fail)?;
+        loaded.environment = facts.collect::<rusqlite::Result<_>>().map_err(&fail)?;
+        loaded.cells = self.cells(campaign)?;
+        Ok(loaded)
+    }
+
+    fn cells(&self, campaign: i64) -> Result<Vec<Cell>, StoreError> {
+        let fail = StoreError::on(&self.path);
+        let mut statement = self
+            .connection
+            .prepare(
+                "SELECT cell, step, factors, repetition, status, failure, data_bytes, capacity_bytes, raw_bytes, threads,
+                 read_share, written_before_bytes, counters_before, wear, verdict
+                 FROM cell WHERE campaign = ?1 ORDER BY cell",
+            )
+            .map_err(&fail)?;
+        let mut rows = statement.query([campaign]).map_err(&fail)?;
+        let mut cells = Vec::new();
+        while let Some(row) = rows.next().map_err(&fail)? {
+            let text = |column: usize| row.get::<_, Option<String>>(column).map_err(&fail);
+            let bytes = |column: usize| {
+                row.get::<_, Option<i64>>(column).map(|n| n.map(|n| Bytes::new(n as u64))).map_err(&fail)
+            };
+            let index: u32 = row.get(0).map_err(&fail)?;
+            let status = match text(4)?.as_deref() {
+                Some("done") => Status::Done,
+                Some("failed") => Status::Failed,
+                _ => Status::Pending,
+            };
+            let mut cell = Cell {
+                index,
+                step: text(1)?,
+                factors: self.json(text(2)?, "factors")?.unwrap_or_default(),
+                repetition: row.get(3).map_err(&fail)?,
+                status,
+                failure: text(5)?,
+                data: bytes(6)?.unwrap_or_default(),
+                capacity: bytes(7)?.unwrap_or_default(),
+                raw_capacity: bytes(8)?,
+                threads: row.get(9).map_err(&fail)?,
+                read_share: row.get(10).map_err(&fail)?,
+                written_before: bytes(11)?,
+                counters_before: self.json(text(12)?, "counters")?,
+                wear: self.json(text(13)?, "wear")?.unwrap_or_default(),
+                verdict: self.json(text(14)?, "verdict")?,
+                rows: self.rows(campaign, index)?,
+                read_latency: Latency::default(),
+                write_latency: Latency::default(),
+            };
+            let (from_ns, to_ns) = match &cell.verdict {
+                Some(Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns),
+                _ => (0, u64::MAX),
+            };
+            self.merge_latency(campaign, &mut cell, from_ns, to_ns)?;
+            cells.push(cell);
+        }
+        Ok(cells)
+    }
+
+    fn json<T: DeserializeOwned>(&self, text: Option<String>, what: &str) -> Result<Option<T>, StoreError> {
+        let read = text.map(|text| serde_json::from_str(&text)).transpose();
+        read.map_err(|error| StoreError::Damaged { path: self.path.clone(), what: format!("{what}: {error}") })
+    }
+
+    fn rows(&self, campaign: i64, cell: u32) -> Result<Vec<Row>, StoreError> {
+        let fail = StoreError::on(&self.path);
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT * FROM interval WHERE campaign = ?1 AND cell = ?2 ORDER BY start_ns")
+            .map_err(&fail)?;
+        let mut found = statement.query(params![campaign, cell]).map_err(&fail)?;
+        let mut rows = Vec::new();
+        while let Some(row) = found.next().map_err(&fail)? {
+            let number = |column: usize| row.get::<_, i64>(column).map(|n| n as u64).map_err(&fail);
+            rows.push(Row {
+                start_ns: number(2)?,
+                end_ns: number(3)?,
+                reads: number(4)?,
+                read_bytes: number(5)?,
+                writes: number(6)?,
+                write_bytes: number(7)?,
+                errors: number(8)?,
+                read: percentiles(row, 9).map_err(&fail)?,
+                write: percentiles(row, 15).map_err(&fail)?,
+                counters: self.json(row.get(21).map_err(&fail)?, "counters")?,
+            });
+        }
+        Ok(rows)
+    }
+
+    /// Merges the histograms of the intervals between two instants into the cell's.
+    fn merge_latency(&self, campaign: i64, cell: &mut Cell, from_ns: u64, to_ns: u64) -> Result<(), StoreError> {
+        let fail = StoreError::on(&self.path);
+        let mut statement = self
+            .connection
+            .prepare_cached(
+                "SELECT op, hdr FROM histogram WHERE campaign = ?1 AND cell = ?2 AND start_ns >= ?3 AND start_ns < ?4",
+            )
+            .map_err(&fail)?;
+        let range = params![campaign, cell.index, from_ns as i64, to_ns.min(i64::MAX as u64) as i64];
+        let mut found = statement.query(range).map_err(&fail)?;
+        while let Some(row) = found.next().map_err(&fail)? {
+            let op: String = row.get(0).map_err(&fail)?;
+            let hdr: Vec<u8> = row.get(1).map_err(&fail)?;
+            let latency = Latency::from_bytes(&hdr).ok_or_else(|| StoreError::Damaged {
+                path: self.path.clone(),
+                what: format!("a histogram of cell {}", cell.index),
+            })?;
+            let whole = if op == "read" { &mut cell.read_latency } else { &mut cell.write_latency };
+            whole.merge(&latency);
+        }
+        Ok(())
+    }
+}

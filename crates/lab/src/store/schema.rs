@@ -1,0 +1,61 @@
+//! The schema and how a connection is set up.
+
+use super::StoreError;
+use rusqlite::Connection;
+use std::path::Path;
+use std::time::Duration;
+
+/// Marks a SQLite file as a lowtide store: "lowt" in ASCII.
+const APPLICATION_ID: i32 = 0x6c6f_7774;
+const VERSION: i32 = 1;
+
+const TABLES: &str = "
+CREATE TABLE campaign (
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL, title TEXT NOT NULL, experiment TEXT NOT NULL, target TEXT NOT NULL,
+  device TEXT, seed INTEGER NOT NULL, scale INTEGER NOT NULL, version TEXT NOT NULL, started_at TEXT NOT NULL,
+  command TEXT NOT NULL, plan TEXT NOT NULL);
+CREATE TABLE environment (
+  campaign INTEGER NOT NULL REFERENCES campaign(id), position INTEGER NOT NULL, key TEXT NOT NULL,
+  value TEXT NOT NULL, PRIMARY KEY (campaign, position)) WITHOUT ROWID;
+CREATE TABLE cell (
+  campaign INTEGER NOT NULL REFERENCES campaign(id), cell INTEGER NOT NULL, step TEXT, factors TEXT NOT NULL,
+  repetition INTEGER NOT NULL, status TEXT NOT NULL, failure TEXT, data_bytes INTEGER NOT NULL,
+  capacity_bytes INTEGER NOT NULL, raw_bytes INTEGER, threads INTEGER NOT NULL, read_share REAL NOT NULL,
+  written_before_bytes INTEGER, counters_before TEXT, wear TEXT, verdict TEXT,
+  PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
+CREATE TABLE interval (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+  reads INTEGER NOT NULL, read_bytes INTEGER NOT NULL, writes INTEGER NOT NULL, write_bytes INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  read_mean_ns REAL, read_p50_ns INTEGER, read_p95_ns INTEGER, read_p99_ns INTEGER, read_p999_ns INTEGER,
+  read_max_ns INTEGER, write_mean_ns REAL, write_p50_ns INTEGER, write_p95_ns INTEGER, write_p99_ns INTEGER,
+  write_p999_ns INTEGER, write_max_ns INTEGER, counters TEXT,
+  PRIMARY KEY (campaign, cell, start_ns)) WITHOUT ROWID;
+CREATE TABLE histogram (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, start_ns INTEGER NOT NULL, op TEXT NOT NULL,
+  hdr BLOB NOT NULL, PRIMARY KEY (campaign, cell, start_ns, op)) WITHOUT ROWID;
+";
+
+/// Sets a connection up, and makes the tables in a new file.
+pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let fail = StoreError::on(path);
+    connection.busy_timeout(Duration::from_secs(5)).map_err(&fail)?;
+    let number = |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i32>(0));
+    let (application, version) = (number("application_id").map_err(&fail)?, number("user_version").map_err(&fail)?);
+    let tables: i32 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(&fail)?;
+    let not_a_store = |found: &str| StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() };
+    match (application, version, tables) {
+        (APPLICATION_ID, VERSION, _) => {}
+        (APPLICATION_ID, later, _) => return Err(not_a_store(&format!("it has format {later}, this one {VERSION}"))),
+        (0, 0, 0) => {
+            let make = format!(
+                "BEGIN; {TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+            );
+            connection.execute_batch(&make).map_err(&fail)?;
+        }
+        _ => return Err(not_a_store("it is a database of something else")),
+    }
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(&fail)?;
+    connection.execute_batch("PRAGMA synchronous = NORMAL;").map_err(&fail)
+}

@@ -1,0 +1,238 @@
+//! The writer: one thread that owns the connection and takes what running cells send.
+//!
+//! Leaves out what is sent; cells run on as many threads as they like.
+
+use super::{Store, StoreError};
+use crate::analysis::Verdict;
+use crate::record::{Percentiles, Row};
+use lowtide_core::{Bytes, Counters, Interval};
+use rusqlite::{Connection, params};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long rows may wait to be committed.
+const COMMIT_EVERY: Duration = Duration::from_millis(500);
+/// Entries that may wait for the writer before cells wait for it.
+const QUEUE: usize = 1024;
+
+/// A row with its histograms, already in their bytes.
+#[derive(Debug)]
+pub struct Measured {
+    /// The row.
+    pub row: Row,
+    read: Option<Vec<u8>>,
+    write: Option<Vec<u8>>,
+}
+
+impl Measured {
+    /// What is kept of an interval.
+    pub fn of(interval: &Interval) -> Self {
+        let bytes = |latency: &lowtide_core::Latency| (latency.count() > 0).then(|| latency.to_bytes());
+        Measured {
+            row: Row::of(interval),
+            read: bytes(&interval.read_latency),
+            write: bytes(&interval.write_latency),
+        }
+    }
+}
+
+/// What is known when a cell's measurement begins.
+#[derive(Debug, Clone)]
+pub struct CellStart {
+    /// All NAND of the target, where known.
+    pub raw_capacity: Option<Bytes>,
+    /// Host bytes written since the last purge; `None` where nobody knows.
+    pub written_before: Option<Bytes>,
+    /// The device's counters.
+    pub counters: Option<Counters>,
+}
+
+/// What is known when a cell ends.
+#[derive(Debug, Clone)]
+pub enum CellEnd {
+    /// It was measured to its end.
+    Done {
+        /// What the analysis found.
+        verdict: Verdict,
+        /// Erase counts `(erases, blocks)`.
+        wear: Vec<(u64, u64)>,
+    },
+    /// It failed; why.
+    Failed(String),
+}
+
+/// What a running cell sends.
+#[derive(Debug)]
+pub enum Entry {
+    /// The measurement begins.
+    Start(u32, CellStart),
+    /// An interval ended.
+    Interval(u32, Box<Measured>),
+    /// The cell ended.
+    End(u32, CellEnd),
+}
+
+/// The writing thread of a campaign.
+#[derive(Debug)]
+pub struct Writer {
+    sender: SyncSender<Entry>,
+    thread: JoinHandle<Result<Store, StoreError>>,
+}
+
+impl Writer {
+    /// Starts writing to `campaign`. Where the store fails, `interrupt` is set, so that the load ends; the error
+    /// comes from [`Writer::finish`].
+    pub fn start(store: Store, campaign: i64, interrupt: Arc<AtomicBool>) -> Writer {
+        let (sender, receiver) = sync_channel(QUEUE);
+        let thread = std::thread::spawn(move || {
+            let written = write_all(&store.connection, &store.path, campaign, &receiver);
+            if written.is_err() {
+                interrupt.store(true, Ordering::Relaxed);
+                // Cells may still be sending; take what they have until they notice.
+                while receiver.recv().is_ok() {}
+            }
+            written.map(|()| store)
+        });
+        Writer { sender, thread }
+    }
+
+    /// A handle for a cell to send with.
+    pub fn sender(&self) -> SyncSender<Entry> {
+        self.sender.clone()
+    }
+
+    /// Waits until everything is committed. All senders must be gone.
+    ///
+    /// # Errors
+    /// [`StoreError`] where something could not be written.
+    pub fn finish(self) -> Result<Store, StoreError> {
+        drop(self.sender);
+        self.thread.join().expect("the writer does not panic")
+    }
+}
+
+fn write_all(
+    connection: &Connection,
+    path: &std::path::Path,
+    campaign: i64,
+    receiver: &Receiver<Entry>,
+) -> Result<(), StoreError> {
+    let path: PathBuf = path.to_owned();
+    let fail = StoreError::on(&path);
+    let mut open_since: Option<Instant> = None;
+    loop {
+        let wait = open_since.map_or(Duration::from_secs(3600), |since| COMMIT_EVERY.saturating_sub(since.elapsed()));
+        match receiver.recv_timeout(wait) {
+            Ok(entry) => {
+                if open_since.is_none() {
+                    connection.execute_batch("BEGIN IMMEDIATE").map_err(&fail)?;
+                    open_since = Some(Instant::now());
+                }
+                write(connection, campaign, &entry).map_err(&fail)?;
+                if open_since.is_some_and(|since| since.elapsed() < COMMIT_EVERY) {
+                    continue;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                if open_since.is_some() {
+                    connection.execute_batch("COMMIT").map_err(&fail)?;
+                }
+                return Ok(());
+            }
+        }
+        if open_since.take().is_some() {
+            connection.execute_batch("COMMIT").map_err(&fail)?;
+        }
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("records serialise")
+}
+
+fn write(connection: &Connection, campaign: i64, entry: &Entry) -> rusqlite::Result<()> {
+    match entry {
+        Entry::Start(cell, start) => connection
+            .prepare_cached(
+                "UPDATE cell SET raw_bytes = ?3, written_before_bytes = ?4, counters_before = ?5
+                 WHERE campaign = ?1 AND cell = ?2",
+            )?
+            .execute(params![
+                campaign,
+                cell,
+                start.raw_capacity.map(|raw| raw.get() as i64),
+                start.written_before.map(|written| written.get() as i64),
+                start.counters.as_ref().map(json),
+            ])
+            .map(drop),
+        Entry::Interval(cell, measured) => {
+            let row = &measured.row;
+            connection
+                .prepare_cached(
+                    "INSERT INTO interval VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
+                     ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+                )?
+                .execute(params![
+                    campaign,
+                    cell,
+                    row.start_ns as i64,
+                    row.end_ns as i64,
+                    row.reads as i64,
+                    row.read_bytes as i64,
+                    row.writes as i64,
+                    row.write_bytes as i64,
+                    row.errors as i64,
+                    row.read.mean_ns,
+                    row.read.p50_ns as i64,
+                    row.read.p95_ns as i64,
+                    row.read.p99_ns as i64,
+                    row.read.p999_ns as i64,
+                    row.read.max_ns as i64,
+                    row.write.mean_ns,
+                    row.write.p50_ns as i64,
+                    row.write.p95_ns as i64,
+                    row.write.p99_ns as i64,
+                    row.write.p999_ns as i64,
+                    row.write.max_ns as i64,
+                    row.counters.as_ref().map(json),
+                ])?;
+            for (op, hdr) in [("read", &measured.read), ("write", &measured.write)] {
+                if let Some(hdr) = hdr {
+                    connection
+                        .prepare_cached("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4, ?5)")?
+                        .execute(params![campaign, cell, row.start_ns as i64, op, hdr])?;
+                }
+            }
+            Ok(())
+        }
+        Entry::End(cell, CellEnd::Done { verdict, wear }) => connection
+            .prepare_cached(
+                "UPDATE cell SET status = 'done', failure = NULL, verdict = ?3, wear = ?4
+                 WHERE campaign = ?1 AND cell = ?2",
+            )?
+            .execute(params![campaign, cell, json(verdict), json(wear)])
+            .map(drop),
+        Entry::End(cell, CellEnd::Failed(reason)) => connection
+            .prepare_cached("UPDATE cell SET status = 'failed', failure = ?3 WHERE campaign = ?1 AND cell = ?2")?
+            .execute(params![campaign, cell, reason])
+            .map(drop),
+    }
+}
+
+/// Percentiles as the reader finds them in columns `first..first + 6`.
+pub(super) fn percentiles(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Percentiles> {
+    let number = |column: usize| row.get::<_, i64>(first + column).map(|n| n as u64);
+    Ok(Percentiles {
+        mean_ns: row.get(first)?,
+        p50_ns: number(1)?,
+        p95_ns: number(2)?,
+        p99_ns: number(3)?,
+        p999_ns: number(4)?,
+        max_ns: number(5)?,
+    })
+}
