@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Measure storage at low tide: what a drive sustains once it is no longer fresh.
 #[derive(Debug, Parser)]
-#[command(name = "lowtide", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "lowtide", version, arg_required_else_help = true, max_term_width = 80)]
 #[command(after_help = "Begin with: lowtide run intel-320-random-write\n\
     Exit codes: 0 ok, 1 failure, 2 bad input, 3 refused for safety, 4 no steady state, 5 regression, 130 interrupted")]
 pub struct Arguments {
@@ -52,7 +52,7 @@ pub struct ExperimentArguments {
     /// An experiment of the catalogue (see `lowtide experiments`) or the path of a file
     pub experiment: String,
     /// Run on something else: device:NAME, file:PATH or dir:PATH
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", value_parser = target)]
     pub target: Option<String>,
     /// Change a key of the experiment, such as threads=4 (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -87,8 +87,8 @@ pub struct RunArguments {
     #[arg(long)]
     pub require_steady: bool,
     /// Cells that run at the same time on simulated devices [default: one per core]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
 }
 
 /// Arguments of `plan`.
@@ -214,6 +214,18 @@ pub enum BenchVerb {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// How near the steady-state rule comes to a run ten times longer, beside the rules of others
+    Steady {
+        /// Runs per file size
+        #[arg(long, default_value_t = 20)]
+        seeds: u64,
+        /// Divide sizes and durations, such as 1/16
+        #[arg(long, default_value = "1/16", value_parser = scale)]
+        scale: u64,
+        /// How to print it
+        #[arg(long, default_value = "table")]
+        format: BenchFormat,
+    },
     /// What the I/O engine costs per 4 KiB random read at depth 64
     Engine {
         /// The file to read; made where there is none
@@ -285,6 +297,17 @@ fn scale(text: &str) -> Result<u64, String> {
     }
 }
 
+/// `KIND:WHERE`, or a device or path alone.
+fn target(text: &str) -> Result<String, String> {
+    let known = match text.split_once(':') {
+        Some((kind, rest)) => {
+            ["device", "file", "dir", "block"].contains(&kind) && !rest.is_empty() || kind.contains('/')
+        }
+        None => !text.is_empty(),
+    };
+    if known { Ok(text.to_owned()) } else { Err("write device:NAME, file:PATH or dir:PATH".to_owned()) }
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse() {
         Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
@@ -328,9 +351,28 @@ impl ExperimentArguments {
     }
 }
 
+impl RunArguments {
+    /// The arguments as the user would type them again, with the places that are not the usual ones.
+    pub fn command(&self) -> String {
+        let mut command = self.experiment.command();
+        for (name, path, usual) in
+            [("--store", &self.store, "lowtide.db"), ("--report", &self.report, "report.html")]
+        {
+            if path.as_os_str() != usual {
+                command.push_str(&format!(" {name} {}", quoted(&path.to_string_lossy())));
+            }
+        }
+        command
+    }
+}
+
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]

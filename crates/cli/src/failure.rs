@@ -1,6 +1,7 @@
 //! What went wrong, and the exit code that says so.
 
-use lowtide_host::HostError;
+use crate::output;
+use lowtide_host::{HostError, Operation};
 use lowtide_lab::campaign::CampaignError;
 use lowtide_lab::catalogue::CatalogueError;
 use lowtide_lab::experiment::BadInput;
@@ -24,7 +25,8 @@ pub const INTERRUPTED: u8 = 130;
 #[derive(Debug)]
 pub struct Failure {
     code: u8,
-    report: miette::Report,
+    /// What went wrong; never empty.
+    reports: Vec<miette::Report>,
 }
 
 impl Failure {
@@ -35,7 +37,11 @@ impl Failure {
 
     /// Bad input that has no place in a file.
     pub fn usage(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Self {
-        Failure { code: BAD_INPUT, report: miette::miette!(help = help.to_string(), "{message}") }
+        Failure::new(BAD_INPUT, miette::miette!(help = help.to_string(), "{message}"))
+    }
+
+    fn new(code: u8, report: miette::Report) -> Self {
+        Failure { code, reports: vec![report] }
     }
 
     /// A file that could not be written.
@@ -45,34 +51,31 @@ impl Failure {
             "{} cannot be written: {error}",
             path.display()
         );
-        Failure { code: FAILED, report }
+        Failure::new(FAILED, report)
     }
 
     /// Prints it to standard error.
     pub fn print(&self) {
-        eprintln!("{:?}", self.report);
+        self.reports.iter().for_each(|report| output::say(format_args!("{report:?}")));
     }
 }
 
 impl From<BadInput> for Failure {
     fn from(error: BadInput) -> Self {
-        Failure { code: BAD_INPUT, report: error.into() }
+        // Each with its own line of the file, not as an error and its relatives.
+        Failure { code: BAD_INPUT, reports: error.problems().cloned().map(miette::Report::new).collect() }
     }
 }
 
 impl From<CatalogueError> for Failure {
     fn from(error: CatalogueError) -> Self {
-        Failure { code: BAD_INPUT, report: error.into() }
+        Failure::new(BAD_INPUT, error.into())
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let code = match error {
-            StoreError::Sqlite { .. } | StoreError::Damaged { .. } => FAILED,
-            _ => BAD_INPUT,
-        };
-        Failure { code, report: error.into() }
+        Failure::new(if error.is_bad_input() { BAD_INPUT } else { FAILED }, error.into())
     }
 }
 
@@ -81,10 +84,11 @@ impl From<HostError> for Failure {
         let code = match error {
             HostError::NotOurs { .. } | HostError::BlockDevice { .. } | HostError::InUse { .. } => REFUSED,
             HostError::WrongKind { .. } | HostError::Invalid { .. } => BAD_INPUT,
+            HostError::Io { operation: Operation::Inspect | Operation::Open, .. } => BAD_INPUT,
             HostError::Interrupted { .. } => INTERRUPTED,
             _ => FAILED,
         };
-        Failure { code, report: miette::miette!("{error}") }
+        Failure::new(code, miette::miette!("{error}"))
     }
 }
 

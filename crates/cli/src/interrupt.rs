@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM: the first ends the campaign in good order, the second ends the program.
 
+use crate::output;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +12,7 @@ pub fn flag() -> Arc<AtomicBool> {
         let ends = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag));
         let sets = signal_hook::flag::register(signal, Arc::clone(&flag));
         if ends.is_err() || sets.is_err() {
-            eprintln!("warning: signals cannot be caught here; Ctrl-C ends lowtide at once");
+            output::say(format_args!("warning: signals cannot be caught here; Ctrl-C ends lowtide at once"));
         }
     }
     flag

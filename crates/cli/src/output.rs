@@ -31,11 +31,28 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-fn columns() -> usize {
+/// Says something on standard error; that nobody listens there is no failure.
+pub fn say(text: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// How wide a table on standard output may be.
+pub fn columns() -> usize {
     if !std::io::stdout().is_terminal() {
         return COLUMNS;
     }
     console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| usize::from(columns).clamp(40, 200))
+}
+
+/// Refuses a path that could never be written, before hours of measuring.
+pub fn check_writable(path: &Path) -> Result<(), Failure> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let message = match parent.map(Path::is_dir) {
+        _ if path.is_dir() => format!("{} is a directory, but the report is a file", path.display()),
+        Some(false) => format!("there is no directory for the report {}", path.display()),
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(message, "name a file in a directory that exists, with `--report FILE`"))
 }
 
 /// Writes a file so that it is never half there: beside it first, then renamed.

@@ -3,6 +3,7 @@
 //!
 //! Leaves out results, which go to standard output at the end.
 
+use crate::output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lowtide_lab::campaign::{Progress, Stage};
 use lowtide_lab::plan::PlannedCell;
@@ -45,9 +46,11 @@ impl Shown {
     /// Progress over `cells` cells.
     pub fn new(cells: usize) -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let target = if terminal { ProgressDrawTarget::stderr_with_hz(8) } else { ProgressDrawTarget::hidden() };
+        let target =
+            if terminal { ProgressDrawTarget::stderr_with_hz(8) } else { ProgressDrawTarget::hidden() };
         let all = MultiProgress::with_draw_target(target);
-        let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}  {elapsed} elapsed, {eta} left");
+        let style =
+            ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}  {elapsed} elapsed, {eta} left");
         let whole = all.add(ProgressBar::new(cells as u64 * PARTS));
         whole.set_style(style.expect("the template is right"));
         whole.set_message(format!("0 of {cells} cells"));
@@ -118,7 +121,7 @@ impl Progress for Shown {
             None if !self.terminal => {
                 let rate = running.and_then(|running| running.mib_per_s);
                 let rate = rate.map(|rate| format!("{rate:.1} MiB/s at the end, ")).unwrap_or_default();
-                eprintln!("[{ended}/{}] {}: {rate}{took:.1} s", self.cells, cell.label());
+                output::say(format_args!("[{ended}/{}] {}: {rate}{took:.1} s", self.cells, cell.label()));
             }
             None => {}
         }
@@ -126,9 +129,9 @@ impl Progress for Shown {
 
     fn note(&self, text: &str) {
         if self.terminal {
-            self.whole.suspend(|| eprintln!("{text}"));
+            self.whole.suspend(|| output::say(text));
         } else {
-            eprintln!("{text}");
+            output::say(text);
         }
     }
 }

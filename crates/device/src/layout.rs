@@ -53,7 +53,13 @@ const GIB: u64 = 1 << 30;
 /// [`DoesNotFit`] where the filesystem's own areas leave too little room.
 pub fn lay_out(filesystem: Filesystem, size: Bytes, data: Bytes) -> Result<Layout, DoesNotFit> {
     let metadata = metadata(filesystem, size.get());
-    let mut free = gaps(&metadata, size.get());
+    if metadata.iter().any(|area| area.offset + area.length > size.get()) {
+        return Err(DoesNotFit { wanted: data, available: Bytes::ZERO, size });
+    }
+    let mut free = match filesystem {
+        Filesystem::None => vec![(0, size.get())],
+        _ => gaps(&metadata, size.get()),
+    };
     let available: u64 = free.iter().map(|(_, length)| length).sum();
     if data.get() > available {
         return Err(DoesNotFit { wanted: data, available: Bytes::new(available), size });
@@ -63,7 +69,8 @@ pub fn lay_out(filesystem: Filesystem, size: Bytes, data: Bytes) -> Result<Layou
         *length = (*length).min(left);
         left -= *length;
     }
-    let mkfs_writes = metadata.iter().filter(|area| area.written).map(|area| (area.offset, area.length)).collect();
+    let mkfs_writes =
+        metadata.iter().filter(|area| area.written).map(|area| (area.offset, area.length)).collect();
     Ok(Layout { files: Extents::new(free), mkfs_writes })
 }
 
@@ -94,7 +101,8 @@ fn xfs(size: u64) -> Vec<Area> {
     (0..groups)
         .flat_map(|n| {
             let header = Area { offset: n * group, length: MIB, written: true };
-            let log = (n == groups / 2).then_some(Area { offset: n * group + MIB, length: log, written: true });
+            let log =
+                (n == groups / 2).then_some(Area { offset: n * group + MIB, length: log, written: true });
             [Some(header), log].into_iter().flatten()
         })
         .collect()
@@ -166,7 +174,10 @@ mod tests {
                 let end = extent.device_offset + extent.length;
                 assert!(end <= size.get(), "{filesystem:?} stays on the device");
                 for (offset, length) in &layout.mkfs_writes {
-                    assert!(end <= *offset || offset + length <= extent.device_offset, "{filesystem:?} overlaps");
+                    assert!(
+                        end <= *offset || offset + length <= extent.device_offset,
+                        "{filesystem:?} overlaps"
+                    );
                 }
             }
             assert!(layout.files.pieces().iter().all(|extent| extent.device_offset.is_multiple_of(MIB)));
@@ -175,8 +186,20 @@ mod tests {
 
     #[test]
     fn too_much_data_is_refused_with_what_would_fit() {
-        let error = lay_out(Filesystem::Ext4, Bytes::gib(10), Bytes::gib(10)).expect_err("metadata takes room");
+        let error =
+            lay_out(Filesystem::Ext4, Bytes::gib(10), Bytes::gib(10)).expect_err("metadata takes room");
         assert!(error.available < Bytes::gib(10) && error.available > Bytes::gib(9), "{error}");
-        assert!(lay_out(Filesystem::None, Bytes::gib(10), Bytes::gib(10)).is_ok());
+        for whole in [Bytes::gib(10), Bytes::new(160_000_000_000)] {
+            assert!(
+                lay_out(Filesystem::None, whole, whole).is_ok(),
+                "the bare device takes data to its last byte"
+            );
+        }
+        for filesystem in [Filesystem::Xfs, Filesystem::Btrfs] {
+            assert!(
+                lay_out(filesystem, Bytes::mib(1), Bytes::ZERO).is_err(),
+                "{filesystem:?} needs room for itself"
+            );
+        }
     }
 }

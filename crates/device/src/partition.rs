@@ -16,13 +16,18 @@ impl<D: BlockDevice> Partition<D> {
     /// The `length` bytes of `inner` from `start`.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`] where the device ends before the partition does.
+    /// [`DeviceError::OutOfRange`] where the device ends before the partition does, [`DeviceError::Unaligned`]
+    /// where it does not begin and end with a logical block.
     pub fn new(inner: D, start: Bytes, length: Bytes) -> Result<Self, DeviceError> {
-        let capacity = inner.capacity().get();
-        if start.get() + length.get() > capacity {
-            return Err(DeviceError::OutOfRange { offset: start.get(), length: length.get(), capacity });
+        let (capacity, block) = (inner.capacity().get(), inner.logical_block().get());
+        let (offset, length) = (start.get(), length.get());
+        if offset.checked_add(length).is_none_or(|end| end > capacity) {
+            return Err(DeviceError::OutOfRange { offset, length, capacity });
         }
-        Ok(Partition { inner, start: start.get(), length: length.get() })
+        if !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
+            return Err(DeviceError::Unaligned { offset, length, block });
+        }
+        Ok(Partition { inner, start: offset, length })
     }
 
     /// The whole device again, with its history.
@@ -43,7 +48,10 @@ impl<D: BlockDevice> BlockDevice for Partition<D> {
     }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
         let Request { op, offset, length } = *request;
-        if op != Op::Flush && offset.saturating_add(length) > self.length {
+        if op == Op::Flush {
+            return self.inner.submit(now, request);
+        }
+        if offset.saturating_add(length) > self.length {
             let error = DeviceError::OutOfRange { offset, length, capacity: self.length };
             return Completion { at: now, status: Err(error) };
         }
@@ -53,8 +61,10 @@ impl<D: BlockDevice> BlockDevice for Partition<D> {
         if self.start == 0 {
             self.inner.warm(upcoming);
         } else {
-            let shifted: Vec<Request> =
-                upcoming.iter().map(|request| Request { offset: request.offset + self.start, ..*request }).collect();
+            let shifted: Vec<Request> = upcoming
+                .iter()
+                .map(|request| Request { offset: request.offset.wrapping_add(self.start), ..*request })
+                .collect();
             self.inner.warm(&shifted);
         }
     }

@@ -4,6 +4,9 @@
 //! derived numbers that a running drive needs (units per block, watermarks in blocks) are in
 //! [`crate::flash::Geometry`].
 
+mod validate;
+
+use crate::flash::Geometry;
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -172,74 +175,6 @@ pub struct SpecError {
 }
 
 impl DeviceSpec {
-    /// Checks that the parts fit together.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the key that does not fit.
-    pub fn validate(&self) -> Result<(), SpecError> {
-        let fail = |key, message: String| Err(SpecError { key, message });
-        let (nand, map, gc) = (&self.nand, &self.map, &self.gc);
-        if map.unit.get() < 512 || !map.unit.get().is_multiple_of(512) {
-            return fail("map.unit", format!("{} is not a multiple of 512 bytes", map.unit));
-        }
-        if nand.page.get() == 0 || !nand.page.get().is_multiple_of(map.unit.get()) {
-            return fail("nand.page", format!("{} is not a multiple of the map unit {}", nand.page, map.unit));
-        }
-        if nand.pages_per_block == 0 || !self.units_per_block().is_multiple_of(64) {
-            return fail("nand.pages-per-block", "a block must hold a multiple of 64 map units".to_owned());
-        }
-        for (key, n) in [("nand.channels", nand.channels), ("nand.dies", nand.dies), ("gc.concurrency", gc.concurrency)] {
-            if n == 0 {
-                return fail(key, "must be at least 1".to_owned());
-            }
-        }
-        for (key, rate) in [("nand.channel-rate", nand.channel_rate), ("controller.link-rate", self.controller.link_rate)] {
-            if rate == Bytes::ZERO {
-                return fail(key, "must be above zero bytes per second".to_owned());
-            }
-        }
-        if self.write_buffer.size.get() < 2 * nand.page.get() {
-            return fail("write-buffer.size", format!("must hold two NAND pages ({})", nand.page * 2));
-        }
-        let share = |key, value: f64| {
-            if (0.0..0.5).contains(&value) { Ok(()) } else { fail(key, format!("{value} is not a share from 0 to 0.5")) }
-        };
-        share("gc.set-point", gc.set_point)?;
-        if let Some(catch_up) = gc.catch_up {
-            share("gc.catch-up.start", catch_up.start)?;
-            share("gc.catch-up.until", catch_up.until)?;
-            if catch_up.start >= catch_up.until || gc.set_point >= catch_up.until || catch_up.start > gc.set_point {
-                return fail("gc.catch-up", "needs start ≤ set-point < until".to_owned());
-            }
-            if catch_up.pace <= 1.0 {
-                return fail("gc.catch-up.pace", "must be above 1, or the pool never refills".to_owned());
-            }
-        }
-        if let Some(idle) = gc.idle {
-            share("gc.idle.until", idle.until)?;
-        }
-        if gc.policy == Policy::DChoices(0) {
-            return fail("gc.policy", "d-choices needs at least 1".to_owned());
-        }
-        if nand.raw.get() / map.unit.get() >= u64::from(u32::MAX) {
-            return fail("nand.raw", "more than 2^32 map units; use a larger map unit or a scale".to_owned());
-        }
-        let geometry = crate::flash::Geometry::new(self);
-        if geometry.spare_blocks() < 4 {
-            return fail(
-                "nand.raw",
-                format!(
-                    "{} leaves no room to clean: {} of capacity and {} open or reserved blocks of {} need more",
-                    nand.raw,
-                    self.capacity,
-                    geometry.floor_blocks,
-                    self.block_bytes()
-                ),
-            );
-        }
-        Ok(())
-    }
-
     /// Map units in an erase block.
     pub fn units_per_block(&self) -> u64 {
         self.nand.page.get() / self.map.unit.get() * u64::from(self.nand.pages_per_block)
@@ -252,20 +187,28 @@ impl DeviceSpec {
 
     /// The same drive, `factor` times smaller: capacity, NAND and map cache shrink, timings and dies do not.
     ///
-    /// Open and reserved blocks do not shrink either, so that the share of blocks in circulation, and with it
-    /// write amplification, stays the same.
+    /// Open blocks do not shrink either, and hold live data. So raw NAND is chosen such that the live share of
+    /// the full blocks, and with it write amplification, stays the same on a drive filled with data. A
+    /// description that does not validate is given back as it is.
     pub fn scaled(&self, factor: u64) -> DeviceSpec {
         let mut spec = self.clone();
-        if factor <= 1 {
+        if factor <= 1 || self.validate().is_err() {
             return spec;
         }
-        let unit = self.map.unit;
-        spec.capacity = (self.capacity / factor).align_down(unit);
-        let block = self.block_bytes().get();
-        let blocks = self.nand.raw.get() / block;
-        let fixed = crate::flash::Geometry::new(self).open_blocks().min(blocks);
-        spec.nand.raw = Bytes::new((fixed + (blocks - fixed) / factor) * block);
+        spec.capacity = (self.capacity / factor).align_down(self.map.unit);
         spec.map.cache = self.map.cache.map(|cache| (cache / factor).align_up(self.map.page));
+        let block = self.block_bytes();
+        let full_size = Geometry::new(self);
+        let data = self.capacity.get() as f64 / block.get() as f64;
+        let held = full_size.live_open_blocks(data);
+        let wanted = full_size.circulating_blocks() as f64 * (data / factor as f64 - held) / (data - held);
+        let wanted = wanted.round().max(1.0) as i64;
+        let mut blocks = wanted + full_size.open_blocks() as i64;
+        // What is held back depends on the number of blocks; a few steps settle it.
+        for _ in 0..8 {
+            spec.nand.raw = block * blocks as u64;
+            blocks = (blocks + wanted - Geometry::new(&spec).circulating_blocks()).max(1);
+        }
         spec
     }
 }

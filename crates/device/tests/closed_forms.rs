@@ -44,26 +44,49 @@ fn published(policy: Policy, rho: f64, block_units: u32) -> f64 {
     text.parse().expect("a number")
 }
 
-fn simulated(policy: Policy, rho: f64, block_units: u32, seed: u64) -> f64 {
+/// Victims that a measurement must average over. A random victim's share of valid units is spread nearly evenly,
+/// so over 1.5 drive writes at ρ 0.5 single seeds scatter by 1.3 % around a mean that is right (−0.3 ± 0.4 %);
+/// greedy and FIFO victims are all alike.
+fn victims(policy: Policy) -> f64 {
+    match policy {
+        Policy::Random => 40_000.0,
+        Policy::DChoices(_) => 20_000.0,
+        _ => 5_000.0,
+    }
+}
+
+fn simulated(policy: Policy, rho: f64, block_units: u32, seed: u64, theory: f64) -> f64 {
     // One block more or less of reserve must not matter: the spare is at least 200 blocks.
-    let blocks = if rho > 0.9 { 4096 } else { 2048 };
+    let blocks = if rho > 0.9 { 4096 } else { 1024 };
     let spec = plain(blocks, block_units, rho, policy);
     let mut drive = SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");
     let capacity = drive.capacity().get();
     let now = fill(&mut drive, VirtualTime::START);
-    let now = overwrite(&mut drive, capacity * 5 / 2, Seed::new(seed).part("warm", 0), now);
+    // The erased blocks are used up first; then random cleaning is steady at once, the others soon.
+    let unused = capacity as f64 * (1.0 - rho) / rho;
+    let settling = capacity as f64 * if policy == Policy::Random { 0.1 } else { 0.8 };
+    let now = overwrite(&mut drive, (1.2 * unused + settling) as u64, Seed::new(seed).part("warm", 0), now);
     let before = drive.counters();
-    overwrite(&mut drive, capacity * 3 / 2, Seed::new(seed).part("measure", 0), now);
+    // A victim makes room for block / write amplification of host data.
+    let measured = victims(policy) * spec.block_bytes().get() as f64 / theory;
+    overwrite(&mut drive, measured as u64, Seed::new(seed).part("measure", 0), now);
     drive.counters().write_amplification_since(&before).expect("wrote")
 }
 
 fn check(policy: Policy, block_units: u32) {
     let seed = 20_26;
     for rho in [0.5, 0.7, 0.8, 0.9, 0.95] {
-        let (model, theory) = (simulated(policy, rho, block_units, seed), published(policy, rho, block_units));
+        let theory = published(policy, rho, block_units);
+        let model = simulated(policy, rho, block_units, seed, theory);
         let error = model / theory - 1.0;
-        println!("{policy:?} b {block_units} rho {rho}: model {model:.4}, theory {theory:.4}, {:+.2} %", error * 100.0);
-        assert!(error.abs() < TOLERANCE, "seed {seed}: {policy:?} b {block_units} rho {rho}: {model} against {theory}");
+        println!(
+            "{policy:?} b {block_units} rho {rho}: model {model:.4}, theory {theory:.4}, {:+.2} %",
+            error * 100.0
+        );
+        assert!(
+            error.abs() < TOLERANCE,
+            "seed {seed}: {policy:?} b {block_units} rho {rho}: {model} against {theory}"
+        );
     }
 }
 
@@ -102,11 +125,11 @@ fn two_choices_256() {
 
 /// The transient, too: a drive filled in order and then overwritten at random, by quarters of a drive write.
 #[test]
-fn history_of_a_full_size_drive() {
+fn history_of_a_drive_filled_in_order() {
     let seed = 7;
-    // ρ 0.9 of 160 GiB, everything counted.
-    let mut spec = plain(160 << 10, 256, 1.0, Policy::Greedy);
-    spec.capacity = lowtide_core::Bytes::gib(144);
+    // ρ 0.9 of 16 GiB, everything counted; in quarters of a drive write size does not matter.
+    let mut spec = plain(16 << 10, 256, 1.0, Policy::Greedy);
+    spec.capacity = lowtide_core::Bytes::new((144u64 << 30) / 10).align_down(lowtide_core::Bytes::kib(4));
     let mut drive = SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");
     let quarter = drive.capacity().get() / 4;
     let mut now = fill(&mut drive, VirtualTime::START);

@@ -16,6 +16,7 @@ use lowtide_host::engine::EngineChoice;
 use lowtide_host::target::TargetSpec;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -64,13 +65,15 @@ pub enum CampaignError {
     Target(#[from] HostError),
 }
 
-/// Runs a plan into a store; with `resume`, goes on with the last campaign of the same plan.
+/// Runs a plan into the store at `path`, which is made where there is none; with `resume`, goes on with the last
+/// campaign of the same plan.
 ///
 /// # Errors
-/// [`CampaignError`] where the store fails or the target is refused. What was committed stays.
+/// [`CampaignError`] where the store fails or the target is refused. A target that is refused leaves no store;
+/// what was committed stays.
 pub fn run(
     plan: &Plan,
-    mut store: Store,
+    path: &Path,
     about: &About,
     resume: bool,
     interrupt: &Arc<AtomicBool>,
@@ -79,10 +82,14 @@ pub fn run(
     if let PlanTarget::Host(spec) = &plan.target {
         check_host(plan, spec)?;
     }
-    let (campaign, done) = if resume {
-        store.resume(plan)?
+    let (store, campaign, done) = if resume {
+        let mut store = Store::open_to_resume(path)?;
+        let (campaign, done) = store.resume(plan)?;
+        (store, campaign, done)
     } else {
-        (store.begin(plan, about)?, vec![false; plan.cells.len()])
+        let mut store = Store::open(path)?;
+        let campaign = store.begin(plan, about)?;
+        (store, campaign, vec![false; plan.cells.len()])
     };
     let writer = Writer::start(store, campaign, Arc::clone(interrupt));
     let sender = writer.sender();
@@ -165,7 +172,11 @@ impl Group<'_> {
         let _ = self.sender.send(entry);
     }
 
-    fn simulated(&self, cell: &PlannedCell, histories: &mut BTreeMap<String, History>) -> Result<Ended, String> {
+    fn simulated(
+        &self,
+        cell: &PlannedCell,
+        histories: &mut BTreeMap<String, History>,
+    ) -> Result<Ended, String> {
         let PlanTarget::Simulated(devices) = &self.plan.target else { unreachable!("a simulated cell") };
         let name = cell.settings.device.clone().expect("a simulated target names its device");
         let replay = self.done[cell.index as usize];
@@ -184,7 +195,8 @@ impl Group<'_> {
             };
             self.send(Entry::Start(cell.index, start));
         }
-        let each = &mut |interval: &Interval, share| self.interval(cell, stage(Stage::Measure), interval, share);
+        let each =
+            &mut |interval: &Interval, share| self.interval(cell, stage(Stage::Measure), interval, share);
         let load = &cell.settings.load;
         let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each);
         let ended = ended.map_err(|error| error.to_string())?;
@@ -205,7 +217,10 @@ impl Group<'_> {
             Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
             prepared => prepared.map_err(|error| error.to_string())?,
         };
-        self.send(Entry::Start(cell.index, CellStart { raw_capacity: None, written_before: None, counters: None }));
+        self.send(Entry::Start(
+            cell.index,
+            CellStart { raw_capacity: None, written_before: None, counters: None },
+        ));
         let each = &mut |interval: &Interval, share| self.interval(cell, Stage::Measure, interval, share);
         let load = &cell.settings.load;
         let (ended, summary) =

@@ -38,12 +38,21 @@ fn compare(
         experiment::Bound::AtLeast => Bound::AtLeast,
         experiment::Bound::AtMost => Bound::AtMost,
     });
-    let values = || cells.iter().map(|cell| measure(cell, wanted.measure, scale)).collect::<Option<Vec<f64>>>();
+    let values =
+        || cells.iter().map(|cell| measure(cell, wanted.measure, scale)).collect::<Option<Vec<f64>>>();
     let model = match wanted.measure {
         Measure::DropPercent => {
             let from = select(&|step, point| wanted.starts_from(step, point));
-            let from = from.iter().map(|cell| settled(cell)).collect::<Option<Vec<f64>>>().and_then(|all| mean(&all));
-            let to = cells.iter().map(|cell| settled(cell)).collect::<Option<Vec<f64>>>().and_then(|all| mean(&all));
+            let from = from
+                .iter()
+                .map(|cell| settled(cell))
+                .collect::<Option<Vec<f64>>>()
+                .and_then(|all| mean(&all));
+            let to = cells
+                .iter()
+                .map(|cell| settled(cell))
+                .collect::<Option<Vec<f64>>>()
+                .and_then(|all| mean(&all));
             from.zip(to).map(|(from, to)| (1.0 - to / from) * 100.0)
         }
         Measure::StableBy => values().and_then(|all| all.into_iter().reduce(f64::max)),
@@ -114,9 +123,11 @@ fn settled(cell: &Cell) -> Option<f64> {
     }
 }
 
-/// When the throughput of a cell comes to stay near its settled level, in nanoseconds of its own time.
+/// When the throughput of a cell comes to stay near its settled level (without a steady state, near the mean of its
+/// last quarter), in nanoseconds of its own time.
 fn stable_by(cell: &Cell) -> Option<u64> {
-    let settled = settled(cell)?;
+    let whole_ns = cell.rows.last()?.end_ns;
+    let settled = settled(cell).or_else(|| cell.mean_mib_per_s_between(whole_ns / 4 * 3, u64::MAX))?;
     let mut windows = cell.rows.windows(STABLE_INTERVALS);
     let astray = windows.rposition(|window| {
         let mean = window.iter().map(crate::record::Row::mib_per_s).sum::<f64>() / window.len() as f64;
@@ -131,7 +142,9 @@ fn mean(values: &[f64]) -> Option<f64> {
 
 fn label(wanted: &experiment::Comparison) -> String {
     let conditions = wanted.cells.conditions.iter().map(|(_, accept)| match accept {
-        experiment::Accept::OneOf(levels) => levels.iter().map(Level::to_string).collect::<Vec<_>>().join(", "),
+        experiment::Accept::OneOf(levels) => {
+            levels.iter().map(Level::to_string).collect::<Vec<_>>().join(", ")
+        }
         experiment::Accept::Between(from, to) => format!("{from} to {to}"),
     });
     let parts: Vec<String> = wanted.step.iter().cloned().chain(conditions).collect();

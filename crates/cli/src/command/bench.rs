@@ -6,12 +6,19 @@ use crate::output;
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::bench::engine_bench;
 use lowtide_host::engine::EngineChoice;
-use lowtide_lab::bench::simulate;
+use lowtide_lab::bench::{simulate, steady};
 
-/// Measures and prints one object.
+/// File sizes at which the steady-state rule is judged, in GiB.
+const SIZES_GIB: [u64; 4] = [20, 60, 100, 140];
+
+/// Measures and prints an object for each figure.
 pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
+    if let BenchVerb::Steady { seeds, scale, format } = arguments.verb {
+        return judge(seeds, scale, format);
+    }
     let (figures, format) = match &arguments.verb {
         BenchVerb::Simulate { format, seed } => (serde_json::to_value(simulate(Seed::new(*seed))), *format),
+        BenchVerb::Steady { .. } => unreachable!("answered above"),
         BenchVerb::Engine { file, size, seconds, engine, format } => {
             let engine = match engine {
                 EngineName::Auto => EngineChoice::Auto,
@@ -31,5 +38,35 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
         }
     };
     output::print(&text)?;
+    Ok(0)
+}
+
+/// Judges the steady-state rule and prints a line for each file size.
+fn judge(seeds: u64, scale: u64, format: BenchFormat) -> Result<u8, Failure> {
+    let found = lowtide_lab::catalogue::device("intel-320-160gb")?;
+    let spec = lowtide_lab::device::parse(&found.text).expect("devices of the catalogue are valid");
+    let judged = steady(&spec, &SIZES_GIB, seeds, scale);
+    if format == BenchFormat::Json {
+        let lines =
+            judged.iter().map(|judged| serde_json::to_string(judged).expect("figures serialise") + "\n");
+        output::print(&lines.collect::<String>())?;
+        return Ok(0);
+    }
+    let rows = judged.iter().flat_map(|judged| {
+        let rules = [("lowtide", &judged.lowtide), ("SNIA", &judged.snia), ("fio slope", &judged.fio_slope)];
+        rules.map(|(name, rule)| {
+            vec![
+                format!("{} GiB", judged.file_size_gib),
+                name.to_owned(),
+                format!("{}/{}", rule.within_3_percent, judged.runs),
+                format!("{}/{}", rule.in_honeymoon, judged.runs),
+                format!("{:.1}", rule.mean_error_percent),
+                format!("{:.1}", rule.largest_error_percent),
+                format!("{:.0}", rule.mean_stop_s),
+            ]
+        })
+    });
+    let head = ["file", "rule", "within 3 %", "honeymoon", "error %", "largest %", "stops at s"];
+    output::print(&lowtide_lab::table::plain(&head, &rows.collect::<Vec<_>>(), output::columns()))?;
     Ok(0)
 }

@@ -19,7 +19,8 @@ pub fn devices(arguments: &CatalogueArguments) -> Result<u8, Failure> {
 /// Lists experiments, or prints the file of one.
 pub fn experiments(arguments: &CatalogueArguments) -> Result<u8, Failure> {
     let title = |entry: &Entry| {
-        Experiment::parse(entry.path, entry.text, &[]).map_or_else(|_| String::new(), |experiment| experiment.title)
+        Experiment::parse(entry.path, entry.text, &[])
+            .map_or_else(|_| String::new(), |experiment| experiment.title)
     };
     list_or_show(arguments, catalogue::experiments(), title, catalogue::experiment)
 }
@@ -35,7 +36,7 @@ fn list_or_show(
         None | Some(CatalogueVerb::List) => {
             let rows: Vec<Vec<String>> =
                 entries.iter().map(|entry| vec![entry.name.to_owned(), title(entry)]).collect();
-            output::print(&table::plain(&["name", "title"], &rows))?;
+            output::print(&table::plain(&["name", "title"], &rows, output::columns()))?;
         }
     }
     Ok(0)

@@ -30,7 +30,9 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
     if let Some(path) = &arguments.report {
         output::write_file(path, report.html().as_bytes())?;
     }
-    let (Some(limit), [base, others @ ..]) = (arguments.fail_below, campaigns.as_slice()) else { return Ok(0) };
+    let (Some(limit), [base, others @ ..]) = (arguments.fail_below, campaigns.as_slice()) else {
+        return Ok(0);
+    };
     let slower = others.iter().flat_map(|other| differences(base, other)).any(|difference| {
         let change = difference.difference_percent();
         difference.significant() == Some(true) && change.is_some_and(|change| change < -limit)

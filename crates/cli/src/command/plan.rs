@@ -26,7 +26,7 @@ pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
             match format {
                 Format::Csv => table::csv(&head, &rows),
                 Format::Markdown => table::markdown(&head, &rows),
-                _ => format!("{}\n\n{}", table::plain(&head, &rows), summary(&plan)),
+                _ => format!("{}\n\n{}", table::plain(&head, &rows, output::columns()), summary(&plan)),
             }
         }
     };
@@ -35,17 +35,17 @@ pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
 }
 
 fn summary(plan: &Plan) -> String {
-    let hours: f64 = plan.cells.iter().map(|cell| cell.settings.load.length.longest().as_secs_f64()).sum::<f64>() / 3600.0;
+    let hours: f64 =
+        plan.cells.iter().map(|cell| cell.settings.load.length.longest().as_secs_f64()).sum::<f64>() / 3600.0;
     let written = plan.prepared_bytes().as_gib();
     let (time, parallel) = match plan.target {
         PlanTarget::Simulated(_) => ("virtual", format!("{} independent groups", plan.groups.len())),
         PlanTarget::Host(_) => ("real", "one after the other".to_owned()),
     };
+    let (target, cells) = (&plan.experiment.target, plan.cells.len());
     format!(
-        "target {}: {} cells ({parallel}), at most {hours:.2} h of {time} time; filling writes {written:.1} GiB, and the \
-         load what the target takes",
-        plan.experiment.target,
-        plan.cells.len()
+        "target {target}: {cells} cells ({parallel})\nat most {hours:.2} h of {time} time; filling writes \
+         {written:.1} GiB,\nand the load what the target takes"
     )
 }
 

@@ -9,14 +9,14 @@ use crate::output;
 pub fn run(arguments: &ReportArguments) -> Result<u8, Failure> {
     let report = report_of(&campaign_of(&arguments.campaign)?)?;
     output::write_file(&arguments.output, report.html().as_bytes())?;
-    eprintln!("report: {}", arguments.output.display());
+    output::say(format_args!("report: {}", arguments.output.display()));
     if let Some(directory) = &arguments.figures {
         std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
         let figures = report.figures();
         for (name, svg) in &figures {
             output::write_file(&directory.join(name), svg.as_bytes())?;
         }
-        eprintln!("{} figures: {}", figures.len(), directory.display());
+        output::say(format_args!("{} figures: {}", figures.len(), directory.display()));
     }
     Ok(0)
 }

@@ -8,19 +8,19 @@ use crate::{interrupt, output};
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign;
 use lowtide_lab::plan::{Plan, PlanTarget};
-use lowtide_lab::store::{About, Store};
+use lowtide_lab::store::About;
 
 /// Runs an experiment and reports.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let plan = plan_of(&arguments.experiment)?;
     if let Some(jobs) = arguments.jobs {
-        campaign::set_jobs(jobs);
+        campaign::set_jobs(usize::from(jobs).min(plan.groups.len()));
     }
-    let store = Store::open(&arguments.store)?;
+    output::check_writable(&arguments.report)?;
     let about = about(&plan, arguments);
     let shown = Shown::new(plan.cells.len());
     let flag = interrupt::flag();
-    let outcome = campaign::run(&plan, store, &about, arguments.resume, &flag, &shown);
+    let outcome = campaign::run(&plan, &arguments.store, &about, arguments.resume, &flag, &shown);
     shown.finish();
     let (store, outcome) = outcome?;
     let campaign = store.load(outcome.campaign)?;
@@ -28,9 +28,13 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     output::print_report(&report, arguments.format)?;
     output::write_file(&arguments.report, report.html().as_bytes())?;
     let store = arguments.store.display();
-    eprintln!("report: {}   every number: {store} (campaign {})", arguments.report.display(), outcome.campaign);
+    output::say(format_args!(
+        "report: {}   every number: {store} (campaign {})",
+        arguments.report.display(),
+        outcome.campaign
+    ));
     if outcome.interrupted {
-        eprintln!("interrupted; go on with: {} --resume", about.command);
+        output::say(format_args!("interrupted; go on with: {} --resume", arguments.command()));
         return Ok(INTERRUPTED);
     }
     if outcome.failed > 0 {
@@ -48,5 +52,9 @@ fn about(plan: &Plan, arguments: &RunArguments) -> About {
         PlanTarget::Simulated(_) => vec![("engine".to_owned(), "simulated, virtual time".to_owned())],
         PlanTarget::Host(spec) => lowtide_host::environment::describe(spec.path()),
     };
-    About { started_at: jiff::Timestamp::now().to_string(), command: arguments.experiment.command(), environment }
+    About {
+        started_at: jiff::Timestamp::now().to_string(),
+        command: arguments.experiment.command(),
+        environment,
+    }
 }

@@ -14,17 +14,17 @@ pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {
         return Ok(0);
     }
     let listed = Store::open_existing(&arguments.campaign.store)?.campaigns()?;
-    let head = ["campaign", "experiment", "target", "begun", "cells done"];
+    let head = ["campaign", "experiment", "target", "begun (UTC)", "cells done"];
     let rows: Vec<Vec<String>> = listed
         .iter()
         .map(|campaign| {
-            let begun = campaign.started_at.get(..19).unwrap_or(&campaign.started_at).replace('T', " ");
+            let begun = campaign.started_at.get(..16).unwrap_or(&campaign.started_at).replace('T', " ");
             let cells = format!("{} of {}", campaign.done, campaign.cells);
             vec![campaign.id.to_string(), campaign.name.clone(), campaign.target.clone(), begun, cells]
         })
         .collect();
     output::print(&match arguments.format {
-        Format::Table => table::plain(&head, &rows),
+        Format::Table => table::plain(&head, &rows, output::columns()),
         Format::Csv => table::csv(&head, &rows),
         Format::Markdown => table::markdown(&head, &rows),
         Format::Json => {

@@ -63,6 +63,14 @@ impl Blocks {
     pub(super) fn erases(&self) -> &[u32] {
         &self.erases
     }
+    /// Whether a block is neither erased, open nor being cleaned.
+    pub(super) fn is_full(&self, block: u32) -> bool {
+        self.counts[block as usize] & NOT_FULL == 0
+    }
+    /// The erased blocks.
+    pub(super) fn free(&self) -> impl Iterator<Item = u32> {
+        self.free.iter().flatten().map(|&(block, _)| block)
+    }
     pub(super) fn full(&self) -> &[u32] {
         &self.full
     }
@@ -92,7 +100,8 @@ impl Blocks {
     /// Loads the counts of blocks into the processor's cache.
     #[inline]
     pub(super) fn warm<const N: usize>(&self, blocks: [u32; N]) {
-        let sum = blocks.iter().fold(0, |sum, &block| sum ^ self.counts.get(block as usize).copied().unwrap_or(0));
+        let sum =
+            blocks.iter().fold(0, |sum, &block| sum ^ self.counts.get(block as usize).copied().unwrap_or(0));
         std::hint::black_box(sum);
     }
 
@@ -146,12 +155,18 @@ impl Blocks {
         self.full.clear();
         self.free_count = 0;
         self.counts.fill(NOT_FULL);
-        for block in 0..self.len() {
-            if !is_free[block as usize] {
-                self.erases[block as usize] += 1;
-                self.total_erases += 1;
-            }
-            self.put_free(block, 0);
+        let mut order: Vec<u32> = (0..self.len()).collect();
+        for &block in order.iter().filter(|&&block| !is_free[block as usize]) {
+            self.erases[block as usize] += 1;
+            self.total_erases += 1;
         }
+        // The least worn go first, or drives that are erased often would wear out at their beginning.
+        order.sort_by_key(|&block| self.erases[block as usize]);
+        order.into_iter().for_each(|block| self.put_free(block, 0));
+    }
+
+    /// Erasures end at a power cut.
+    pub(super) fn interrupt(&mut self, now_ns: u64) {
+        self.free.iter_mut().flatten().for_each(|(_, ready_at_ns)| *ready_at_ns = (*ready_at_ns).min(now_ns));
     }
 }

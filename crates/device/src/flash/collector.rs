@@ -115,7 +115,9 @@ impl Collector {
             Mode::Waiting => 0,
             Mode::CatchingUp => self.catch_up_pace,
             // One at the set point, so that the pool stays there; nothing once it is full.
-            Mode::Steady => ((self.high - free).max(0) * ONE / (self.high - self.set_point)).min(MAX_STEADY_PACE),
+            Mode::Steady => {
+                ((self.high - free).max(0) * ONE / (self.high - self.set_point)).min(MAX_STEADY_PACE)
+            }
         };
         if self.pace == 0 {
             self.debt = 0;
@@ -141,6 +143,11 @@ impl Collector {
         let slot = self.turn;
         self.turn = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
         slot
+    }
+
+    /// Cleaning that goes on ends at a power cut.
+    pub(super) fn interrupt(&mut self, now_ns: u64) {
+        self.slots.iter_mut().for_each(|slot| slot.busy_ns = slot.busy_ns.min(now_ns));
     }
 
     /// Forgets victims and debt, as an erased drive does.

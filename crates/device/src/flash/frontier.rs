@@ -79,6 +79,11 @@ impl Frontier {
         Placed { physical, block, page_full, block_full }
     }
 
+    /// The blocks being filled.
+    pub(super) fn open_blocks(&self) -> impl Iterator<Item = u32> {
+        self.lanes.iter().map(|lane| lane.block).filter(|&block| block != NONE)
+    }
+
     /// Forgets all open blocks.
     pub(super) fn clear(&mut self) {
         self.lanes.iter_mut().for_each(|lane| *lane = Lane { block: NONE, written: 0, ready_at_ns: 0 });

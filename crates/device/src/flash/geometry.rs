@@ -61,7 +61,8 @@ impl Geometry {
         let set_point_blocks = share(gc.set_point).max(floor_blocks + 2);
         let (start_blocks, high_blocks) = match gc.catch_up {
             Some(late) => {
-                (share(late.start).max(floor_blocks + 1).min(set_point_blocks), share(late.until).max(set_point_blocks + 2))
+                let start = share(late.start).max(floor_blocks + 1).min(set_point_blocks);
+                (start, share(late.until).max(set_point_blocks + 2))
             }
             None => {
                 let high = set_point_blocks + (set_point_blocks / 2).max(2);
@@ -90,15 +91,32 @@ impl Geometry {
         }
     }
 
-    /// Blocks that are not in circulation: being filled, being cleaned, or kept erased for the collector.
+    /// Blocks being filled or being cleaned.
     pub fn open_blocks(&self) -> u64 {
-        u64::from(self.host_lanes + self.gc_lanes + self.gc_slots + self.floor_blocks)
+        u64::from(self.host_lanes) + u64::from(self.gc_lanes) + u64::from(self.gc_slots)
     }
 
-    /// Blocks beyond what the capacity and the open blocks need; negative where the drive cannot work.
+    /// Erased blocks that the collector must be able to gather: the set point, or where catching up ends.
+    pub fn pool_blocks(&self) -> u32 {
+        if self.start_blocks <= self.set_point_blocks { self.high_blocks } else { self.set_point_blocks }
+    }
+
+    /// Blocks that hold data and garbage in the long run: full ones, neither open nor kept erased.
+    pub fn circulating_blocks(&self) -> i64 {
+        i64::from(self.blocks) - i64::from(self.set_point_blocks) - self.open_blocks() as i64
+    }
+
+    /// Blocks' worth of live data that lies in open blocks, of `data` blocks in all: a block being filled is half
+    /// full of it on average, one being cleaned has half of its share left.
+    pub fn live_open_blocks(&self, data: f64) -> f64 {
+        let share = data / self.circulating_blocks().max(1) as f64;
+        0.5 * (f64::from(self.host_lanes + self.gc_lanes) + f64::from(self.gc_slots) * share)
+    }
+
+    /// Blocks beyond what the capacity, the open blocks and the pool need; negative where the drive cannot work.
     pub fn spare_blocks(&self) -> i64 {
         let data = i64::from(self.logical_units.div_ceil(self.block_units.max(1)));
-        i64::from(self.blocks) - data - self.open_blocks() as i64
+        i64::from(self.blocks) - data - self.open_blocks() as i64 - i64::from(self.pool_blocks())
     }
 
     /// All NAND.

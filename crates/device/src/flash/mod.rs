@@ -12,14 +12,18 @@
 
 mod blocks;
 mod buffer;
+mod cleaning;
 mod collector;
 mod device;
 mod frontier;
 mod geometry;
+mod invariants;
 mod map_cache;
 mod nand;
+mod read;
 mod table;
 mod victim;
+mod write;
 
 pub use device::SimulatedSsd;
 pub use geometry::Geometry;

@@ -31,27 +31,29 @@ impl NandArray {
         }
     }
 
-    /// Sends `units` to a die and programs a page there; the instant it is durable.
+    /// Sends `units` to a die and programs a page there; the instant it is durable. Issued at `issued_ns`, begun
+    /// not before `earliest_ns`.
     #[inline]
-    pub(super) fn program(&mut self, die: u32, earliest_ns: u64, units: u32) -> u64 {
+    pub(super) fn program(&mut self, die: u32, issued_ns: u64, earliest_ns: u64, units: u32) -> u64 {
         let channel = &mut self.channel_busy_ns[self.channel_of[die as usize] as usize];
-        let sent = (*channel).max(earliest_ns) + self.transfer_unit_ns * u64::from(units);
-        *channel = sent;
+        let transfer = self.transfer_unit_ns * u64::from(units);
+        *channel = (*channel).max(issued_ns) + transfer;
+        let sent = (*channel).max(earliest_ns + transfer);
         let busy = &mut self.die_busy_ns[die as usize];
         *busy = (*busy).max(sent) + self.program_ns;
         *busy
     }
 
     /// Reads `pages` pages of a die and brings `units` units of them to the controller; the instant they are
-    /// there.
+    /// there. Issued at `issued_ns`, begun not before `earliest_ns`.
     #[inline]
-    pub(super) fn read(&mut self, die: u32, earliest_ns: u64, pages: u32, units: u32) -> u64 {
+    pub(super) fn read(&mut self, die: u32, issued_ns: u64, earliest_ns: u64, pages: u32, units: u32) -> u64 {
         let busy = &mut self.die_busy_ns[die as usize];
         let sensed = (*busy).max(earliest_ns) + self.read_ns * u64::from(pages);
         *busy = sensed;
         let channel = &mut self.channel_busy_ns[self.channel_of[die as usize] as usize];
         let transfer = self.transfer_unit_ns * u64::from(units);
-        *channel = (*channel).max(earliest_ns) + transfer;
+        *channel = (*channel).max(issued_ns) + transfer;
         (*channel).max(sensed + transfer)
     }
 
@@ -61,5 +63,13 @@ impl NandArray {
         let busy = &mut self.die_busy_ns[die as usize];
         *busy = (*busy).max(earliest_ns) + self.erase_ns;
         *busy
+    }
+
+    /// Ends every operation that would end after `now_ns`, as a power cut does.
+    pub(super) fn interrupt(&mut self, now_ns: u64) {
+        self.die_busy_ns
+            .iter_mut()
+            .chain(&mut self.channel_busy_ns)
+            .for_each(|busy| *busy = (*busy).min(now_ns));
     }
 }

@@ -71,7 +71,8 @@ impl Table {
     #[inline]
     pub(super) fn warm<const N: usize>(&self, logical: &[u32; N]) -> [u32; N] {
         let physical = logical.map(|unit| self.physical_of.get(unit as usize).copied().unwrap_or(UNMAPPED));
-        let sum = physical.iter().fold(0, |sum, at| sum ^ self.valid.get((at >> 6) as usize).copied().unwrap_or(0));
+        let sum =
+            physical.iter().fold(0, |sum, at| sum ^ self.valid.get((at >> 6) as usize).copied().unwrap_or(0));
         std::hint::black_box(sum);
         physical
     }

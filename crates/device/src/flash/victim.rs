@@ -79,6 +79,23 @@ impl Selector {
         Some(victim)
     }
 
+    /// Checks the lists against the block table, for tests.
+    pub(super) fn check(&self, blocks: &Blocks) {
+        match self {
+            Selector::Greedy(lists) => lists.check(blocks),
+            Selector::Fifo(queue) => {
+                assert_eq!(queue.len(), blocks.full().len(), "the queue holds the full blocks");
+                assert!(queue.iter().all(|&block| blocks.is_full(block)), "the queue holds only full blocks");
+                let ordered = queue.iter().zip(queue.iter().skip(1));
+                assert!(
+                    ordered.into_iter().all(|(&a, &b)| blocks.filled_at(a) < blocks.filled_at(b)),
+                    "oldest first"
+                );
+            }
+            Selector::DChoices(_) | Selector::CostBenefit { .. } => {}
+        }
+    }
+
     /// Forgets everything, as an erased drive does.
     pub(super) fn clear(&mut self) {
         match self {
@@ -187,5 +204,23 @@ impl CountLists {
         self.heads.fill(NONE);
         self.threshold = 0;
         self.lowest = 0;
+    }
+
+    /// Every full block below the threshold is in the list of its count, and nothing else is listed.
+    fn check(&self, blocks: &Blocks) {
+        let mut listed = 0;
+        for (count, &head) in self.heads.iter().enumerate() {
+            let (mut block, mut previous) = (head, NONE);
+            while block != NONE {
+                assert!(count >= self.lowest as usize, "nothing is listed below the lowest");
+                assert_eq!(blocks.count(block) as usize, count, "block {block} is in the list of its count");
+                assert!(blocks.is_full(block), "block {block} is listed, so it is full");
+                assert_eq!(self.previous[block as usize], previous, "block {block} is linked both ways");
+                (previous, block) = (block, self.next[block as usize]);
+                listed += 1;
+            }
+        }
+        let below = blocks.full().iter().filter(|&&block| blocks.count(block) < self.threshold).count();
+        assert_eq!(listed, below, "every full block below the threshold is listed");
     }
 }

@@ -49,9 +49,18 @@ impl Confidence {
     ///
     /// A short measurement cannot rule out a slow drift. Where [`Confidence::default`] then says so, this one asks
     /// only that no drift beyond the tolerance is *seen*: the distance less one standard error must be within it, for
-    /// relaxations up to one drive write. [`super::possible_drift_percent`] tells how much is not ruled out.
+    /// relaxations up to a third of a drive write. [`super::possible_drift_percent`] tells how much is not ruled out. Nobody
+    /// asked for a precision, so an interval of up to 5 %, or a drift of as much that is counted into it, is an answer,
+    /// too.
     pub fn fixed_duration() -> Self {
-        Confidence { caution: -1.0, longest_relaxation: 1.0, least_turnovers: 0.1, ..Confidence::default() }
+        Confidence {
+            relative_half_width: 0.05,
+            drift_tolerance: 0.05,
+            caution: -1.0,
+            longest_relaxation: 0.3,
+            least_turnovers: 0.1,
+            ..Confidence::default()
+        }
     }
 }
 
@@ -81,10 +90,10 @@ pub fn judge(series: &Series, rule: &Confidence) -> Result<Estimate, Reason> {
     for eighth in 0..=LATEST_EIGHTH {
         // A drift that is seen may be the rest of a transient: a later window may be rid of it. No other failing
         // is mended by a shorter window, only hidden by chance.
-        // And once a drift was seen, the later window must show that it is gone: the doubt counts against it.
+        // And once a drift was seen, the later window gets no benefit of the doubt.
         let rule = match first {
             None => *rule,
-            Some(Reason::Drift { .. }) => Confidence { caution: rule.caution.abs(), ..*rule },
+            Some(Reason::Drift { .. }) => Confidence { caution: rule.caution.max(0.0), ..*rule },
             Some(_) => break,
         };
         match judge_window(series, begin + (count - begin) * eighth / 8, &rule) {
@@ -121,9 +130,9 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
     // What is known to be left of a drift is part of the uncertainty about the level, and no part of the noise.
     let (noise, left) = if drift.is_significant(batches.means.len()) {
         let values = drift.without(&series.rates(begin), &progress);
-        (Batches::of(&values).unwrap_or(batches), drift.bias.abs())
+        (Batches::of(&values).unwrap_or_else(|| batches.clone()), drift.bias.abs())
     } else {
-        (batches, 0.0)
+        (batches.clone(), 0.0)
     };
     let limit = rule.relative_half_width * mean;
     // Correlated batches make the interval a guess; where the guess is well within the limit, that does no harm.
@@ -131,6 +140,10 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
         return Err(Reason::Wandering { batch_s: noise.length as f64 * seconds(series) });
     }
     let half_width = noise.half_width() + left;
+    if half_width > limit && left > noise.half_width() {
+        // It is the drift that makes it wide, and a later window may be rid of it.
+        return Err(drifting(series, &batches, left / mean));
+    }
     if half_width > limit {
         let percent = 100.0 * half_width / mean;
         return Err(Reason::Wide { percent, limit_percent: 100.0 * rule.relative_half_width });
@@ -204,14 +217,19 @@ fn no_drift(
     if share <= rule.drift_tolerance {
         return Ok(worst);
     }
-    let reach_percent = 100.0 * share;
     if worst.is_significant(batches.means.len()) {
-        let (slope, _) = trend(batches);
-        let hours = batches.length as f64 * seconds(series) / 3600.0;
-        Err(Reason::Drift { percent_per_hour: 100.0 * slope / mean / hours, reach_percent })
+        Err(drifting(series, batches, share))
     } else {
+        let reach_percent = 100.0 * share;
         Err(Reason::Undecided { reach_percent, limit_percent: 100.0 * rule.drift_tolerance })
     }
+}
+
+/// A drift that was seen, which may end `reach` (a share of the mean) away.
+fn drifting(series: &Series, batches: &Batches, reach: f64) -> Reason {
+    let (slope, _) = trend(batches);
+    let hours = batches.length as f64 * seconds(series) / 3600.0;
+    Reason::Drift { percent_per_hour: 100.0 * slope / batches.mean() / hours, reach_percent: 100.0 * reach }
 }
 
 /// The length of an interval in seconds.

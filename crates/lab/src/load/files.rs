@@ -47,7 +47,15 @@ pub fn on_files(
         Length::For(span) => Some(span),
         Length::UntilSteady { .. } => None,
     };
-    let request = engine::Load { data, workload: &workload, seed, interval: load.interval, duration, engine, interrupt };
+    let request = engine::Load {
+        data,
+        workload: &workload,
+        seed,
+        interval: load.interval,
+        duration,
+        engine,
+        interrupt,
+    };
     let summary = engine::run(&request, on_interval)?;
     let ended = match summary.ended {
         engine::Ended::Interrupted => Ended::Interrupted,

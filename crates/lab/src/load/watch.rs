@@ -39,7 +39,8 @@ impl Watch {
 
     /// Takes an interval and says whether to go on.
     pub(super) fn push(&mut self, row: &Row) -> Control {
-        let step = self.online.push(row).expect("a recorder's intervals follow each other and have one length");
+        let step =
+            self.online.push(row).expect("a recorder's intervals follow each other and have one length");
         if let (Length::UntilSteady { .. }, Step::Stop(estimate)) = (self.length, step) {
             self.verdict = Some(Verdict::Steady(estimate));
             return Control::Stop;

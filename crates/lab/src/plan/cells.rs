@@ -8,17 +8,30 @@ use crate::experiment::{BadInput, Experiment, FactorName, Filesystem, Length, Le
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
 
-pub(super) fn all(experiment: &Experiment, target: &PlanTarget, scale: u64) -> Result<Vec<PlannedCell>, BadInput> {
+pub(super) fn all(
+    experiment: &Experiment,
+    target: &PlanTarget,
+    scale: u64,
+) -> Result<Vec<PlannedCell>, BadInput> {
     let mut cells = Vec::new();
     for step in &experiment.steps {
         let mut purge_before = step.purge_before;
         for (point, repetition) in arrange(step, &experiment.repeat) {
             let written = experiment.settings(step, &point);
             let settings = scaled(&written, scale);
-            let (data, capacity) = fit(experiment, step, target, &written, &settings)?;
+            let (data, capacity) = fit(experiment, step, target, &written, &settings, scale)?;
             let purge_before = std::mem::replace(&mut purge_before, Purge::None);
             let (index, step) = (cells.len() as u32, step.name.clone());
-            cells.push(PlannedCell { index, step, point, repetition, purge_before, settings, data, capacity });
+            cells.push(PlannedCell {
+                index,
+                step,
+                point,
+                repetition,
+                purge_before,
+                settings,
+                data,
+                capacity,
+            });
         }
     }
     Ok(cells)
@@ -50,6 +63,7 @@ fn fit(
     target: &PlanTarget,
     written: &Settings,
     settings: &Settings,
+    scale: u64,
 ) -> Result<(Bytes, Bytes), BadInput> {
     let size_key = match step.factor(FactorName::FileSize) {
         Some(_) => "sweep.file_size",
@@ -60,7 +74,11 @@ fn fit(
         PlanTarget::Simulated(devices) => devices,
         PlanTarget::Host(_) => {
             let size = settings.load.file_size.ok_or_else(|| {
-                experiment.blame(size_key, "the size of the data is missing", "write for example `file_size = \"1GiB\"`")
+                experiment.blame(
+                    size_key,
+                    "the size of the data is missing",
+                    "write for example `file_size = \"1GiB\"`",
+                )
             })?;
             return Ok((size.align_down(block), size.align_down(block)));
         }
@@ -77,11 +95,29 @@ fn fit(
         Err(error) if settings.load.file_size.is_none() => Ok((error.available.align_down(block), capacity)),
         Err(error) => {
             let asked = written.load.file_size.unwrap_or(wanted);
-            let message = format!("{asked} of data do not fit on {name}: {error}");
-            let help = format!("at most {} fit", error.available.align_down(Bytes::mib(1)));
-            Err(experiment.blame(size_key, message, help))
+            let room = as_written(error.available, scale);
+            let help = match room {
+                Bytes::ZERO => "use a larger share of the device, such as `--scale 1/8`".to_owned(),
+                room => format!("up to {room} fit"),
+            };
+            let position = step.factor(FactorName::FileSize).and_then(|factor| {
+                factor
+                    .levels
+                    .iter()
+                    .position(|level| matches!(level, Level::FileSize(size) if *size == asked))
+            });
+            let element = position.map(|position| format!("{size_key}.{position}"));
+            let key = element.filter(|key| experiment.span_of(key).is_some());
+            let message = format!("{asked} of data do not fit on {name}");
+            Err(experiment.blame(key.as_deref().unwrap_or(size_key), message, help))
         }
     }
+}
+
+/// A scaled size as the user would write it, in whole GiB or, where it is smaller, in whole MiB.
+fn as_written(size: Bytes, scale: u64) -> Bytes {
+    let size = Bytes::new(size.get().saturating_mul(scale));
+    size.align_down(if size < Bytes::gib(1) { Bytes::mib(1) } else { Bytes::gib(1) })
 }
 
 /// What the partition and the reserve leave.

@@ -68,7 +68,12 @@ impl Plan {
     pub fn identity(&self) -> String {
         let devices: String = self.target.devices().map(|device| device.text.as_str()).collect();
         let target = &self.experiment.target;
-        format!("{}\n{devices}\n{target} seed {} scale 1/{}", self.experiment.text(), self.seed.get(), self.scale)
+        format!(
+            "{}\n{devices}\n{target} seed {} scale 1/{}",
+            self.experiment.text(),
+            self.seed.get(),
+            self.scale
+        )
     }
 
     /// The seed of a cell's part of the campaign.
@@ -121,7 +126,8 @@ mod tests {
         let sweep = "[sweep]\nfile_size = [\"10GiB\", \"20GiB\"]\n[repeat]\ntimes = 2\n";
         let together = plan(&format!("{BASE}\n{sweep}"), 1).expect("plans");
         assert_eq!(together.groups, [[0, 1, 2, 3]]);
-        let apart = plan(&format!("{BASE}\n{sweep}[before-each-cell]\npurge = \"secure-erase\"\n"), 1).expect("plans");
+        let apart = plan(&format!("{BASE}\n{sweep}[before-each-cell]\npurge = \"secure-erase\"\n"), 1)
+            .expect("plans");
         assert_eq!(apart.groups.len(), 4);
     }
 
@@ -143,7 +149,8 @@ mod tests {
 
     #[test]
     fn data_larger_than_the_device_is_refused_at_its_key() {
-        let error = plan(&format!("{BASE}\n[sweep]\nfile_size = [\"10GiB\", \"150GiB\"]"), 1).expect_err("too large");
+        let error =
+            plan(&format!("{BASE}\n[sweep]\nfile_size = [\"10GiB\", \"150GiB\"]"), 1).expect_err("too large");
         let text = format!("{:?}", miette::Report::new(error));
         assert!(text.contains("150GiB"), "{text}");
     }

@@ -13,12 +13,13 @@ use std::collections::BTreeMap;
 pub(super) fn arrange(step: &Step, repeat: &Repeat) -> Vec<(Vec<Level>, u32)> {
     let times = repeat.times.max(1);
     let points: Vec<Vec<Level>> = step.points().collect();
-    let by_point = || points.iter().flat_map(|point| (1..=times).map(move |repetition| (point.clone(), repetition)));
+    let by_point =
+        || points.iter().flat_map(|point| (1..=times).map(move |repetition| (point.clone(), repetition)));
     match repeat.order {
         Order::AsWritten => by_point().collect(),
-        Order::Interleaved => {
-            (1..=times).flat_map(|repetition| points.iter().map(move |point| (point.clone(), repetition))).collect()
-        }
+        Order::Interleaved => (1..=times)
+            .flat_map(|repetition| points.iter().map(move |point| (point.clone(), repetition)))
+            .collect(),
         Order::Shuffled => {
             let mut all: Vec<_> = by_point().collect();
             let mut rng = Seed::new(repeat.seed).part("order", 0).stream();

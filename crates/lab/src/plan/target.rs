@@ -33,11 +33,12 @@ impl PlanTarget {
             Target::Directory(path) => Ok(PlanTarget::Host(TargetSpec::Directory(path.clone()))),
             Target::Block(path) => Err(experiment.blame(
                 "target.block",
-                format!("{} is a block device, and block devices are not supported yet", path.display()),
+                format!("{}: block devices are not supported yet", path.display()),
                 "point at a file or a directory on it: `file = \"…\"` or `directory = \"…\"`",
             )),
             Target::Device(name) => {
-                let swept = experiment.steps.iter().flat_map(|step| &step.sweep).flat_map(|factor| &factor.levels);
+                let swept =
+                    experiment.steps.iter().flat_map(|step| &step.sweep).flat_map(|factor| &factor.levels);
                 let swept = swept.filter_map(|level| match level {
                     Level::Device(name) => Some(name.clone()),
                     _ => None,
@@ -70,13 +71,18 @@ fn load(experiment: &Experiment, name: &str, scale: u64) -> Result<PlannedDevice
     let found = catalogue::device(name)
         .map_err(|error| experiment.blame("target.device", error.to_string(), error.accepted()))?;
     let spec: DeviceSpec = crate::device::parse(&found.text).map_err(|error| {
-        let help = format!("correct {}; `lowtide devices show intel-320-160gb` prints a device file", found.path);
+        let help =
+            format!("correct {}; `lowtide devices show intel-320-160gb` prints a device file", found.path);
         experiment.blame("target.device", format!("{} is not a device file: {error}", found.path), help)
     })?;
     let whole = spec.validate().map_err(|error| (error, "correct the device file"));
     let scaled = spec.scaled(scale);
     whole
-        .and_then(|()| scaled.validate().map_err(|error| (error, "use a larger share, such as `--scale 1/8`")))
-        .map_err(|(error, help)| experiment.blame("target.device", format!("{}: {error}", found.path), help))?;
+        .and_then(|()| {
+            scaled.validate().map_err(|error| (error, "use a larger share, such as `--scale 1/8`"))
+        })
+        .map_err(|(error, help)| {
+            experiment.blame("target.device", format!("{}: {error}", found.path), help)
+        })?;
     Ok(PlannedDevice { text: found.text.into_owned(), spec: scaled })
 }

@@ -100,7 +100,12 @@ impl History {
         completion.status
     }
 
-    fn each_chunk(&mut self, offset: u64, length: u64, make: impl Fn(u64, u64) -> Request) -> Result<(), DeviceError> {
+    fn each_chunk(
+        &mut self,
+        offset: u64,
+        length: u64,
+        make: impl Fn(u64, u64) -> Request,
+    ) -> Result<(), DeviceError> {
         (0..length.div_ceil(CHUNK))
             .map(|n| (n * CHUNK, CHUNK.min(length - n * CHUNK)))
             .try_for_each(|(at, length)| self.submit(make(offset + at, length)))
@@ -115,7 +120,9 @@ impl History {
         }
         for number in order {
             let mut parts = Vec::with_capacity(1);
-            files.split(&Request::write(u64::from(number) * block.get(), block.get()), |part| parts.push(part));
+            files.split(&Request::write(u64::from(number) * block.get(), block.get()), |part| {
+                parts.push(part)
+            });
             parts.into_iter().try_for_each(|part| self.submit(part))?;
         }
         Ok(())

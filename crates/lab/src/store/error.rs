@@ -6,13 +6,20 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum StoreError {
     /// SQLite refused something.
-    #[error("the store {} cannot be used: {source}", path.display())]
-    #[diagnostic(help("{}", advice(source)))]
+    #[error("the store {} cannot be used: {}", path.display(), reason(sqlite))]
+    #[diagnostic(help("{}", advice(sqlite)))]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
+        /// What SQLite says; part of the message, so not a source.
+        sqlite: rusqlite::Error,
+    },
+    /// Another process writes to it.
+    #[error("the store {} is in use: another lowtide is writing to it", path.display())]
+    #[diagnostic(help("wait for it to end, or name another store with `--store FILE`"))]
+    InUse {
+        /// The file.
+        path: PathBuf,
     },
     /// There is no file.
     #[error("there is no store {}", path.display())]
@@ -63,20 +70,38 @@ pub enum StoreError {
 impl StoreError {
     pub(super) fn on(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + use<> {
         let path = path.to_owned();
-        move |source| StoreError::Sqlite { path: path.clone(), source }
+        move |sqlite| StoreError::Sqlite { path: path.clone(), sqlite }
+    }
+
+    /// Whether the user named a place that cannot hold a store, in contrast to a store that failed.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            StoreError::Sqlite { sqlite, .. } => super::is_write_protected(sqlite),
+            StoreError::Damaged { .. } | StoreError::InUse { .. } => false,
+            _ => true,
+        }
     }
 }
 
-fn advice(source: &rusqlite::Error) -> &'static str {
-    use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, NotADatabase, ReadOnly, SystemIoFailure};
-    match source.sqlite_error_code() {
+/// SQLite's own words, but for the path, which the message has already.
+fn reason(sqlite: &rusqlite::Error) -> String {
+    match sqlite.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::CannotOpen) => "it cannot be opened or made".to_owned(),
+        _ => sqlite.to_string(),
+    }
+}
+
+fn advice(sqlite: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DiskFull, ReadOnly, SystemIoFailure};
+    match sqlite.sqlite_error_code() {
         Some(DiskFull | SystemIoFailure) => {
             "is the disk full? What was committed is kept: make room and run again with `--resume`"
         }
         Some(CannotOpen) => "does its directory exist, and may you write there? `--store FILE` names another",
         Some(ReadOnly) => "the file or its directory is read-only; `--store FILE` names another",
-        Some(NotADatabase) => "the file is something else; `--store FILE` names another",
-        Some(DatabaseBusy) => "another lowtide is writing to it; wait for it, or name another with `--store FILE`",
+        Some(DatabaseBusy) => {
+            "another lowtide is writing to it; wait for it, or name another with `--store FILE`"
+        }
         _ => "`--store FILE` names another",
     }
 }

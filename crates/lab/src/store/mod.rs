@@ -18,7 +18,9 @@ pub use reader::Listed;
 pub use writer::{CellEnd, CellStart, Entry, Measured, Writer};
 
 use crate::plan::Plan;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rustix::fs::FlockOperation;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// An open store.
@@ -26,6 +28,8 @@ use std::path::{Path, PathBuf};
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    /// Keeps other writers out. It goes last: closing any descriptor of a file drops the locks that SQLite has on it.
+    _lock: Option<File>,
 }
 
 /// Facts of a campaign that its plan does not hold.
@@ -40,18 +44,28 @@ pub struct About {
 }
 
 impl Store {
-    /// Opens a store, making it where there is none.
+    /// Opens a store for writing, making it where there is none. One process at a time writes to a store.
     ///
     /// # Errors
-    /// [`StoreError`] where the file cannot be made or written, or is something else than a store.
+    /// [`StoreError`] where the file cannot be made or written, is something else than a store, or is in use.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
-        let fail = StoreError::on(path);
-        let connection = Connection::open(path).map_err(&fail)?;
+        refuse_all_but_files(path)?;
+        let connection = Connection::open(path).map_err(StoreError::on(path))?;
+        let lock = lock(path)?;
         schema::prepare(&connection, path)?;
-        Ok(Store { connection, path: path.to_owned() })
+        Ok(Store { connection, path: path.to_owned(), _lock: lock })
     }
 
-    /// Opens a store that exists.
+    /// Opens a store that exists, for writing.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; [`StoreError::Missing`] where there is none.
+    pub fn open_to_resume(path: &Path) -> Result<Store, StoreError> {
+        Store::open_existing(path)?;
+        Store::open(path)
+    }
+
+    /// Opens a store that exists, for reading; it may be written to at the same time, and lie where nobody may write.
     ///
     /// # Errors
     /// [`StoreError`] where there is none, or the file is something else.
@@ -59,7 +73,22 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing { path: path.to_owned() });
         }
-        Store::open(path)
+        refuse_all_but_files(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(StoreError::on(path))?;
+        let connection = match schema::check(&connection, path) {
+            // Beside a file in WAL mode SQLite makes others, unless it may take the file as one that never changes,
+            // which it is where all of it has been written back.
+            Err(StoreError::Sqlite { sqlite, .. }) if is_write_protected(&sqlite) && !has_log(path) => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                let frozen =
+                    Connection::open_with_flags(immutable(path), flags).map_err(StoreError::on(path))?;
+                schema::check(&frozen, path)?;
+                frozen
+            }
+            checked => checked.map(|()| connection)?,
+        };
+        Ok(Store { connection, path: path.to_owned(), _lock: None })
     }
 
     /// Begins a campaign; its number.
@@ -69,10 +98,11 @@ impl Store {
     pub fn begin(&mut self, plan: &Plan, about: &About) -> Result<i64, StoreError> {
         let fail = StoreError::on(&self.path);
         let experiment = &plan.experiment;
-        let device = match plan.target.devices().map(|device| device.text.as_str()).collect::<Vec<_>>().join("\n") {
-            text if text.is_empty() => None,
-            text => Some(text),
-        };
+        let device =
+            match plan.target.devices().map(|device| device.text.as_str()).collect::<Vec<_>>().join("\n") {
+                text if text.is_empty() => None,
+                text => Some(text),
+            };
         let transaction = self.connection.transaction().map_err(&fail)?;
         transaction
             .execute(
@@ -150,7 +180,10 @@ impl Store {
         for table in ["interval", "histogram"] {
             let unfinished = "SELECT cell FROM cell WHERE campaign = ?1 AND status <> 'done'";
             transaction
-                .execute(&format!("DELETE FROM {table} WHERE campaign = ?1 AND cell IN ({unfinished})"), [campaign])
+                .execute(
+                    &format!("DELETE FROM {table} WHERE campaign = ?1 AND cell IN ({unfinished})"),
+                    [campaign],
+                )
                 .map_err(&fail)?;
         }
         transaction
@@ -172,4 +205,42 @@ impl Store {
         drop(statement);
         Ok((campaign, done))
     }
+}
+
+/// Refuses directories and devices, of which SQLite would say something else.
+fn refuse_all_but_files(path: &Path) -> Result<(), StoreError> {
+    let found = match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => "it is a directory",
+        Ok(metadata) if !metadata.is_file() => "it is not a file",
+        _ => return Ok(()),
+    };
+    Err(StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() })
+}
+
+/// Locks a store against other writers until the file is closed, also by a kill; `None` on a filesystem without locks.
+fn lock(path: &Path) -> Result<Option<File>, StoreError> {
+    let Ok(file) = File::open(path) else { return Ok(None) };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::InUse { path: path.to_owned() }),
+        Err(_) => Ok(None),
+    }
+}
+
+fn is_write_protected(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly))
+}
+
+/// Whether there is a write-ahead log beside a store.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    Path::new(&log).exists()
+}
+
+/// The URI by which SQLite opens a file without making others beside it.
+fn immutable(path: &Path) -> String {
+    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    format!("file:{path}?immutable=1")
 }

@@ -68,8 +68,13 @@ impl Store {
         };
         found.map(|listed| listed.id).ok_or_else(|| {
             let wanted = wanted.unwrap_or("at all");
-            let near = lowtide_core::suggest::nearest(wanted, campaigns.iter().map(|listed| listed.name.as_str()));
-            StoreError::NoCampaign { path: self.path.clone(), wanted: wanted.to_owned(), near: near.map(str::to_owned) }
+            let near =
+                lowtide_core::suggest::nearest(wanted, campaigns.iter().map(|listed| listed.name.as_str()));
+            StoreError::NoCampaign {
+                path: self.path.clone(),
+                wanted: wanted.to_owned(),
+                near: near.map(str::to_owned),
+            }
         })
     }
 
@@ -174,7 +179,10 @@ impl Store {
 
     fn json<T: DeserializeOwned>(&self, text: Option<String>, what: &str) -> Result<Option<T>, StoreError> {
         let read = text.map(|text| serde_json::from_str(&text)).transpose();
-        read.map_err(|error| StoreError::Damaged { path: self.path.clone(), what: format!("{what}: {error}") })
+        read.map_err(|error| StoreError::Damaged {
+            path: self.path.clone(),
+            what: format!("{what}: {error}"),
+        })
     }
 
     fn rows(&self, campaign: i64, cell: u32) -> Result<Vec<Row>, StoreError> {
@@ -204,7 +212,13 @@ impl Store {
     }
 
     /// Merges the histograms of the intervals between two instants into the cell's.
-    fn merge_latency(&self, campaign: i64, cell: &mut Cell, from_ns: u64, to_ns: u64) -> Result<(), StoreError> {
+    fn merge_latency(
+        &self,
+        campaign: i64,
+        cell: &mut Cell,
+        from_ns: u64,
+        to_ns: u64,
+    ) -> Result<(), StoreError> {
         let fail = StoreError::on(&self.path);
         let mut statement = self
             .connection

@@ -36,26 +36,51 @@ CREATE TABLE histogram (
   hdr BLOB NOT NULL, PRIMARY KEY (campaign, cell, start_ns, op)) WITHOUT ROWID;
 ";
 
-/// Sets a connection up, and makes the tables in a new file.
+/// Sets a connection up for a store that is there.
+///
+/// # Errors
+/// [`StoreError::NotAStore`] where the file is something else.
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    match is_store(connection, path)? {
+        true => Ok(()),
+        false => Err(StoreError::NotAStore { path: path.to_owned(), found: "it is empty".to_owned() }),
+    }
+}
+
+/// Sets a connection up for writing, and makes the tables in a new file.
+///
+/// # Errors
+/// [`StoreError::NotAStore`] where the file is something else.
 pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let fail = StoreError::on(path);
-    connection.busy_timeout(Duration::from_secs(5)).map_err(&fail)?;
-    let number = |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i32>(0));
-    let (application, version) = (number("application_id").map_err(&fail)?, number("user_version").map_err(&fail)?);
-    let tables: i32 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(&fail)?;
-    let not_a_store = |found: &str| StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() };
-    match (application, version, tables) {
-        (APPLICATION_ID, VERSION, _) => {}
-        (APPLICATION_ID, later, _) => return Err(not_a_store(&format!("it has format {later}, this one {VERSION}"))),
-        (0, 0, 0) => {
-            let make = format!(
-                "BEGIN; {TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
-            );
-            connection.execute_batch(&make).map_err(&fail)?;
-        }
-        _ => return Err(not_a_store("it is a database of something else")),
+    if !is_store(connection, path)? {
+        let make = format!(
+            "BEGIN; {TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+        );
+        connection.execute_batch(&make).map_err(&fail)?;
     }
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(&fail)?;
     connection.execute_batch("PRAGMA synchronous = NORMAL;").map_err(&fail)
+}
+
+/// Whether the file is a store (`true`) or empty (`false`).
+fn is_store(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    let not_a_store = |found: &str| StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() };
+    let fail = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => not_a_store("it is not a database"),
+        _ => StoreError::on(path)(error),
+    };
+    connection.busy_timeout(Duration::from_secs(5)).map_err(fail)?;
+    let number =
+        |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i32>(0));
+    let (application, version) =
+        (number("application_id").map_err(fail)?, number("user_version").map_err(fail)?);
+    let tables: i32 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
+    match (application, version, tables) {
+        (APPLICATION_ID, VERSION, _) => Ok(true),
+        (APPLICATION_ID, later, _) => Err(not_a_store(&format!("it has format {later}, this one {VERSION}"))),
+        (0, 0, 0) => Ok(false),
+        _ => Err(not_a_store("it is a database of something else")),
+    }
 }

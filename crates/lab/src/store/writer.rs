@@ -125,7 +125,8 @@ fn write_all(
     let fail = StoreError::on(&path);
     let mut open_since: Option<Instant> = None;
     loop {
-        let wait = open_since.map_or(Duration::from_secs(3600), |since| COMMIT_EVERY.saturating_sub(since.elapsed()));
+        let wait = open_since
+            .map_or(Duration::from_secs(3600), |since| COMMIT_EVERY.saturating_sub(since.elapsed()));
         match receiver.recv_timeout(wait) {
             Ok(entry) => {
                 if open_since.is_none() {
@@ -218,7 +219,9 @@ fn write(connection: &Connection, campaign: i64, entry: &Entry) -> rusqlite::Res
             .execute(params![campaign, cell, json(verdict), json(wear)])
             .map(drop),
         Entry::End(cell, CellEnd::Failed(reason)) => connection
-            .prepare_cached("UPDATE cell SET status = 'failed', failure = ?3 WHERE campaign = ?1 AND cell = ?2")?
+            .prepare_cached(
+                "UPDATE cell SET status = 'failed', failure = ?3 WHERE campaign = ?1 AND cell = ?2",
+            )?
             .execute(params![campaign, cell, reason])
             .map(drop),
     }

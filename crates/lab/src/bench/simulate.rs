@@ -1,8 +1,8 @@
-//! Figures of the simulator itself.
+//! How fast the simulator is.
 //!
 //! The drive and load are those the project promises a speed for: 160 GiB raw, 4 KiB map units, 256 to a block,
-//! ρ 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. Leaves out the
-//! I/O engine; see `lowtide_host::bench`.
+//! ρ 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. Leaves out other
+//! drives: cost grows with write amplification and shrinks with larger map units.
 
 use lowtide_core::{BlockDevice, Bytes, Control, Extents, Interval, Nanos, Seed, VirtualTime, Workload, virtual_load};
 use lowtide_device::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};

@@ -1,0 +1,23 @@
+//! The figures that the project promises have their names.
+
+mod common;
+
+use common::Lab;
+
+#[test]
+#[ignore = "simulates a drive of 160 GiB: ten seconds and more"]
+fn simulate_says_how_many_host_writes_a_processor_second_serves() {
+    let text = Lab::new().ok(&["bench", "simulate", "--format", "json", "--seed", "1"]);
+    let figures: serde_json::Value = serde_json::from_str(&text).expect("one JSON object");
+    let rate = figures["host_writes_per_cpu_second"].as_f64().expect("the figure is there");
+    assert!(rate > 0.0, "{text}");
+}
+
+#[test]
+fn engine_removes_nothing_and_reports_its_cost() {
+    let lab = Lab::new();
+    let arguments =
+        ["bench", "engine", "--file", "data", "--size", "4MiB", "--seconds", "1", "--format", "json"];
+    let figures: serde_json::Value = serde_json::from_str(&lab.ok(&arguments)).expect("one JSON object");
+    assert!(figures.is_object(), "{figures}");
+}

@@ -1,0 +1,43 @@
+//! The same experiment, drive and seed give the same bytes, however many cells run at the same time.
+
+mod common;
+
+use common::{Lab, SCALE};
+
+/// The exports of a campaign of the tiny experiment with a seed and a number of jobs.
+fn campaign(lab: &Lab, store: &str, seed: &str, jobs: &str) -> (String, String) {
+    let [scale, share] = SCALE;
+    lab.ok(&["run", "./tiny.toml", scale, share, "--seed", seed, "--jobs", jobs, "--store", store]);
+    lab.exports(store)
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_one_does_not() {
+    let lab = Lab::new();
+    let (csv, json) = campaign(&lab, "a.db", "7", "1");
+    assert_eq!(csv.lines().count(), 1 + 2 * 40, "40 intervals of two cells and a head:\n{csv}");
+    assert_eq!(json.lines().count(), 1);
+    assert!((csv.clone(), json.clone()) == campaign(&lab, "b.db", "7", "1"), "seed 7, again");
+    assert!((csv.clone(), json.clone()) == campaign(&lab, "c.db", "7", "2"), "seed 7, two jobs");
+    let other = campaign(&lab, "d.db", "8", "1");
+    assert_ne!(csv, other.0, "seeds 7 and 8");
+    assert_ne!(json, other.1, "seeds 7 and 8");
+}
+
+#[test]
+fn a_campaign_does_not_depend_on_what_the_store_holds_already() {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    lab.ok(&["run", "./reads.toml", scale, share, "--store", "used.db"]);
+    assert!(campaign(&lab, "used.db", "7", "2") == campaign(&lab, "new.db", "7", "2"), "seed 7");
+}
+
+#[test]
+fn reports_of_the_same_numbers_are_the_same() {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    let answer = lab.ok(&["run", "./tiny.toml", scale, share, "--format", "csv"]);
+    assert_eq!(answer, lab.ok(&["show", "1", "--format", "csv"]));
+    lab.ok(&["report", "1", "-o", "again.html"]);
+    assert!(lab.read("report.html") == lab.read("again.html"), "the report of `run` and that of `report`");
+}

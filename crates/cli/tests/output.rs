@@ -1,0 +1,245 @@
+//! What is printed where: tables and help of at most 80 columns, one JSON object, files that stand alone.
+
+mod common;
+
+use common::{Lab, SCALE, flat, names, told};
+use std::io::Read;
+use std::process::Stdio;
+
+/// Columns of a terminal that nobody made wider.
+const COLUMNS: usize = 80;
+
+/// Lines that are wider than a terminal, but for commands to be copied.
+fn assert_fits(what: &str, text: &str) {
+    let wide = |line: &&str| line.chars().count() > COLUMNS && !line.starts_with("$ ");
+    let wide: Vec<&str> = text.lines().filter(wide).collect();
+    assert!(wide.is_empty(), "{what}: wider than {COLUMNS} columns:\n{}", wide.join("\n"));
+}
+
+#[test]
+fn help_fits_a_terminal() {
+    let lab = Lab::new();
+    let verbs = [
+        "run",
+        "plan",
+        "show",
+        "report",
+        "compare",
+        "export",
+        "devices",
+        "experiments",
+        "bench",
+        "completions",
+    ];
+    let whole = lab.ok(&["--help"]);
+    assert_fits("--help", &whole);
+    for verb in verbs {
+        assert!(whole.contains(&format!("  {verb} ")), "{verb} is in:\n{whole}");
+        for help in ["--help", "-h"] {
+            let text = lab.ok(&[verb, help]);
+            assert_fits(verb, &text);
+            assert!(text.contains("Usage: lowtide"), "{text}");
+        }
+    }
+    for verb in ["simulate", "engine"] {
+        assert_fits(verb, &lab.ok(&["bench", verb, "--help"]));
+    }
+    assert_eq!(lab.ok(&["--version"]), format!("lowtide {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn tables_fit_a_terminal() {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    for arguments in [&["devices"][..], &["devices", "list"], &["experiments"], &["plan", "./tiny.toml"]] {
+        assert_fits(&arguments.join(" "), &lab.ok(arguments));
+    }
+    for experiment in ["intel-320-random-write", "intel-320-second-pass", "disk-quick"] {
+        assert_fits(experiment, &lab.ok(&["plan", experiment]));
+    }
+    let (answer, told) = lab.ends(&["run", "./tiny.toml", scale, share], 0);
+    assert_fits("run", &answer);
+    assert_fits("run, standard error", &told);
+    lab.ok(&["run", "./reads.toml", scale, share]);
+    for arguments in [&["show"][..], &["show", "1"], &["show", "reads"], &["compare", "1", "2"]] {
+        assert_fits(&arguments.join(" "), &lab.ok(arguments));
+    }
+    assert_fits("compare", &lab.ok(&["compare", "1", "--factor", "file_size"]));
+}
+
+#[test]
+fn the_answer_comes_first() {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    let answer = lab.ok(&["run", "./reads.toml", scale, share]);
+    let lines: Vec<&str> = answer.lines().filter(|line| !line.is_empty()).take(2).collect();
+    assert!(lines[0] == "reads" && lines[1].starts_with("Settled at "), "{answer}");
+}
+
+#[test]
+fn files_of_the_catalogue_are_printed_as_they_are() {
+    let lab = Lab::new();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    for (verb, name, path) in [
+        ("devices", "intel-320-160gb", "devices/intel-320-160gb.toml"),
+        ("experiments", "disk-quick", "experiments/disk-quick.toml"),
+    ] {
+        let text = std::fs::read_to_string(format!("{root}/{path}")).expect("the file is there");
+        assert_eq!(lab.ok(&[verb, "show", name]), text);
+    }
+}
+
+#[test]
+fn completions_know_the_verbs() {
+    let lab = Lab::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = lab.ok(&["completions", shell]);
+        assert!(script.contains("lowtide") && script.contains("compare"), "{shell}");
+    }
+}
+
+#[test]
+fn json_is_one_object_and_nothing_else() {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    let text = lab.ok(&["run", "./tiny.toml", scale, share, "--format", "json"]);
+    let answer: serde_json::Value = serde_json::from_str(&text).expect("one JSON value");
+    assert!(answer.is_object(), "{text}");
+    let plan = lab.ok(&["plan", "./tiny.toml", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan).expect("one JSON value");
+    assert_eq!(plan["cells"].as_array().map(Vec::len), Some(2));
+    let listed: serde_json::Value =
+        serde_json::from_str(&lab.ok(&["show", "--format", "json"])).expect("JSON");
+    assert_eq!((&listed[0]["campaign"], &listed[0]["cells_done"]), (&1.into(), &2.into()));
+}
+
+#[test]
+fn csv_and_markdown_have_a_line_for_each_cell() {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    let csv = lab.ok(&["run", "./tiny.toml", scale, share, "--format", "csv"]);
+    let fields = |line: &str| line.split(',').count();
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+    assert!(csv.lines().all(|line| fields(line) == fields(csv.lines().next().unwrap_or_default())), "{csv}");
+    let markdown = lab.ok(&["show", "1", "--format", "markdown"]);
+    assert!(markdown.lines().filter(|line| line.starts_with('|')).count() >= 4, "{markdown}");
+    for arguments in [&["show"][..], &["plan", "./tiny.toml"]] {
+        let csv = lab.ok(&[arguments, &["--format", "csv"]].concat());
+        assert_eq!(csv.lines().count(), if arguments == ["show"] { 2 } else { 3 }, "{csv}");
+        let markdown = lab.ok(&[arguments, &["--format", "markdown"]].concat());
+        assert!(markdown.lines().all(|line| line.starts_with('|')), "{markdown}");
+    }
+}
+
+/// Runs the command with a standard output or error that nobody reads.
+fn unheard(lab: &Lab, arguments: &[&str]) {
+    let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+    drop(reader);
+    let quiet = writer.try_clone().expect("a pipe can be cloned");
+    let status = lab.command(arguments).stdout(writer).stderr(quiet).status().expect("lowtide starts");
+    assert_eq!(status.code(), Some(0), "lowtide {}", arguments.join(" "));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    unheard(&lab, &["run", "./tiny.toml", scale, share]);
+    assert_eq!(lab.exports("lowtide.db").0.lines().count(), 1 + 2 * 40, "the campaign went on to its end");
+    for arguments in [
+        &["export"][..],
+        &["export", "--format", "json"],
+        &["show"],
+        &["show", "1"],
+        &["report"],
+        &["devices"],
+        &["plan", "./tiny.toml"],
+        &["completions", "bash"],
+    ] {
+        unheard(&lab, arguments);
+    }
+    // A reader that takes the first bytes and goes.
+    let export = lab.command(&["export", "--format", "json"]).stderr(Stdio::piped()).spawn();
+    let mut export = export.expect("lowtide starts");
+    let mut first = [0; 1];
+    export.stdout.take().expect("a pipe").read_exact(&mut first).expect("something is printed");
+    let (code, _, error) = told(&export.wait_with_output().expect("it ends"));
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+}
+
+/// Whether every tag of an XML text is closed in order; comments, declarations and instructions aside.
+fn is_well_formed(xml: &str) -> bool {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = xml;
+    while let Some(at) = rest.find('<') {
+        let (text, tag) = rest.split_at(at);
+        let Some(end) = tag.find('>') else { return false };
+        let inside = &tag[1..end];
+        rest = &tag[end + 1..];
+        let escaped = |entity: &str| {
+            ["amp;", "lt;", "gt;", "quot;", "apos;", "#"].iter().any(|e| entity.starts_with(e))
+        };
+        if text.split('&').skip(1).any(|entity| !escaped(entity)) || inside.matches('"').count() % 2 == 1 {
+            return false;
+        }
+        if inside.starts_with(['?', '!']) || inside.ends_with('/') {
+            continue;
+        }
+        match inside.strip_prefix('/') {
+            Some(name) if open.pop() != Some(name.trim()) => return false,
+            Some(_) => {}
+            None => open.push(inside.split_whitespace().next().unwrap_or_default()),
+        }
+    }
+    open.is_empty()
+}
+
+#[test]
+fn figures_are_xml() {
+    assert!(
+        is_well_formed("<a b=\"c\"><d/>&amp;</a>")
+            && !is_well_formed("<a><b></a></b>")
+            && !is_well_formed("a&b<c/>")
+    );
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    lab.write("tiny.toml", common::TINY.replace("A tiny experiment", "<Tiny> & \\\"small\\\" é 漢字"));
+    lab.ok(&["run", "./tiny.toml", scale, share]);
+    lab.ok(&["report", "--figures", "deep/figures"]);
+    let figures = names(&lab.path("deep/figures"));
+    assert!(figures.len() >= 3, "{figures:?}");
+    for name in figures {
+        let svg = lab.read(&format!("deep/figures/{name}"));
+        assert!(name.ends_with(".svg") && svg.contains("<svg ") && is_well_formed(&svg), "{name}:\n{svg}");
+    }
+}
+
+#[test]
+fn the_report_stands_alone() {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    lab.write("tiny.toml", common::TINY.replace("A tiny experiment", "<script>alert(1)</script> & more"));
+    lab.ok(&["run", "./tiny.toml", scale, share]);
+    lab.ok(&["run", "intel-320-random-write", "--scale", "1/256", "--report", "study.html"]);
+    for name in ["report.html", "study.html"] {
+        let html = lab.read(name);
+        assert!(html.starts_with("<!DOCTYPE html>"), "{name}");
+        assert!(
+            !html.contains("<script>alert") && !html.contains("src=\"http") && !html.contains("@import"),
+            "{name}"
+        );
+        assert!(!html.contains("<link") && !html.contains("url(http") && !html.contains("<iframe"), "{name}");
+        for (at, _) in html.match_indices("http") {
+            let before = &html[..at];
+            let harmless =
+                ["xmlns=\"", "xmlns:xlink=\"", "<a href=\""].iter().any(|start| before.ends_with(start));
+            // Text between tags is read, not fetched.
+            let in_text = before.rfind('>') > before.rfind('<');
+            assert!(
+                harmless || in_text,
+                "{name}: {}",
+                flat(&html[at.saturating_sub(80)..(at + 80).min(html.len())])
+            );
+        }
+    }
+}

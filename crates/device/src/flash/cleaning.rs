@@ -1,0 +1,157 @@
+//! Cleaning: when the drive moves units and erases blocks, and what that takes of dies and controller.
+//!
+//! How much is due is the [`super::collector`]'s account, which block comes next is [`super::victim`]'s choice.
+//! A unit counts as moved when it has a place in the page being gathered; leaves out that a victim must not be
+//! erased before that page is programmed.
+
+use super::SimulatedSsd;
+
+/// Steps of cleaning that one host page may wait for; debt beyond them stays for the next page.
+const MAX_STEPS_PER_PAGE: u32 = 64;
+
+impl SimulatedSsd {
+    /// Opens a block for host data; cleans first where only the collector's own blocks are left.
+    pub(super) fn open_for_host(&mut self) {
+        while self.blocks.free_count() <= self.geometry.floor_blocks {
+            let credit = self.clean_step(self.controller_busy_ns);
+            let credit =
+                credit.expect("a valid drive has blocks to clean whenever it runs out of erased ones");
+            self.collector.pay(credit);
+        }
+        let block = self.host.open(&mut self.blocks).expect("the floor leaves a block for the host");
+        self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
+        self.collector.observe(self.blocks.free_count());
+    }
+
+    /// Cleans as much as a host page must pay for.
+    #[inline]
+    pub(super) fn pay_for_page(&mut self) {
+        let mut due = self.collector.charge(self.geometry.page_units);
+        let mut steps = 0;
+        while due && steps < MAX_STEPS_PER_PAGE {
+            let Some(credit) = self.clean_step(self.controller_busy_ns) else { return };
+            due = self.collector.pay(credit);
+            steps += 1;
+        }
+    }
+
+    /// Moves a few units of one victim, and erases it once it is empty. Gives the units reclaimed (in
+    /// [`super::collector::ONE`]s), or `None` where there is nothing to clean.
+    fn clean_step(&mut self, now_ns: u64) -> Option<i64> {
+        let units_per_block = self.geometry.block_units;
+        let index = self.collector.next_slot();
+        if self.collector.slots[index].victim.is_none() {
+            let victim = self.selector.take(&mut self.blocks, &mut self.rng)?;
+            let slot = &mut self.collector.slots[index];
+            slot.begin(victim, self.blocks.count(victim), units_per_block);
+            self.table.warm_held(slot.cursor, slot.end);
+        }
+        let slot = &mut self.collector.slots[index];
+        let victim = slot.victim.expect("a victim was just taken");
+        let start_ns = slot.busy_ns.max(now_ns);
+        let die = self.blocks.die_of(victim);
+
+        let mut moved = 0;
+        let (mut pages_read, mut units_read) = (0, 0);
+        let mut last_page = u32::MAX;
+        let mut done_ns = start_ns;
+        let (mut cursor, end) = (slot.cursor, slot.end);
+        // Nothing but this loop changes the victim meanwhile, so 64 units of its validity may be kept at hand.
+        let mut valid = if cursor < end { self.table.valid_from(cursor) } else { 0 };
+        while moved < self.collector.step_units {
+            if valid == 0 {
+                cursor = (cursor | 63) + 1;
+                if cursor >= end {
+                    break;
+                }
+                valid = self.table.valid_from(cursor);
+                continue;
+            }
+            let from = (cursor & !63) + valid.trailing_zeros();
+            valid &= valid - 1;
+            let page = from / self.geometry.page_units;
+            units_read += 1;
+            if page != last_page {
+                last_page = page;
+                pages_read += 1;
+            }
+            if self.cleaned.needs_block() {
+                let block =
+                    self.cleaned.open(&mut self.blocks).expect("the floor leaves blocks for the collector");
+                self.table.warm_block(block * units_per_block, units_per_block);
+                self.collector.observe(self.blocks.free_count());
+            }
+            let placed = self.cleaned.place();
+            self.table.map(self.table.logical(from), placed.physical);
+            self.blocks.remove(victim);
+            self.blocks.add(placed.block);
+            moved += 1;
+            if let Some(ready_ns) = placed.page_full {
+                let read_ns = self.nand.read(die, now_ns, start_ns, pages_read, units_read);
+                (pages_read, units_read) = (0, 0);
+                last_page = u32::MAX;
+                let to = self.blocks.die_of(placed.block);
+                let programmed_ns =
+                    self.nand.program(to, now_ns, read_ns.max(ready_ns), self.geometry.page_units);
+                done_ns = done_ns.max(programmed_ns);
+                if placed.block_full {
+                    self.blocks.fill(placed.block);
+                    self.selector.filled(placed.block, self.blocks.count(placed.block));
+                }
+            }
+        }
+        if pages_read > 0 {
+            done_ns = done_ns.max(self.nand.read(die, now_ns, start_ns, pages_read, units_read));
+        }
+        self.controller_busy_ns =
+            self.controller_busy_ns.max(now_ns) + self.spec.controller.gc_unit.get() * u64::from(moved);
+        self.counts.moved_units += u64::from(moved);
+        let slot = &mut self.collector.slots[index];
+        // Units already moved are no longer valid, so the next step may begin at the same 64 again.
+        slot.cursor = cursor.min(end);
+        slot.busy_ns = done_ns;
+        let mut credit = slot.credit(moved);
+        if self.blocks.count(victim) == 0 {
+            credit += slot.finish(units_per_block);
+            let ready_ns = self.nand.erase(die, done_ns);
+            self.collector.slots[index].busy_ns = ready_ns;
+            self.blocks.erased(victim, ready_ns);
+            self.collector.observe(self.blocks.free_count());
+        }
+        Some(credit)
+    }
+
+    /// Cleans in the background between two instants, as far as garbage in full blocks allows.
+    #[inline]
+    pub(super) fn clean_while_idle(&mut self, from_ns: u64, until_ns: u64) {
+        if let Some(idle) = self.spec.gc.idle
+            && from_ns + idle.after.get() < until_ns
+        {
+            self.refill_pool(idle.until, from_ns + idle.after.get(), until_ns);
+        }
+    }
+
+    fn refill_pool(&mut self, share: f64, begin_ns: u64, until_ns: u64) {
+        let wanted = (share * f64::from(self.geometry.blocks)) as u32;
+        if self.blocks.free_count() >= wanted {
+            return;
+        }
+        // Without garbage there is nothing to gain, however long the drive is idle.
+        let garbage: u64 = self
+            .blocks
+            .full()
+            .iter()
+            .map(|&block| u64::from(self.geometry.block_units - self.blocks.count(block)))
+            .sum();
+        let wanted =
+            wanted.min(self.blocks.free_count() + (garbage / u64::from(self.geometry.block_units)) as u32);
+        while self.blocks.free_count() < wanted {
+            let free_at_ns = self.collector.slots.iter().map(|slot| slot.busy_ns).min().unwrap_or(0);
+            if free_at_ns.max(begin_ns).max(self.controller_busy_ns) >= until_ns
+                || self.clean_step(begin_ns).is_none()
+            {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The read path, and the map lookups that reads and writes share.
+//!
+//! Leaves out reading from the write buffer, and the dies that map pages lie on: a miss takes the time of a
+//! read but holds up nothing else.
+
+use super::SimulatedSsd;
+use super::table::UNMAPPED;
+
+impl SimulatedSsd {
+    /// Looks up the map pages of a range; how long the request waits for those that were not in memory.
+    #[inline]
+    pub(super) fn look_up(&mut self, first: u32, end: u32, dirty: bool) -> u64 {
+        let Some(cache) = &mut self.map_cache else { return 0 };
+        let mut wait_ns = 0;
+        for page in cache.page_of(first)..=cache.page_of(end - 1) {
+            let lookup = cache.touch(page, dirty);
+            if lookup.missed {
+                self.counts.map_misses += 1;
+                wait_ns += self.geometry.read_ns + self.geometry.transfer_unit_ns;
+            }
+            if lookup.wrote_back {
+                self.counts.map_pages_written += 1;
+                self.map_pages_unwritten += 1;
+            }
+        }
+        wait_ns
+    }
+
+    /// Programs the map pages that were evicted, a NAND page of them at a time.
+    pub(super) fn write_map_pages(&mut self, now_ns: u64) {
+        let per_page = (self.spec.nand.page.get() / self.spec.map.page.get()).max(1) as u32;
+        while self.map_pages_unwritten >= per_page {
+            self.map_pages_unwritten -= per_page;
+            self.nand.program(self.map_die, now_ns, now_ns, self.geometry.page_units);
+            self.map_die = (self.map_die + 1) % self.geometry.dies;
+        }
+    }
+
+    pub(super) fn read(&mut self, now_ns: u64, offset: u64, length: u64) -> u64 {
+        let (first, end) = self.units(offset, length);
+        if first == end {
+            return now_ns;
+        }
+        let controller = &self.spec.controller;
+        let latency_ns = controller.latency.get();
+        let busy_ns = self.controller_busy_ns.max(now_ns)
+            + controller.request.get()
+            + controller.read_unit.get() * u64::from(end - first);
+        self.controller_busy_ns = busy_ns;
+        let link_ns = self.link_ns(length);
+        self.link_busy_ns = self.link_busy_ns.max(busy_ns) + link_ns;
+        let from_ns = busy_ns + self.look_up(first, end, false);
+        self.write_map_pages(from_ns);
+        let mut there_ns = from_ns;
+        let mut logical = first;
+        while logical < end {
+            let physical = self.table.physical(logical);
+            logical += 1;
+            if physical == UNMAPPED {
+                continue;
+            }
+            let page = physical / self.geometry.page_units;
+            let mut units = 1;
+            while logical < end
+                && self.table.physical(logical) == physical + units
+                && (physical + units) / self.geometry.page_units == page
+            {
+                units += 1;
+                logical += 1;
+            }
+            let die = self.blocks.die_of(physical / self.geometry.block_units);
+            there_ns = there_ns.max(self.nand.read(die, from_ns, from_ns, 1, units));
+        }
+        self.counts.host_read_bytes += length;
+        self.link_busy_ns.max(there_ns + link_ns) + latency_ns
+    }
+}

@@ -1,0 +1,141 @@
+//! The write path: controller, map, merge, buffer, frontier, and what makes writes durable or void.
+//!
+//! Leaves out data contents; a merge is only the time of its reads.
+
+use super::SimulatedSsd;
+use super::table::UNMAPPED;
+
+impl SimulatedSsd {
+    pub(super) fn write(&mut self, now_ns: u64, offset: u64, length: u64, fua: bool) -> u64 {
+        let (first, end) = self.units(offset, length);
+        if first == end {
+            return now_ns;
+        }
+        let controller = &self.spec.controller;
+        let units_ns = controller.write_unit.get() * u64::from(end - first);
+        let latency_ns = controller.latency.get();
+        self.link_busy_ns = self.link_busy_ns.max(now_ns) + self.link_ns(length);
+        let begun_ns = self.controller_busy_ns.max(now_ns) + controller.request.get();
+        let mut ready_ns = begun_ns + self.look_up(first, end, true);
+        self.write_map_pages(begun_ns);
+        if !(offset | length).is_multiple_of(self.geometry.unit_bytes) {
+            ready_ns = self.read_to_merge(ready_ns, offset, length, first, end);
+        }
+        // The controller serves others while this write waits for its map page or its merge.
+        self.controller_busy_ns = begun_ns + units_ns;
+        // Cleaning that this write must pay for takes the controller from here on.
+        let paid_ns = self.controller_busy_ns;
+        let mut at_ns = (ready_ns + units_ns).max(self.link_busy_ns);
+        let mut durable_ns = at_ns;
+        for logical in first..end {
+            if self.host.needs_block() {
+                self.open_for_host();
+            }
+            let placed = self.host.place();
+            let old = self.table.map(logical, placed.physical);
+            if old != UNMAPPED {
+                self.drop_unit(old);
+            }
+            self.blocks.add(placed.block);
+            at_ns = self.buffer.admit(at_ns, placed.physical);
+            if let Some(ready_ns) = placed.page_full {
+                let programmed_ns = self.program_host_page(placed.block, placed.block_full, at_ns, ready_ns);
+                durable_ns = durable_ns.max(programmed_ns);
+                self.pay_for_page();
+            }
+        }
+        self.counts.placed_units += u64::from(end - first);
+        self.counts.host_written_bytes += length;
+        if fua && !self.buffer.protected {
+            at_ns = at_ns.max(durable_ns).max(self.pad_page(at_ns));
+        }
+        let stall_ns = self.controller_busy_ns - paid_ns;
+        self.counts.gc_stall_ns += stall_ns;
+        at_ns + stall_ns + latency_ns
+    }
+
+    /// Reads the units that a write covers only in part.
+    fn read_to_merge(&mut self, now_ns: u64, offset: u64, length: u64, first: u32, end: u32) -> u64 {
+        let unit = self.geometry.unit_bytes;
+        let mut done_ns = now_ns;
+        let head = !offset.is_multiple_of(unit);
+        let tail = !(offset + length).is_multiple_of(unit) && (end - first > 1 || !head);
+        for (partial, logical) in [(head, first), (tail, end - 1)] {
+            let physical = self.table.physical(logical);
+            if partial && physical != UNMAPPED {
+                self.counts.rmw_reads += 1;
+                let die = self.blocks.die_of(physical / self.geometry.block_units);
+                done_ns = done_ns.max(self.nand.read(die, now_ns, now_ns, 1, 1));
+            }
+        }
+        done_ns
+    }
+
+    /// A physical unit became invalid.
+    #[inline]
+    pub(super) fn drop_unit(&mut self, physical: u32) {
+        let block = physical / self.geometry.block_units;
+        let count = self.blocks.remove(block);
+        self.selector.lowered(block, count);
+    }
+
+    /// Programs a page of host data, there at `now_ns`, once its block can be programmed.
+    fn program_host_page(&mut self, block: u32, block_full: bool, now_ns: u64, ready_ns: u64) -> u64 {
+        let units = self.geometry.page_units;
+        let durable_ns = self.nand.program(self.blocks.die_of(block), now_ns, now_ns.max(ready_ns), units);
+        self.buffer.programmed(durable_ns);
+        if block_full {
+            self.blocks.fill(block);
+            self.selector.filled(block, self.blocks.count(block));
+        }
+        durable_ns
+    }
+
+    /// Programs the page being filled, with padding, if it holds anything; the instant it is durable.
+    fn pad_page(&mut self, now_ns: u64) -> u64 {
+        if self.buffer.pending() == 0 {
+            return now_ns;
+        }
+        loop {
+            let placed = self.host.place();
+            self.counts.placed_units += 1;
+            if let Some(ready_ns) = placed.page_full {
+                let durable_ns = self.program_host_page(placed.block, placed.block_full, now_ns, ready_ns);
+                self.pay_for_page();
+                return durable_ns;
+            }
+        }
+    }
+
+    /// Unmaps the units that lie wholly in the range.
+    pub(super) fn trim(&mut self, now_ns: u64, offset: u64, length: u64) -> u64 {
+        if length == 0 {
+            return now_ns;
+        }
+        let unit = self.geometry.unit_bytes;
+        let (first, end) = (offset.div_ceil(unit) as u32, ((offset + length) / unit) as u32);
+        for logical in first..end {
+            let old = self.table.unmap(logical);
+            if old != UNMAPPED {
+                self.drop_unit(old);
+                self.counts.trimmed_units += 1;
+            }
+        }
+        self.controller_busy_ns = self.controller_busy_ns.max(now_ns) + self.spec.controller.request.get();
+        self.controller_busy_ns + self.spec.controller.latency.get()
+    }
+
+    /// Waits until everything acknowledged is durable, and for the cleaning that a padded page must pay for.
+    pub(super) fn flush(&mut self, now_ns: u64) -> u64 {
+        let paid_ns = self.controller_busy_ns.max(now_ns) + self.spec.controller.request.get();
+        self.controller_busy_ns = paid_ns;
+        let mut at_ns = paid_ns;
+        if !self.buffer.protected {
+            self.pad_page(paid_ns);
+            at_ns = at_ns.max(self.buffer.last_durable_ns());
+        }
+        let stall_ns = self.controller_busy_ns - paid_ns;
+        self.counts.gc_stall_ns += stall_ns;
+        at_ns + stall_ns + self.spec.controller.latency.get()
+    }
+}

@@ -1,0 +1,172 @@
+//! What a description must keep for a drive to run: checked before anything is derived from it.
+//!
+//! Everything that passes here can be simulated without a panic, an overflow or an endless search for
+//! something to clean. Leaves out whether the memory of this machine holds the tables: eight bytes per map unit.
+
+use super::{DeviceSpec, Gc, Policy, SpecError};
+use crate::flash::Geometry;
+use lowtide_core::{Bytes, Nanos};
+
+const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
+const SLOWEST: Bytes = Bytes::new(1_000_000);
+const LARGEST_PAGE: Bytes = Bytes::gib(1);
+const MOST_CHOICES: u32 = 4096;
+const MOST_PACE: f64 = 64.0;
+
+fn fail(key: &'static str, message: String) -> Result<(), SpecError> {
+    Err(SpecError { key, message })
+}
+
+fn share(key: &'static str, value: f64) -> Result<(), SpecError> {
+    if (0.0..0.5).contains(&value) {
+        Ok(())
+    } else {
+        fail(key, format!("{value} is not a share from 0 to 0.5"))
+    }
+}
+
+impl DeviceSpec {
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the key that does not fit.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        self.check_sizes()?;
+        self.check_map()?;
+        self.check_speeds()?;
+        check_gc(&self.gc)?;
+        self.check_room()
+    }
+
+    fn check_sizes(&self) -> Result<(), SpecError> {
+        let (nand, unit) = (&self.nand, self.map.unit);
+        if unit.get() < 512 || !unit.get().is_multiple_of(512) {
+            return fail("map.unit", format!("{unit} is not a multiple of 512 bytes"));
+        }
+        if nand.page == Bytes::ZERO || !nand.page.get().is_multiple_of(unit.get()) {
+            return fail("nand.page", format!("{} is not a multiple of the map unit {unit}", nand.page));
+        }
+        if nand.page > LARGEST_PAGE {
+            return fail("nand.page", format!("{} is more than {LARGEST_PAGE}", nand.page));
+        }
+        if nand.pages_per_block == 0 || !self.units_per_block().is_multiple_of(64) {
+            return fail("nand.pages-per-block", "a block must hold a multiple of 64 map units".to_owned());
+        }
+        if nand.raw.get() / unit.get() >= u64::from(u32::MAX) {
+            return fail("nand.raw", "more than 2^32 map units; use a larger map unit or a scale".to_owned());
+        }
+        let blocks = nand.raw.get() / self.block_bytes().get();
+        let counts = [
+            ("nand.channels", nand.channels),
+            ("nand.dies", nand.dies),
+            ("gc.concurrency", self.gc.concurrency),
+        ];
+        for (key, n) in counts {
+            if n == 0 {
+                return fail(key, "must be at least 1".to_owned());
+            }
+            if u64::from(n) > blocks {
+                return fail(key, format!("{n} is more than the {blocks} blocks of {}", self.block_bytes()));
+            }
+        }
+        if self.capacity < unit || self.capacity > nand.raw {
+            return fail(
+                "capacity",
+                format!("{} is not between {unit} and the raw {}", self.capacity, nand.raw),
+            );
+        }
+        let buffer = self.write_buffer.size;
+        if buffer < nand.page * 2 || buffer > nand.raw {
+            let message = format!(
+                "must hold two NAND pages ({}) and no more than the NAND ({})",
+                nand.page * 2,
+                nand.raw
+            );
+            return fail("write-buffer.size", message);
+        }
+        Ok(())
+    }
+
+    fn check_map(&self) -> Result<(), SpecError> {
+        let page = self.map.page;
+        if page.get() < 4 || !page.get().is_multiple_of(4) || page > LARGEST_PAGE {
+            return fail(
+                "map.page",
+                format!("{page} does not hold entries of 4 bytes, up to {LARGEST_PAGE}"),
+            );
+        }
+        if self.map.cache.is_some() && page > self.nand.page {
+            return fail("map.page", format!("{page} does not fit into the NAND page of {}", self.nand.page));
+        }
+        Ok(())
+    }
+
+    fn check_speeds(&self) -> Result<(), SpecError> {
+        let (nand, controller) = (&self.nand, &self.controller);
+        for (key, rate) in
+            [("nand.channel-rate", nand.channel_rate), ("controller.link-rate", controller.link_rate)]
+        {
+            if rate < SLOWEST {
+                return fail(key, format!("must be at least {SLOWEST} per second"));
+            }
+        }
+        let times = [
+            ("nand.read", nand.read),
+            ("nand.program", nand.program),
+            ("nand.erase", nand.erase),
+            ("controller.latency", controller.latency),
+            ("controller.request", controller.request),
+            ("controller.read-unit", controller.read_unit),
+            ("controller.write-unit", controller.write_unit),
+            ("controller.gc-unit", controller.gc_unit),
+            ("gc.idle.after", self.gc.idle.map_or(Nanos::ZERO, |idle| idle.after)),
+        ];
+        match times.into_iter().find(|(_, time)| *time > LONGEST) {
+            Some((key, time)) => fail(key, format!("{time} is longer than {LONGEST}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the drive can clean: beside the data there must be room for open blocks and the erased pool.
+    fn check_room(&self) -> Result<(), SpecError> {
+        let geometry = Geometry::new(self);
+        if geometry.spare_blocks() >= 4 {
+            return Ok(());
+        }
+        let message = format!(
+            "{} leaves no room to clean: {} of capacity, and {} blocks of {} open or kept erased, need more",
+            self.nand.raw,
+            self.capacity,
+            geometry.open_blocks() + u64::from(geometry.pool_blocks()),
+            self.block_bytes()
+        );
+        fail("nand.raw", message)
+    }
+}
+
+fn check_gc(gc: &Gc) -> Result<(), SpecError> {
+    share("gc.set-point", gc.set_point)?;
+    if let Some(catch_up) = gc.catch_up {
+        share("gc.catch-up.start", catch_up.start)?;
+        share("gc.catch-up.until", catch_up.until)?;
+        if catch_up.start >= catch_up.until || gc.set_point >= catch_up.until || catch_up.start > gc.set_point
+        {
+            return fail("gc.catch-up", "needs start ≤ set-point < until".to_owned());
+        }
+        if !(catch_up.pace > 1.0 && catch_up.pace <= MOST_PACE) {
+            return fail(
+                "gc.catch-up.pace",
+                format!("must be above 1, or the pool never refills, and up to {MOST_PACE}"),
+            );
+        }
+    }
+    if let Some(idle) = gc.idle {
+        share("gc.idle.until", idle.until)?;
+    }
+    match gc.policy {
+        Policy::DChoices(d) if d == 0 || d > MOST_CHOICES => {
+            fail("gc.policy", format!("d-choices needs from 1 to {MOST_CHOICES}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,9 @@
+//! Figures that the project promises, measured so that anyone can check them.
+//!
+//! Leaves out the I/O engine; see `lowtide_host::bench`.
+
+mod simulate;
+mod steady;
+
+pub use simulate::{Simulated, drive, simulate};
+pub use steady::{Judged, Rule, steady};
