@@ -57,7 +57,7 @@ fn spec(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
     #[test]
     fn nothing_is_lost_or_kept_that_should_not_be(
         policy in policy(), dies in 1..6u32, concurrency in 1..6u32, page_units in prop::sample::select(vec![1u64, 4, 64]),
@@ -110,14 +110,15 @@ proptest! {
     /// What validates runs: fill it, overwrite it, and it neither panics nor loses a block.
     #[test]
     fn whatever_validates_runs(
-        policy in policy(), blocks in 1..80u64, dies in 0..90u32, channels in 0..9u32, concurrency in 0..90u32,
+        policy in policy(), blocks in 1..120u64, dies in 0..12u32, channels in 0..9u32, concurrency in 0..12u32,
         page_units in prop::sample::select(vec![1u64, 2, 3, 64]), pages in prop::sample::select(vec![1u32, 32, 64]),
-        capacity in 0..40_000_000u64, set_point in 0.0..0.6f64, buffer in 0..4_000_000u64, extra in 0..4096u64, seed: u64,
+        fill in 0.0..1.1f64, set_point in prop_oneof![Just(0.0), 0.0..0.6f64], buffer in 0..4_000_000u64, extra in 0..4096u64, seed: u64,
     ) {
         let mut spec = plain(96, 64, 1.0, policy);
         (spec.nand.dies, spec.nand.channels, spec.gc.concurrency) = (dies, channels, concurrency);
         (spec.nand.page, spec.nand.pages_per_block) = (Bytes::kib(4) * page_units, pages);
         spec.nand.raw = spec.block_bytes() * blocks + Bytes::new(extra);
+        let capacity = (spec.nand.raw.get() as f64 * fill) as u64;
         (spec.capacity, spec.gc.set_point, spec.write_buffer.size) = (Bytes::new(capacity), set_point, Bytes::new(buffer));
         for spec in [spec.scaled(2), spec] {
             let Ok(mut drive) = SimulatedSsd::new(&spec, Seed::new(seed)) else { continue };

@@ -10,7 +10,9 @@ pub fn plain(head: &[&str], rows: &[Vec<String>], columns: usize) -> String {
     table
         .set_style(TableComponent::HeaderLines, '─')
         .set_style(TableComponent::MiddleHeaderIntersections, ' ');
-    table.column_iter_mut().for_each(|column| drop(column.set_padding((0, 1))));
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(columns.try_into().unwrap_or(u16::MAX));
     text(&table)

@@ -111,6 +111,10 @@ impl SimulatedSsd {
         slot.cursor = cursor.min(end);
         slot.busy_ns = done_ns;
         let mut credit = slot.credit(moved);
+        debug_assert!(
+            cursor < end || self.blocks.count(victim) == 0,
+            "block {victim} counts units that are not valid"
+        );
         if self.blocks.count(victim) == 0 {
             credit += slot.finish(units_per_block);
             let ready_ns = self.nand.erase(die, done_ns);

@@ -218,6 +218,7 @@ impl CountLists {
                 assert_eq!(self.previous[block as usize], previous, "block {block} is linked both ways");
                 (previous, block) = (block, self.next[block as usize]);
                 listed += 1;
+                assert!(listed <= blocks.full().len(), "no block is listed twice");
             }
         }
         let below = blocks.full().iter().filter(|&&block| blocks.count(block) < self.threshold).count();

@@ -4,7 +4,9 @@
 
 use super::order::arrange;
 use super::{PlanTarget, PlannedCell};
-use crate::experiment::{BadInput, Experiment, FactorName, Filesystem, Length, Level, Purge, Settings, Step};
+use crate::experiment::{
+    BadInput, Experiment, FactorName, Filesystem, Layout, Length, Level, Purge, Settings,
+};
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
 
@@ -14,12 +16,12 @@ pub(super) fn all(
     scale: u64,
 ) -> Result<Vec<PlannedCell>, BadInput> {
     let mut cells = Vec::new();
-    for step in &experiment.steps {
+    for (number, step) in experiment.steps.iter().enumerate() {
         let mut purge_before = step.purge_before;
         for (point, repetition) in arrange(step, &experiment.repeat) {
             let written = experiment.settings(step, &point);
             let settings = scaled(&written, scale);
-            let (data, capacity) = fit(experiment, step, target, &written, &settings, scale)?;
+            let (data, capacity) = fit(experiment, number, target, &written, &settings, scale)?;
             let purge_before = std::mem::replace(&mut purge_before, Purge::None);
             let (index, step) = (cells.len() as u32, step.name.clone());
             cells.push(PlannedCell {
@@ -59,16 +61,17 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
 /// The data of a cell and the capacity it is part of.
 fn fit(
     experiment: &Experiment,
-    step: &Step,
+    number: usize,
     target: &PlanTarget,
     written: &Settings,
     settings: &Settings,
     scale: u64,
 ) -> Result<(Bytes, Bytes), BadInput> {
-    let size_key = match step.factor(FactorName::FileSize) {
-        Some(_) => "sweep.file_size",
-        None => "workload.file_size",
-    };
+    let step = &experiment.steps[number];
+    let own = format!("step.{number}.sweep.file_size");
+    let keys = [own.as_str(), "sweep.file_size", "workload.file_size"];
+    let size_key =
+        keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.file_size");
     let block = settings.load.block;
     let devices = match target {
         PlanTarget::Simulated(devices) => devices,
@@ -88,7 +91,8 @@ fn fit(
     let usable = usable(settings, capacity).map_err(|(key, message)| {
         experiment.blame(key, message, format!("the device {name} has {capacity}"))
     })?;
-    let filesystem = filesystem(settings.preparation.layout.filesystem);
+    let Layout { filesystem: kind, partition, .. } = written.preparation.layout;
+    let filesystem = filesystem(kind);
     let wanted = settings.load.file_size.unwrap_or(usable);
     match layout::lay_out(filesystem, usable, wanted) {
         Ok(_) => Ok((wanted.align_down(block), capacity)),
@@ -108,7 +112,9 @@ fn fit(
             });
             let element = position.map(|position| format!("{size_key}.{position}"));
             let key = element.filter(|key| experiment.span_of(key).is_some());
-            let message = format!("{asked} of data do not fit on {name}");
+            let partition = partition.map(|size| format!(", in a partition of {size}")).unwrap_or_default();
+            let kind = if kind == Filesystem::None { String::new() } else { format!(", with {kind}") };
+            let message = format!("{asked} of data do not fit on {name}{partition}{kind}");
             Err(experiment.blame(key.as_deref().unwrap_or(size_key), message, help))
         }
     }
