@@ -25,6 +25,10 @@ bench file="/var/tmp/lowtide-bench.dat":
     cargo run --release -- bench simulate --format json
     cargo run --release -- bench engine --file {{ file }} --format json
 
+# How near the steady-state rule comes to runs ten times longer.
+bench-steady:
+    cargo run --release -- bench steady
+
 # The micro-benchmarks.
 criterion:
     cargo bench --workspace

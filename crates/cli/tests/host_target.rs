@@ -87,7 +87,6 @@ fn the_next_run_takes_over_what_a_killed_one_left() {
 }
 
 #[test]
-#[ignore = "a target does not remove files that it did not make, and a killed run's look like those kept on purpose"]
 fn what_a_killed_run_left_is_gone_after_the_next() {
     let lab = Lab::new();
     assert_eq!(broken_off(&lab, Signal::KILL), None);

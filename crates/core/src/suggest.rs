@@ -14,7 +14,11 @@ pub fn nearest<'a>(given: &str, valid: impl IntoIterator<Item = &'a str>) -> Opt
             let lower = name.to_lowercase();
             let prefix = given.len() >= 3 && (lower.starts_with(&given) || given.starts_with(&lower));
             let distance = strsim::damerau_levenshtein(&given, &lower);
-            let limit = if prefix { usize::MAX } else { given.chars().count().max(lower.chars().count()).div_ceil(3) };
+            let limit = if prefix {
+                usize::MAX
+            } else {
+                given.chars().count().max(lower.chars().count()).div_ceil(3)
+            };
             (distance, limit, name)
         })
         .filter(|(distance, limit, _)| distance <= limit)

@@ -48,10 +48,13 @@ const TIME_UNITS: [(&str, u64); 7] = [
 
 /// Parses `<number><unit>` exactly: `1.5GiB` is 1 610 612 736, and a fraction of the base unit is an error.
 fn parse(text: &str, units: &[(&str, u64)], what: &'static str, example: &str) -> Result<u64, UnitError> {
-    let names = || units.iter().map(|(name, _)| *name).filter(|name| *name != "KB").collect::<Vec<_>>().join(", ");
+    let names =
+        || units.iter().map(|(name, _)| *name).filter(|name| *name != "KB").collect::<Vec<_>>().join(", ");
     let fail = |accepted: String| UnitError { value: text.to_owned(), what, accepted };
     let text_trimmed = text.trim();
-    let split = text_trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text_trimmed.len());
+    let split = text_trimmed
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
+        .unwrap_or(text_trimmed.len());
     let (number, unit) = text_trimmed.split_at(split);
     let (number, unit) = (number.replace('_', ""), unit.trim());
     if number.is_empty() {
@@ -173,7 +176,13 @@ impl fmt::Display for Bytes {
         let binary = exact(&["B", "KiB", "MiB", "GiB", "TiB", "PiB"]);
         let decimal = exact(&["B", "kB", "MB", "GB", "TB", "PB"]);
         let (number, unit) = match (binary, decimal) {
-            (Some(b), Some(d)) => if d.0 < b.0 { d } else { b },
+            (Some(b), Some(d)) => {
+                if d.0 < b.0 {
+                    d
+                } else {
+                    b
+                }
+            }
             (b, d) => b.or(d).unwrap_or((self.0, "B")),
         };
         f.pad(&format!("{number}{unit}"))

@@ -103,7 +103,7 @@ impl Source {
             self.taken = 0;
             let mut on_device = [Request::flush(); AHEAD];
             for slot in &mut on_device {
-                let request = self.generator.next();
+                let request = self.generator.next_request();
                 let mut first = true;
                 extents.split(&request, |part| {
                     if std::mem::take(&mut first) {
@@ -150,7 +150,12 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
 
     /// Hands out the intervals that ended by `now_ns`; whether to go on.
     #[inline]
-    fn hand_out(&self, recorder: &mut Recorder, now_ns: u64, each: &mut dyn FnMut(Interval) -> Control) -> Control {
+    fn hand_out(
+        &self,
+        recorder: &mut Recorder,
+        now_ns: u64,
+        each: &mut dyn FnMut(Interval) -> Control,
+    ) -> Control {
         let since_start = now_ns - self.start_ns;
         if since_start < recorder.interval_end_ns() {
             return Control::Continue;
@@ -246,7 +251,15 @@ mod tests {
             all.push(interval);
             if all.len() == count { Control::Stop } else { Control::Continue }
         };
-        let end = run(&mut device, &extents, workload, Seed::new(1), VirtualTime::START, Nanos::from_millis(10), each);
+        let end = run(
+            &mut device,
+            &extents,
+            workload,
+            Seed::new(1),
+            VirtualTime::START,
+            Nanos::from_millis(10),
+            each,
+        );
         end.expect("never refuses");
         all
     }

@@ -94,6 +94,10 @@ pub struct Controller {
     pub write_unit: Nanos,
     /// Time of the controller per map unit that garbage collection moves.
     pub gc_unit: Nanos,
+    /// Time of the controller per NAND page of a victim that garbage collection passes over, valid or not: a
+    /// controller that reads whole victims to learn what is valid.
+    #[serde(default)]
+    pub gc_page: Nanos,
     /// Bytes the host link carries per second.
     pub link_rate: Bytes,
 }

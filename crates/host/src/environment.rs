@@ -4,6 +4,7 @@
 //! SMART and firmware, which need a device of their own and the rights to ask it.
 
 use crate::engine;
+use lowtide_core::Bytes;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,28 @@ pub fn describe(path: &Path) -> Vec<(String, String)> {
         add_device(&mut facts, &device);
     }
     facts.0
+}
+
+/// The size of the filesystem that `path` lies on, or would lie on; `None` where it does not say.
+pub fn filesystem_size(path: &Path) -> Option<Bytes> {
+    let existing = path.ancestors().map(or_here).find(|path| path.exists())?;
+    let space = rustix::fs::statvfs(existing).ok()?;
+    let size = space.f_blocks.saturating_mul(space.f_frsize);
+    (size > 0).then(|| Bytes::new(size))
+}
+
+/// Whether what lies at `path` is kept in memory, where there is no device to speak of.
+pub fn in_memory(path: &Path) -> bool {
+    let existing = path.ancestors().map(or_here).find(|path| path.exists());
+    let filesystem = existing.and_then(|path| rustix::fs::statfs(path).ok());
+    filesystem.is_some_and(|filesystem| memory_filesystem(filesystem.f_type))
+}
+
+/// Whether a filesystem of this type (statfs(2)) is kept in memory.
+pub(crate) fn memory_filesystem(kind: rustix::fs::FsWord) -> bool {
+    const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+    const RAMFS: rustix::fs::FsWord = 0x8584_58f6;
+    [TMPFS, RAMFS].contains(&kind)
 }
 
 #[derive(Default)]
@@ -136,7 +159,7 @@ fn add_device(facts: &mut Facts, device: &Path) {
     facts.add("device-serial", of("device/serial").or_else(|| of("serial")));
     // The kernel counts sectors of 512 bytes here, whatever the device does.
     let size = of("size").and_then(|sectors| sectors.parse::<u64>().ok());
-    facts.add("device-size", size.map(|sectors| lowtide_core::Bytes::new(sectors * 512).to_string()));
+    facts.add("device-size", size.map(|sectors| Bytes::new(sectors * 512).to_string()));
     facts.add("scheduler", of("queue/scheduler").map(|text| chosen(&text)));
     facts.add(
         "rotational",
@@ -175,6 +198,8 @@ mod tests {
                 "{path}: {facts:?}"
             );
         }
+        let size = filesystem_size(Path::new("/tmp/no/such/place")).expect("the filesystem of /tmp");
+        assert!(size > Bytes::mib(1), "{size}");
         assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
         assert_eq!(chosen("none"), "none");
     }

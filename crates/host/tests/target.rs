@@ -1,12 +1,12 @@
 //! Targets: made, filled, reused, removed; and what is never touched.
-#![allow(clippy::print_stdout)]
-
 mod common;
 
-use common::{GOES_ON, SEED, SmallFilesystem};
+use common::{GOES_ON, SEED, SmallFilesystem, skipped};
 use lowtide_core::Bytes;
 use lowtide_host::HostError;
-use lowtide_host::target::{Layout, Outlook, Preparation, Progress, Target, TargetSpec, examine};
+use lowtide_host::target::{
+    Layout, Outlook, Preparation, Progress, Target, TargetSpec, examine, remove_left_over,
+};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -113,6 +113,47 @@ fn a_directory_gets_its_files_and_loses_them() {
 }
 
 #[test]
+fn what_a_killed_run_left_is_taken_over_and_removed_but_nothing_else() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let spec = TargetSpec::Directory(directory.path().into());
+    let left = |files| {
+        // Forgotten with its lock let go, as a kill does.
+        let target = prepare(&spec, Bytes::mib(files), files as u32, false).expect("prepared");
+        let at = directory.path().join("elsewhere");
+        std::fs::create_dir(&at).expect("made");
+        for file in target.data().files() {
+            let name = file.file_name().expect("a name");
+            std::fs::rename(file, at.join(name)).expect("moved");
+        }
+        drop(target);
+        for entry in std::fs::read_dir(&at).expect("listed").flatten() {
+            std::fs::rename(entry.path(), directory.path().join(entry.file_name())).expect("moved back");
+        }
+        std::fs::remove_dir(at).expect("empty");
+    };
+    left(3);
+    std::fs::write(directory.path().join("lowtide-0007.dat"), "mine").expect("written");
+    let next = prepare(&spec, Bytes::mib(1), 1, false).expect("prepared");
+    assert_eq!(next.outlook(), Outlook { to_write: Bytes::ZERO, to_make: 0, reused: 1 });
+    remove_left_over(&spec).expect("removed");
+    assert!(next.data().files()[0].exists(), "in use");
+    next.remove().expect("removed");
+    let mut names: Vec<_> = std::fs::read_dir(directory.path())
+        .expect("listed")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["lowtide-0007.dat"]);
+    assert_eq!(std::fs::read(directory.path().join("lowtide-0007.dat")).expect("there"), b"mine");
+    // What is to be kept is no left-over.
+    let kept = TargetSpec::File(directory.path().join("kept"));
+    drop(prepare(&kept, Bytes::mib(1), 1, true).expect("prepared"));
+    remove_left_over(&kept).expect("nothing to remove");
+    assert!(kept.path().exists());
+}
+
+#[test]
 fn an_interrupted_fill_leaves_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
@@ -146,16 +187,19 @@ fn devices_and_other_things_are_refused_by_name() {
     assert!(refused.unwrap_err().to_string().contains("is a file, but a directory is wanted here"));
     let devices =
         std::fs::read_dir("/sys/block").map(|list| list.flatten().collect::<Vec<_>>()).unwrap_or_default();
-    let Some(device) =
-        devices.iter().map(|entry| Path::new("/dev").join(entry.file_name())).find(|path| path.exists())
-    else {
-        println!("skipped: no block device is visible here");
+    let seen =
+        devices.iter().map(|entry| Path::new("/dev").join(entry.file_name())).find(|path| path.exists());
+    let directory = tempfile::tempdir().expect("a directory");
+    // A node is enough to be refused, whether or not there is a device behind it: 7, 0 is the first loop device.
+    let node = directory.path().join("loop");
+    let made = || std::process::Command::new("mknod").arg(&node).args(["b", "7", "0"]).status();
+    let Some(device) = seen.or_else(|| made().is_ok_and(|made| made.success()).then(|| node.clone())) else {
+        skipped("no block device is visible here, and none can be made");
         return;
     };
     let expected = "block devices come with a later version: point lowtide at a file or a directory on it";
     assert!(text(&device.to_string_lossy()).ends_with(expected));
     // Neither by another name, nor for reading.
-    let directory = tempfile::tempdir().expect("a directory");
     let link = directory.path().join("innocent");
     std::os::unix::fs::symlink(&device, &link).expect("linked");
     assert!(text(&link.to_string_lossy()).ends_with(expected));

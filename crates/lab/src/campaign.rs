@@ -4,10 +4,9 @@
 //! cells after it in its group, whose history would be another, and no others. Leaves out what is shown while
 //! it runs: [`Progress`] hears of it.
 
-use crate::experiment::Settings;
 use crate::load::{Ended, on_drive, on_files};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
-use crate::prepare::{History, PreparedFiles};
+use crate::prepare::{Files, History};
 use crate::record::Row;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Store, StoreError, Writer};
 use lowtide_core::{BlockDevice, Interval};
@@ -15,7 +14,7 @@ use lowtide_host::HostError;
 use lowtide_host::engine::EngineChoice;
 use lowtide_host::target::TargetSpec;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,6 +90,7 @@ pub fn run(
         let campaign = store.begin(plan, about)?;
         (store, campaign, vec![false; plan.cells.len()])
     };
+    plan.ignored().iter().for_each(|line| progress.note(line));
     let writer = Writer::start(store, campaign, Arc::clone(interrupt));
     let sender = writer.sender();
     let failed: u32 = plan
@@ -114,11 +114,7 @@ pub fn set_jobs(jobs: usize) {
 
 /// Refuses a target of the host before anything is written.
 fn check_host(plan: &Plan, spec: &TargetSpec) -> Result<(), HostError> {
-    plan.cells.iter().try_for_each(|cell| {
-        let Settings { preparation, load, .. } = &cell.settings;
-        let layout = lowtide_host::target::Layout::split(cell.data, preparation.layout.files, load.block)?;
-        lowtide_host::target::examine(spec, layout).map(drop)
-    })
+    plan.cells.iter().try_for_each(|cell| lowtide_host::target::examine(spec, cell.files()?).map(drop))
 }
 
 /// A group of cells being run.
@@ -136,6 +132,10 @@ impl Group<'_> {
         // Cells after the last one to measure need not be done again.
         let Some(last) = group.iter().rposition(|&index| !self.done[index]) else { return 0 };
         let mut histories: BTreeMap<String, History> = BTreeMap::new();
+        let mut host = match &self.plan.target {
+            PlanTarget::Host(spec) => Some(Host { files: Files::new(spec), spec, said: BTreeSet::new() }),
+            PlanTarget::Simulated(_) => None,
+        };
         let mut broken: Option<String> = None;
         let mut failed = 0;
         for &index in &group[..=last] {
@@ -146,10 +146,10 @@ impl Group<'_> {
             if self.done[index] && matches!(self.plan.target, PlanTarget::Host(_)) {
                 continue;
             }
-            let outcome = match (&broken, &self.plan.target) {
+            let outcome = match (&broken, &mut host) {
                 (Some(reason), _) => Err(format!("the history it needs is missing: {reason}")),
-                (None, PlanTarget::Simulated(_)) => self.simulated(cell, &mut histories),
-                (None, PlanTarget::Host(spec)) => self.host(cell, spec),
+                (None, None) => self.simulated(cell, &mut histories),
+                (None, Some(host)) => self.host(cell, host),
             };
             match outcome {
                 Ok(Ended::Interrupted) => break,
@@ -163,6 +163,9 @@ impl Group<'_> {
                     }
                 }
             }
+        }
+        if let Some(Err(error)) = host.map(|host| host.files.finish()) {
+            self.progress.note(&error.to_string());
         }
         failed
     }
@@ -207,13 +210,13 @@ impl Group<'_> {
         Ok(ended)
     }
 
-    fn host(&self, cell: &PlannedCell, spec: &TargetSpec) -> Result<Ended, String> {
+    fn host(&self, cell: &PlannedCell, host: &mut Host<'_>) -> Result<Ended, String> {
         let seed = self.plan.cell_seed(cell);
         let filling = &mut |progress: lowtide_host::target::Progress| {
             let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
             self.progress.cell(cell, Stage::Prepare, share, None);
         };
-        let prepared = match PreparedFiles::prepare(spec, cell, seed, self.interrupt, filling) {
+        let prepared = match host.files.prepare(cell, seed, self.interrupt, filling) {
             Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
             prepared => prepared.map_err(|error| error.to_string())?,
         };
@@ -223,10 +226,21 @@ impl Group<'_> {
         ));
         let each = &mut |interval: &Interval, share| self.interval(cell, Stage::Measure, interval, share);
         let load = &cell.settings.load;
-        let (ended, summary) =
-            on_files(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each)
-                .map_err(|error| error.to_string())?;
-        summary.notes.iter().for_each(|note| self.progress.note(note));
+        let loaded =
+            on_files(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
+        // Files that a load could not use, or that a thread given up may still write to, serve no other cell.
+        if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
+            host.files.remove().map_err(|error| error.to_string())?;
+        }
+        let (ended, summary) = loaded.map_err(|error| error.to_string())?;
+        let path = host.spec.path();
+        let cached = (!summary.direct && !lowtide_host::environment::in_memory(path))
+            .then(|| format!("{} does not take O_DIRECT: numbers include the page cache", path.display()));
+        for note in summary.notes.iter().cloned().chain(cached) {
+            if host.said.insert(note.clone()) {
+                self.progress.note(&note);
+            }
+        }
         if let Some(failure) = &summary.first_failure {
             self.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
         }
@@ -243,6 +257,14 @@ impl Group<'_> {
             self.send(Entry::Interval(cell.index, Box::new(measured)));
         }
     }
+}
+
+/// A campaign on files of the host.
+struct Host<'a> {
+    spec: &'a TargetSpec,
+    files: Files<'a>,
+    /// What the user was told, to be told once.
+    said: BTreeSet<String>,
 }
 
 /// Erase counts as a histogram.

@@ -20,7 +20,9 @@ mod tests {
             let spec = super::parse(entry.text).unwrap_or_else(|error| panic!("{}: {error}", entry.path));
             assert_eq!(spec.name, entry.name);
             for scale in [1, 8, 16, 64] {
-                spec.scaled(scale).validate().unwrap_or_else(|error| panic!("{} 1/{scale}: {error}", entry.path));
+                spec.scaled(scale)
+                    .validate()
+                    .unwrap_or_else(|error| panic!("{} 1/{scale}: {error}", entry.path));
             }
         }
     }

@@ -80,7 +80,7 @@ pub struct Cell {
     pub counters_before: Option<Counters>,
     /// The time series.
     pub rows: Vec<Row>,
-    /// Latency of reads over the measured window (the steady window where there is one, else everything).
+    /// Latency of reads over the measured window (the steady window where there is one, else the last quarter).
     pub read_latency: Latency,
     /// Latency of writes over the measured window.
     pub write_latency: Latency,
@@ -195,6 +195,10 @@ impl Cell {
         }
         if parts.is_empty() { format!("cell {}", self.index) } else { parts.join(", ") }
     }
+    /// Where the last quarter of the measurement begins, in nanoseconds since it began.
+    pub fn last_quarter_ns(&self) -> u64 {
+        self.rows.last().map_or(0, |row| row.end_ns / 4 * 3)
+    }
     /// Mean throughput over the whole measurement, in MiB/s; `None` where nothing was measured.
     pub fn mean_mib_per_s(&self) -> Option<f64> {
         self.mean_mib_per_s_between(0, u64::MAX)
@@ -210,7 +214,11 @@ impl Cell {
     }
     /// Write amplification between two instants of the measurement; `None` without counters or writes.
     pub fn write_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
-        let before = self.rows.iter().rfind(|row| row.end_ns <= from_ns).map_or(self.counters_before, |row| row.counters)?;
+        let before = self
+            .rows
+            .iter()
+            .rfind(|row| row.end_ns <= from_ns)
+            .map_or(self.counters_before, |row| row.counters)?;
         let after = self.rows.iter().rfind(|row| row.end_ns <= to_ns).and_then(|row| row.counters)?;
         after.write_amplification_since(&before)
     }

@@ -126,8 +126,7 @@ fn settled(cell: &Cell) -> Option<f64> {
 /// When the throughput of a cell comes to stay near its settled level (without a steady state, near the mean of its
 /// last quarter), in nanoseconds of its own time.
 fn stable_by(cell: &Cell) -> Option<u64> {
-    let whole_ns = cell.rows.last()?.end_ns;
-    let settled = settled(cell).or_else(|| cell.mean_mib_per_s_between(whole_ns / 4 * 3, u64::MAX))?;
+    let settled = settled(cell).or_else(|| cell.mean_mib_per_s_between(cell.last_quarter_ns(), u64::MAX))?;
     let mut windows = cell.rows.windows(STABLE_INTERVALS);
     let astray = windows.rposition(|window| {
         let mean = window.iter().map(crate::record::Row::mib_per_s).sum::<f64>() / window.len() as f64;

@@ -16,7 +16,10 @@ pub struct Latency(Histogram<u64>);
 
 impl Default for Latency {
     fn default() -> Self {
-        Latency(Histogram::new_with_bounds(1, MAX_NS, DIGITS).expect("the bounds are constants that hdrhistogram accepts"))
+        Latency(
+            Histogram::new_with_bounds(1, MAX_NS, DIGITS)
+                .expect("the bounds are constants that hdrhistogram accepts"),
+        )
     }
 }
 

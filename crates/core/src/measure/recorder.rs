@@ -63,7 +63,11 @@ impl Recorder {
     pub fn new(length: Nanos) -> Self {
         assert!(length > Nanos::ZERO, "intervals have a length");
         let length_ns = length.get();
-        Recorder { length_ns, current: Interval { end_ns: length_ns, ..Interval::default() }, empty: Latency::default() }
+        Recorder {
+            length_ns,
+            current: Interval { end_ns: length_ns, ..Interval::default() },
+            empty: Latency::default(),
+        }
     }
 
     /// When the current interval ends, in nanoseconds since the beginning.

@@ -43,7 +43,8 @@ impl Sampler {
             Distribution::Uniform => Sampler::Uniform { blocks },
             Distribution::Zipf { exponent } => Sampler::Zipf {
                 blocks,
-                zipf: rand_distr::Zipf::new(blocks as f64, exponent).expect("the exponent was validated as positive"),
+                zipf: rand_distr::Zipf::new(blocks as f64, exponent)
+                    .expect("the exponent was validated as positive"),
                 stride: coprime_near_golden(blocks),
             },
             Distribution::HotCold { hot_data, hot_access } => {

@@ -42,7 +42,11 @@ impl Arrivals {
         };
         let whole_gap_ns = 1e9 / per_second;
         // Workers take turns, so that together they keep the fixed rate evenly.
-        Some(Arrivals { gap_ns: whole_gap_ns * f64::from(workers), poisson, next_ns: whole_gap_ns * f64::from(worker) })
+        Some(Arrivals {
+            gap_ns: whole_gap_ns * f64::from(workers),
+            poisson,
+            next_ns: whole_gap_ns * f64::from(worker),
+        })
     }
 
     /// The next intended start.

@@ -58,7 +58,7 @@ impl Generator {
 
     /// The next request.
     #[inline]
-    pub fn next(&mut self) -> Request {
+    pub fn next_request(&mut self) -> Request {
         let block = match &mut self.address {
             Address::Random(sampler) => sampler.draw(&mut self.rng),
             Address::Sequential { streams, turn, step } => {
@@ -88,11 +88,12 @@ mod tests {
 
     #[test]
     fn two_workers_read_one_stream_between_them() {
-        let workload = Workload { access: Access::Sequential, read_share: 1.0, ..Workload::random_write(Bytes::kib(4)) };
+        let workload =
+            Workload { access: Access::Sequential, read_share: 1.0, ..Workload::random_write(Bytes::kib(4)) };
         let mut offsets: Vec<u64> = (0..2)
             .flat_map(|worker| {
                 let mut generator = Generator::new(&workload, Bytes::kib(32), Seed::new(1), worker, 2);
-                (0..4).map(|_| generator.next().offset).collect::<Vec<_>>()
+                (0..4).map(|_| generator.next_request().offset).collect::<Vec<_>>()
             })
             .collect();
         offsets.sort_unstable();
@@ -103,7 +104,7 @@ mod tests {
     fn a_mix_reads_its_share() {
         let workload = Workload { read_share: 0.83, ..Workload::random_write(Bytes::kib(16)) };
         let mut generator = Generator::new(&workload, Bytes::gib(1), Seed::new(3), 0, 1);
-        let reads = (0..100_000).filter(|_| generator.next().op == Op::Read).count();
+        let reads = (0..100_000).filter(|_| generator.next_request().op == Op::Read).count();
         assert!((reads as f64 / 100_000.0 - 0.83).abs() < 0.005, "{reads}");
     }
 
@@ -124,7 +125,7 @@ mod tests {
             let size = Bytes::kib(4) * blocks;
             let mut generator = Generator::new(&workload, size, Seed::new(seed), worker, 4);
             for _ in 0..200 {
-                let request = generator.next();
+                let request = generator.next_request();
                 prop_assert!(request.offset + request.length <= size.get());
                 prop_assert_eq!(request.offset % 4096, 0);
             }

@@ -56,6 +56,7 @@ impl SimulatedSsd {
         let mut last_page = u32::MAX;
         let mut done_ns = start_ns;
         let (mut cursor, end) = (slot.cursor, slot.end);
+        let begun_at = cursor;
         // Nothing but this loop changes the victim meanwhile, so 64 units of its validity may be kept at hand.
         let mut valid = if cursor < end { self.table.valid_from(cursor) } else { 0 };
         while moved < self.collector.step_units {
@@ -103,8 +104,13 @@ impl SimulatedSsd {
         if pages_read > 0 {
             done_ns = done_ns.max(self.nand.read(die, now_ns, start_ns, pages_read, units_read));
         }
-        self.controller_busy_ns =
-            self.controller_busy_ns.max(now_ns) + self.spec.controller.gc_unit.get() * u64::from(moved);
+        let controller = &self.spec.controller;
+        // A victim without valid units is erased unread.
+        let passed =
+            if moved > 0 { (cursor.min(end) - begun_at).div_ceil(self.geometry.page_units) } else { 0 };
+        self.controller_busy_ns = self.controller_busy_ns.max(now_ns)
+            + controller.gc_unit.get() * u64::from(moved)
+            + controller.gc_page.get() * u64::from(passed);
         self.counts.moved_units += u64::from(moved);
         let slot = &mut self.collector.slots[index];
         // Units already moved are no longer valid, so the next step may begin at the same 64 again.

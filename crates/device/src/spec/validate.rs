@@ -119,6 +119,7 @@ impl DeviceSpec {
             ("controller.read-unit", controller.read_unit),
             ("controller.write-unit", controller.write_unit),
             ("controller.gc-unit", controller.gc_unit),
+            ("controller.gc-page", controller.gc_page),
             ("gc.idle.after", self.gc.idle.map_or(Nanos::ZERO, |idle| idle.after)),
         ];
         match times.into_iter().find(|(_, time)| *time > LONGEST) {

@@ -34,6 +34,7 @@ pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> Devic
             read_unit: Nanos::ZERO,
             write_unit: Nanos::ZERO,
             gc_unit: Nanos::ZERO,
+            gc_page: Nanos::ZERO,
             link_rate: Bytes::new(1_000_000_000),
         },
         write_buffer: WriteBuffer { size: Bytes::mib(1), protected: true },

@@ -4,6 +4,7 @@
 //! either. Leaves out creating them.
 
 use super::buffer::Buffers;
+use crate::environment::memory_filesystem;
 use crate::error::{HostError, Operation};
 use crate::target::TestData;
 use lowtide_core::{Bytes, Seed};
@@ -69,7 +70,7 @@ fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
         opened => opened?,
     };
     let filesystem = rustix::fs::fstatfs(&file).map_err(HostError::io(Operation::Inspect, path))?;
-    if [TMPFS, RAMFS].contains(&filesystem.f_type) {
+    if memory_filesystem(filesystem.f_type) {
         return Ok(false);
     }
     let refuses = |length: usize| -> Result<bool, HostError> {
@@ -101,6 +102,3 @@ fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
     }
     Ok(false)
 }
-
-const TMPFS: i64 = 0x0102_1994;
-const RAMFS: i64 = 0x8584_58f6;

@@ -118,9 +118,10 @@ impl Load<'_> {
             "more than 0 is needed".to_owned()
         })?;
         if let Arrival::Fixed { per_second } | Arrival::Poisson { per_second } = arrival {
-            let good = per_second.is_finite() && per_second > 0.0;
+            // Beyond these a schedule would hold more requests than memory, or none in a lifetime.
+            let good = (1e-3..=1e9).contains(&per_second);
             check(good, "the arrival rate per second", &per_second, &|| {
-                "a finite rate above 0 is needed".to_owned()
+                "0.001 to 1000000000 are accepted".to_owned()
             })?;
         }
         Ok(())

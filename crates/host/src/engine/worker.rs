@@ -150,7 +150,7 @@ impl Worker {
     /// The next request, starting at `start_ns`.
     #[inline]
     pub(super) fn next(&mut self, start_ns: u64) -> Issued {
-        let request = self.generator.next();
+        let request = self.generator.next_request();
         let (file, offset) = self.shared.data.locate(request.offset);
         self.numbers += 1;
         Issued {

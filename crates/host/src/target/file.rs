@@ -27,8 +27,9 @@ pub(super) enum Found {
 pub(super) struct TestFile {
     pub(super) file: File,
     pub(super) path: PathBuf,
-    /// Whether this process made it, so that it may remove it.
-    pub(super) made: bool,
+    /// Whether it is to stay for later runs. Others are removed by the run that has them: it made them, or one did
+    /// that was killed before it could remove them.
+    pub(super) kept: bool,
     /// Whether it already has the wanted size and was written in full.
     pub(super) full: bool,
 }
@@ -60,7 +61,7 @@ impl TestFile {
             Marker::read(&file, path)?.ok_or_else(|| HostError::NotOurs { path: path.to_owned() })?;
         lock(&file, path)?;
         let full = marker.full && marker.size == size && metadata.len() == size.get();
-        Ok(Found::Ours(TestFile { file, path: path.to_owned(), made: false, full }))
+        Ok(Found::Ours(TestFile { file, path: path.to_owned(), kept: marker.kept, full }))
     }
 
     /// Makes an empty file at `path`, where there is nothing, marks and locks it.
@@ -74,9 +75,9 @@ impl TestFile {
             .create_new(true)
             .open(path)
             .map_err(HostError::io(Operation::Create, path))?;
-        let made = TestFile { file, path: path.to_owned(), made: true, full: false };
+        let made = TestFile { file, path: path.to_owned(), kept: false, full: false };
         let marked =
-            lock(&made.file, path).and_then(|()| Marker::write(&made.file, path, Bytes::ZERO, false));
+            lock(&made.file, path).and_then(|()| Marker::write(&made.file, path, Bytes::ZERO, false, false));
         match marked {
             Ok(()) => Ok(made),
             Err(error) => {
@@ -90,7 +91,7 @@ impl TestFile {
     pub(super) fn reserve(&mut self, size: Bytes) -> Result<(), HostError> {
         let path = &self.path;
         self.full = false;
-        Marker::write(&self.file, path, size, false)?;
+        Marker::write(&self.file, path, size, false, self.kept)?;
         // Old blocks go first, so that the layout on the device is that of a fresh file.
         self.file.set_len(0).map_err(HostError::io(Operation::Allocate, path))?;
         match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, size.get()) {
@@ -105,8 +106,17 @@ impl TestFile {
     /// Makes the file durable and marks it as full.
     pub(super) fn complete(&mut self, size: Bytes) -> Result<(), HostError> {
         self.file.sync_all().map_err(HostError::io(Operation::Sync, &self.path))?;
-        Marker::write(&self.file, &self.path, size, true)?;
+        Marker::write(&self.file, &self.path, size, true, self.kept)?;
         self.full = true;
+        Ok(())
+    }
+
+    /// Marks a full file of `size` as one that stays.
+    pub(super) fn keep(&mut self, size: Bytes) -> Result<(), HostError> {
+        if !self.kept {
+            Marker::write(&self.file, &self.path, size, true, true)?;
+            self.kept = true;
+        }
         Ok(())
     }
 
@@ -126,6 +136,13 @@ impl TestFile {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that is just being started still holds a copy of the descriptor.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 }
 

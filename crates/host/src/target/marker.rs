@@ -1,9 +1,9 @@
 //! [`Marker`]: how lowtide knows a file that it made.
 //!
 //! The extended attribute `user.lowtide`, or, where the filesystem has none, a file `NAME.lowtide` beside it,
-//! says `lowtide 1 inode=N size=BYTES state=filling|full`. The inode number ties the marker to this very file:
-//! a copy, or another file moved to the name, is not vouched for. Leaves out what is in the file: whoever
-//! overwrites a marked file in place has given it to lowtide.
+//! says `lowtide 1 inode=N size=BYTES state=filling|full`, and ` kept` after that where the file is to stay for later
+//! runs. The inode number ties the marker to this very file: a copy, or another file moved to the name, is not
+//! vouched for. Leaves out what is in the file: whoever overwrites a marked file in place has given it to lowtide.
 
 use crate::error::{HostError, Operation};
 use lowtide_core::Bytes;
@@ -24,6 +24,8 @@ pub(super) struct Marker {
     pub(super) size: Bytes,
     /// Whether every byte was written.
     pub(super) full: bool,
+    /// Whether it is to stay; another one that is found was left by a run that could not remove it.
+    pub(super) kept: bool,
 }
 
 impl Marker {
@@ -42,10 +44,16 @@ impl Marker {
     }
 
     /// Marks `file` at `path`.
-    pub(super) fn write(file: &File, path: &Path, size: Bytes, full: bool) -> Result<(), HostError> {
+    pub(super) fn write(
+        file: &File,
+        path: &Path,
+        size: Bytes,
+        full: bool,
+        kept: bool,
+    ) -> Result<(), HostError> {
         let fail = |error: io::Error| HostError::io(Operation::Mark, path)(error);
         let inode = file.metadata().map_err(fail)?.ino();
-        let text = Marker { inode, size, full }.to_text();
+        let text = Marker { inode, size, full, kept }.to_text();
         match rustix::fs::fsetxattr(file, ATTRIBUTE, text.as_bytes(), XattrFlags::empty()) {
             Ok(()) => Ok(()),
             Err(Errno::OPNOTSUPP | Errno::PERM | Errno::NOSPC) => write_sidecar(&sidecar(path), &text),
@@ -63,7 +71,8 @@ impl Marker {
 
     fn to_text(self) -> String {
         let state = if self.full { "full" } else { "filling" };
-        format!("{VERSION} inode={} size={} state={state}\n", self.inode, self.size.get())
+        let kept = if self.kept { " kept" } else { "" };
+        format!("{VERSION} inode={} size={} state={state}{kept}\n", self.inode, self.size.get())
     }
 
     fn parse(text: &[u8]) -> Option<Marker> {
@@ -74,6 +83,7 @@ impl Marker {
             inode: field("inode")?.parse().ok()?,
             size: Bytes::new(field("size")?.parse().ok()?),
             full: field("state")? == "full",
+            kept: text.split_whitespace().any(|word| word == "kept"),
         })
     }
 }
@@ -110,8 +120,10 @@ mod tests {
 
     #[test]
     fn markers_read_back_and_junk_is_no_marker() {
-        let marker = Marker { inode: 7, size: Bytes::mib(3), full: true };
-        assert_eq!(Marker::parse(marker.to_text().as_bytes()), Some(marker));
+        for kept in [false, true] {
+            let marker = Marker { inode: 7, size: Bytes::mib(3), full: true, kept };
+            assert_eq!(Marker::parse(marker.to_text().as_bytes()), Some(marker));
+        }
         for junk in
             ["", "lowtide 2 inode=7 size=3 state=full", "lowtide 1 inode=x size=3 state=full", "lowtide 1"]
         {
@@ -124,7 +136,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("data.lowtide");
         std::fs::write(&path, "my notes").expect("written");
-        let text = Marker { inode: 7, size: Bytes::mib(3), full: true }.to_text();
+        let text = Marker { inode: 7, size: Bytes::mib(3), full: true, kept: false }.to_text();
         assert!(matches!(write_sidecar(&path, &text), Err(HostError::NotOurs { .. })));
         assert_eq!(std::fs::read(&path).expect("there"), b"my notes");
         std::fs::remove_file(&path).expect("removed");

@@ -5,12 +5,12 @@
 //!          │
 //!          └──Target::prepare──► Target ──data()──► TestData ──► engine
 //!             kind, marker, lock, space,   │
-//!             fallocate, fill, sync        └──remove() or drop: what was made goes, the rest stays
+//!             fallocate, fill, sync        └──remove() or drop: the files go, but for those to be kept
 //! ```
 //!
 //! Safety invariant: lowtide writes to a file only if it created that file itself, in this run (`O_EXCL`) or in
-//! an earlier one (the file carries a marker with its own inode number; see [`marker`]). Leaves out block
-//! devices, which are refused, and making filesystems.
+//! an earlier one (the file carries a marker with its own inode number; see [`marker`]), and removes only such files.
+//! Leaves out block devices, which are refused, and making filesystems.
 
 mod data;
 mod file;
@@ -20,5 +20,5 @@ mod prepare;
 mod spec;
 
 pub use data::TestData;
-pub use prepare::{Outlook, Preparation, Progress, Target, examine};
+pub use prepare::{Outlook, Preparation, Progress, Target, examine, remove_left_over};
 pub use spec::{Layout, TargetSpec};

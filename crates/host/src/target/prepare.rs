@@ -30,7 +30,7 @@ pub struct Preparation<'a> {
     pub layout: Layout,
     /// The seed of what is written.
     pub seed: Seed,
-    /// Whether files that are made stay when the target is dropped, to be reused by a later run.
+    /// Whether the files stay when the target is dropped, to be reused by a later run.
     pub keep: bool,
     /// Set by someone else to stop filling.
     pub interrupt: &'a AtomicBool,
@@ -45,12 +45,11 @@ pub struct Progress {
     pub total: Bytes,
 }
 
-/// Files under test, locked against another lowtide. Dropping it removes what it made, unless it is to be kept.
+/// Files under test, locked against another lowtide. Dropping it removes them, except those that are to be kept.
 #[derive(Debug)]
 pub struct Target {
     data: TestData,
     files: Vec<TestFile>,
-    keep: bool,
     outlook: Outlook,
 }
 
@@ -101,12 +100,43 @@ fn look(spec: &TargetSpec, layout: Layout) -> Result<(Vec<PathBuf>, Vec<Found>, 
     Ok((paths, found, outlook))
 }
 
+/// Removes what a run that was killed left of `spec`: files that lowtide made and that are not to be kept, under
+/// whichever number. Files that are in use or cannot be examined stay, and so does everything else.
+///
+/// # Errors
+/// [`HostError::Io`] where the directory cannot be listed, or for the first file that could not be removed.
+pub fn remove_left_over(spec: &TargetSpec) -> Result<(), HostError> {
+    let paths = match spec {
+        TargetSpec::File(path) => vec![path.clone()],
+        TargetSpec::Directory(directory) => {
+            let entries =
+                std::fs::read_dir(directory).map_err(HostError::io(Operation::Inspect, directory))?;
+            let ours = |name: &str| {
+                let number = name.strip_prefix("lowtide-").and_then(|rest| rest.strip_suffix(".dat"));
+                number.is_some_and(|number| {
+                    number.len() >= 4 && number.bytes().all(|digit| digit.is_ascii_digit())
+                })
+            };
+            let named = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(ours));
+            named.map(|entry| entry.path()).collect()
+        }
+    };
+    let mut result = Ok(());
+    for path in paths {
+        match TestFile::find(&path, Bytes::ZERO) {
+            Ok(Found::Ours(file)) if !file.kept => result = result.and(file.remove()),
+            _ => {}
+        }
+    }
+    result
+}
+
 impl Target {
     /// Makes the files where they are missing, reserves their space and writes every byte of them; files that an
     /// earlier run left full and of the right size are taken as they are. `progress` hears of each MiB.
     ///
     /// Every check comes before the first write, so a target that is refused is unchanged. Where something fails
-    /// later, the files made so far are removed.
+    /// later, the files taken so far are removed, except those that are to be kept.
     ///
     /// # Errors
     /// [`HostError::NotOurs`], [`HostError::InUse`], [`HostError::BlockDevice`], [`HostError::WrongKind`] and
@@ -118,7 +148,7 @@ impl Target {
         let size = how.layout.size_each();
         let data = TestData::new(paths.clone(), size)?;
         // From here on a failure drops the target, and with it what was made.
-        let mut target = Target { data, files: Vec::new(), keep: false, outlook };
+        let mut target = Target { data, files: Vec::new(), outlook };
         let mut done = Bytes::ZERO;
         for (number, (path, found)) in paths.iter().zip(found).enumerate() {
             let file = match found {
@@ -137,7 +167,9 @@ impl Target {
                 file.complete(size)?;
             }
         }
-        target.keep = how.keep;
+        if how.keep {
+            target.files.iter_mut().try_for_each(|file| file.keep(size))?;
+        }
         Ok(target)
     }
 
@@ -153,7 +185,7 @@ impl Target {
         let size = Bytes::new(metadata.len()).align_down(block);
         let data = TestData::new(vec![path.to_owned()], size)?;
         let outlook = Outlook { to_write: Bytes::ZERO, to_make: 0, reused: 1 };
-        Ok(Target { data, files: Vec::new(), keep: true, outlook })
+        Ok(Target { data, files: Vec::new(), outlook })
     }
 
     /// The bytes under test.
@@ -166,13 +198,7 @@ impl Target {
         self.outlook
     }
 
-    /// Keeps the files that were made when this is dropped.
-    pub fn keep(&mut self) {
-        self.keep = true;
-    }
-
-    /// Removes what was made, unless it is to be kept, and says whether that worked. Files that were there before
-    /// stay.
+    /// Removes the files, except those that are to be kept, and says whether that worked.
     ///
     /// # Errors
     /// [`HostError::Io`] for the first file that could not be removed; the others are removed all the same.
@@ -183,7 +209,7 @@ impl Target {
     fn clean(&mut self) -> Result<(), HostError> {
         let files = std::mem::take(&mut self.files);
         let mut result = Ok(());
-        for file in files.iter().filter(|file| file.made && !self.keep) {
+        for file in files.iter().filter(|file| !file.kept) {
             result = result.and(file.remove());
         }
         result

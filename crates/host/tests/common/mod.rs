@@ -15,13 +15,19 @@ pub const SEED: Seed = Seed::new(20_261_121);
 /// Never set.
 pub static GOES_ON: AtomicBool = AtomicBool::new(false);
 
+/// Says that something was not tested; where `LOWTIDE_REQUIRE_REAL` is set, that is a failure.
+pub fn skipped(why: &str) {
+    assert!(std::env::var_os("LOWTIDE_REQUIRE_REAL").is_none(), "LOWTIDE_REQUIRE_REAL is set, but {why}");
+    println!("skipped: {why}");
+}
+
 /// Runs the same test body on both engines. Where io_uring is refused (some containers), says so and tests the
 /// other one.
 pub fn each_engine(body: impl Fn(EngineChoice)) {
     println!("seed {SEED:?}");
     for engine in [EngineChoice::Uring, EngineChoice::Sync] {
         if engine == EngineChoice::Uring && lowtide_host::engine::available().to_string() != "uring" {
-            println!("skipped for uring: io_uring is not available here");
+            skipped("uring: io_uring is not available here");
             continue;
         }
         println!("engine {engine}");
@@ -88,7 +94,7 @@ impl SmallFilesystem {
         match mounted {
             Ok(output) if output.status.success() => Some(SmallFilesystem { directory }),
             other => {
-                println!("skipped: mounting a tmpfs is not permitted here: {other:?}");
+                skipped(&format!("mounting a tmpfs is not permitted here: {other:?}"));
                 None
             }
         }

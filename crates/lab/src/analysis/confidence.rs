@@ -49,15 +49,15 @@ impl Confidence {
     ///
     /// A short measurement cannot rule out a slow drift. Where [`Confidence::default`] then says so, this one asks
     /// only that no drift beyond the tolerance is *seen*: the distance less one standard error must be within it, for
-    /// relaxations up to a third of a drive write. [`super::possible_drift_percent`] tells how much is not ruled out. Nobody
-    /// asked for a precision, so an interval of up to 5 %, or a drift of as much that is counted into it, is an answer,
+    /// relaxations up to one drive write. [`super::possible_drift_percent`] tells how much is not ruled out. Nobody
+    /// asked for a precision, so an interval of up to 10 %, or a drift of as much that is counted into it, is an answer,
     /// too.
     pub fn fixed_duration() -> Self {
         Confidence {
-            relative_half_width: 0.05,
-            drift_tolerance: 0.05,
+            relative_half_width: 0.1,
+            drift_tolerance: 0.1,
             caution: -1.0,
-            longest_relaxation: 0.3,
+            longest_relaxation: 1.0,
             least_turnovers: 0.1,
             ..Confidence::default()
         }

@@ -4,7 +4,9 @@
 //! ρ 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. Leaves out other
 //! drives: cost grows with write amplification and shrinks with larger map units.
 
-use lowtide_core::{BlockDevice, Bytes, Control, Extents, Interval, Nanos, Seed, VirtualTime, Workload, virtual_load};
+use lowtide_core::{
+    BlockDevice, Bytes, Control, Extents, Interval, Nanos, Seed, VirtualTime, Workload, virtual_load,
+};
 use lowtide_device::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};
 use lowtide_device::{DeviceSpec, SimulatedSsd};
 
@@ -50,6 +52,7 @@ pub fn drive() -> DeviceSpec {
             read_unit: Nanos::from_micros(1),
             write_unit: Nanos::from_micros(1),
             gc_unit: Nanos::ZERO,
+            gc_page: Nanos::ZERO,
             link_rate: Bytes::new(2_000_000_000),
         },
         write_buffer: WriteBuffer { size: Bytes::mib(4), protected: true },

@@ -68,7 +68,8 @@ pub fn steady(spec: &DeviceSpec, sizes: &[u64], seeds: u64, scale: u64) -> Vec<J
     sizes
         .iter()
         .map(|&gib| {
-            let runs: Vec<Run> = (1..=seeds).into_par_iter().map(|seed| run(&spec, gib, seed, scale)).collect();
+            let runs: Vec<Run> =
+                (1..=seeds).into_par_iter().map(|seed| run(&spec, gib, seed, scale)).collect();
             let rule = |index: usize| {
                 let said: Vec<&Said> = runs.iter().filter_map(|run| run.0[index].as_ref()).collect();
                 let share = |sum: f64| if said.is_empty() { 0.0 } else { sum / said.len() as f64 };
@@ -77,11 +78,18 @@ pub fn steady(spec: &DeviceSpec, sizes: &[u64], seeds: u64, scale: u64) -> Vec<J
                     within_3_percent: said.iter().filter(|said| said.error.abs() <= WITHIN).count(),
                     in_honeymoon: said.iter().filter(|said| said.honeymoon).count(),
                     mean_error_percent: 100.0 * share(said.iter().map(|said| said.error.abs()).sum()),
-                    largest_error_percent: 100.0 * said.iter().map(|said| said.error.abs()).fold(0.0, f64::max),
+                    largest_error_percent: 100.0
+                        * said.iter().map(|said| said.error.abs()).fold(0.0, f64::max),
                     mean_stop_s: share(said.iter().map(|said| said.stop_s).sum()),
                 }
             };
-            Judged { file_size_gib: gib, runs: runs.len(), lowtide: rule(0), snia: rule(1), fio_slope: rule(2) }
+            Judged {
+                file_size_gib: gib,
+                runs: runs.len(),
+                lowtide: rule(0),
+                snia: rule(1),
+                fio_slope: rule(2),
+            }
         })
         .collect()
 }
@@ -121,13 +129,15 @@ fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
     let interval = Nanos::from_secs(10) / scale;
     let workload = Workload::random_write(Bytes::kib(16));
     let extents = Extents::whole(data.get());
-    virtual_load::run(&mut drive, &extents, &workload, seed.part("load", 0), now, interval, each).expect("in range");
+    virtual_load::run(&mut drive, &extents, &workload, seed.part("load", 0), now, interval, each)
+        .expect("in range");
 
     let from = stop.map_or(rows.len() / 2, |(_, stopped)| stopped);
     let truth = rows[from..].iter().map(Row::mib_per_s).sum::<f64>() / (rows.len() - from) as f64;
     let raw = drive.raw_capacity().expect("flash has raw capacity");
     let said = |mean: f64, from_ns: u64, stop_ns: u64| {
-        let before = rows.iter().take_while(|row| row.start_ns < from_ns).map(|row| row.write_bytes).sum::<u64>();
+        let before =
+            rows.iter().take_while(|row| row.start_ns < from_ns).map(|row| row.write_bytes).sum::<u64>();
         Said {
             error: mean / truth - 1.0,
             honeymoon: data.get() + before < raw.get(),
@@ -138,10 +148,15 @@ fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
         answer.map(|answer| said(answer.mean_mib_per_s, answer.from_ns, answer.stopped_ns))
     };
     let series = online.series();
+    // The rules of others count in minutes; those shrink with everything else.
+    let snia = Snia::default();
+    let snia = Snia { round_ns: snia.round_ns / scale, ..snia };
+    let slope = FioSlope::default();
+    let slope = FioSlope { window_ns: slope.window_ns / scale, ..slope };
     Run([
         stop.map(|(estimate, _)| said(estimate.mean_mib_per_s, estimate.from_ns, estimate.to_ns)),
-        other(Snia::default().answer(series)),
-        other(FioSlope::default().answer(series)),
+        other(snia.answer(series)),
+        other(slope.answer(series)),
     ])
 }
 

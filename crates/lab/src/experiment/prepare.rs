@@ -7,7 +7,7 @@ use super::level::{FactorName, Level};
 use super::read::Table;
 use super::schema;
 use super::words::words;
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, Nanos};
 
 words! {
     /// How what was written before is forgotten.
@@ -74,11 +74,13 @@ pub struct Preparation {
     pub layout: Layout,
     /// How the data is first written.
     pub fill: Fill,
+    /// How long the target is left alone before the measurement begins.
+    pub idle: Nanos,
 }
 
 impl Default for Preparation {
     fn default() -> Self {
-        Preparation { purge: Purge::None, layout: Layout::default(), fill: Fill::None }
+        Preparation { purge: Purge::None, layout: Layout::default(), fill: Fill::None, idle: Nanos::ZERO }
     }
 }
 
@@ -89,13 +91,16 @@ impl Preparation {
         self.purge == Purge::SecureErase
     }
 
-    /// This preparation with the keys that `table` holds (`purge`, `layout`, `fill`) in place of its own.
+    /// This preparation with the keys that `table` holds (`purge`, `layout`, `fill`, `idle`) in place of its own.
     pub(super) fn with(mut self, table: &Table<'_>, problems: &mut Problems<'_>) -> Self {
         if let Some(purge) = table.get("purge").and_then(|entry| entry.word(problems)) {
             self.purge = purge;
         }
         if let Some(fill) = table.get("fill").and_then(|entry| entry.word(problems)) {
             self.fill = fill;
+        }
+        if let Some(idle) = table.get("idle").and_then(|entry| entry.nanos(problems)) {
+            self.idle = idle;
         }
         if let Some(layout) = table.get("layout").and_then(|entry| entry.table(problems)) {
             self.layout = self.layout.with(&layout, problems);

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 /// # Errors
 /// [`HostError`] where the engine cannot run or the target fails.
 pub fn on_files(
-    prepared: &PreparedFiles,
+    prepared: &PreparedFiles<'_>,
     load: &Load,
     engine: EngineChoice,
     seed: Seed,
@@ -26,7 +26,7 @@ pub fn on_files(
     let data = prepared.target.data();
     let workload = load.workload();
     let context = Context {
-        capacity: data.size(),
+        capacity: prepared.capacity,
         raw_capacity: None,
         data: data.size(),
         read_only: workload.reads_only(),

@@ -20,6 +20,7 @@ pub(super) fn all(
         let mut purge_before = step.purge_before;
         for (point, repetition) in arrange(step, &experiment.repeat) {
             let written = experiment.settings(step, &point);
+            check_rate(experiment, number, &written)?;
             let settings = scaled(&written, scale);
             let (data, capacity) = fit(experiment, number, target, &written, &settings, scale)?;
             let purge_before = std::mem::replace(&mut purge_before, Purge::None);
@@ -39,6 +40,22 @@ pub(super) fn all(
     Ok(cells)
 }
 
+/// Refuses an open loop so fast or so slow that measuring it would not end.
+fn check_rate(experiment: &Experiment, number: usize, settings: &Settings) -> Result<(), BadInput> {
+    let rate = settings.load.rate;
+    if (1e-3..=1e9).contains(&rate) {
+        return Ok(());
+    }
+    let own = format!("step.{number}.sweep.rate");
+    let keys = [own.as_str(), "sweep.rate", "workload.rate"];
+    let key = keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.rate");
+    Err(experiment.blame(
+        key,
+        format!("a rate of {rate:e} per second cannot be measured"),
+        "requests per second from 0.001 to 1000000000",
+    ))
+}
+
 /// Divides sizes and durations; blocks, threads and rates stay.
 fn scaled(settings: &Settings, scale: u64) -> Settings {
     let mut settings = settings.clone();
@@ -52,6 +69,7 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
             Length::For(span) => Length::For(shorter(span)),
             Length::UntilSteady { max, precision } => Length::UntilSteady { max: shorter(max), precision },
         };
+        settings.preparation.idle = settings.preparation.idle / scale;
         let partition = &mut settings.preparation.layout.partition;
         *partition = partition.map(|size| (size / scale).align_down(Bytes::kib(4)));
     }
@@ -75,7 +93,7 @@ fn fit(
     let block = settings.load.block;
     let devices = match target {
         PlanTarget::Simulated(devices) => devices,
-        PlanTarget::Host(_) => {
+        PlanTarget::Host(spec) => {
             let size = settings.load.file_size.ok_or_else(|| {
                 experiment.blame(
                     size_key,
@@ -83,7 +101,10 @@ fn fit(
                     "write for example `file_size = \"1GiB\"`",
                 )
             })?;
-            return Ok((size.align_down(block), size.align_down(block)));
+            let data = size.align_down(block);
+            // Data that does not fit is refused, with how much is free, when the plan is carried out.
+            let filesystem = lowtide_host::environment::filesystem_size(spec.path()).unwrap_or(data);
+            return Ok((data, filesystem.max(data)));
         }
     };
     let name = settings.device.as_deref().expect("a simulated target names its device");

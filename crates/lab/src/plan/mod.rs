@@ -5,6 +5,7 @@
 //! Leaves out doing anything.
 
 pub(crate) mod cells;
+mod ignored;
 mod order;
 mod target;
 
@@ -12,6 +13,8 @@ pub use target::PlanTarget;
 
 use crate::experiment::{BadInput, Experiment, Level, Purge, Settings};
 use lowtide_core::{Bytes, Seed};
+use lowtide_host::HostError;
+use lowtide_host::target::Layout;
 
 /// What a campaign will do.
 #[derive(Debug, Clone)]
@@ -47,7 +50,7 @@ pub struct PlannedCell {
     pub settings: Settings,
     /// Bytes of data under test, scaled.
     pub data: Bytes,
-    /// Bytes the host may address on the target; the data's where the target is a file.
+    /// Bytes the host may address on the target; those of the filesystem where the target is files.
     pub capacity: Bytes,
 }
 
@@ -81,14 +84,36 @@ impl Plan {
         self.seed.part("cell", u64::from(cell.index))
     }
 
+    /// What the experiment asks for and a target of files cannot do, one line for each.
+    pub fn ignored(&self) -> Vec<String> {
+        match self.target {
+            PlanTarget::Simulated(_) => Vec::new(),
+            PlanTarget::Host(_) => ignored::on_files(&self.cells),
+        }
+    }
+
     /// Bytes that preparing the cells writes.
     pub fn prepared_bytes(&self) -> Bytes {
+        if matches!(self.target, PlanTarget::Host(_)) {
+            // Files stay until a cell asks for others.
+            let same = |a: &PlannedCell, b: &PlannedCell| a.files().ok() == b.files().ok();
+            let filled = self.cells.chunk_by(same).filter_map(|cells| cells.first());
+            return filled.map(|cell| cell.data).sum();
+        }
         let filled = |cell: &&PlannedCell| cell.settings.preparation.fill != crate::experiment::Fill::None;
         self.cells.iter().filter(filled).map(|cell| cell.data).sum()
     }
 }
 
 impl PlannedCell {
+    /// The files that hold its data, on a target of the host.
+    ///
+    /// # Errors
+    /// [`HostError::Invalid`] where the data is too small to be split over them.
+    pub fn files(&self) -> Result<Layout, HostError> {
+        Layout::split(self.data, self.settings.preparation.layout.files, self.settings.load.block)
+    }
+
     /// Factor names and values, as records keep them.
     pub fn factors(&self) -> Vec<(String, String)> {
         self.point.iter().map(|level| (level.factor().to_string(), level.to_string())).collect()
@@ -160,5 +185,34 @@ mod tests {
         let error = plan(&BASE.replace("intel-320-160gb", "intel-320"), 1).expect_err("unknown");
         let text = format!("{:?}", miette::Report::new(error));
         assert!(text.contains("intel-320-160gb"), "{text}");
+    }
+
+    #[test]
+    fn rates_that_would_never_end_are_refused_at_their_key() {
+        let open = format!("{BASE}\narrival = \"fixed\"\n");
+        for (rate, fine) in [("1e300", false), ("1e-300", false), ("0.001", true), ("1e9", true)] {
+            assert_eq!(plan(&format!("{open}rate = {rate}"), 1).is_ok(), fine, "{rate}");
+        }
+        let error = plan(&format!("{BASE}\n[sweep]\nrate = [10, 1e300]"), 1).expect_err("too fast");
+        let text = format!("{:?}", miette::Report::new(error));
+        assert!(text.contains("1e300") && text.contains("0.001 to 1000000000"), "{text}");
+    }
+
+    #[test]
+    fn a_study_of_a_drive_runs_on_files_and_says_what_is_left_out() {
+        let text = catalogue_study().replace("device = \"intel-320-160gb\"", "directory = \"/tmp\"");
+        let plan = plan(&text, 1).expect("plans");
+        assert_eq!(
+            plan.ignored(),
+            [
+                "on files there is nothing to erase: `purge = \"secure-erase\"` is not done",
+                "files lie on the filesystem that is there: `filesystem = \"xfs\"` is not made",
+            ]
+        );
+        assert!(plan.cells.iter().all(|cell| cell.capacity >= cell.data));
+    }
+
+    fn catalogue_study() -> &'static str {
+        include_str!("../../../../experiments/published/intel-320-random-write.toml")
     }
 }

@@ -1,6 +1,6 @@
 //! What a plan runs on: simulated devices by name, or files of the host.
 //!
-//! Leaves out opening anything of the host; its targets are looked at when the plan is carried out.
+//! Leaves out opening anything of the host; its files are looked at when the plan is carried out.
 
 use crate::catalogue;
 use crate::experiment::{BadInput, Experiment, Level, Target};

@@ -75,6 +75,8 @@ impl History {
             Fill::Random => self.fill_at_random(&layout.files, cell.settings.load.block, seed)?,
         }
         self.submit(Request::flush())?;
+        self.now = self.now + preparation.idle;
+        self.drive.idle_until(self.now);
         let written = self.drive.counters().host_written_bytes - self.written_at_purge;
         Ok(PreparedDrive {
             drive: &mut self.drive,

@@ -1,34 +1,142 @@
-//! Preparing files of the host: made, filled, and removed after the campaign.
+//! Preparing files of the host: made and filled for the first cell that asks for them, used by the cells after it
+//! that ask for the same, remade for one that asks for others, and removed after the campaign.
 //!
 //! Leaves out purging: a file has nothing to erase, and the filesystem it lies on stays as it is.
 
 use crate::plan::PlannedCell;
-use lowtide_core::Seed;
+use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
-use lowtide_host::target::{Layout, Preparation, Progress, Target, TargetSpec};
-use std::sync::atomic::AtomicBool;
+use lowtide_host::target::{Layout, Preparation, Progress, Target, TargetSpec, remove_left_over};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The files of a campaign. Dropping it removes them, and what a run that was killed left of them.
+#[derive(Debug)]
+pub struct Files<'a> {
+    spec: &'a TargetSpec,
+    made: Option<(Layout, Target)>,
+}
 
 /// Files ready for their cell's load.
 #[derive(Debug)]
-pub struct PreparedFiles {
-    pub(crate) target: Target,
+pub struct PreparedFiles<'a> {
+    pub(crate) target: &'a Target,
+    /// Bytes of the filesystem they lie on.
+    pub(crate) capacity: Bytes,
 }
 
-impl PreparedFiles {
-    /// Makes the files that `cell` asks for.
+impl<'a> Files<'a> {
+    /// No files yet, of `spec`.
+    pub fn new(spec: &'a TargetSpec) -> Self {
+        Files { spec, made: None }
+    }
+
+    /// Makes the files that `cell` asks for, unless the cell before had the same; others are removed first, so that
+    /// there are never more than those of one cell.
     ///
     /// # Errors
     /// [`HostError`] where the target is refused or cannot be written.
     pub fn prepare(
-        spec: &TargetSpec,
+        &mut self,
         cell: &PlannedCell,
         seed: Seed,
         interrupt: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Self, HostError> {
-        let settings = &cell.settings;
-        let layout = Layout::split(cell.data, settings.preparation.layout.files, settings.load.block)?;
-        let how = Preparation { spec, layout, seed, keep: false, interrupt };
-        Ok(PreparedFiles { target: Target::prepare(&how, progress)? })
+    ) -> Result<PreparedFiles<'_>, HostError> {
+        let layout = cell.files()?;
+        if !matches!(&self.made, Some((made, _)) if *made == layout) {
+            self.remove()?;
+            let how = Preparation { spec: self.spec, layout, seed, keep: false, interrupt };
+            self.made = Some((layout, Target::prepare(&how, progress)?));
+        }
+        let begin = Instant::now();
+        while begin.elapsed().as_nanos() < u128::from(cell.settings.preparation.idle.get()) {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(HostError::Interrupted { path: self.spec.path().to_owned() });
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let (_, target) = self.made.as_ref().expect("they were made above");
+        Ok(PreparedFiles { target, capacity: cell.capacity })
+    }
+
+    /// Removes the files; a later cell makes them anew.
+    ///
+    /// # Errors
+    /// [`HostError`] where one cannot be removed.
+    pub fn remove(&mut self) -> Result<(), HostError> {
+        self.made.take().map_or(Ok(()), |(_, target)| target.remove())
+    }
+
+    /// Removes the files, and what a run that was killed left of them.
+    ///
+    /// # Errors
+    /// [`HostError`] where one cannot be removed.
+    pub fn finish(mut self) -> Result<(), HostError> {
+        self.clean()
+    }
+
+    fn clean(&mut self) -> Result<(), HostError> {
+        self.remove().and(remove_left_over(self.spec))
+    }
+}
+
+impl Drop for Files<'_> {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `finish`.
+        let _ = self.clean();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+    use crate::plan::{Plan, PlanTarget};
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn files_stay_while_cells_ask_for_the_same_and_are_never_more_than_one_cells() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = format!(
+            "name = \"t\"\ntarget.directory = {:?}\n[workload]\nblock = \"4KiB\"\nduration = \"1s\"\n\
+             [sweep]\npattern = [\"random-write\", \"random-read\"]\nfile_size = [\"1MiB\", \"2MiB\"]\nthreads = [1, 2]\n",
+            directory.path()
+        );
+        let experiment = Experiment::parse("test.toml", &text, &[]).expect("valid");
+        let plan = Plan::new(experiment, Seed::new(1), 1).expect("plans");
+        assert_eq!(plan.prepared_bytes(), Bytes::mib(6));
+        assert!(plan.cells[0].capacity > plan.cells[0].data, "the filesystem's");
+        assert_eq!(
+            plan.ignored(),
+            ["files are filled in order, whatever is asked: `fill = \"none\"` is not done"]
+        );
+        let PlanTarget::Host(spec) = &plan.target else { panic!("a target of the host") };
+
+        let left = TargetSpec::File(directory.path().join("lowtide-0005.dat"));
+        let layout = Layout::split(Bytes::mib(1), 1, Bytes::kib(4)).expect("valid");
+        let goes_on = AtomicBool::new(false);
+        let how = Preparation { spec: &left, layout, seed: Seed::new(1), keep: false, interrupt: &goes_on };
+        std::mem::forget(Target::prepare(&how, &mut |_| ()).expect("prepared"));
+
+        let mut filled = Bytes::ZERO;
+        let mut files = Files::new(spec);
+        let mut made = Vec::new();
+        for cell in &plan.cells {
+            let mut last = Bytes::ZERO;
+            let prepared = files.prepare(cell, Seed::new(1), &goes_on, &mut |progress| last = progress.done);
+            let path = &prepared.expect("prepared").target.data().files()[0];
+            let metadata = std::fs::metadata(path).expect("there");
+            assert_eq!(metadata.len(), cell.data.get());
+            made.push(metadata.ino());
+            filled += last;
+            assert_eq!(std::fs::read_dir(directory.path()).expect("listed").count(), 2);
+        }
+        assert!(made.chunks(2).all(|pair| pair[0] == pair[1]), "{made:?}");
+        assert_eq!(filled, plan.prepared_bytes());
+        drop(files);
+        let names: Vec<_> =
+            std::fs::read_dir(directory.path()).expect("listed").flatten().map(|e| e.file_name()).collect();
+        assert_eq!(names, ["lowtide-0005.dat"], "this process still holds it");
     }
 }

@@ -7,4 +7,4 @@ mod drive;
 mod files;
 
 pub use drive::{History, PreparedDrive};
-pub use files::PreparedFiles;
+pub use files::{Files, PreparedFiles};

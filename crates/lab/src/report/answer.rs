@@ -23,15 +23,17 @@ pub(crate) struct Answer<'a> {
     pub settled: Option<Estimate>,
     /// Why there is none.
     pub unsettled: Option<String>,
-    /// Operations per second in the steady window, or over everything without one.
+    /// Operations per second in the steady window, or over the last quarter without one.
     pub iops: Option<f64>,
     /// Mean throughput at the beginning, in MiB/s.
     pub fresh_mib_per_s: Option<f64>,
+    /// Mean throughput of the last quarter of the measurement, in MiB/s.
+    pub end_mib_per_s: Option<f64>,
     /// Throughput of the lowest interval, in MiB/s.
     pub lowest_mib_per_s: Option<f64>,
     /// Latency of reads and writes together over the measured window.
     pub latency: Latency,
-    /// NAND bytes per host byte in the steady window, or over everything without one.
+    /// NAND bytes per host byte in the steady window, or over the last quarter without one.
     pub write_amplification: Option<f64>,
     /// Seconds until as many bytes were written since the purge as the device has raw; `None` where that did
     /// not happen during the measurement.
@@ -57,7 +59,7 @@ impl<'a> Answer<'a> {
             Some(Verdict::NoSteadyState { reason }) => (None, Some(reason.clone())),
             None => (None, Some("the measurement has not been analysed".to_owned())),
         };
-        let (from, to) = settled.map_or((0, u64::MAX), |e| (e.from_ns, e.to_ns));
+        let (from, to) = settled.map_or((cell.last_quarter_ns(), u64::MAX), |e| (e.from_ns, e.to_ns));
         let mut latency = cell.read_latency.clone();
         latency.merge(&cell.write_latency);
         let measured = || cell.rows.iter().filter(|row| row.end_ns > row.start_ns);
@@ -74,6 +76,7 @@ impl<'a> Answer<'a> {
             unsettled,
             iops: (seconds > 0.0).then(|| operations as f64 / seconds),
             fresh_mib_per_s: fresh(cell, scale),
+            end_mib_per_s: cell.mean_mib_per_s_between(cell.last_quarter_ns(), u64::MAX),
             lowest_mib_per_s: lowest.min_by(f64::total_cmp),
             latency,
             write_amplification: cell.write_amplification_between(from, to),

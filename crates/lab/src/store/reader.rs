@@ -169,7 +169,7 @@ impl Store {
             };
             let (from_ns, to_ns) = match &cell.verdict {
                 Some(Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns),
-                _ => (0, u64::MAX),
+                _ => (cell.last_quarter_ns(), u64::MAX),
             };
             self.merge_latency(campaign, &mut cell, from_ns, to_ns)?;
             cells.push(cell);

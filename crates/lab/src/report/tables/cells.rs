@@ -89,6 +89,7 @@ fn answer_columns(answers: &[Option<Answer<'_>>]) -> Vec<Column> {
     vec![
         share("fill", "fill"),
         throughput("settled_mib_per_s", "settled"),
+        throughput("end_mib_per_s", "end"),
         throughput("fresh_mib_per_s", "fresh"),
         throughput("lowest_mib_per_s", "lowest"),
         share("settled_share_of_fresh", "settled/fresh"),
@@ -107,7 +108,7 @@ fn answer_values(cell: &Cell, answer: Option<&Answer<'_>>) -> Vec<Value> {
     let Some(a) = answer else {
         let word = if cell.status == Status::Failed { "failed" } else { "not measured" };
         let mut row = vec![Value::number(fill), Value::Missing(word.to_owned())];
-        row.resize(12, Value::Empty);
+        row.resize(13, Value::Empty);
         return row;
     };
     let mixed = cell.read_latency.count() > 0 && cell.write_latency.count() > 0;
@@ -118,6 +119,7 @@ fn answer_values(cell: &Cell, answer: Option<&Answer<'_>>) -> Vec<Value> {
             || Value::Missing("no steady state".to_owned()),
             |e| Value::Estimate(e.mean_mib_per_s, e.half_width_mib_per_s),
         ),
+        Value::number(a.end_mib_per_s),
         Value::number(a.fresh_mib_per_s),
         Value::number(a.lowest_mib_per_s),
         Value::number(a.share_of_fresh()),
@@ -135,11 +137,12 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
     let varying = varying(&campaign.cells);
     let repeated = campaign.cells.iter().any(|c| c.repetition > 1);
     let mut notes = Vec::new();
-    if answers.iter().flatten().any(|a| a.settled.is_some()) {
+    if answers.iter().flatten().next().is_some() {
         notes.push(
-            "Settled: mean of the steady window ± half its 95 % confidence interval. Fresh: mean of the first 5 % \
-             of the intervals, at most 60 s. Lowest: the slowest interval. Latency and write amplification are \
-             those of the steady window."
+            "Settled: mean of the steady window ± half its 95 % confidence interval. End: mean of the last quarter \
+             of the measurement. Fresh: mean of the first 5 % of the intervals, at most 60 s. Lowest: the slowest \
+             interval. Latency and write amplification are those of the steady window, or of the last quarter \
+             where there is none."
                 .to_owned(),
         );
     }
