@@ -45,13 +45,16 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
 fn judge(seeds: u64, scale: u64, format: BenchFormat) -> Result<u8, Failure> {
     let found = lowtide_lab::catalogue::device("intel-320-160gb")?;
     let spec = lowtide_lab::device::parse(&found.text).expect("devices of the catalogue are valid");
-    let judged = steady(&spec, &SIZES_GIB, seeds, scale);
     if format == BenchFormat::Json {
-        let lines =
-            judged.iter().map(|judged| serde_json::to_string(judged).expect("figures serialise") + "\n");
-        output::print(&lines.collect::<String>())?;
+        // A size takes minutes, so each line comes as soon as it is known.
+        for size in SIZES_GIB {
+            for judged in steady(&spec, &[size], seeds, scale) {
+                output::print(&(serde_json::to_string(&judged).expect("figures serialise") + "\n"))?;
+            }
+        }
         return Ok(0);
     }
+    let judged = steady(&spec, &SIZES_GIB, seeds, scale);
     let rows = judged.iter().flat_map(|judged| {
         let rules = [("lowtide", &judged.lowtide), ("SNIA", &judged.snia), ("fio slope", &judged.fio_slope)];
         rules.map(|(name, rule)| {

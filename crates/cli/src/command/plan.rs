@@ -43,9 +43,10 @@ fn summary(plan: &Plan) -> String {
         PlanTarget::Host(_) => ("real", "one after the other".to_owned()),
     };
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
+    let ignored: String = plan.ignored().iter().map(|line| format!("\n{line}")).collect();
     format!(
         "target {target}: {cells} cells ({parallel})\nat most {hours:.2} h of {time} time; filling writes \
-         {written:.1} GiB,\nand the load what the target takes"
+         {written:.1} GiB,\nand the load what the target takes{ignored}"
     )
 }
 
@@ -64,7 +65,7 @@ fn json(plan: &Plan) -> String {
         .collect();
     let whole = serde_json::json!({
         "experiment": plan.experiment.name, "target": plan.experiment.target.to_string(), "seed": plan.seed.get(),
-        "scale": plan.scale, "filled_bytes": plan.prepared_bytes().get(), "cells": cells,
+        "scale": plan.scale, "filled_bytes": plan.prepared_bytes().get(), "ignored": plan.ignored(), "cells": cells,
     });
     format!("{whole:#}\n")
 }
