@@ -105,14 +105,17 @@ impl Blocks {
         std::hint::black_box(sum);
     }
 
-    /// An erased block, of `die` if there is one, else of the die with most; `None` where none is left.
-    pub(super) fn take_free(&mut self, die: u32) -> Option<(u32, u64)> {
-        let taken = match self.free[die as usize].pop_front() {
-            Some(taken) => Some(taken),
-            None => self.free.iter_mut().max_by_key(|list| list.len()).and_then(VecDeque::pop_front),
+    /// An erased block, of `die` if there is one, else of the die on which `open_on` counts the fewest open blocks
+    /// (of those, the one with most erased blocks); `None` where none is left.
+    pub(super) fn take_free(&mut self, die: u32, open_on: impl Fn(u32) -> usize) -> Option<(u32, u64)> {
+        let die = if self.free[die as usize].is_empty() {
+            let has_some = (0..self.dies).filter(|&die| !self.free[die as usize].is_empty());
+            has_some.min_by_key(|&die| (open_on(die), usize::MAX - self.free[die as usize].len()))?
+        } else {
+            die
         };
-        self.free_count -= u32::from(taken.is_some());
-        taken
+        self.free_count -= 1;
+        self.free[die as usize].pop_front()
     }
 
     fn put_free(&mut self, block: u32, ready_at_ns: u64) {

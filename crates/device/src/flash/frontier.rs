@@ -52,7 +52,11 @@ impl Frontier {
     /// Opens an erased block for the next unit and names it; `None` where none is left.
     pub(super) fn open(&mut self, blocks: &mut Blocks) -> Option<u32> {
         let die = self.turn as u32 * self.dies / self.lanes.len() as u32;
-        let (block, ready_at_ns) = blocks.take_free(die)?;
+        let (lanes, dies) = (&self.lanes, self.dies);
+        // Two lanes on one die share its program time, and the others wait for them.
+        let open_on =
+            |die| lanes.iter().filter(|lane| lane.block != NONE && lane.block % dies == die).count();
+        let (block, ready_at_ns) = blocks.take_free(die, open_on)?;
         self.lanes[self.turn] = Lane { block, written: 0, ready_at_ns };
         Some(block)
     }
