@@ -125,11 +125,11 @@ fn two_choices_256() {
 
 /// The transient, too: a drive filled in order and then overwritten at random, by quarters of a drive write.
 #[test]
-fn history_of_a_drive_filled_in_order() {
+fn history_of_a_full_size_drive_filled_in_order() {
     let seed = 7;
-    // ρ 0.9 of 16 GiB, everything counted; in quarters of a drive write size does not matter.
-    let mut spec = plain(16 << 10, 256, 1.0, Policy::Greedy);
-    spec.capacity = lowtide_core::Bytes::new((144u64 << 30) / 10).align_down(lowtide_core::Bytes::kib(4));
+    // ρ 0.9 of 160 GiB, everything counted.
+    let mut spec = plain(160 << 10, 256, 1.0, Policy::Greedy);
+    spec.capacity = lowtide_core::Bytes::gib(144);
     let mut drive = SimulatedSsd::new(&spec, Seed::new(seed)).expect("valid");
     let quarter = drive.capacity().get() / 4;
     let mut now = fill(&mut drive, VirtualTime::START);
