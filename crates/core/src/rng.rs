@@ -56,6 +56,13 @@ pub fn unit(rng: &mut Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
+/// Puts `items` into a random order (Fisher and Yates).
+pub fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, below(rng, last as u64 + 1) as usize);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

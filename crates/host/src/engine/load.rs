@@ -31,15 +31,6 @@ pub struct Load<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
-/// Whether a measurement goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
-    /// Go on.
-    Continue,
-    /// End now. What was measured since the last interval is still delivered; the answers to it are ignored.
-    Stop,
-}
-
 /// Why a measurement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {

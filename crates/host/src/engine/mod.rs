@@ -26,7 +26,8 @@ mod uring;
 mod worker;
 
 pub use choice::{Engine, EngineChoice};
-pub use load::{Control, Ended, Load, Summary};
+pub use load::{Ended, Load, Summary};
+pub use lowtide_core::Control;
 pub use run::run;
 
 /// The engine that [`EngineChoice::Auto`] would use on this machine.

@@ -4,12 +4,12 @@
 
 use super::collect::Collector;
 use super::files::OpenFiles;
-use super::load::{Control, Ended, Load, Summary};
+use super::load::{Ended, Load, Summary};
 use super::threads;
 use super::uring;
 use super::worker::{GRACE, Message, Shared};
 use crate::error::{HostError, Operation};
-use lowtide_core::{Interval, Nanos};
+use lowtide_core::{Control, Interval, Nanos};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -21,7 +21,8 @@ const TICK: Duration = Duration::from_millis(20);
 const NOTICE_NS: u64 = 1_000_000;
 
 /// Runs a load and hands each interval, merged over all threads, to `on_interval` on the calling thread, in
-/// order, as soon as every thread has passed it. The last one may be shorter than the others.
+/// order, as soon as every thread has passed it. The last one may be shorter than the others. After
+/// [`Control::Stop`] what was measured since is still delivered, and the answers to it are ignored.
 ///
 /// # Errors
 /// [`HostError::Invalid`] for a load that cannot be run, [`HostError::NoUring`] where io_uring was asked for

@@ -6,7 +6,7 @@ use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedFiles;
 use crate::record::Row;
-use lowtide_core::{Control, Interval, Seed};
+use lowtide_core::{Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::engine::{self, EngineChoice, Summary};
 use std::sync::atomic::AtomicBool;
@@ -38,10 +38,7 @@ pub fn on_files(
         let row = Row::of(&interval);
         let control = watch.push(&row);
         each(&interval, watch.progress(&row));
-        match control {
-            Control::Continue => engine::Control::Continue,
-            Control::Stop => engine::Control::Stop,
-        }
+        control
     };
     let duration = match load.length {
         Length::For(span) => Some(span),

@@ -6,7 +6,7 @@ use super::cells::device;
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{Level, Order, Purge, Repeat, Step};
 use lowtide_core::Seed;
-use lowtide_core::rng::below;
+use lowtide_core::rng::shuffle;
 use std::collections::BTreeMap;
 
 /// The points of a step with their repetitions, in the order in which they run.
@@ -23,9 +23,7 @@ pub(super) fn arrange(step: &Step, repeat: &Repeat) -> Vec<(Vec<Level>, u32)> {
         Order::Shuffled => {
             let mut all: Vec<_> = by_point().collect();
             let mut rng = Seed::new(repeat.seed).part("order", 0).stream();
-            for last in (1..all.len()).rev() {
-                all.swap(last, below(&mut rng, last as u64 + 1) as usize);
-            }
+            shuffle(&mut rng, &mut all);
             all
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::experiment::{Fill, Purge};
 use crate::plan::{PlannedCell, cells};
-use lowtide_core::rng::below;
+use lowtide_core::rng::shuffle;
 use lowtide_core::{BlockDevice, Bytes, DeviceError, Extents, Request, Seed, VirtualTime};
 use lowtide_device::layout::lay_out;
 use lowtide_device::{DeviceSpec, SimulatedSsd};
@@ -117,9 +117,7 @@ impl History {
     fn fill_at_random(&mut self, files: &Extents, block: Bytes, seed: Seed) -> Result<(), DeviceError> {
         let mut rng = seed.part("fill", 0).stream();
         let mut order: Vec<u32> = (0..(files.length() / block.get()) as u32).collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, below(&mut rng, last as u64 + 1) as usize);
-        }
+        shuffle(&mut rng, &mut order);
         for number in order {
             let mut parts = Vec::with_capacity(1);
             files.split(&Request::write(u64::from(number) * block.get(), block.get()), |part| {
