@@ -85,6 +85,9 @@ pub enum DeviceError {
     },
 }
 
+/// The name a caller gives to a request that a device may queue.
+pub type Tag = u64;
+
 /// The answer to a request: when it completed, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
@@ -121,6 +124,32 @@ pub struct Counters {
     pub trimmed_bytes: u64,
     /// Acknowledged bytes lost to power cuts.
     pub lost_bytes: u64,
+    /// Nanoseconds of the host's processors that the device's driver took, beyond an ordinary driver's.
+    #[serde(default)]
+    pub host_cpu_ns: u64,
+}
+
+impl std::ops::Add for Counters {
+    type Output = Counters;
+
+    /// The counts of two devices together.
+    fn add(self, other: Counters) -> Counters {
+        Counters {
+            host_read_bytes: self.host_read_bytes + other.host_read_bytes,
+            host_written_bytes: self.host_written_bytes + other.host_written_bytes,
+            nand_written_bytes: self.nand_written_bytes + other.nand_written_bytes,
+            gc_moved_bytes: self.gc_moved_bytes + other.gc_moved_bytes,
+            map_written_bytes: self.map_written_bytes + other.map_written_bytes,
+            map_misses: self.map_misses + other.map_misses,
+            rmw_reads: self.rmw_reads + other.rmw_reads,
+            erases: self.erases + other.erases,
+            free_blocks: self.free_blocks + other.free_blocks,
+            gc_stall_ns: self.gc_stall_ns + other.gc_stall_ns,
+            trimmed_bytes: self.trimmed_bytes + other.trimmed_bytes,
+            lost_bytes: self.lost_bytes + other.lost_bytes,
+            host_cpu_ns: self.host_cpu_ns + other.host_cpu_ns,
+        }
+    }
 }
 
 impl Counters {
@@ -135,7 +164,10 @@ impl Counters {
 
 /// A device that stores blocks, in virtual time.
 ///
-/// The caller submits requests in order of `now`; a device may answer them out of order.
+/// The caller submits requests in order of `now`; a device may answer them out of order. Most devices know at once
+/// when a request will be complete. One that chooses from its queue what to serve next (a disk) does not: a caller
+/// that keeps several requests in flight gives it them by [`BlockDevice::begin`] and asks
+/// [`BlockDevice::next_done`] and [`BlockDevice::finish`] for what was queued.
 pub trait BlockDevice {
     /// Bytes the host may address.
     fn capacity(&self) -> Bytes;
@@ -152,10 +184,30 @@ pub trait BlockDevice {
 
     /// Takes a request at `now`.
     ///
+    /// Where requests are queued, waits for them too.
+    ///
     /// # Errors
     /// The completion's status says whether the request was refused ([`DeviceError`]); a refused request
     /// changes nothing.
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion;
+
+    /// Takes a request at `now` under a name of the caller's, which no other queued request has. The completion
+    /// where it is known at once; `None` where the request is queued: [`BlockDevice::finish`] will give it.
+    fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
+        let _ = tag;
+        Some(self.submit(now, request))
+    }
+
+    /// The instant at which a queued request is complete, the earliest of all; it stays so whatever else is
+    /// submitted at or before it. `None` where nothing is queued.
+    fn next_done(&self) -> Option<VirtualTime> {
+        None
+    }
+
+    /// Takes the completion that [`BlockDevice::next_done`] tells of out of the queue.
+    fn finish(&mut self) -> Option<(Tag, Completion)> {
+        None
+    }
 
     /// Tells the device which requests come next, so that a model may fetch its own tables into the
     /// processor's cache early. Has no effect on any answer.
@@ -174,6 +226,16 @@ pub trait BlockDevice {
 
     /// What the device has counted.
     fn counters(&self) -> Counters;
+
+    /// Erase cycles of each block, where the device has NAND.
+    fn erase_counts(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
+    /// Memory of the host that the device's driver takes, where it keeps the map there.
+    fn host_memory(&self) -> Bytes {
+        Bytes::ZERO
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
@@ -203,5 +265,20 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
     }
     fn counters(&self) -> Counters {
         (**self).counters()
+    }
+    fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
+        (**self).begin(now, request, tag)
+    }
+    fn next_done(&self) -> Option<VirtualTime> {
+        (**self).next_done()
+    }
+    fn finish(&mut self) -> Option<(Tag, Completion)> {
+        (**self).finish()
+    }
+    fn erase_counts(&self) -> Vec<u32> {
+        (**self).erase_counts()
+    }
+    fn host_memory(&self) -> Bytes {
+        (**self).host_memory()
     }
 }

@@ -14,7 +14,7 @@ pub mod units;
 pub mod virtual_load;
 pub mod workload;
 
-pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request};
+pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Tag};
 pub use extents::Extents;
 pub use measure::{Interval, Latency, Recorder};
 pub use rng::Seed;

@@ -3,7 +3,7 @@
 //! The counterpart of the host crate's engines, for devices that live in virtual time. Threads have no cost of
 //! their own here: only the device takes time. Leaves out when to stop, which is the callback's decision.
 
-use crate::block::{BlockDevice, DeviceError, Op, Request};
+use crate::block::{BlockDevice, Completion, DeviceError, Op, Request, Tag};
 use crate::extents::Extents;
 use crate::measure::{Interval, Recorder};
 use crate::rng::{Rng, Seed};
@@ -54,6 +54,48 @@ impl InFlight {
     }
 }
 
+/// An operation of which the device has queued a part.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    operation: Operation,
+    parts: u32,
+}
+
+/// The queued operations, by tag.
+#[derive(Debug, Default)]
+struct Waiting {
+    slots: Vec<Option<Queued>>,
+    free: Vec<usize>,
+}
+
+impl Waiting {
+    /// The tag that the next operation will have.
+    #[inline]
+    fn next_tag(&self) -> Tag {
+        self.free.last().map_or(self.slots.len(), |&slot| slot) as Tag
+    }
+
+    fn add(&mut self, queued: Queued) {
+        match self.free.pop() {
+            Some(slot) => self.slots[slot] = Some(queued),
+            None => self.slots.push(Some(queued)),
+        }
+    }
+
+    /// A part is complete; the operation where it was the last.
+    fn complete(&mut self, tag: Tag, completion: &Completion) -> Option<Operation> {
+        let slot = tag as usize;
+        let queued = self.slots[slot].as_mut().expect("a device finishes what was queued");
+        queued.operation.done_ns = queued.operation.done_ns.max(completion.at.as_nanos());
+        queued.parts -= 1;
+        if queued.parts > 0 {
+            return None;
+        }
+        self.free.push(slot);
+        self.slots[slot].take().map(|queued| queued.operation)
+    }
+}
+
 /// Runs `workload` over the data in `extents` from the instant `start`, in intervals of `interval`, until
 /// `each` says stop. The instant of the end.
 ///
@@ -73,6 +115,7 @@ pub fn run<D: BlockDevice + ?Sized>(
         extents,
         source: Source::new(workload, extents, seed),
         in_flight: InFlight::default(),
+        waiting: Waiting::default(),
         start_ns: start.as_nanos(),
     };
     let recorder = Recorder::new(interval);
@@ -124,6 +167,7 @@ struct Load<'a, D: ?Sized> {
     extents: &'a Extents,
     source: Source,
     in_flight: InFlight,
+    waiting: Waiting,
     start_ns: u64,
 }
 
@@ -132,20 +176,50 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
     #[inline]
     fn issue(&mut self, now_ns: u64) -> Result<(), DeviceError> {
         let request = self.source.next(self.device, self.extents);
+        let tag = self.waiting.next_tag();
         let mut done_ns = now_ns;
+        let mut queued = 0;
         let mut status = Ok(());
         let (device, now) = (&mut *self.device, VirtualTime::from_nanos(now_ns));
-        self.extents.split(&request, |part| {
-            let completion = device.submit(now, &part);
-            done_ns = done_ns.max(completion.at.as_nanos());
-            if status.is_ok() {
-                status = completion.status;
+        self.extents.split(&request, |part| match device.begin(now, &part, tag) {
+            None => queued += 1,
+            Some(completion) => {
+                done_ns = done_ns.max(completion.at.as_nanos());
+                if status.is_ok() {
+                    status = completion.status;
+                }
             }
         });
         status?;
         let read = request.op == Op::Read;
-        self.in_flight.push(Operation { done_ns, since_ns: now_ns, length: request.length, read });
+        let operation = Operation { done_ns, since_ns: now_ns, length: request.length, read };
+        match queued {
+            0 => self.in_flight.push(operation),
+            parts => self.waiting.add(Queued { operation, parts }),
+        }
         Ok(())
+    }
+
+    /// Takes the next operation to complete, where that is by `until_ns`: what is submitted then may change what
+    /// the device does later.
+    #[inline]
+    fn next_done(&mut self, until_ns: u64) -> Result<Option<Operation>, DeviceError> {
+        while let Some(at) = self.device.next_done() {
+            if at.as_nanos() > until_ns {
+                break;
+            }
+            if self.in_flight.0.front().is_some_and(|first| first.done_ns <= at.as_nanos()) {
+                break;
+            }
+            let Some((tag, completion)) = self.device.finish() else { break };
+            let operation = self.waiting.complete(tag, &completion);
+            completion.status?;
+            if let Some(operation) = operation {
+                self.in_flight.push(operation);
+            }
+        }
+        let by_then = self.in_flight.0.front().is_some_and(|first| first.done_ns <= until_ns);
+        Ok(if by_then { self.in_flight.0.pop_front() } else { None })
     }
 
     /// Hands out the intervals that ended by `now_ns`; whether to go on.
@@ -179,7 +253,7 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
             self.issue(self.start_ns)?;
         }
         loop {
-            let done = self.in_flight.0.pop_front().expect("a closed loop always has something in flight");
+            let done = self.next_done(u64::MAX)?.expect("a closed loop always has something in flight");
             if self.hand_out(&mut recorder, done.done_ns, each) == Control::Stop {
                 return Ok(done.done_ns);
             }
@@ -197,15 +271,11 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
     ) -> Result<u64, DeviceError> {
         loop {
             let arrival_ns = self.start_ns + arrivals.next(&mut rng);
-            while let Some(&done) = self.in_flight.0.front() {
-                if done.done_ns > arrival_ns {
-                    break;
-                }
+            while let Some(done) = self.next_done(arrival_ns)? {
                 if self.hand_out(&mut recorder, done.done_ns, each) == Control::Stop {
                     return Ok(done.done_ns);
                 }
                 recorder.record(done.read, done.length, Nanos::new(done.done_ns - done.since_ns));
-                self.in_flight.0.pop_front();
             }
             if self.hand_out(&mut recorder, arrival_ns, each) == Control::Stop {
                 return Ok(arrival_ns);

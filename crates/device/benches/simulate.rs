@@ -4,14 +4,14 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lowtide_core::rng::below;
 use lowtide_core::{BlockDevice, Request, Seed, VirtualTime};
 use lowtide_device::SimulatedSsd;
-use lowtide_device::spec::{DeviceSpec, Policy};
+use lowtide_device::flash::spec::{FlashSpec, Policy};
 use std::time::Duration;
 
 const WRITES: u64 = 50_000;
 
 fn steady(policy: Policy) -> SimulatedSsd {
     let file = include_str!("../../../devices/intel-320-160gb.toml");
-    let mut spec: DeviceSpec = toml::from_str(file).expect("the file describes a drive");
+    let mut spec: FlashSpec = toml::from_str(file).expect("the file describes a drive");
     spec.gc.policy = policy;
     spec.map.cache = None;
     let mut drive = SimulatedSsd::new(&spec.scaled(64), Seed::new(1)).expect("valid");

@@ -12,4 +12,4 @@ pub mod spec;
 
 pub use flash::SimulatedSsd;
 pub use partition::Partition;
-pub use spec::{DeviceSpec, SpecError};
+pub use spec::{AnyDevice, DeviceSpec, SpecError};

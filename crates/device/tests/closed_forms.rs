@@ -7,7 +7,7 @@ mod common;
 use common::{fill, overwrite, plain};
 use lowtide_core::{BlockDevice, Seed, VirtualTime};
 use lowtide_device::SimulatedSsd;
-use lowtide_device::spec::Policy;
+use lowtide_device::flash::spec::Policy;
 
 const THEORY: &str = include_str!("../../../published/write_amplification_theory.txt");
 const TOLERANCE: f64 = 0.02;

@@ -5,12 +5,12 @@ mod common;
 use common::plain;
 use lowtide_core::rng::below;
 use lowtide_core::{BlockDevice, Bytes, DeviceError, Nanos, Op, Request, Seed, VirtualTime};
-use lowtide_device::spec::{DeviceSpec, Policy};
+use lowtide_device::flash::spec::{FlashSpec, Policy};
 use lowtide_device::{Partition, SimulatedSsd};
 
 type Device = Box<dyn BlockDevice>;
 
-fn base(policy: Policy) -> DeviceSpec {
+fn base(policy: Policy) -> FlashSpec {
     let mut spec = plain(256, 64, 0.8, policy);
     (spec.nand.dies, spec.nand.channels, spec.gc.concurrency) = (4, 2, 2);
     spec.nand.page = Bytes::kib(16);
@@ -18,10 +18,10 @@ fn base(policy: Policy) -> DeviceSpec {
     spec
 }
 
-fn specs() -> Vec<(String, DeviceSpec)> {
+fn specs() -> Vec<(String, FlashSpec)> {
     let policies = [Policy::Greedy, Policy::DChoices(3), Policy::Fifo, Policy::Random, Policy::CostBenefit];
     let mut all: Vec<_> = policies.map(|policy| (format!("{policy:?}"), base(policy))).into();
-    let mut add = |name: &str, change: fn(&mut DeviceSpec)| {
+    let mut add = |name: &str, change: fn(&mut FlashSpec)| {
         let mut spec = base(Policy::Random);
         change(&mut spec);
         all.push((name.to_owned(), spec));

@@ -5,7 +5,7 @@ mod common;
 use common::plain;
 use lowtide_core::{BlockDevice, Bytes, Nanos, Op, Request, Seed, VirtualTime};
 use lowtide_device::SimulatedSsd;
-use lowtide_device::spec::*;
+use lowtide_device::flash::spec::*;
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ fn spec(
     page_units: u64,
     protected: bool,
     late: bool,
-) -> DeviceSpec {
+) -> FlashSpec {
     let mut spec = plain(96, 64, 1.0, policy);
     (spec.nand.dies, spec.nand.channels, spec.gc.concurrency) = (dies, 2, concurrency);
     spec.nand.page = Bytes::kib(4) * page_units;
@@ -131,7 +131,7 @@ proptest! {
 
 #[test]
 fn numbers_without_sense_are_refused_by_name() {
-    type Change = fn(&mut DeviceSpec);
+    type Change = fn(&mut FlashSpec);
     let cases: [(&str, Change); 14] = [
         ("map.page", |spec| spec.map.page = Bytes::ZERO),
         ("map.page", |spec| spec.map.page = Bytes::gib(16)),

@@ -8,10 +8,10 @@ use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Seed, VirtualTime, Workload, virtual_load,
 };
 use lowtide_device::SimulatedSsd;
-use lowtide_device::spec::{DeviceSpec, Policy};
+use lowtide_device::flash::spec::{FlashSpec, Policy};
 
 /// Write amplification once `warm` and then `measured` drive writes were made.
-fn settled(spec: &DeviceSpec, distribution: Distribution, warm: u64, measured: u64, seed: u64) -> f64 {
+fn settled(spec: &FlashSpec, distribution: Distribution, warm: u64, measured: u64, seed: u64) -> f64 {
     let mut drive = SimulatedSsd::new(spec, Seed::new(seed)).expect("valid");
     let capacity = drive.capacity().get();
     let mut now = fill(&mut drive, VirtualTime::START);
@@ -76,7 +76,8 @@ fn often_erased_drives_wear_evenly() {
         });
         drive.secure_erase();
     }
-    let (least, most) = (drive.erase_counts().iter().min(), drive.erase_counts().iter().max());
+    let erases = drive.erase_counts();
+    let (least, most) = (erases.iter().min(), erases.iter().max());
     assert!(most.expect("blocks") - least.expect("blocks") <= 1, "from {least:?} to {most:?}");
 }
 
@@ -87,8 +88,8 @@ fn a_smaller_drive_settles_where_the_full_size_one_does() {
     let mut random = plain(8192, 64, 0.85, Policy::Random);
     (random.nand.dies, random.gc.concurrency, random.gc.set_point) = (16, 8, 0.02);
     random.capacity = Bytes::kib(256) * 6800;
-    let greedy = DeviceSpec {
-        gc: lowtide_device::spec::Gc { policy: Policy::Greedy, ..random.gc.clone() },
+    let greedy = FlashSpec {
+        gc: lowtide_device::flash::spec::Gc { policy: Policy::Greedy, ..random.gc.clone() },
         ..random.clone()
     };
     for full in [random, greedy] {

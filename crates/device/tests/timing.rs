@@ -6,13 +6,14 @@ use common::{fill, intel_320, overwrite, plain};
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Request, Seed, VirtualTime, Workload, virtual_load,
 };
-use lowtide_device::spec::*;
-use lowtide_device::{DeviceSpec, SimulatedSsd};
+use lowtide_device::SimulatedSsd;
+use lowtide_device::flash::FlashSpec;
+use lowtide_device::flash::spec::*;
 
 const SEED: Seed = Seed::new(3);
 
 /// Eight dies on four channels, pages of 16 KiB, and a controller and a link too fast to matter.
-fn wide() -> DeviceSpec {
+fn wide() -> FlashSpec {
     let mut spec = plain(512, 64, 0.8, Policy::Greedy);
     (spec.nand.dies, spec.nand.channels, spec.nand.page, spec.nand.pages_per_block) =
         (8, 4, Bytes::kib(16), 16);
@@ -23,7 +24,7 @@ fn wide() -> DeviceSpec {
     spec
 }
 
-fn drive(spec: &DeviceSpec) -> SimulatedSsd {
+fn drive(spec: &FlashSpec) -> SimulatedSsd {
     SimulatedSsd::new(spec, SEED).expect("valid")
 }
 
@@ -147,7 +148,7 @@ fn idle_time_refills_the_pool_however_it_is_told_and_no_further_than_garbage_all
     for drive in [at_once, in_pieces] {
         assert!(drive.counters().free_blocks >= 51, "a tenth of 512 blocks: {:?}", drive.counters());
     }
-    let mut full = drive(&DeviceSpec { capacity: Bytes::mib(120), ..spec });
+    let mut full = drive(&FlashSpec { capacity: Bytes::mib(120), ..spec });
     let now = fill(&mut full, VirtualTime::START);
     let before = full.counters();
     full.idle_until(now + Nanos::from_secs(3600));
@@ -191,7 +192,7 @@ fn a_flushed_page_pays_for_cleaning_too() {
 fn durable_means_every_page_even_on_a_slower_die() {
     let mut spec = wide();
     spec.write_buffer.protected = false;
-    let busy = |spec: &DeviceSpec| {
+    let busy = |spec: &FlashSpec| {
         let mut drive = drive(spec);
         drive.submit(VirtualTime::START, &Request::write(0, 8 * (16 << 10)));
         let now = VirtualTime::START + Nanos::from_secs(1);

@@ -204,7 +204,7 @@ impl Group<'_> {
         let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each);
         let ended = ended.map_err(|error| error.to_string())?;
         if let (Ended::Complete(verdict), false) = (&ended, replay) {
-            let wear = wear(history.drive().erase_counts());
+            let wear = wear(&history.drive().erase_counts());
             self.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));
         }
         Ok(ended)

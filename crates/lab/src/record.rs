@@ -18,8 +18,8 @@ pub struct Campaign {
     pub experiment: String,
     /// The target as the user would write it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`.
     pub target: String,
-    /// The device file of a simulated target.
-    pub device: Option<String>,
+    /// The device files of a simulated target, with those they refer to.
+    pub devices: Vec<String>,
     /// The seed every random choice comes from.
     pub seed: u64,
     /// The scale: sizes and durations are divided by this.

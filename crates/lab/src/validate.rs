@@ -18,9 +18,15 @@ const STABLE_WITHIN: f64 = 0.10;
 /// [`BadInput`] where the experiment kept in the store no longer parses.
 pub fn comparisons(campaign: &Campaign) -> Result<Vec<Comparison>, BadInput> {
     let experiment = Experiment::parse("the experiment in the store", &campaign.experiment, &[])?;
-    let fitted = campaign.device.as_deref().and_then(|text| crate::device::parse(text).ok());
-    let fitted = fitted.map_or_else(Vec::new, |spec| spec.fitted_to);
+    let fitted = fitted_to(&campaign.devices);
     Ok(experiment.published.iter().map(|wanted| compare(&experiment, campaign, wanted, &fitted)).collect())
+}
+
+/// The published numbers that the device files kept in the store were fitted to.
+fn fitted_to(texts: &[String]) -> Vec<String> {
+    let tables = texts.iter().filter_map(|text| toml::from_str::<toml::Table>(text).ok());
+    let rows = tables.filter_map(|mut table| table.remove("fitted-to")?.try_into::<Vec<String>>().ok());
+    rows.flatten().collect()
 }
 
 fn compare(

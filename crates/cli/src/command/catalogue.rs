@@ -10,8 +10,7 @@ use lowtide_lab::table;
 /// Lists simulated devices, or prints the file of one.
 pub fn devices(arguments: &CatalogueArguments) -> Result<u8, Failure> {
     let title = |entry: &Entry| {
-        let spec: Option<lowtide_device::DeviceSpec> = lowtide_lab::device::parse(entry.text).ok();
-        spec.map_or_else(String::new, |spec| spec.title)
+        lowtide_lab::device::parse(entry.text).map_or_else(|_| String::new(), |device| device.title)
     };
     list_or_show(arguments, catalogue::devices(), title, catalogue::device)
 }

@@ -7,7 +7,7 @@
 //! Leaves out: static wear levelling, refresh of old data, and cleaning of map pages.
 
 use super::Geometry;
-use crate::spec::Gc;
+use super::spec::Gc;
 
 /// Fixed point: units × 2^16.
 pub(super) const ONE: i64 = 1 << 16;

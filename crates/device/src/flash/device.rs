@@ -9,9 +9,9 @@ use super::collector::Collector;
 use super::frontier::Frontier;
 use super::map_cache::MapCache;
 use super::nand::NandArray;
+use super::spec::{FlashSpec, SpecError};
 use super::table::{Table, UNMAPPED};
 use super::victim::Selector;
-use crate::spec::{DeviceSpec, SpecError};
 use lowtide_core::rng::Rng;
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, VirtualTime};
 
@@ -21,7 +21,7 @@ const SECTOR: u64 = 512;
 /// A flash drive in virtual time.
 #[derive(Debug, Clone)]
 pub struct SimulatedSsd {
-    pub(super) spec: DeviceSpec,
+    pub(super) spec: FlashSpec,
     pub(super) geometry: Geometry,
     pub(super) table: Table,
     pub(super) blocks: Blocks,
@@ -61,7 +61,7 @@ impl SimulatedSsd {
     ///
     /// # Errors
     /// [`SpecError`] where the description does not fit together.
-    pub fn new(spec: &DeviceSpec, seed: Seed) -> Result<Self, SpecError> {
+    pub fn new(spec: &FlashSpec, seed: Seed) -> Result<Self, SpecError> {
         spec.validate()?;
         let geometry = Geometry::new(spec);
         let entries_per_page = (spec.map.page.get() / 4).max(1) as u32;
@@ -97,18 +97,13 @@ impl SimulatedSsd {
     }
 
     /// The description it was made from.
-    pub fn spec(&self) -> &DeviceSpec {
+    pub fn spec(&self) -> &FlashSpec {
         &self.spec
     }
 
     /// Sizes, timings and watermarks.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
-    }
-
-    /// Erase cycles of each block.
-    pub fn erase_counts(&self) -> &[u32] {
-        self.blocks.erases()
     }
 
     fn check(&self, request: &Request) -> Result<(), DeviceError> {
@@ -245,6 +240,11 @@ impl BlockDevice for SimulatedSsd {
             gc_stall_ns: counts.gc_stall_ns,
             trimmed_bytes: counts.trimmed_units * unit,
             lost_bytes: counts.lost_units * unit,
+            host_cpu_ns: 0,
         }
+    }
+
+    fn erase_counts(&self) -> Vec<u32> {
+        self.blocks.erases().to_vec()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything here is in map units, blocks and nanoseconds. Leaves out policy.
 
-use crate::spec::DeviceSpec;
+use super::spec::FlashSpec;
 use lowtide_core::Bytes;
 
 /// Derived sizes, timings and watermarks of a drive.
@@ -48,7 +48,7 @@ pub struct Geometry {
 
 impl Geometry {
     /// The numbers of a description.
-    pub fn new(spec: &DeviceSpec) -> Self {
+    pub fn new(spec: &FlashSpec) -> Self {
         let (nand, gc) = (&spec.nand, &spec.gc);
         let unit_bytes = spec.map.unit.get();
         let block_units = spec.units_per_block() as u32;

@@ -21,9 +21,11 @@ mod invariants;
 mod map_cache;
 mod nand;
 mod read;
+pub mod spec;
 mod table;
 mod victim;
 mod write;
 
 pub use device::SimulatedSsd;
 pub use geometry::Geometry;
+pub use spec::FlashSpec;

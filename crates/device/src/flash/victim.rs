@@ -5,7 +5,7 @@
 //! overwrites touch a count and nothing else. Leaves out static wear levelling.
 
 use super::blocks::{Blocks, NOT_FULL};
-use crate::spec::Policy;
+use super::spec::Policy;
 use lowtide_core::rng::{Rng, below};
 use std::collections::VecDeque;
 

@@ -3,18 +3,16 @@
 
 use lowtide_core::virtual_load;
 use lowtide_core::{BlockDevice, Bytes, Control, Extents, Nanos, Seed, VirtualTime, Workload};
-use lowtide_device::spec::*;
-use lowtide_device::{DeviceSpec, SimulatedSsd};
+use lowtide_device::SimulatedSsd;
+use lowtide_device::flash::FlashSpec;
+use lowtide_device::flash::spec::*;
 
 /// A drive of `blocks` blocks of `block_units` 4 KiB units on one die, that exposes `share` of the blocks that
 /// are in circulation.
-pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> DeviceSpec {
+pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> FlashSpec {
     let unit = Bytes::kib(4);
-    let mut spec = DeviceSpec {
-        name: "plain".into(),
-        title: "plain".into(),
+    let mut spec = FlashSpec {
         capacity: unit,
-        fitted_to: vec![],
         nand: Nand {
             raw: unit * u64::from(block_units) * blocks,
             channels: 1,
@@ -74,7 +72,7 @@ pub fn overwrite(drive: &mut SimulatedSsd, bytes: u64, seed: Seed, now: VirtualT
 }
 
 /// The drive of `devices/intel-320-160gb.toml`.
-pub fn intel_320() -> DeviceSpec {
+pub fn intel_320() -> FlashSpec {
     let file = include_str!("../../../../devices/intel-320-160gb.toml");
     toml::from_str(file).expect("the file describes a drive")
 }

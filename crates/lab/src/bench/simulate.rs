@@ -7,8 +7,9 @@
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Seed, VirtualTime, Workload, virtual_load,
 };
-use lowtide_device::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};
-use lowtide_device::{DeviceSpec, SimulatedSsd};
+use lowtide_device::SimulatedSsd;
+use lowtide_device::flash::FlashSpec;
+use lowtide_device::flash::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};
 
 /// What the simulator did, and what it cost.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -26,13 +27,10 @@ pub struct Simulated {
 }
 
 /// The drive of the figure.
-pub fn drive() -> DeviceSpec {
+pub fn drive() -> FlashSpec {
     let unit = Bytes::kib(4);
-    DeviceSpec {
-        name: "bench".to_owned(),
-        title: "160 GiB raw, greedy, 64 dies".to_owned(),
+    FlashSpec {
         capacity: Bytes::gib(144),
-        fitted_to: Vec::new(),
         nand: Nand {
             raw: Bytes::gib(160),
             channels: 16,

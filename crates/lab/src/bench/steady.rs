@@ -9,7 +9,7 @@ use crate::record::Row;
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Request, Seed, VirtualTime, Workload, virtual_load,
 };
-use lowtide_device::{DeviceSpec, SimulatedSsd};
+use lowtide_device::DeviceSpec;
 use rayon::prelude::*;
 
 /// How far an answer may be from the truth.
@@ -96,7 +96,7 @@ pub fn steady(spec: &DeviceSpec, sizes: &[u64], seeds: u64, scale: u64) -> Vec<J
 
 fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
     let seed = Seed::new(seed).part("steady", gib);
-    let mut drive = SimulatedSsd::new(spec, seed).expect("the description is valid");
+    let mut drive = spec.build(seed).expect("the description is valid");
     let data = Bytes::gib(gib) / scale;
     let chunk = Bytes::mib(1).get();
     let now = (0..data.get() / chunk)
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn the_rule_waits_for_the_honeymoon_to_end_and_others_do_not() {
         let device = crate::catalogue::device("intel-320-160gb").expect("in the catalogue");
-        let spec = crate::device::parse(&device.text).expect("valid");
+        let spec = crate::device::parse(&device.text).expect("valid").spec;
         let judged = steady(&spec, &[60, 120], 2, 64);
         for judged in judged {
             println!("{judged:?}");

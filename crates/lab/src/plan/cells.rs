@@ -108,7 +108,7 @@ fn fit(
         }
     };
     let name = settings.device.as_deref().expect("a simulated target names its device");
-    let capacity = devices[name].spec.capacity;
+    let capacity = devices[name].spec.capacity();
     let usable = usable(settings, capacity).map_err(|(key, message)| {
         experiment.blame(key, message, format!("the device {name} has {capacity}"))
     })?;

@@ -69,7 +69,8 @@ impl Plan {
     /// A text that is the same for two plans exactly when they measure the same: kept in the store, so that only
     /// the same plan resumes a campaign.
     pub fn identity(&self) -> String {
-        let devices: String = self.target.devices().map(|device| device.text.as_str()).collect();
+        let devices: String =
+            self.target.devices().flat_map(|planned| &planned.device.texts).cloned().collect();
         let target = &self.experiment.target;
         format!(
             "{}\n{devices}\n{target} seed {} scale 1/{}",

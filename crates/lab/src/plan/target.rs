@@ -3,6 +3,7 @@
 //! Leaves out opening anything of the host; its files are looked at when the plan is carried out.
 
 use crate::catalogue;
+use crate::device::Device;
 use crate::experiment::{BadInput, Experiment, Level, Target};
 use lowtide_device::DeviceSpec;
 use lowtide_host::target::TargetSpec;
@@ -20,8 +21,8 @@ pub enum PlanTarget {
 /// A simulated device of a plan.
 #[derive(Debug, Clone)]
 pub struct PlannedDevice {
-    /// Its file, as written.
-    pub text: String,
+    /// What its file says.
+    pub device: Device,
     /// Its description, scaled.
     pub spec: DeviceSpec,
 }
@@ -70,13 +71,13 @@ impl PlanTarget {
 fn load(experiment: &Experiment, name: &str, scale: u64) -> Result<PlannedDevice, BadInput> {
     let found = catalogue::device(name)
         .map_err(|error| experiment.blame("target.device", error.to_string(), error.accepted()))?;
-    let spec: DeviceSpec = crate::device::parse(&found.text).map_err(|error| {
+    let device = crate::device::parse(&found.text).map_err(|error| {
         let help =
             format!("correct {}; `lowtide devices show intel-320-160gb` prints a device file", found.path);
         experiment.blame("target.device", format!("{} is not a device file: {error}", found.path), help)
     })?;
-    let whole = spec.validate().map_err(|error| (error, "correct the device file"));
-    let scaled = spec.scaled(scale);
+    let whole = device.spec.validate().map_err(|error| (error, "correct the device file"));
+    let scaled = device.spec.scaled(scale);
     whole
         .and_then(|()| {
             scaled.validate().map_err(|error| (error, "use a larger share, such as `--scale 1/8`"))
@@ -84,5 +85,5 @@ fn load(experiment: &Experiment, name: &str, scale: u64) -> Result<PlannedDevice
         .map_err(|(error, help)| {
             experiment.blame("target.device", format!("{}: {error}", found.path), help)
         })?;
-    Ok(PlannedDevice { text: found.text.into_owned(), spec: scaled })
+    Ok(PlannedDevice { device, spec: scaled })
 }

@@ -7,24 +7,22 @@ use crate::plan::{PlannedCell, cells};
 use lowtide_core::rng::shuffle;
 use lowtide_core::{BlockDevice, Bytes, DeviceError, Extents, Request, Seed, VirtualTime};
 use lowtide_device::layout::lay_out;
-use lowtide_device::{DeviceSpec, SimulatedSsd};
+use lowtide_device::{AnyDevice, DeviceSpec};
 
 /// Bytes of a request while filling and trimming.
 const CHUNK: u64 = 1 << 20;
 
 /// A simulated drive and what has happened to it.
-#[derive(Debug)]
 pub struct History {
-    drive: SimulatedSsd,
+    drive: AnyDevice,
     now: VirtualTime,
     /// Host bytes the drive had counted when it was last as new.
     written_at_purge: u64,
 }
 
 /// A drive ready for its cell's load.
-#[derive(Debug)]
 pub struct PreparedDrive<'a> {
-    pub(crate) drive: &'a mut SimulatedSsd,
+    pub(crate) drive: &'a mut AnyDevice,
     pub(crate) now: &'a mut VirtualTime,
     /// Where the data lies.
     pub extents: Extents,
@@ -38,12 +36,12 @@ impl History {
     /// # Panics
     /// Where the description is not valid; plans are made of valid ones.
     pub fn new(spec: &DeviceSpec, seed: Seed) -> Self {
-        let drive = SimulatedSsd::new(spec, seed).expect("the plan validated the description");
+        let drive = spec.build(seed).expect("the plan validated the description");
         History { drive, now: VirtualTime::START, written_at_purge: 0 }
     }
 
     /// The drive.
-    pub fn drive(&self) -> &SimulatedSsd {
+    pub fn drive(&self) -> &AnyDevice {
         &self.drive
     }
 

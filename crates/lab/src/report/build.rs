@@ -13,7 +13,7 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
     if !campaign.cells.is_empty() {
         all.push(tables::cells(campaign));
     }
-    all.extend(tables::published(comparisons, campaign.device.is_some()));
+    all.extend(tables::published(comparisons, !campaign.devices.is_empty()));
     all.extend(tables::utilisation(&answers));
     Report {
         title: if campaign.title.is_empty() { campaign.name.clone() } else { campaign.title.clone() },
@@ -56,7 +56,7 @@ fn when(text: &str) -> String {
 
 fn sources(campaign: &Campaign, prefix: &str) -> Vec<(String, String)> {
     let mut sources = vec![(format!("{prefix}Experiment"), campaign.experiment.clone())];
-    sources.extend(campaign.device.iter().map(|device| (format!("{prefix}Device"), device.clone())));
+    sources.extend(campaign.devices.iter().map(|device| (format!("{prefix}Device"), device.clone())));
     sources.retain(|(_, text)| !text.is_empty());
     sources
 }

@@ -99,7 +99,7 @@ pub fn export_json(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
         "title": campaign.title,
         "experiment": campaign.experiment,
         "target": campaign.target,
-        "device": campaign.device,
+        "devices": campaign.devices,
         "seed": campaign.seed,
         "scale": campaign.scale,
         "version": campaign.version,

@@ -14,7 +14,7 @@ pub(crate) fn campaign(name: &str, title: &str) -> Campaign {
         title: title.to_owned(),
         experiment: format!("name = \"{name}\"\n\n[workload]\npattern = \"random-write\"\n"),
         target: "device:intel-320-160gb".to_owned(),
-        device: Some("name = \"intel-320-160gb\"\ncapacity = \"160GB\"\n".to_owned()),
+        devices: vec!["name = \"intel-320-160gb\"\ncapacity = \"160GB\"\n".to_owned()],
         seed: 1,
         scale: 1,
         version: "0.1.0".to_owned(),

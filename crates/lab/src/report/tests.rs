@@ -128,7 +128,7 @@ fn names_from_outside_are_escaped_everywhere() {
     campaign.title = nasty.to_owned();
     campaign.name = nasty.to_owned();
     campaign.experiment = format!("</pre>{nasty}");
-    campaign.device = Some(nasty.to_owned());
+    campaign.devices = vec![nasty.to_owned()];
     campaign.environment = vec![(nasty.to_owned(), nasty.to_owned())];
     campaign.command = nasty.to_owned();
     for cell in &mut campaign.cells {

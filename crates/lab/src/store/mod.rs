@@ -98,11 +98,13 @@ impl Store {
     pub fn begin(&mut self, plan: &Plan, about: &About) -> Result<i64, StoreError> {
         let fail = StoreError::on(&self.path);
         let experiment = &plan.experiment;
-        let device =
-            match plan.target.devices().map(|device| device.text.as_str()).collect::<Vec<_>>().join("\n") {
-                text if text.is_empty() => None,
-                text => Some(text),
-            };
+        let mut texts: Vec<&String> = Vec::new();
+        for text in plan.target.devices().flat_map(|planned| &planned.device.texts) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let device = (!texts.is_empty()).then(|| serde_json::to_string(&texts).expect("texts serialise"));
         let transaction = self.connection.transaction().map_err(&fail)?;
         transaction
             .execute(

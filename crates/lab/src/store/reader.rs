@@ -96,7 +96,9 @@ impl Store {
                         title: row.get(1)?,
                         experiment: row.get(2)?,
                         target: row.get(3)?,
-                        device: row.get(4)?,
+                        devices: row
+                            .get::<_, Option<String>>(4)?
+                            .map_or_else(Vec::new, |texts| device_texts(&texts)),
                         seed: row.get::<_, i64>(5)? as u64,
                         scale: row.get::<_, i64>(6)? as u64,
                         version: row.get(7)?,
@@ -240,4 +242,9 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// The device files as the store keeps them: a JSON list of texts, or the one text of an older store.
+fn device_texts(stored: &str) -> Vec<String> {
+    serde_json::from_str(stored).unwrap_or_else(|_| vec![stored.to_owned()])
 }

@@ -3,7 +3,7 @@
 //! Everything that passes here can be simulated without a panic, an overflow or an endless search for
 //! something to clean. Leaves out whether the memory of this machine holds the tables: eight bytes per map unit.
 
-use super::{DeviceSpec, Gc, Policy, SpecError};
+use super::{FlashSpec, Gc, Policy, SpecError};
 use crate::flash::Geometry;
 use lowtide_core::{Bytes, Nanos};
 
@@ -14,7 +14,7 @@ const MOST_CHOICES: u32 = 4096;
 const MOST_PACE: f64 = 64.0;
 
 fn fail(key: &'static str, message: String) -> Result<(), SpecError> {
-    Err(SpecError { key, message })
+    Err(SpecError { key: key.to_owned(), message })
 }
 
 fn share(key: &'static str, value: f64) -> Result<(), SpecError> {
@@ -25,7 +25,7 @@ fn share(key: &'static str, value: f64) -> Result<(), SpecError> {
     }
 }
 
-impl DeviceSpec {
+impl FlashSpec {
     /// Checks that the parts fit together.
     ///
     /// # Errors
