@@ -3,6 +3,7 @@
 //! One variant for each kind of device; a composite holds the descriptions of its members. Leaves out names,
 //! titles, prices and how device files are read, which is the lab's work.
 
+use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
 use lowtide_core::{BlockDevice, Bytes, Seed};
 
@@ -11,6 +12,8 @@ use lowtide_core::{BlockDevice, Bytes, Seed};
 pub enum DeviceSpec {
     /// A flash drive.
     Flash(FlashSpec),
+    /// A hard disk.
+    Disk(DiskSpec),
 }
 
 /// A description that no device can have.
@@ -28,6 +31,7 @@ impl DeviceSpec {
     pub fn capacity(&self) -> Bytes {
         match self {
             DeviceSpec::Flash(flash) => flash.capacity,
+            DeviceSpec::Disk(disk) => disk.capacity,
         }
     }
 
@@ -38,6 +42,7 @@ impl DeviceSpec {
     pub fn validate(&self) -> Result<(), SpecError> {
         match self {
             DeviceSpec::Flash(flash) => flash.validate(),
+            DeviceSpec::Disk(disk) => disk.validate(),
         }
     }
 
@@ -45,6 +50,7 @@ impl DeviceSpec {
     pub fn scaled(&self, factor: u64) -> DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => DeviceSpec::Flash(flash.scaled(factor)),
+            DeviceSpec::Disk(disk) => DeviceSpec::Disk(disk.scaled(factor)),
         }
     }
 
@@ -55,6 +61,7 @@ impl DeviceSpec {
     pub fn build(&self, seed: Seed) -> Result<AnyDevice, SpecError> {
         Ok(match self {
             DeviceSpec::Flash(flash) => Box::new(SimulatedSsd::new(flash, seed)?),
+            DeviceSpec::Disk(disk) => Box::new(SimulatedDisk::new(disk, seed)?),
         })
     }
 }

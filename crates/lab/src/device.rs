@@ -5,6 +5,7 @@
 
 use crate::catalogue;
 use lowtide_device::DeviceSpec;
+use lowtide_device::disk::DiskSpec;
 use lowtide_device::flash::FlashSpec;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -36,7 +37,7 @@ pub enum DeviceFileError {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no table for a kind of device, or more than one.
-    #[error("a device file holds one of [flash]; this one holds {found}")]
+    #[error("a device file holds one of [flash], [disk]; this one holds {found}")]
     Kinds {
         /// How many it holds.
         found: usize,
@@ -62,6 +63,8 @@ struct File {
     fitted_to: Vec<String>,
     #[serde(default)]
     flash: Option<FlashSpec>,
+    #[serde(default)]
+    disk: Option<DiskSpec>,
 }
 
 /// Reads a device file and those it refers to.
@@ -83,6 +86,7 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
     };
     let mut specs = Vec::new();
     specs.extend(file.flash.map(DeviceSpec::Flash));
+    specs.extend(file.disk.map(DeviceSpec::Disk));
     let found = specs.len();
     let Some(spec) = specs.pop().filter(|_| found == 1) else { return Err(DeviceFileError::Kinds { found }) };
     let File { name, title, price_usd, fitted_to, .. } = file;
