@@ -4,6 +4,7 @@
 //! titles, prices and how device files are read, which is the lab's work.
 
 use crate::array::{Array, ArraySpec};
+use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
 use lowtide_core::{BlockDevice, Bytes, Seed};
 
@@ -14,6 +15,8 @@ pub enum DeviceSpec {
     Flash(FlashSpec),
     /// Several devices behind one controller.
     Array(ArraySpec),
+    /// A hard disk.
+    Disk(DiskSpec),
 }
 
 /// A description that no device can have.
@@ -39,6 +42,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.capacity,
             DeviceSpec::Array(array) => array.capacity(),
+            DeviceSpec::Disk(disk) => disk.capacity,
         }
     }
 
@@ -50,6 +54,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.validate(),
             DeviceSpec::Array(array) => array.validate(),
+            DeviceSpec::Disk(disk) => disk.validate(),
         }
     }
 
@@ -58,6 +63,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => DeviceSpec::Flash(flash.scaled(factor)),
             DeviceSpec::Array(array) => DeviceSpec::Array(array.scaled(factor)),
+            DeviceSpec::Disk(disk) => DeviceSpec::Disk(disk.scaled(factor)),
         }
     }
 
@@ -69,6 +75,7 @@ impl DeviceSpec {
         Ok(match self {
             DeviceSpec::Flash(flash) => Box::new(SimulatedSsd::new(flash, seed)?),
             DeviceSpec::Array(array) => Box::new(Array::new(array, seed)?),
+            DeviceSpec::Disk(disk) => Box::new(SimulatedDisk::new(disk, seed)?),
         })
     }
 }

@@ -6,6 +6,7 @@
 use crate::catalogue;
 use lowtide_device::DeviceSpec;
 use lowtide_device::array::{ArrayParameters, ArraySpec};
+use lowtide_device::disk::DiskSpec;
 use lowtide_device::flash::FlashSpec;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -40,7 +41,7 @@ pub enum DeviceFileError {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no table for a kind of device, or more than one.
-    #[error("a device file holds one of [flash], [array]; this one holds {found}")]
+    #[error("a device file holds one of [flash], [disk], [array]; this one holds {found}")]
     Kinds {
         /// How many it holds.
         found: usize,
@@ -71,6 +72,8 @@ struct File {
     fitted_to: Vec<String>,
     #[serde(default)]
     flash: Option<FlashSpec>,
+    #[serde(default)]
+    disk: Option<DiskSpec>,
     #[serde(default)]
     array: Option<ArrayTable>,
 }
@@ -121,10 +124,11 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
         // From the text itself, so that an error names its line.
         toml::from_str(text)?
     };
-    let File { name, title, price_usd, mut fitted_to, flash, array } = file;
+    let File { name, title, price_usd, mut fitted_to, flash, disk, array } = file;
     let mut parts = Parts { depth, texts: &mut texts, fitted_to: &mut fitted_to };
     let mut specs = Vec::new();
     specs.extend(flash.map(DeviceSpec::Flash));
+    specs.extend(disk.map(DeviceSpec::Disk));
     if let Some(array) = array {
         specs.push(DeviceSpec::Array(parts.array(array)?));
     }
