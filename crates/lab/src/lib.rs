@@ -10,6 +10,7 @@ pub mod campaign;
 pub mod catalogue;
 pub mod device;
 pub mod experiment;
+pub mod lifetime;
 pub mod load;
 pub mod plan;
 pub mod prepare;

@@ -19,7 +19,7 @@ mod comparison;
 mod export;
 mod figure;
 mod html;
-mod number;
+pub(crate) mod number;
 mod render;
 #[cfg(test)]
 mod sample;

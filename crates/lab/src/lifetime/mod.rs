@@ -1,0 +1,21 @@
+//! How long a drive lasts at a write rate: from a model, from a campaign on one, or from a real drive's counters.
+//!
+//! ```text
+//!   DeviceSpec ─► simulate ─┐
+//!   Campaign ───► measured ─┼─► Wear ─► Endurance ─► TBW, DWPD, years ─► Answer ─► table, JSON, CSV, Markdown
+//!   SMART ──────► smart ────┘                        (endurance)
+//! ```
+//!
+//! The equations and their sources are in `docs/models/lifetime.md`. Leaves out everything but wear by erasing.
+
+mod endurance;
+mod rate;
+mod simulate;
+mod smart;
+mod words;
+
+pub use endurance::{Endurance, Span, Wear, dwpd, years};
+pub use rate::{RateError, WriteRate, YEAR_DAYS};
+pub use simulate::{Conditions, Pattern, SimulateError, Simulated, simulate};
+pub use smart::{Life, LifeError, Media, Period, Reading, ReadingError};
+pub(crate) use words::{decimal, span, years as years_word};
