@@ -8,6 +8,7 @@ pub mod analysis;
 pub mod bench;
 pub mod campaign;
 pub mod catalogue;
+pub mod cost;
 pub mod device;
 pub mod experiment;
 pub mod lifetime;

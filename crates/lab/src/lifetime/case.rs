@@ -4,7 +4,7 @@
 
 use super::endurance::{Endurance, Wear};
 use super::simulate::Simulated;
-use crate::device::{self, Device};
+use crate::device::Device;
 use crate::record::{Campaign, Cell, Status};
 use lowtide_core::Bytes;
 use lowtide_device::flash::spec::Cycles;
@@ -62,7 +62,9 @@ impl NoLifetime {
     pub fn advice(&self) -> &'static str {
         match self {
             NoLifetime::NotFlash { .. } => "name a flash drive; `lowtide devices` lists the models",
-            NoLifetime::NoCycles { .. } => "say what it is rated for with `--cycles 3000` or `--cycles 5000..10000`",
+            NoLifetime::NoCycles { .. } => {
+                "say what it is rated for with `--cycles 3000` or `--cycles 5000..10000`"
+            }
             NoLifetime::NoCounters { .. } => {
                 "ask the drive before and after instead: `lowtide lifetime --smart NOW.json --since BEFORE.json`"
             }
@@ -79,7 +81,8 @@ impl Endurance {
     pub fn of(device: &Device, cycles: Option<Cycles>) -> Result<Endurance, NoLifetime> {
         let name = || device.name.clone();
         let flash = device.spec.flash().ok_or_else(|| NoLifetime::NotFlash { device: name() })?;
-        let cycles = cycles.or(flash.nand.pe_cycles).ok_or_else(|| NoLifetime::NoCycles { device: name() })?;
+        let cycles =
+            cycles.or(flash.nand.pe_cycles).ok_or_else(|| NoLifetime::NoCycles { device: name() })?;
         Ok(Endurance { raw: flash.nand.raw, cycles })
     }
 }
@@ -112,7 +115,7 @@ impl Case {
         let mut cases = Vec::new();
         for cell in campaign.cells.iter().filter(|cell| cell.status == Status::Done) {
             let Some((write_amplification, mib_per_s, steady)) = written(cell) else { continue };
-            let Some(device) = device::of_cell(campaign, cell) else { continue };
+            let Some(device) = device_of(campaign, cell) else { continue };
             cases.push(Case {
                 writes: cell.label(),
                 wear: Wear { write_amplification, levelling: 1.0 },
@@ -140,14 +143,32 @@ fn written(cell: &Cell) -> Option<(f64, Option<f64>, bool)> {
     (bytes > 0).then_some((write_amplification, rate, steady))
 }
 
+/// The device of a cell at full size, by the files that the campaign kept; `None` on the host, and where no file is
+/// readable any more.
+pub(crate) fn device_of(campaign: &Campaign, cell: &Cell) -> Option<Device> {
+    let target = campaign.target.strip_prefix("device:")?;
+    let wanted = cell.factor("device").unwrap_or(target);
+    let devices: Vec<Device> =
+        campaign.devices.iter().filter_map(|text| crate::device::parse(text).ok()).collect();
+    let named = devices.iter().position(|device| device.name == wanted);
+    // The user's own file is wanted by its path, and the first is what the target names.
+    let own = (cell.factor("device").is_none() && !devices.is_empty()).then_some(0);
+    devices.into_iter().nth(named.or(own)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::sample;
 
+    fn campaign() -> Campaign {
+        let text = crate::catalogue::device("intel-320-160gb").expect("in the catalogue").text;
+        Campaign { devices: vec![text.into_owned()], ..sample::intel(&[10, 70, 140], 300) }
+    }
+
     #[test]
     fn cells_of_a_campaign_take_the_counters_of_their_window() {
-        let campaign = sample::by_size();
+        let campaign = campaign();
         let cases = Case::measured(&campaign, None).expect("a simulated campaign");
         let cells: Vec<_> = campaign.cells.iter().filter(|cell| cell.status == Status::Done).collect();
         assert_eq!(cases.len(), cells.len());
@@ -161,7 +182,7 @@ mod tests {
 
     #[test]
     fn files_have_no_counters() {
-        let campaign = Campaign { target: "dir:/data".to_owned(), ..sample::by_size() };
+        let campaign = Campaign { target: "dir:/data".to_owned(), ..campaign() };
         let error = Case::measured(&campaign, None).expect_err("no counters");
         assert!(error.to_string().contains("ran on dir:/data"), "{error}");
         assert!(error.advice().contains("--smart"));

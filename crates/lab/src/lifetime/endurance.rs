@@ -80,7 +80,8 @@ mod tests {
     /// AnandTech 6337, page 4: 10 GiB a day at a write amplification of 10.
     #[test]
     fn published_years_of_consumer_drives() {
-        for (gib, cycles, published) in [(128, "3000", 10.5), (256, "3000", 21.0), (128, "1000", 3.5), (256, "1000", 7.0)]
+        for (gib, cycles, published) in
+            [(128, "3000", 10.5), (256, "3000", 21.0), (128, "1000", 3.5), (256, "1000", 7.0)]
         {
             let bytes = endurance(Bytes::gib(gib), cycles).host_bytes(wear(10.0));
             let years = years(bytes.low, Bytes::gib(10).get() as f64);

@@ -8,14 +8,18 @@
 //!
 //! The equations and their sources are in `docs/models/lifetime.md`. Leaves out everything but wear by erasing.
 
+mod case;
 mod endurance;
 mod rate;
+mod show;
 mod simulate;
 mod smart;
 mod words;
 
+pub(crate) use case::device_of;
+pub use case::{Case, NoLifetime};
 pub use endurance::{Endurance, Span, Wear, dwpd, years};
 pub use rate::{RateError, WriteRate, YEAR_DAYS};
+pub use show::{Question, of_cases, of_life};
 pub use simulate::{Conditions, Pattern, SimulateError, Simulated, simulate};
 pub use smart::{Life, LifeError, Media, Period, Reading, ReadingError};
-pub(crate) use words::{decimal, span, years as years_word};

@@ -72,7 +72,9 @@ impl FromStr for WriteRate {
         let lower = trimmed.to_lowercase();
         let rate = if let Some(number) = lower.strip_suffix("dwpd") {
             let times = number.trim().parse::<f64>().ok().filter(|times| times.is_finite());
-            WriteRate::Dwpd(times.ok_or_else(|| fail("`DWPD` follows a number, such as `0.5DWPD`".to_owned()))?)
+            WriteRate::Dwpd(
+                times.ok_or_else(|| fail("`DWPD` follows a number, such as `0.5DWPD`".to_owned()))?,
+            )
         } else {
             let (size, time) = trimmed
                 .split_once('/')
@@ -108,7 +110,8 @@ mod tests {
 
     #[test]
     fn rates_parse() {
-        let day = |text: &str| text.parse::<WriteRate>().expect(text).bytes_per_day(Bytes::new(160_000_000_000));
+        let day =
+            |text: &str| text.parse::<WriteRate>().expect(text).bytes_per_day(Bytes::new(160_000_000_000));
         assert_eq!(day("5TB/day"), 5e12);
         assert_eq!(day("5 TB / d"), 5e12);
         assert_eq!(day("40MiB/s"), 40.0 * 1_048_576.0 * 86_400.0);

@@ -138,7 +138,14 @@ pub fn simulate(
     if blocks < LEAST_REQUESTS {
         return Err(SimulateError::LittleData { data, scale, block });
     }
-    let mut load = Load { now: VirtualTime::START, block, data, pattern, rng: seed.part("load", 0).stream(), next: blocks - 1 };
+    let mut load = Load {
+        now: VirtualTime::START,
+        block,
+        data,
+        pattern,
+        rng: seed.part("load", 0).stream(),
+        next: blocks - 1,
+    };
     load.fill(&mut drive)?;
     let mut rounds = vec![Mark::of(&drive, load.now)];
     let requests = (raw / ROUNDS_PER_RAW / block.get()).max(LEAST_REQUESTS);
@@ -179,9 +186,8 @@ struct Load {
 impl Load {
     fn fill(&mut self, drive: &mut AnyDevice) -> Result<(), DeviceError> {
         let data = self.data.get();
-        (0..data.div_ceil(CHUNK)).try_for_each(|n| {
-            self.submit(drive, &Request::write(n * CHUNK, CHUNK.min(data - n * CHUNK)))
-        })
+        (0..data.div_ceil(CHUNK))
+            .try_for_each(|n| self.submit(drive, &Request::write(n * CHUNK, CHUNK.min(data - n * CHUNK))))
     }
 
     fn write(&mut self, drive: &mut AnyDevice, requests: u64) -> Result<(), DeviceError> {
@@ -301,7 +307,8 @@ mod tests {
 
     #[test]
     fn what_leaves_nothing_to_simulate_is_told() {
-        let error = |conditions| simulate(&intel(), &conditions, Pattern::Random).expect_err("refused").to_string();
+        let error =
+            |conditions| simulate(&intel(), &conditions, Pattern::Random).expect_err("refused").to_string();
         let little = error(Conditions { fill: 0.0001, ..conditions() });
         assert!(little.contains("fewer than 1024 requests of 16KiB"), "{little}");
         let block = error(Conditions { block: Bytes::new(1000), ..conditions() });

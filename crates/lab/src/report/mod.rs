@@ -12,7 +12,7 @@
 //! Leaves out: judging steady state ([`crate::analysis`]), finding published numbers (the caller hands over
 //! [`Comparison`]s), reading the store, and deciding where output goes.
 
-mod answer;
+pub(crate) mod answer;
 mod build;
 mod compare;
 mod comparison;
@@ -22,7 +22,7 @@ mod html;
 pub(crate) mod number;
 mod render;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod sweep;
 mod table;
 mod tables;

@@ -16,7 +16,9 @@ pub struct Cycles {
 
 /// Not a number of cycles.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a number of erase cycles: write `3000`, or a range from the fewest such as `5000..10000`")]
+#[error(
+    "`{0}` is not a number of erase cycles: write `3000`, or a range from the fewest such as `5000..10000`"
+)]
 pub struct CyclesError(String);
 
 impl Cycles {

@@ -125,7 +125,8 @@ fn between(now: &Reading, since: &Reading) -> Result<Period, LifeError> {
         Some((now, since)) if now < since => Err(LifeError::WentBack { what }),
         pair => Ok(pair.map(|(now, since)| now - since)),
     };
-    let media = |pick: fn(&super::Media) -> f64| (now.media.as_ref().map(pick), since.media.as_ref().map(pick));
+    let media =
+        |pick: fn(&super::Media) -> f64| (now.media.as_ref().map(pick), since.media.as_ref().map(pick));
     let (host, nand) = (media(|media| media.host), media(|media| media.nand));
     let hours = grown("the power-on time", now.power_on_hours, since.power_on_hours)?;
     let host_bytes = grown("what the host wrote", now.host_bytes, since.host_bytes)?;
@@ -145,7 +146,8 @@ fn by_cycles(endurance: Endurance, whole: &Period, last: &Period) -> Option<(Spa
 
 fn by_share(percent: f64, whole: &Period, last: &Period) -> Option<(Span, String)> {
     let host = whole.host_bytes?;
-    let worse = whole.write_amplification.zip(last.write_amplification).map_or(1.0, |(whole, last)| whole / last);
+    let worse =
+        whole.write_amplification.zip(last.write_amplification).map_or(1.0, |(whole, last)| whole / last);
     let left = |used: f64| match used {
         used if used <= 0.0 => f64::INFINITY,
         used => host * (100.0 - used).max(0.0) / used * worse,

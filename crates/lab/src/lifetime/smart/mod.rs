@@ -71,7 +71,8 @@ impl Reading {
         let json: Json = serde_json::from_str(text)?;
         let mut reading = Reading {
             model: json["model_name"].as_str().map(str::to_owned),
-            capacity: number(&json["user_capacity"]["bytes"]).or_else(|| number(&json["nvme_total_capacity"])),
+            capacity: number(&json["user_capacity"]["bytes"])
+                .or_else(|| number(&json["nvme_total_capacity"])),
             power_on_hours: number(&json["power_on_time"]["hours"]),
             ..Reading::default()
         };
@@ -134,7 +135,8 @@ impl Reading {
             self.sources.push("Physical media units written (OCP C0h, bytes)".to_owned());
         }
         // At the top, or one level down under a heading such as `Device stats`.
-        let tables = std::iter::once(json).chain(json.as_object().into_iter().flat_map(|object| object.values()));
+        let tables =
+            std::iter::once(json).chain(json.as_object().into_iter().flat_map(|object| object.values()));
         for table in tables {
             let raw = |key: &str| number(&table[key]["raw"]).or_else(|| number(&table[key]));
             if let Some((nand, host)) = raw("nand_bytes_written").zip(raw("host_bytes_written")) {
@@ -151,9 +153,7 @@ impl Reading {
         };
         let raw = |id: u64, name: &str| find(id, name).and_then(|row| number(&row["raw"]["value"]));
         let sector = number(&json["logical_block_size"]).unwrap_or(512.0);
-        let bytes = |counter: &Counter| {
-            Some(raw(counter.id, counter.name)? * counter.unit.unwrap_or(sector))
-        };
+        let bytes = |counter: &Counter| Some(raw(counter.id, counter.name)? * counter.unit.unwrap_or(sector));
         let named = |counter: &Counter| format!("{} {}", counter.id, counter.name);
         if let Some((counter, host)) = HOST.iter().find_map(|counter| Some((counter, bytes(counter)?))) {
             self.host_bytes = Some(host);
@@ -166,9 +166,8 @@ impl Reading {
             let counts: Option<Vec<f64>> = group.iter().map(bytes).collect();
             Some((group, counts?.iter().sum::<f64>()))
         });
-        let pages = PAGES.map(|(id, names)| {
-            names.iter().find_map(|name| Some((format!("{id} {name}"), raw(id, name)?)))
-        });
+        let pages = PAGES
+            .map(|(id, names)| names.iter().find_map(|name| Some((format!("{id} {name}"), raw(id, name)?))));
         if let (Some((group, nand)), Some(host)) = (nand, self.host_bytes) {
             self.media = Some(Media { host, nand });
             self.sources.extend(group.iter().map(named));
@@ -177,7 +176,9 @@ impl Reading {
             self.sources.extend([host_name, rest_name]);
         }
         let samsung = find(251, "NAND_Writes").filter(|_| self.media.is_none());
-        self.notes.extend(samsung.map(|_| "The unit of 251 NAND_Writes is not published; it is not used.".to_owned()));
+        self.notes.extend(
+            samsung.map(|_| "The unit of 251 NAND_Writes is not published; it is not used.".to_owned()),
+        );
         let left = LEFT.iter().find_map(|(id, name)| Some((*id, *name, number(&find(*id, name)?["value"])?)));
         let used = number(&json["endurance_used"]["current_percent"])
             .map(|used| ("endurance_used".to_owned(), used))

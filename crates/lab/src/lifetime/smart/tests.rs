@@ -123,7 +123,8 @@ fn rated_cycles_take_the_place_of_the_drives_word() {
     let now = reading(S3610);
     let endurance =
         Endurance { raw: Bytes::new(1_000_000_000_000), cycles: "5000..10000".parse().expect("cycles") };
-    let life = Life::new(&now, None, Some(WriteRate::BytesPerDay(1e12)), Some(endurance)).expect("one reading");
+    let life =
+        Life::new(&now, None, Some(WriteRate::BytesPerDay(1e12)), Some(endurance)).expect("one reading");
     let nand = 1_750_000.0 * 33_554_432.0;
     let years = life.years_left.expect("known");
     assert!((years.low - (5e15 - nand) / 1.75 / 1e12 / 365.0).abs() < 1e-9, "{years:?}");
@@ -143,7 +144,8 @@ fn a_new_drive_has_no_upper_end() {
 fn attributes_of_a_model_that_smartctl_does_not_know_are_left_alone() {
     let unknown = INTEL_520.replace("NAND_Writes_1GiB", "Unknown_Attribute");
     assert_eq!(reading(&unknown).media, None);
-    let samsung = INTEL_520.replace("\"id\": 249, \"name\": \"NAND_Writes_1GiB\"", "\"id\": 251, \"name\": \"NAND_Writes\"");
+    let samsung = INTEL_520
+        .replace("\"id\": 249, \"name\": \"NAND_Writes_1GiB\"", "\"id\": 251, \"name\": \"NAND_Writes\"");
     let samsung = reading(&samsung);
     assert!(samsung.media.is_none() && samsung.notes[0].contains("251 NAND_Writes"), "{samsung:?}");
 }
