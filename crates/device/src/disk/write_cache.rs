@@ -89,8 +89,6 @@ impl WriteCache {
                 self.bytes += next_end - stop;
                 stop = next_end;
                 self.runs.insert(start, stop);
-            } else {
-                // The part up to `next_end` was counted with the write.
             }
         }
     }
@@ -120,10 +118,7 @@ impl WriteCache {
         let run = match self.scheduler {
             Scheduler::Fifo => self.oldest(),
             Scheduler::Elevator => self.sweep(mechanism.byte).next(),
-            Scheduler::Sptf => {
-                let cost = |run: u64| mechanism.reach(mechanism.free_ns, mechanism.surface.place(run), true);
-                self.sweep(mechanism.byte).take(self.choices).min_by_key(|run| cost(*run))
-            }
+            Scheduler::Sptf => self.nearest(mechanism),
         };
         let run = run.expect("a caller asks only where something is held");
         let end = self.runs[&run];
@@ -133,6 +128,26 @@ impl WriteCache {
     /// The first bytes of the runs in the order of a sweep inwards that begins at `byte`; each once.
     fn sweep(&self, byte: u64) -> impl Iterator<Item = u64> {
         self.runs.range(byte..).chain(self.runs.range(..byte)).map(|(&run, _)| run)
+    }
+
+    /// The run that the head reaches first, of the next ones inwards. The search ends where the way alone takes
+    /// longer than the best.
+    fn nearest(&self, mechanism: &Mechanism) -> Option<u64> {
+        let start_ns = mechanism.free_ns;
+        let mut best = None;
+        let mut best_ns = u64::MAX;
+        for run in self.sweep(mechanism.byte).take(self.choices) {
+            let place = mechanism.surface.place(run);
+            let there_ns = mechanism.arrive(start_ns, place, true);
+            if there_ns >= best_ns {
+                break;
+            }
+            let begin_ns = mechanism.turn_to(place, there_ns);
+            if begin_ns < best_ns {
+                (best, best_ns) = (Some(run), begin_ns);
+            }
+        }
+        best
     }
 
     fn oldest(&mut self) -> Option<u64> {
