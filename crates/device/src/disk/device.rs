@@ -218,7 +218,8 @@ impl SimulatedDisk {
     #[inline]
     fn step(&mut self, idle: bool) -> bool {
         let urgent = !self.stalled.is_empty();
-        if !self.queue.is_empty() && !(urgent && self.cache_turn) {
+        let cache_first = urgent && self.cache_turn;
+        if !self.queue.is_empty() && !cache_first {
             self.cache_turn = true;
             self.serve();
             return true;
