@@ -31,6 +31,13 @@ impl DeviceSpec {
         }
     }
 
+    /// Memory of the host that the driver takes, where it keeps the map there.
+    pub fn host_memory(&self) -> Bytes {
+        match self {
+            DeviceSpec::Flash(flash) => flash.host_memory(),
+        }
+    }
+
     /// Checks that the parts fit together.
     ///
     /// # Errors
