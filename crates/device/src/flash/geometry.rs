@@ -54,6 +54,8 @@ pub struct Geometry {
     pub slc_block_units: u32,
     /// Map units in a page of the SLC cache.
     pub slc_page_units: u32,
+    /// Time of a channel per page of the map.
+    pub transfer_map_ns: u64,
 }
 
 impl Geometry {
@@ -109,6 +111,7 @@ impl Geometry {
             program_ns: nand.program.get(),
             erase_ns: nand.erase.get(),
             transfer_unit_ns: unit_bytes * 1_000_000_000 / nand.channel_rate.get(),
+            transfer_map_ns: spec.map.page.get() * 1_000_000_000 / nand.channel_rate.get(),
         }
     }
 

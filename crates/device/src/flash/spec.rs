@@ -3,12 +3,14 @@
 //! Sizes, times and rates only; a file gives the source of each beside it. The derived numbers that a running
 //! drive needs (units per block, watermarks in blocks) are in [`Geometry`].
 
+mod cycles;
 mod extras;
 mod validate;
 
 pub use self::extras::{HostFtl, LogUnits, SlcCache, WhenFull};
 use super::Geometry;
 pub use crate::spec::SpecError;
+pub use cycles::{Cycles, CyclesError};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -61,9 +63,9 @@ pub struct Nand {
     pub erase: Nanos,
     /// Bytes a channel carries per second.
     pub channel_rate: Bytes,
-    /// Erase cycles a block is rated for.
+    /// Erase cycles a block is rated for; no model retires a block that has used them up.
     #[serde(default)]
-    pub pe_cycles: Option<u32>,
+    pub pe_cycles: Option<Cycles>,
 }
 
 /// The mapping table from logical to physical.

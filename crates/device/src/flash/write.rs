@@ -18,7 +18,7 @@ impl SimulatedSsd {
         self.link_busy_ns = self.link_busy_ns.max(now_ns) + self.link_ns(length);
         let blocking = self.spec.map.blocking;
         let mut begun_ns = self.controller_busy_ns.max(now_ns) + controller.request.get();
-        let mut ready_ns = begun_ns + self.look_up(first, end, true);
+        let mut ready_ns = self.look_up(begun_ns, first, end, true);
         self.write_map_pages(begun_ns);
         if blocking {
             begun_ns = ready_ns;
@@ -86,7 +86,7 @@ impl SimulatedSsd {
             if partial && physical != UNMAPPED {
                 self.counts.rmw_reads += 1;
                 let die = self.blocks.die_of(physical / self.geometry.block_units);
-                done_ns = done_ns.max(self.read_page(die, physical, now_ns, 1));
+                done_ns = done_ns.max(self.read_page(die, physical, now_ns, now_ns, 1));
             }
         }
         done_ns
