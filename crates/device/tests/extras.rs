@@ -195,7 +195,7 @@ fn a_layer_on_the_host_counts_its_time_and_memory() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
     #[test]
     fn nothing_is_lost_with_a_cache_or_with_logs(
         kind in 0..4u32, size in 0..9u64, dynamic in 0.0..0.9f64, fold: bool, protected: bool, dies in 1..6u32,
