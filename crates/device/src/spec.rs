@@ -10,6 +10,7 @@ use lowtide_core::{BlockDevice, Bytes, Seed};
 
 /// A simulated device of any kind.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are made, and none in a loop")]
 pub enum DeviceSpec {
     /// A flash drive.
     Flash(FlashSpec),
@@ -43,6 +44,15 @@ impl DeviceSpec {
             DeviceSpec::Flash(flash) => flash.capacity,
             DeviceSpec::Array(array) => array.capacity(),
             DeviceSpec::Disk(disk) => disk.capacity,
+        }
+    }
+
+    /// Memory of the host that the driver takes, where it keeps the map there.
+    pub fn host_memory(&self) -> Bytes {
+        match self {
+            DeviceSpec::Flash(flash) => flash.host_memory(),
+            DeviceSpec::Array(array) => array.members.iter().map(DeviceSpec::host_memory).sum(),
+            DeviceSpec::Disk(_) => Bytes::ZERO,
         }
     }
 

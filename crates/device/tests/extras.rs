@@ -86,9 +86,10 @@ fn a_cache_that_folds_when_full_writes_everything_twice() {
     let before = drive.counters();
     let (rate, _) = stream(&mut drive, now, 40 << 20, 120 << 20, 1 << 20);
     let after = drive.counters();
-    // Three programs of one bit per cell, three reads and a dense program for 48 KiB.
-    let most = 8.0 * 49152.0 / (3.0 * (80_000.0 + 20_000.0) + 960_000.0);
-    assert!(rate < 1.05 * most && rate > 0.5 * most, "{rate} of at most {most}");
+    // Three programs of one bit per cell, three reads, a dense program and a share of an erasure for 48 KiB. A block
+    // that is waited for leaves dies idle.
+    let most = 8.0 * 49152.0 / (3.0 * (80_000.0 + 20_000.0) + 960_000.0 + 48.0 / 256.0 * 2e6);
+    assert!(rate < 1.05 * most && rate > 0.3 * most, "{rate} of at most {most}");
     near("write amplification", after.write_amplification_since(&before).expect("written"), 2.0, 0.05);
     drive.check_invariants();
 }
@@ -121,7 +122,7 @@ fn the_dynamic_part_shrinks_as_the_drive_fills() {
 #[test]
 fn a_coarsely_mapped_drive_streams_at_full_speed_and_merges_at_random() {
     let mut spec = plain(1024, 64, 0.8, Policy::Greedy);
-    (spec.nand.dies, spec.nand.channels, spec.gc.concurrency) = (4, 4, 1);
+    (spec.nand.dies, spec.nand.channels, spec.gc.concurrency) = (4, 4, 4);
     spec.log_units = Some(LogUnits { unit: Bytes::mib(1), open: 4 });
     let mut drive = drive(&spec);
     let die = 4.0 * 4096.0 / (200_000.0 + 4096.0);
@@ -141,8 +142,8 @@ fn a_coarsely_mapped_drive_streams_at_full_speed_and_merges_at_random() {
     }
     let after = drive.counters();
     let each_ns = now.since(begin).get() as f64 / 200.0;
-    // 256 pages on four dies, each read and programmed, and the erasures of four blocks.
-    near("a random write", each_ns, 64.0 * (250_000.0 + 4096.0) + 2e6, 0.15);
+    // 256 pages on four dies, each copied within its die, and the erasures of four blocks.
+    near("a random write", each_ns, 64.0 * 250_000.0 + 2e6, 0.15);
     near("write amplification", after.write_amplification_since(&before).expect("written"), 65.0, 0.1);
     drive.check_invariants();
 }
@@ -194,7 +195,7 @@ fn a_layer_on_the_host_counts_its_time_and_memory() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
     #[test]
     fn nothing_is_lost_with_a_cache_or_with_logs(
         kind in 0..4u32, size in 0..9u64, dynamic in 0.0..0.9f64, fold: bool, protected: bool, dies in 1..6u32,

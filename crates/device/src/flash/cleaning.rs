@@ -73,7 +73,7 @@ impl SimulatedSsd {
 
     /// Moves a few units of the victim of a slot, which has pages of `victim_page` units that are read in `read_ns`,
     /// and erases it once it is empty. Gives the units moved, and those reclaimed (in [`super::collector::ONE`]s).
-    #[inline]
+    #[inline(always)]
     pub(super) fn move_some(
         &mut self,
         index: usize,

@@ -292,8 +292,7 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn host_memory(&self) -> Bytes {
-        let entry = self.spec.host_ftl.as_ref().map_or(Bytes::ZERO, |ftl| ftl.bytes_per_entry);
-        entry * u64::from(self.geometry.logical_units)
+        self.spec.host_memory()
     }
 
     fn erase_counts(&self) -> Vec<u32> {

@@ -44,8 +44,6 @@ pub struct Geometry {
     pub erase_ns: u64,
     /// Time of a channel per map unit.
     pub transfer_unit_ns: u64,
-    /// Time of a channel per page of the map.
-    pub transfer_map_ns: u64,
     /// Blocks set aside for the SLC cache.
     pub slc_static_blocks: u32,
     /// Open blocks of the SLC cache; none without one.
@@ -56,6 +54,8 @@ pub struct Geometry {
     pub slc_block_units: u32,
     /// Map units in a page of the SLC cache.
     pub slc_page_units: u32,
+    /// Time of a channel per page of the map.
+    pub transfer_map_ns: u64,
 }
 
 impl Geometry {

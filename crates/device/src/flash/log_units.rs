@@ -3,7 +3,8 @@
 //! Writes to an open unit are appended to its log, in whatever order they come. When another unit needs the log, the
 //! least recently written one is closed: if all of it was written in order, the log takes the unit's place (switch);
 //! if only its beginning was, the rest is copied behind (partial merge); otherwise all of it is copied (full merge).
-//! Firmware of that time serves one command at a time, so the controller waits for a merge. Logs lie on
+//! Firmware of that time serves one command at a time, so the controller waits for a merge. A page that stays on its
+//! die is copied within it (copy-back), where a page holds one map unit. Logs lie on
 //! the host's frontier, merged units on the collector's; a unit as large as a block on each die leaves blocks that are
 //! all garbage, which cleaning only erases. Leaves out the search of logs after a power cut.
 
@@ -93,8 +94,6 @@ impl SimulatedSsd {
             let die = self.blocks.die_of(old / self.geometry.block_units);
             let pages = u32::from(page != last_page);
             last_page = page;
-            let read_ns = self.nand.read(die, now_ns, now_ns, pages, 1);
-            done_ns = done_ns.max(read_ns);
             if self.cleaned.needs_block() {
                 self.open_for_merge();
             }
@@ -105,14 +104,21 @@ impl SimulatedSsd {
             self.blocks.add(placed.block);
             self.counts.moved_units += 1;
             if let Some(ready_ns) = placed.page_full {
-                let die = self.blocks.die_of(placed.block);
-                let at_ns = self.nand.program(die, now_ns, read_ns.max(ready_ns), self.geometry.page_units);
+                let to = self.blocks.die_of(placed.block);
+                let at_ns = if to == die && self.geometry.page_units == 1 {
+                    self.nand.copy_back(die, now_ns.max(ready_ns))
+                } else {
+                    let read_ns = self.nand.read(die, now_ns, now_ns, pages, 1);
+                    self.nand.program(to, now_ns, read_ns.max(ready_ns), self.geometry.page_units)
+                };
                 done_ns = done_ns.max(at_ns);
                 if placed.block_full {
                     self.blocks.fill(placed.block);
                     self.selector.filled(placed.block, self.blocks.count(placed.block));
                 }
                 self.pay_for_page(placed.block);
+            } else {
+                done_ns = done_ns.max(self.nand.read(die, now_ns, now_ns, pages, 1));
             }
         }
         done_ns

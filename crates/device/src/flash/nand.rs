@@ -84,6 +84,13 @@ impl NandArray {
         (*channel).max(sensed + transfer)
     }
 
+    /// Copies a page within a die, without its channel; the instant it is durable.
+    pub(super) fn copy_back(&mut self, die: u32, earliest_ns: u64) -> u64 {
+        let busy = &mut self.die_busy_ns[die as usize];
+        *busy = (*busy).max(earliest_ns) + self.read_ns + self.program_ns;
+        *busy
+    }
+
     /// Erases a block of a die; the instant it can be programmed.
     #[inline]
     pub(super) fn erase(&mut self, die: u32, earliest_ns: u64) -> u64 {

@@ -48,7 +48,7 @@ impl SimulatedSsd {
         }
     }
 
-    /// Reads `units` of the page that holds a physical unit, as [`super::nand`] does; the instant they are there.
+    /// Reads `units` of the page that holds a physical unit; the instant they are there. Times as for a read of the NAND.
     #[inline]
     pub(super) fn read_page(
         &mut self,

@@ -110,6 +110,7 @@ impl SimulatedSsd {
     }
 
     /// A place in the SLC cache for the next unit of the host; `None` where it goes to a dense block.
+    #[inline(never)]
     pub(super) fn place_in_cache(&mut self) -> Option<Placed> {
         let slc = self.slc.as_mut()?;
         if self.host.in_page() {
@@ -179,6 +180,7 @@ impl SimulatedSsd {
 
     /// Moves a few units out of the oldest blocks of the cache; the units reclaimed as [`SimulatedSsd::move_some`]
     /// gives them, `None` where there is nothing to fold.
+    #[inline(never)]
     pub(super) fn fold_step(&mut self, now_ns: u64) -> Option<i64> {
         let slc = self.slc.as_mut()?;
         let slots = &mut self.collector.slots[slc.first_slot..slc.first_slot + slc.slots];
@@ -206,6 +208,7 @@ impl SimulatedSsd {
     }
 
     /// Programs a page of the cache; the instant it is durable.
+    #[inline(never)]
     pub(super) fn program_cache_page(
         &mut self,
         block: u32,
@@ -222,6 +225,7 @@ impl SimulatedSsd {
     }
 
     /// Empties the cache between two instants.
+    #[inline(never)]
     pub(super) fn fold_while_idle(&mut self, from_ns: u64, until_ns: u64) {
         let Some(slc) = &self.slc else { return };
         let Some(after_ns) = slc.fold_after_ns else { return };

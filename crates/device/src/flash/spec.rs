@@ -184,6 +184,12 @@ impl FlashSpec {
         self.nand.page.get() / self.map.unit.get() * u64::from(self.nand.pages_per_block)
     }
 
+    /// Memory of the host that the driver takes for the map; nothing where the drive maps itself.
+    pub fn host_memory(&self) -> Bytes {
+        let entries = self.capacity.get() / self.map.unit.get();
+        self.host_ftl.as_ref().map_or(Bytes::ZERO, |ftl| ftl.bytes_per_entry * entries)
+    }
+
     /// Bytes of an erase block.
     pub fn block_bytes(&self) -> Bytes {
         self.nand.page * u64::from(self.nand.pages_per_block)
