@@ -107,12 +107,7 @@ fn what_is_missing_is_told() {
     );
     assert_says(&lab.refuses(&["cost"], 2), &["<RUN>"]);
     let lab = self::lab();
-    lab.write("none.csv", "intel-320,300\n");
     lab.write("bad.csv", "intel-320-160gb,cheap\n");
-    assert_says(
-        &lab.refuses(&["cost", "sizes", "--prices", "none.csv"], 2),
-        &["nothing says what intel-320-160gb costs; the list has `intel-320`", "intel-320-160gb,390"],
-    );
     assert_says(
         &lab.refuses(&["cost", "sizes", "--prices", "bad.csv"], 2),
         &["line 1: `cheap` is not a price"],
@@ -125,4 +120,38 @@ fn what_is_missing_is_told() {
     for floor in ["100", "100MiB", "1DWPD"] {
         assert_says(&lab.refuses(&["cost", "sizes", "--floor", floor], 2), &["such as `"]);
     }
+}
+
+#[test]
+fn the_price_of_a_device_file_serves_where_there_is_no_list() {
+    let lab = lab();
+    let [scale, share] = SCALE;
+    let file = lab.ok(&["devices", "show", "intel-320-160gb"]);
+    let named = |price: &str| {
+        let lines = file.lines().filter(|line| !line.starts_with("price-usd"));
+        lines
+            .collect::<Vec<_>>()
+            .join("\n")
+            .replacen("[flash]", &format!("{price}\n[flash]"), 1)
+            .replace("\"intel-320-160gb\"", "\"my-drive\"")
+    };
+    lab.write("own.toml", named(""));
+    lab.write("sizes.toml", SIZES.replace("intel-320-160gb", "./own.toml").replace("\"sizes\"", "\"own\""));
+    lab.ok(&["run", "./sizes.toml", scale, share]);
+    lab.write("none.csv", "my-drives,300\n");
+    assert_says(
+        &lab.refuses(&["cost", "own", "--prices", "none.csv"], 2),
+        &["nothing says what my-drive costs; the list has `my-drives`", "my-drive,390"],
+    );
+    lab.write("own.toml", named("price-usd = 250"));
+    lab.ok(&["run", "./sizes.toml", scale, share]);
+    assert_says(&lab.ok(&["cost", "own"]), &["Prices: my-drive $250"]);
+    // A list takes the place of the file.
+    lab.write("list.csv", "my-drive,100\n");
+    assert_says(&lab.ok(&["cost", "own", "--prices", "list.csv"]), &["Prices: my-drive $100"]);
+    // Both devices beside each other, each with its own price.
+    lab.write("both.csv", "my-drive,100\nintel-320-160gb,300\n");
+    let both = lab.ok(&["cost", "own", "sizes", "--prices", "both.csv", "--floor", "1MiB/s"]);
+    assert_says(&both, &["my-drive $100", "intel-320-160gb $300", "a usable GB costs"]);
+    assert!(both.lines().all(|line| line.chars().count() <= 80), "{both}");
 }
