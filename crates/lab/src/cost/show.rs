@@ -147,18 +147,22 @@ fn cheapest_iops(curves: &[Curve]) -> Option<String> {
     ))
 }
 
-/// The columns that tell curves apart: the device where there are several, the load where any has a name.
+/// The columns that tell curves apart: the device where there are several, the load where a device has several.
 fn naming(curves: &[Curve]) -> Vec<Column> {
     let devices = curves.iter().any(|curve| curve.device != curves[0].device);
-    let loads = curves.iter().any(|curve| !curve.load.is_empty());
+    let again =
+        curves.iter().enumerate().any(|(at, curve)| curves[..at].iter().any(|it| it.device == curve.device));
+    let loads = again || curves.iter().any(|curve| !curve.load.is_empty());
     let mut columns = Vec::new();
     columns.extend(devices.then(|| Column::text("device", "device").naming()));
     columns.extend(loads.then(|| Column::text("load", "load").naming()));
     columns
 }
 
+/// A load that has no name of its own goes by its experiment's.
 fn names(curve: &Curve, columns: &[Column]) -> Vec<Value> {
-    let word = |column: &Column| if column.key == "device" { &curve.device } else { &curve.load };
+    let load = if curve.load.is_empty() { &curve.experiment } else { &curve.load };
+    let word = |column: &Column| if column.key == "device" { &curve.device } else { load };
     columns.iter().map(|column| Value::text(word(column))).collect()
 }
 
