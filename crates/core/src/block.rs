@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   load ──► Partition ──► SimulatedSsd        (filters compose by wrapping: each is a BlockDevice
-//!            Stripe, Cache, Fault …             around one or more BlockDevices)
+//!            Array, Cache, Fault …              around one or more BlockDevices)
 //! ```
 //!
 //! A device is asked at an instant and answers with the instant of completion. Time never runs inside a
@@ -198,13 +198,16 @@ pub trait BlockDevice {
         Some(self.submit(now, request))
     }
 
-    /// The instant at which a queued request is complete, the earliest of all; it stays so whatever else is
-    /// submitted at or before it. `None` where nothing is queued.
+    /// The instant of the next step of what is queued, at or before the earliest completion; what happens then
+    /// stays so whatever else is submitted at or before it. `None` where nothing is queued.
     fn next_done(&self) -> Option<VirtualTime> {
         None
     }
 
-    /// Takes the completion that [`BlockDevice::next_done`] tells of out of the queue.
+    /// Goes to the instant that [`BlockDevice::next_done`] tells and takes what completed then out of the queue.
+    ///
+    /// `None` while something is queued means that nobody's request was complete with this step (one disk of a
+    /// mirror has written, the other has not): ask [`BlockDevice::next_done`] again.
     fn finish(&mut self) -> Option<(Tag, Completion)> {
         None
     }

@@ -123,7 +123,18 @@ pub fn run<D: BlockDevice + ?Sized>(
         None => load.closed(recorder, workload.outstanding(), each)?,
         Some(arrivals) => load.open(recorder, arrivals, seed.part("arrivals", 0).stream(), each)?,
     };
-    Ok(VirtualTime::from_nanos(end_ns))
+    Ok(VirtualTime::from_nanos(end_ns).max(drain(load.device)))
+}
+
+/// Lets what is still queued complete, so that a later load does not meet it. The instant of the last completion.
+fn drain<D: BlockDevice + ?Sized>(device: &mut D) -> VirtualTime {
+    let mut end = VirtualTime::START;
+    while device.next_done().is_some() {
+        if let Some((_, completion)) = device.finish() {
+            end = end.max(completion.at);
+        }
+    }
+    end
 }
 
 /// Requests generated a batch ahead.
@@ -211,7 +222,7 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
             if self.in_flight.0.front().is_some_and(|first| first.done_ns <= at.as_nanos()) {
                 break;
             }
-            let Some((tag, completion)) = self.device.finish() else { break };
+            let Some((tag, completion)) = self.device.finish() else { continue };
             let operation = self.waiting.complete(tag, &completion);
             completion.status?;
             if let Some(operation) = operation {

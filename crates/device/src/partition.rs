@@ -2,7 +2,7 @@
 //!
 //! Leaves out partition tables: nothing is written to describe the partition.
 
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, VirtualTime};
+use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Tag, VirtualTime};
 
 /// Part of a device that begins at `start`.
 #[derive(Debug)]
@@ -30,6 +30,18 @@ impl<D: BlockDevice> Partition<D> {
         Ok(Partition { inner, start: offset, length })
     }
 
+    /// The request as the whole device sees it.
+    fn inside(&self, request: &Request) -> Result<Request, DeviceError> {
+        let Request { op, offset, length } = *request;
+        if op == Op::Flush {
+            return Ok(*request);
+        }
+        if offset.saturating_add(length) > self.length {
+            return Err(DeviceError::OutOfRange { offset, length, capacity: self.length });
+        }
+        Ok(Request { offset: offset + self.start, ..*request })
+    }
+
     /// The whole device again, with its history.
     pub fn into_inner(self) -> D {
         self.inner
@@ -47,15 +59,22 @@ impl<D: BlockDevice> BlockDevice for Partition<D> {
         self.inner.raw_capacity()
     }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
-        let Request { op, offset, length } = *request;
-        if op == Op::Flush {
-            return self.inner.submit(now, request);
+        match self.inside(request) {
+            Ok(request) => self.inner.submit(now, &request),
+            Err(error) => Completion { at: now, status: Err(error) },
         }
-        if offset.saturating_add(length) > self.length {
-            let error = DeviceError::OutOfRange { offset, length, capacity: self.length };
-            return Completion { at: now, status: Err(error) };
+    }
+    fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
+        match self.inside(request) {
+            Ok(request) => self.inner.begin(now, &request, tag),
+            Err(error) => Some(Completion { at: now, status: Err(error) }),
         }
-        self.inner.submit(now, &Request { offset: offset + self.start, ..*request })
+    }
+    fn next_done(&self) -> Option<VirtualTime> {
+        self.inner.next_done()
+    }
+    fn finish(&mut self) -> Option<(Tag, Completion)> {
+        self.inner.finish()
     }
     fn warm(&self, upcoming: &[Request]) {
         if self.start == 0 {
@@ -79,5 +98,11 @@ impl<D: BlockDevice> BlockDevice for Partition<D> {
     }
     fn counters(&self) -> Counters {
         self.inner.counters()
+    }
+    fn erase_counts(&self) -> Vec<u32> {
+        self.inner.erase_counts()
+    }
+    fn host_memory(&self) -> Bytes {
+        self.inner.host_memory()
     }
 }
