@@ -185,6 +185,10 @@ fn bad_arguments_say_what_is_accepted() {
         &["there is no store lowtide.db", "run an experiment first"],
     );
     assert_says(&ask(&["./none.toml", "--writes", "1TB/day"]), &["cannot read the device `./none.toml`"]);
+    for none in ["sas-15k-73gb", "intel-320-x2-raid0"] {
+        let says = [&format!("{none} is not one flash drive") as &str, "of an array one of its members"];
+        assert_says(&ask(&[none, "--writes", "1TB/day"]), &says);
+    }
     let device = ["intel-320-160gb", "--writes", "1TB/day"];
     for (more, says) in [
         (["--fill", "1.2"], "write a share such as `0.8`"),

@@ -58,10 +58,11 @@ impl DeviceSpec {
         }
     }
 
-    /// The flash drive, where the device is one.
+    /// The flash drive, where the device is one and not several.
     pub fn flash(&self) -> Option<&FlashSpec> {
         match self {
             DeviceSpec::Flash(flash) => Some(flash),
+            _ => None,
         }
     }
 

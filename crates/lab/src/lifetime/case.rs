@@ -30,7 +30,7 @@ pub struct Case {
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum NoLifetime {
     /// The device has no NAND of its own.
-    #[error("{device} is not a flash drive: nothing of it wears by erasing")]
+    #[error("{device} is not one flash drive, so it has no erase cycles of its own")]
     NotFlash {
         /// Its name.
         device: String,
@@ -61,7 +61,9 @@ impl NoLifetime {
     /// What the user can do about it.
     pub fn advice(&self) -> &'static str {
         match self {
-            NoLifetime::NotFlash { .. } => "name a flash drive; `lowtide devices` lists the models",
+            NoLifetime::NotFlash { .. } => {
+                "name a flash drive, of an array one of its members; `lowtide devices` lists the models"
+            }
             NoLifetime::NoCycles { .. } => {
                 "say what it is rated for with `--cycles 3000` or `--cycles 5000..10000`"
             }

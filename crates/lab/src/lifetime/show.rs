@@ -307,10 +307,7 @@ mod tests {
     #[test]
     fn more_than_the_drive_takes_is_told() {
         let report = shown(&[case("random", 4.0, "3000")], "40MiB/s");
-        assert!(
-            report.verdict[1].contains("only 20 MiB/s (random), less than the 40 MiB/s"),
-            "{report:?}"
-        );
+        assert!(report.verdict[1].contains("only 20 MiB/s (random), less than the 40 MiB/s"), "{report:?}");
         let columns: Vec<_> = report.tables[0].columns.iter().map(|column| column.key.as_str()).collect();
         assert!(!columns.contains(&"years_most"), "{columns:?}");
         assert_eq!(shown(&[case("random", 4.0, "3000")], "1MiB/s").verdict.len(), 1);

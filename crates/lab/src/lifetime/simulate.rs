@@ -82,7 +82,7 @@ pub struct Simulated {
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// The device has no NAND, or is more than one drive.
-    #[error("it is not a flash drive: nothing of it wears by erasing")]
+    #[error("it is not one flash drive")]
     NotFlash,
     /// The smaller drive is not valid.
     #[error("at 1/{scale} it is too small ({error})")]
