@@ -38,8 +38,7 @@ fn a_model_lasts_by_its_formula() {
     let raw = raw_gib(&lab) * 1_073_741_824.0;
     for row in rows.as_array().expect("rows") {
         let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
-        let tbw =
-            180.0 * 1_073_741_824.0 * 3000.0 / (number("write_amplification") * number("wear_levelling"));
+        let tbw = raw * 3000.0 / (number("write_amplification") * number("wear_levelling"));
         assert!((number("tbw_bytes") / tbw - 1.0).abs() < 1e-12, "{row}");
         assert!((number("years") / (tbw / 80e9 / 365.0) - 1.0).abs() < 1e-12, "{row}");
         assert!((number("dwpd") / (tbw / (5.0 * 365.0 * 160e9)) - 1.0).abs() < 1e-12, "{row}");
