@@ -58,11 +58,11 @@ impl DeviceSpec {
         }
     }
 
-    /// The flash drive, where the device is one and not several.
+    /// The flash drive, where the device is one.
     pub fn flash(&self) -> Option<&FlashSpec> {
         match self {
             DeviceSpec::Flash(flash) => Some(flash),
-            _ => None,
+            DeviceSpec::Array(_) | DeviceSpec::Disk(_) => None,
         }
     }
 
