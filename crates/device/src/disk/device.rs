@@ -12,7 +12,9 @@ use super::spec::{DiskSpec, SpecError};
 use super::write_cache::WriteCache;
 use super::{SECTOR, SeekCurve, Surface};
 use lowtide_core::rng::below;
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime};
+use lowtide_core::{
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
+};
 use std::collections::VecDeque;
 
 /// The tag of a request that was submitted, not begun.

@@ -76,7 +76,10 @@ impl Segments {
             }
         }
         for (index, segment) in self.segments.iter().enumerate() {
-            if first >= segment.first && first < segment.end && self.live.is_none_or(|live| live.segment != index) {
+            if first >= segment.first
+                && first < segment.end
+                && self.live.is_none_or(|live| live.segment != index)
+            {
                 return if end <= segment.end { Found::Whole(now_ns) } else { Found::From(segment.end) };
             }
         }
@@ -109,7 +112,8 @@ impl Segments {
         if self.segments.is_empty() {
             return;
         }
-        let grown = self.segments.iter().position(|it| it.first < it.end && (it.first..=it.end).contains(&first));
+        let grown =
+            self.segments.iter().position(|it| it.first < it.end && (it.first..=it.end).contains(&first));
         let segment = grown.unwrap_or_else(|| {
             let victim = self.next_victim;
             self.next_victim = if victim + 1 == self.segments.len() { 0 } else { victim + 1 };

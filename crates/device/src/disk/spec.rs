@@ -134,7 +134,8 @@ impl DiskSpec {
     /// [`SpecError`] where the description does not fit together.
     pub fn seek_curve(&self) -> Result<SeekCurve, SpecError> {
         let surface = self.surface()?;
-        SeekCurve::new(&self.seek, &surface).map_err(|message| SpecError { key: "seek.average".to_owned(), message })
+        SeekCurve::new(&self.seek, &surface)
+            .map_err(|message| SpecError { key: "seek.average".to_owned(), message })
     }
 
     /// The same disk, `factor` times smaller: fewer cylinders, with the same seek times over them. Memory stays.

@@ -166,7 +166,8 @@ impl WriteCache {
 
     /// Loses everything that is not on the surface at `now_ns`: how many bytes.
     pub(super) fn lose(&mut self, now_ns: u64) -> u64 {
-        let landing: u64 = self.landing.iter().filter(|(until_ns, _)| *until_ns > now_ns).map(|(_, bytes)| bytes).sum();
+        let landing: u64 =
+            self.landing.iter().filter(|(until_ns, _)| *until_ns > now_ns).map(|(_, bytes)| bytes).sum();
         let lost = self.bytes + landing;
         self.runs.clear();
         self.order.clear();
