@@ -68,7 +68,13 @@ impl Segments {
             let full_ns = live.since_ns + (live.limit_place - live.place);
             let reachable = end <= live.limit || (wait && full_ns >= now_ns);
             if first >= segment.first && first <= live.limit && reachable {
-                let ready_ns = live.since_ns + (mechanism.surface.place(end).max(live.place) - live.place);
+                let place = mechanism.surface.place(end);
+                let ready_ns = match place.checked_sub(live.place) {
+                    Some(ahead) => live.since_ns + ahead,
+                    // Read before the head stopped and came back.
+                    None if live.moved => now_ns,
+                    None => live.since_ns,
+                };
                 if wait || ready_ns <= now_ns {
                     self.go_on(now_ns, end, live, mechanism);
                     return Found::Whole(ready_ns);

@@ -78,7 +78,8 @@ pub struct Queue {
     pub scheduler: Scheduler,
     /// Commands it is chosen from; more wait outside in the order they came.
     pub depth: u32,
-    /// A command that waited longer than this is served before all younger ones; without it, none is.
+    /// A command that waited longer than this is served before all younger ones; without it, none is. Less than a
+    /// full queue takes makes every command old, and the order that of arrival.
     #[serde(default)]
     pub aging: Option<Nanos>,
 }

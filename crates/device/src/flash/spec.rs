@@ -3,10 +3,14 @@
 //! Sizes, times and rates only; a file gives the source of each beside it. The derived numbers that a running
 //! drive needs (units per block, watermarks in blocks) are in [`Geometry`].
 
+mod cycles;
+mod extras;
 mod validate;
 
+pub use self::extras::{HostFtl, LogUnits, SlcCache, WhenFull};
 use super::Geometry;
 pub use crate::spec::SpecError;
+pub use cycles::{Cycles, CyclesError};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +30,15 @@ pub struct FlashSpec {
     pub write_buffer: WriteBuffer,
     /// Garbage collection.
     pub gc: Gc,
+    /// A part written with one bit per cell first, and moved later.
+    #[serde(default)]
+    pub slc_cache: Option<SlcCache>,
+    /// Logical addresses mapped in large units, with a few open for writing.
+    #[serde(default)]
+    pub log_units: Option<LogUnits>,
+    /// A flash translation layer that runs on the host.
+    #[serde(default)]
+    pub host_ftl: Option<HostFtl>,
 }
 
 /// NAND and wiring.
@@ -50,9 +63,9 @@ pub struct Nand {
     pub erase: Nanos,
     /// Bytes a channel carries per second.
     pub channel_rate: Bytes,
-    /// Erase cycles a block is rated for.
+    /// Erase cycles a block is rated for; no model retires a block that has used them up.
     #[serde(default)]
-    pub pe_cycles: Option<u32>,
+    pub pe_cycles: Option<Cycles>,
 }
 
 /// The mapping table from logical to physical.
@@ -187,6 +200,9 @@ impl FlashSpec {
             return spec;
         }
         spec.capacity = (self.capacity / factor).align_down(self.map.unit);
+        if let Some(slc) = &mut spec.slc_cache {
+            slc.size = slc.size / factor;
+        }
         spec.map.cache = self.map.cache.map(|cache| (cache / factor).align_up(self.map.page));
         let block = self.block_bytes();
         let full_size = Geometry::new(self);

@@ -37,6 +37,9 @@ pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> Flash
         },
         write_buffer: WriteBuffer { size: Bytes::mib(1), protected: true },
         gc: Gc { policy, concurrency: 1, set_point: 0.0, catch_up: None, idle: None },
+        slc_cache: None,
+        log_units: None,
+        host_ftl: None,
     };
     let geometry = lowtide_device::flash::Geometry::new(&spec);
     // The pool settles at the set point; of the open blocks, the victim counts as the data it still holds.
@@ -74,5 +77,6 @@ pub fn overwrite(drive: &mut SimulatedSsd, bytes: u64, seed: Seed, now: VirtualT
 /// The drive of `devices/intel-320-160gb.toml`.
 pub fn intel_320() -> FlashSpec {
     let file = include_str!("../../../../devices/intel-320-160gb.toml");
-    toml::from_str(file).expect("the file describes a drive")
+    let card: toml::Table = toml::from_str(file).expect("the file is TOML");
+    card["flash"].clone().try_into().expect("the file describes a drive")
 }

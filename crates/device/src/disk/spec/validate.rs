@@ -90,10 +90,10 @@ impl DiskSpec {
                 );
             }
         }
-        if let Some(cache) = self.write_cache {
-            if cache.size < Bytes::kib(64) || cache.size > Bytes::gib(64) {
-                return fail("write-cache.size", format!("{} is not between 64KiB and 64GiB", cache.size));
-            }
+        if let Some(cache) = self.write_cache
+            && (cache.size < Bytes::kib(64) || cache.size > Bytes::gib(64))
+        {
+            return fail("write-cache.size", format!("{} is not between 64KiB and 64GiB", cache.size));
         }
         Ok(())
     }
