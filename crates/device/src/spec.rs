@@ -6,6 +6,7 @@
 use crate::array::{Array, ArraySpec};
 use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
+use crate::volume::{Volume, VolumeSpec};
 use lowtide_core::{BlockDevice, Bytes, Seed};
 
 /// A simulated device of any kind.
@@ -16,6 +17,8 @@ pub enum DeviceSpec {
     Flash(FlashSpec),
     /// Several devices behind one controller.
     Array(ArraySpec),
+    /// A cloud volume.
+    Volume(VolumeSpec),
     /// A hard disk.
     Disk(DiskSpec),
 }
@@ -43,6 +46,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.capacity,
             DeviceSpec::Array(array) => array.capacity(),
+            DeviceSpec::Volume(volume) => volume.capacity,
             DeviceSpec::Disk(disk) => disk.capacity,
         }
     }
@@ -64,6 +68,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.validate(),
             DeviceSpec::Array(array) => array.validate(),
+            DeviceSpec::Volume(volume) => volume.validate(),
             DeviceSpec::Disk(disk) => disk.validate(),
         }
     }
@@ -81,6 +86,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => DeviceSpec::Flash(flash.scaled(factor)),
             DeviceSpec::Array(array) => DeviceSpec::Array(array.scaled(factor)),
+            DeviceSpec::Volume(volume) => DeviceSpec::Volume(volume.scaled(factor)),
             DeviceSpec::Disk(disk) => DeviceSpec::Disk(disk.scaled(factor)),
         }
     }
@@ -93,6 +99,7 @@ impl DeviceSpec {
         Ok(match self {
             DeviceSpec::Flash(flash) => Box::new(SimulatedSsd::new(flash, seed)?),
             DeviceSpec::Array(array) => Box::new(Array::new(array, seed)?),
+            DeviceSpec::Volume(volume) => Box::new(Volume::new(volume, seed)?),
             DeviceSpec::Disk(disk) => Box::new(SimulatedDisk::new(disk, seed)?),
         })
     }
