@@ -77,7 +77,7 @@ impl DeviceSpec {
     pub fn flash(&self) -> Option<&FlashSpec> {
         match self {
             DeviceSpec::Flash(flash) => Some(flash),
-            DeviceSpec::Array(_) | DeviceSpec::Disk(_) => None,
+            DeviceSpec::Array(_) | DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => None,
         }
     }
 
