@@ -74,8 +74,10 @@ pub struct Load {
     pub mix: f64,
     /// Bytes of each request.
     pub block: Bytes,
-    /// Bytes of data under test; all that the target has room for where absent.
+    /// Bytes of data under test; see `utilisation` where absent.
     pub file_size: Option<Bytes>,
+    /// The share of the target's room for data that holds data, in (0, 1]; all of it where both are absent.
+    pub utilisation: Option<f64>,
     /// Threads that issue requests.
     pub threads: u32,
     /// Requests each thread keeps in flight.
@@ -103,6 +105,7 @@ impl Default for Load {
             mix: 0.5,
             block: Bytes::kib(4),
             file_size: None,
+            utilisation: None,
             threads: 1,
             depth: 1,
             streams: 1,
@@ -140,10 +143,11 @@ impl Load {
         }
     }
 
-    /// Puts a factor's level in place; the reserve and the device are not the load's.
+    /// Puts a factor's level in place; what is done to the target, and the device, are not the load's.
     pub(super) fn set(&mut self, level: &Level) {
         match level {
-            Level::FileSize(size) => self.file_size = Some(*size),
+            Level::FileSize(size) => (self.file_size, self.utilisation) = (Some(*size), None),
+            Level::Utilisation(share) => (self.file_size, self.utilisation) = (None, Some(*share)),
             Level::Threads(threads) => self.threads = *threads,
             Level::Depth(depth) => self.depth = *depth,
             Level::Block(block) => self.block = *block,
@@ -157,7 +161,7 @@ impl Load {
                     self.pace = Pace::Fixed;
                 }
             }
-            Level::Reserve(_) | Level::Device(_) => {}
+            Level::Reserve(_) | Level::Partition(_) | Level::Idle(_) | Level::Device(_) => {}
         }
     }
 }
@@ -175,6 +179,10 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
         if let Some(level) = factor.and_then(|factor| factor.read(&entry, problems)) {
             load.set(&level);
         }
+    }
+    if let (Some(_), Some(second)) = (table.get("file_size"), table.get("utilisation")) {
+        let message = "two sizes of the data: `file_size` and `utilisation`";
+        problems.add(second.key_span, message, "or `file_size`, not both", "remove one of them");
     }
     if let Some(entry) = table.get("hot-cold") {
         if let Some(zipf) = table.get("zipf") {

@@ -3,7 +3,7 @@
 use super::Ended;
 use super::watch::Watch;
 use crate::analysis::{Context, Medium};
-use crate::experiment::Load;
+use crate::experiment::{Length, Load};
 use crate::prepare::PreparedDrive;
 use crate::record::Row;
 use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Interval, Seed, virtual_load};
@@ -42,6 +42,11 @@ pub fn on_drive(
         control
     };
     let workload = load.workload();
-    *now = virtual_load::run(drive, &extents, &workload, seed, *now, load.interval, on_interval)?;
+    let requests = match load.length {
+        Length::Requests(number) => Some(number),
+        Length::For(_) | Length::UntilSteady { .. } => None,
+    };
+    let span = virtual_load::Span { start: *now, interval: load.interval, requests };
+    *now = virtual_load::run_span(drive, &extents, &workload, seed, span, on_interval)?;
     Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) })
 }

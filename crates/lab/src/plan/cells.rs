@@ -67,6 +67,7 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
         load.interval = shorter(load.interval);
         load.length = match load.length {
             Length::For(span) => Length::For(shorter(span)),
+            Length::Requests(number) => Length::Requests((number / scale).max(1)),
             Length::UntilSteady { max, precision } => Length::UntilSteady { max: shorter(max), precision },
         };
         settings.preparation.idle = settings.preparation.idle / scale;
@@ -90,9 +91,20 @@ fn fit(
     let keys = [own.as_str(), "sweep.file_size", "workload.file_size"];
     let size_key =
         keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.file_size");
+    let share = settings.load.utilisation;
     let block = settings.load.block;
     let devices = match target {
         PlanTarget::Simulated(devices) => devices,
+        PlanTarget::Host(_) if share.is_some() => {
+            let own = format!("step.{number}.sweep.utilisation");
+            let keys = [own.as_str(), "sweep.utilisation", "workload.utilisation"];
+            let key = keys.into_iter().find(|key| experiment.span_of(key).is_some());
+            return Err(experiment.blame(
+                key.unwrap_or("workload.utilisation"),
+                "`utilisation` on files, which share their filesystem with others",
+                "write the size of the data, such as `file_size = \"1GiB\"`",
+            ));
+        }
         PlanTarget::Host(spec) => {
             let size = settings.load.file_size.ok_or_else(|| {
                 experiment.blame(
@@ -115,6 +127,15 @@ fn fit(
     let Layout { filesystem: kind, partition, .. } = written.preparation.layout;
     let filesystem = filesystem(kind);
     let wanted = settings.load.file_size.unwrap_or(usable);
+    if let Some(share) = share {
+        let room = layout::room(filesystem, usable);
+        let data = Bytes::new((room.get() as f64 * share) as u64).align_down(block);
+        if data < block {
+            let message = format!("{share} of {room} is smaller than a block of {block}");
+            return Err(experiment.blame("workload", message, "a larger share, or a smaller block"));
+        }
+        return Ok((data, capacity));
+    }
     match layout::lay_out(filesystem, usable, wanted) {
         Ok(_) => Ok((wanted.align_down(block), capacity)),
         Err(error) if settings.load.file_size.is_none() => Ok((error.available.align_down(block), capacity)),
