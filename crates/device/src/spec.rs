@@ -31,6 +31,12 @@ impl DeviceSpec {
         }
     }
 
+    /// What the host may address on the first of several devices that follow one another; the whole capacity of
+    /// any other device.
+    pub fn first_part(&self) -> Bytes {
+        self.capacity()
+    }
+
     /// Checks that the parts fit together.
     ///
     /// # Errors

@@ -99,6 +99,31 @@ impl Inserts {
         (self.database / u64::from(self.data_files.max(1))).align_down(Bytes::new(EXTENT))
     }
 
+    /// The same with a database of at most `room`, where smaller files still hold the rows.
+    pub fn with_database_in(&self, room: Bytes) -> Option<Inserts> {
+        let mut smaller = self.clone();
+        smaller.database = self.database.min(room);
+        // Files are filled in turn: one may be an extent ahead of another for each connection.
+        let files = u64::from(self.data_files);
+        let extents = self.rows.div_ceil(EXTENT_PAGES) * u64::from(self.connections);
+        (smaller.file_size().get() >= extents.div_ceil(files) * EXTENT).then_some(smaller)
+    }
+
+    /// The same with sizes divided by `factor`; rows cost what they cost.
+    pub fn scaled(&self, factor: u64) -> Inserts {
+        let mut smaller = self.clone();
+        let extent = Bytes::new(EXTENT);
+        let less = |size: Bytes, least: Bytes| (size / factor).align_down(extent).max(least);
+        smaller.rows = (self.rows / factor).max(1);
+        smaller.database = (self.database / factor).max(Bytes::new(
+            smaller.rows.div_ceil(EXTENT_PAGES) * EXTENT * u64::from(self.connections + self.data_files),
+        ));
+        smaller.log.size = less(self.log.size, self.log.write);
+        smaller.checkpoint.after = less(self.checkpoint.after, extent);
+        smaller.checkpoint.memory = less(self.checkpoint.memory, smaller.checkpoint.after + extent);
+        smaller
+    }
+
     /// Bytes of the rows.
     pub fn data(&self) -> Bytes {
         Bytes::new(self.total_rows() * PAGE)

@@ -80,6 +80,8 @@ factors! {
     Zipf(f64) = "zipf",
     /// The share of the capacity that the host leaves unused.
     Reserve(f64) = "reserve",
+    /// Data files of a database.
+    DataFiles(u32) = "data_files",
     /// The simulated device.
     Device(String) = "device",
     /// Sequential streams.
@@ -132,7 +134,7 @@ impl FactorName {
             FactorName::FileSize | FactorName::Block => {
                 entry.bytes(problems).map(|bytes| Raw::Size(bytes.get()))
             }
-            FactorName::Threads | FactorName::Depth | FactorName::Streams => {
+            FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles => {
                 let number = entry.integer(problems)?;
                 match u64::try_from(number) {
                     Ok(number) => Some(Raw::Count(number)),
@@ -159,13 +161,17 @@ impl FactorName {
                 require(size.is_multiple_of(512), fault, accepted)?;
                 Ok(Level::Block(Bytes::new(size)))
             }
-            (FactorName::Threads | FactorName::Depth | FactorName::Streams, Raw::Count(count)) => {
+            (
+                FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles,
+                Raw::Count(count),
+            ) => {
                 let fine = (1..=65_536).contains(&count);
                 require(fine, format!("{count} is out of range"), "a whole number from 1 to 65536")?;
                 let count = count as u32;
                 Ok(match self {
                     FactorName::Threads => Level::Threads(count),
                     FactorName::Depth => Level::Depth(count),
+                    FactorName::DataFiles => Level::DataFiles(count),
                     _ => Level::Streams(count),
                 })
             }
@@ -208,7 +214,10 @@ impl Level {
     pub fn number(&self) -> Option<f64> {
         match self {
             Level::FileSize(size) | Level::Block(size) => Some(size.get() as f64),
-            Level::Threads(count) | Level::Depth(count) | Level::Streams(count) => Some(f64::from(*count)),
+            Level::Threads(count)
+            | Level::Depth(count)
+            | Level::Streams(count)
+            | Level::DataFiles(count) => Some(f64::from(*count)),
             Level::Mix(number) | Level::Zipf(number) | Level::Reserve(number) | Level::Rate(number) => {
                 Some(*number)
             }

@@ -9,6 +9,7 @@
 //! [target]            device | file | directory | block
 //! [before-each-cell]  purge, layout, fill              history is explicit
 //! [workload]          pattern, block, threads, …       what is asked, how long
+//! [inserts]           connections, data, …             or: rows into an index, until all are in
 //! [sweep]             factors; the cells are their product
 //! [repeat]            times, order, seed
 //! [[step]]            the sweep again, prepared differently
@@ -22,6 +23,7 @@ mod check;
 mod comparison;
 mod document;
 mod error;
+mod inserts;
 mod length;
 mod level;
 mod load;
@@ -40,6 +42,7 @@ mod tests;
 
 pub use comparison::{Accept, Bound, Comparison, Measure, Selection};
 pub use error::{BadInput, Problem};
+pub use inserts::{Inserts, Placement};
 pub use length::Length;
 pub use level::{FactorName, Level};
 pub use load::{Load, Pace, Pattern, SteadyRule};
@@ -140,8 +143,7 @@ impl Experiment {
 
         let target = root.require("target", "{ device = \"intel-320-160gb\" }", problems);
         let target = target.and_then(|entry| target::read(&entry.table(problems)?, problems));
-        let workload = root.require("workload", "{ … }", problems).and_then(|entry| entry.table(problems));
-        let load = workload.map(|table| load::read(&table, problems));
+        let load = read_load(&root, problems);
         let preparation = before.map_or_else(Preparation::default, |table| {
             table.only(&schema::PREPARATION, problems);
             Preparation::default().with(&table, problems)
@@ -171,6 +173,19 @@ impl Experiment {
         drop(tables);
         Ok(Experiment { name, title, question, source, target, load, steps, repeat, published, document })
     }
+}
+
+/// Reads the load: `[workload]`, or `[inserts]` in its place.
+fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load> {
+    let Some(entry) = root.get("inserts") else {
+        let workload = root.require("workload", "{ … }", problems)?.table(problems)?;
+        return Some(load::read(&workload, problems));
+    };
+    if let Some(second) = root.get("workload") {
+        let message = "two loads: `workload` and `inserts`";
+        problems.add(second.key_span, message, "or `inserts`, not both", "remove one of them");
+    }
+    Some(inserts::read(&entry.table(problems)?, problems))
 }
 
 /// `published/…` names a study that exists; anything else is free text.

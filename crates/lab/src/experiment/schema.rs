@@ -19,6 +19,7 @@ pub(super) const ROOT: Keys = Keys {
         "target",
         "before-each-cell",
         "workload",
+        "inserts",
         "sweep",
         "repeat",
         "step",
@@ -54,6 +55,31 @@ pub(super) const WORKLOAD: Keys = Keys {
         "steady",
     ],
 };
+pub(super) const INSERTS: Keys = Keys {
+    table: "inserts",
+    keys: &[
+        "connections",
+        "data",
+        "rows-per-transaction",
+        "data_files",
+        "database",
+        "place",
+        "insert",
+        "hand-off",
+        "connection",
+        "log-record",
+        "log-size",
+        "log-block",
+        "log-write",
+        "log-outstanding",
+        "checkpoint-after",
+        "checkpoint-outstanding",
+        "memory",
+        "gather",
+        "max",
+        "interval",
+    ],
+};
 pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };
 pub(super) const SWEEP: Keys = Keys { table: "sweep", keys: super::level::FactorName::NAMES };
 pub(super) const REPEAT: Keys = Keys { table: "repeat", keys: &["times", "order", "seed"] };
@@ -66,7 +92,8 @@ pub(super) const PUBLISHED: Keys = Keys {
 };
 
 /// Tables that `--set` reaches.
-const SETTABLE: [&Keys; 8] = [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &SWEEP, &REPEAT];
+const SETTABLE: [&Keys; 9] =
+    [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &INSERTS, &SWEEP, &REPEAT];
 
 /// Keys of which an experiment holds one: setting one of them takes the place of another.
 pub(super) const EXCLUSIVE: [&[&str]; 3] = [
