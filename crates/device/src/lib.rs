@@ -1,15 +1,20 @@
 //! Models of storage devices in virtual time, deterministic from a seed.
 //!
-//! Here: the simulated flash drive ([`SimulatedSsd`]), a partition of any device ([`Partition`]) and the
-//! layout a filesystem gives its files ([`layout`]). Every device keeps the contract of
-//! [`lowtide_core::BlockDevice`]. Leaves out data contents, disks, arrays and caches; and how device files are
-//! read and diagnosed, which is the lab's work.
+//! Here: the simulated flash drive ([`SimulatedSsd`]), the simulated hard disk ([`SimulatedDisk`]), several
+//! devices behind one controller ([`Array`]), a partition of any device ([`Partition`]) and the layout a
+//! filesystem gives its files ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`].
+//! Leaves out data contents; and how device files are read and diagnosed, which is the lab's work.
 
+pub mod array;
+mod composite;
+pub mod disk;
 pub mod flash;
 pub mod layout;
 mod partition;
 pub mod spec;
 
+pub use array::Array;
+pub use disk::SimulatedDisk;
 pub use flash::SimulatedSsd;
 pub use partition::Partition;
 pub use spec::{AnyDevice, DeviceSpec, SpecError};

@@ -3,6 +3,8 @@
 //! One variant for each kind of device; a composite holds the descriptions of its members. Leaves out names,
 //! titles, prices and how device files are read, which is the lab's work.
 
+use crate::array::{Array, ArraySpec};
+use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
 use lowtide_core::{BlockDevice, Bytes, Seed};
 
@@ -11,6 +13,10 @@ use lowtide_core::{BlockDevice, Bytes, Seed};
 pub enum DeviceSpec {
     /// A flash drive.
     Flash(FlashSpec),
+    /// Several devices behind one controller.
+    Array(ArraySpec),
+    /// A hard disk.
+    Disk(DiskSpec),
 }
 
 /// A description that no device can have.
@@ -23,11 +29,20 @@ pub struct SpecError {
     pub message: String,
 }
 
+impl SpecError {
+    /// The same error of a part, whose own key is `part`.
+    pub fn within(self, part: &str) -> SpecError {
+        SpecError { key: format!("{part}.{}", self.key), ..self }
+    }
+}
+
 impl DeviceSpec {
     /// What the host may address.
     pub fn capacity(&self) -> Bytes {
         match self {
             DeviceSpec::Flash(flash) => flash.capacity,
+            DeviceSpec::Array(array) => array.capacity(),
+            DeviceSpec::Disk(disk) => disk.capacity,
         }
     }
 
@@ -44,6 +59,8 @@ impl DeviceSpec {
     pub fn validate(&self) -> Result<(), SpecError> {
         match self {
             DeviceSpec::Flash(flash) => flash.validate(),
+            DeviceSpec::Array(array) => array.validate(),
+            DeviceSpec::Disk(disk) => disk.validate(),
         }
     }
 
@@ -51,6 +68,8 @@ impl DeviceSpec {
     pub fn scaled(&self, factor: u64) -> DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => DeviceSpec::Flash(flash.scaled(factor)),
+            DeviceSpec::Array(array) => DeviceSpec::Array(array.scaled(factor)),
+            DeviceSpec::Disk(disk) => DeviceSpec::Disk(disk.scaled(factor)),
         }
     }
 
@@ -61,6 +80,8 @@ impl DeviceSpec {
     pub fn build(&self, seed: Seed) -> Result<AnyDevice, SpecError> {
         Ok(match self {
             DeviceSpec::Flash(flash) => Box::new(SimulatedSsd::new(flash, seed)?),
+            DeviceSpec::Array(array) => Box::new(Array::new(array, seed)?),
+            DeviceSpec::Disk(disk) => Box::new(SimulatedDisk::new(disk, seed)?),
         })
     }
 }

@@ -1,16 +1,21 @@
 //! Device files: reading the description of a simulated device, its name, price and sources.
 //!
 //! A file holds one table that says what kind of device it is. It may begin with another (`like`) and change some of
-//! its keys. Leaves out the models; see crate `lowtide-device`.
+//! its keys. A device made of others names them, and their files are read too. Leaves out the models; see crate `lowtide-device`.
 
 use crate::catalogue;
 use lowtide_device::DeviceSpec;
+use lowtide_device::array::{ArrayParameters, ArraySpec};
+use lowtide_device::disk::DiskSpec;
 use lowtide_device::flash::FlashSpec;
 use serde::Deserialize;
 use toml::{Table, Value};
 
 /// How deep one device may refer to another.
 const DEEPEST: usize = 8;
+
+/// The most members an array may have.
+const MOST_MEMBERS: usize = 1024;
 
 /// What a device file says, with every device it refers to.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,11 +41,16 @@ pub enum DeviceFileError {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no table for a kind of device, or more than one.
-    #[error("a device file holds one of [flash]; this one holds {found}")]
+    #[error("a device file holds one of [flash], [disk], [array]; this one holds {found}")]
     Kinds {
         /// How many it holds.
         found: usize,
     },
+    /// An array does not say what it is made of.
+    #[error(
+        "[array] needs either `members = [\"name\", …]`, or `member = \"name\"` and `count` from 1 to {MOST_MEMBERS}"
+    )]
+    Members,
     /// A device it refers to.
     #[error("it refers to `{name}`: {reason}")]
     Reference {
@@ -62,6 +72,39 @@ struct File {
     fitted_to: Vec<String>,
     #[serde(default)]
     flash: Option<FlashSpec>,
+    #[serde(default)]
+    disk: Option<DiskSpec>,
+    #[serde(default)]
+    array: Option<ArrayTable>,
+}
+
+/// The table `[array]`: members by name, one after the other or so many of one.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct ArrayTable {
+    #[serde(default)]
+    members: Vec<String>,
+    #[serde(default)]
+    member: Option<String>,
+    #[serde(default)]
+    count: Option<usize>,
+    #[serde(flatten)]
+    parameters: ArrayParameters,
+}
+
+impl ArrayTable {
+    /// The names of the members, and how many of each in a row.
+    fn members(&self) -> Result<Vec<(&str, usize)>, DeviceFileError> {
+        match (&self.member, self.count, self.members.as_slice()) {
+            (Some(member), Some(count), []) if (1..=MOST_MEMBERS).contains(&count) => {
+                Ok(vec![(member, count)])
+            }
+            (None, None, members) if !members.is_empty() => {
+                Ok(members.iter().map(|member| (member.as_str(), 1)).collect())
+            }
+            _ => Err(DeviceFileError::Members),
+        }
+    }
 }
 
 /// Reads a device file and those it refers to.
@@ -81,12 +124,53 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
         // From the text itself, so that an error names its line.
         toml::from_str(text)?
     };
+    let File { name, title, price_usd, mut fitted_to, flash, disk, array } = file;
+    let mut parts = Parts { depth, texts: &mut texts, fitted_to: &mut fitted_to };
     let mut specs = Vec::new();
-    specs.extend(file.flash.map(DeviceSpec::Flash));
+    specs.extend(flash.map(DeviceSpec::Flash));
+    specs.extend(disk.map(DeviceSpec::Disk));
+    if let Some(array) = array {
+        specs.push(DeviceSpec::Array(parts.array(array)?));
+    }
     let found = specs.len();
     let Some(spec) = specs.pop().filter(|_| found == 1) else { return Err(DeviceFileError::Kinds { found }) };
-    let File { name, title, price_usd, fitted_to, .. } = file;
     Ok(Device { name, title, price_usd, fitted_to, spec, texts })
+}
+
+/// Where the parts of a composite are gathered: their texts, and what they were fitted to.
+struct Parts<'a> {
+    depth: usize,
+    texts: &'a mut Vec<String>,
+    fitted_to: &'a mut Vec<String>,
+}
+
+impl Parts<'_> {
+    /// The device of that name; its texts and what it was fitted to are noted, once each.
+    fn device(&mut self, name: &str) -> Result<DeviceSpec, DeviceFileError> {
+        let text = text_of(name, self.depth)?;
+        let fail = |error: DeviceFileError| match error {
+            DeviceFileError::Reference { .. } => error,
+            error => DeviceFileError::Reference { name: name.to_owned(), reason: error.to_string() },
+        };
+        let device = read(&text, self.depth - 1).map_err(fail)?;
+        for (all, its) in [(&mut *self.texts, device.texts), (&mut *self.fitted_to, device.fitted_to)] {
+            for new in its {
+                if !all.contains(&new) {
+                    all.push(new);
+                }
+            }
+        }
+        Ok(device.spec)
+    }
+
+    fn array(&mut self, table: ArrayTable) -> Result<ArraySpec, DeviceFileError> {
+        let mut members = Vec::new();
+        for (name, count) in table.members()? {
+            let member = self.device(name)?;
+            members.extend(std::iter::repeat_n(member, count));
+        }
+        Ok(ArraySpec { parameters: table.parameters, members })
+    }
 }
 
 /// The table with what it is like underneath.
@@ -121,6 +205,36 @@ fn text_of(name: &str, depth: usize) -> Result<String, DeviceFileError> {
 
 #[cfg(test)]
 mod tests {
+    const PAIR: &str =
+        "name = 'pair'\ntitle = 'Two'\n[array]\nlevel = 'stripe'\nlatency = '1us'\nrequest = '1us'\n";
+
+    #[test]
+    fn an_array_reads_its_members() {
+        for members in
+            ["members = ['intel-320-160gb', 'intel-320-160gb']", "member = 'intel-320-160gb'\ncount = 2"]
+        {
+            let device =
+                super::parse(&format!("{PAIR}{members}\n")).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(device.texts.len(), 2, "its own and its members', once");
+            assert!(device.fitted_to.contains(&"e02:3".to_owned()), "what its members were fitted to");
+            assert!(device.spec.capacity().get() > 319_000_000_000, "{}", device.spec.capacity());
+        }
+    }
+
+    #[test]
+    fn an_array_without_members_or_with_strange_keys_is_told() {
+        for (line, told) in [
+            ("", "needs either `members"),
+            ("members = ['intel-320-160gb']\ncount = 2", "needs either `members"),
+            ("member = 'intel-320-160gb'\ncount = 0", "needs either `members"),
+            ("members = ['intel-320-160g']", "intel-320-160gb"),
+            ("member = 'intel-320-160gb'\ncount = 2\nchunks = '64KiB'", "chunks"),
+        ] {
+            let error = super::parse(&format!("{PAIR}{line}\n")).expect_err(line).to_string();
+            assert!(error.contains(told), "{line}: {error}");
+        }
+    }
+
     #[test]
     fn every_device_that_comes_with_the_program_is_valid_at_every_scale() {
         for entry in crate::catalogue::devices() {

@@ -46,10 +46,11 @@ impl SimulatedSsd {
         let busy_ns = self.controller_busy_ns.max(now_ns)
             + controller.request.get()
             + controller.read_unit.get() * u64::from(end - first);
-        self.controller_busy_ns = busy_ns;
         let link_ns = self.link_ns(length);
         self.link_busy_ns = self.link_busy_ns.max(busy_ns) + link_ns;
+        let blocking = self.spec.map.blocking;
         let from_ns = busy_ns + self.look_up(first, end, false);
+        self.controller_busy_ns = if blocking { from_ns } else { busy_ns };
         self.write_map_pages(from_ns);
         let mut there_ns = from_ns;
         let mut logical = first;

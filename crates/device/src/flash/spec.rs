@@ -64,6 +64,10 @@ pub struct Map {
     /// Memory that holds map pages on demand; the whole table when absent.
     #[serde(default)]
     pub cache: Option<Bytes>,
+    /// Whether the controller waits for a map page that it has to read, as firmware of one thread does; otherwise it
+    /// serves other requests meanwhile.
+    #[serde(default)]
+    pub blocking: bool,
     /// Bytes of a page of the table, four per entry.
     #[serde(default = "default_map_page")]
     pub page: Bytes,

@@ -15,9 +15,13 @@ impl SimulatedSsd {
         let units_ns = controller.write_unit.get() * u64::from(end - first);
         let latency_ns = controller.latency.get();
         self.link_busy_ns = self.link_busy_ns.max(now_ns) + self.link_ns(length);
-        let begun_ns = self.controller_busy_ns.max(now_ns) + controller.request.get();
+        let blocking = self.spec.map.blocking;
+        let mut begun_ns = self.controller_busy_ns.max(now_ns) + controller.request.get();
         let mut ready_ns = begun_ns + self.look_up(first, end, true);
         self.write_map_pages(begun_ns);
+        if blocking {
+            begun_ns = ready_ns;
+        }
         if !(offset | length).is_multiple_of(self.geometry.unit_bytes) {
             ready_ns = self.read_to_merge(ready_ns, offset, length, first, end);
         }

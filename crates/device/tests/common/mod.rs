@@ -25,7 +25,7 @@ pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> Flash
             channel_rate: Bytes::new(1_000_000_000),
             pe_cycles: None,
         },
-        map: Map { unit, cache: None, page: unit },
+        map: Map { unit, cache: None, blocking: false, page: unit },
         controller: Controller {
             latency: Nanos::from_micros(1),
             request: Nanos::from_micros(1),

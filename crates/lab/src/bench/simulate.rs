@@ -43,7 +43,7 @@ pub fn drive() -> FlashSpec {
             channel_rate: Bytes::new(400_000_000),
             pe_cycles: None,
         },
-        map: Map { unit, cache: None, page: unit },
+        map: Map { unit, cache: None, blocking: false, page: unit },
         controller: Controller {
             latency: Nanos::from_micros(10),
             request: Nanos::from_micros(1),

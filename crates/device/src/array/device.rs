@@ -1,0 +1,486 @@
+//! The array itself: how controller, link, cache and members answer a request together.
+//!
+//! A request takes the controller, then (a write) the link, then its members; what is read takes the link when a
+//! member has it. Members are asked in order of time, and what they complete until then is taken from them first.
+//! Leaves out where bytes lie and what the cache keeps, which have files of their own.
+
+use super::map::Map;
+use super::spec::{ArraySpec, MirrorRead, group_sizes};
+use super::write_cache::WriteCache;
+use crate::composite::{Calendar, Members, Requests, Step, check, transfer_ns};
+use crate::spec::{AnyDevice, SpecError};
+use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// What a part that a member has queued is for.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// A part of a request, with so many bytes for the host.
+    Of { number: usize, link_bytes: u64 },
+    /// A write from the cache.
+    Destage { group: usize, number: usize },
+}
+
+/// A write that waits for room in the cache.
+#[derive(Debug, Clone, Copy)]
+struct Stalled {
+    number: usize,
+    offset: u64,
+    length: u64,
+}
+
+/// What a member has to do, where copies are chosen by it.
+#[derive(Debug, Clone, Default)]
+struct Outstanding {
+    queued: usize,
+    until: BinaryHeap<Reverse<u64>>,
+}
+
+/// An array of devices in virtual time.
+#[derive(Debug)]
+pub struct Array {
+    map: Map,
+    copies: usize,
+    mirror_read: MirrorRead,
+    latency_ns: u64,
+    request_ns: u64,
+    link_rate: Option<u64>,
+    chunk: u64,
+    block: u64,
+    members: Members<Part>,
+    requests: Requests,
+    link: Calendar,
+    controller_busy_ns: u64,
+    /// No member is asked at an earlier instant any more.
+    clock_ns: u64,
+    /// Whose turn it is, for each group.
+    turns: Vec<usize>,
+    outstanding: Vec<Outstanding>,
+    cache: Option<WriteCache>,
+    stalled: VecDeque<Stalled>,
+    /// When writes from the cache will be on all copies: instant, group, number.
+    destaged: BinaryHeap<Reverse<(u64, usize, usize)>>,
+}
+
+impl Array {
+    /// An array of fresh members, each with a seed of its own.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the description does not fit together.
+    pub fn new(spec: &ArraySpec, seed: Seed) -> Result<Self, SpecError> {
+        spec.validate()?;
+        let members = spec.members.iter().enumerate();
+        let members: Result<Vec<AnyDevice>, SpecError> =
+            members.map(|(n, member)| member.build(seed.part("member", n as u64))).collect();
+        Self::of(spec, members?)
+    }
+
+    /// An array of devices that exist already; only the parameters of `spec` are used.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the devices do not fit the level, or a chunk is no multiple of their logical block.
+    pub fn of(spec: &ArraySpec, members: Vec<AnyDevice>) -> Result<Self, SpecError> {
+        let parameters = &spec.parameters;
+        let shape = parameters.level.shape(members.len());
+        let sizes = members.iter().map(|member| member.capacity().get());
+        let sizes = group_sizes(shape, parameters.chunk.get(), sizes);
+        let map = Map::new(shape, parameters.chunk.get(), &sizes);
+        let block = members.iter().map(|member| member.logical_block().get()).max().unwrap_or(512);
+        if members.len() != shape.groups * shape.copies || map.capacity() == 0 {
+            let message = format!("{} devices do not make an array", members.len());
+            return Err(SpecError { key: "members".to_owned(), message });
+        }
+        if !parameters.chunk.get().is_multiple_of(block) {
+            let message = format!("{} is not a multiple of the logical block of {block}", parameters.chunk);
+            return Err(SpecError { key: "chunk".to_owned(), message });
+        }
+        Ok(Array {
+            map,
+            copies: shape.copies,
+            mirror_read: parameters.mirror_read,
+            latency_ns: parameters.latency.get(),
+            request_ns: parameters.request.get(),
+            link_rate: parameters.link_rate.map(Bytes::get),
+            chunk: parameters.chunk.get(),
+            block,
+            requests: Requests::default(),
+            link: Calendar::default(),
+            controller_busy_ns: 0,
+            clock_ns: 0,
+            turns: vec![0; shape.groups],
+            outstanding: vec![Outstanding::default(); members.len()],
+            cache: parameters.write_cache.as_ref().map(|cache| WriteCache::new(cache, shape.groups)),
+            stalled: VecDeque::new(),
+            destaged: BinaryHeap::new(),
+            members: Members::new(members),
+        })
+    }
+
+    /// Takes a request: its completion, or `None` where it waits, under `tag` or for `submit`.
+    fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion> {
+        if let Err(error) = check(request, self.map.capacity(), self.block) {
+            return Some(Completion { at: now, status: Err(error) });
+        }
+        let now_ns = now.as_nanos();
+        self.controller_busy_ns = self.controller_busy_ns.max(now_ns) + self.request_ns;
+        let mut at_ns = self.controller_busy_ns;
+        let write = matches!(request.op, Op::Write { .. });
+        if write {
+            let transfer = transfer_ns(request.length, self.link_rate);
+            at_ns = self.link.book(now_ns, at_ns, transfer);
+        }
+        self.advance(at_ns);
+        self.clock_ns = self.clock_ns.max(at_ns);
+        if write && self.cache.as_ref().is_some_and(|cache| cache.takes(request.length)) {
+            return self.write_behind(request, tag);
+        }
+        self.pass_on(now_ns, request, tag)
+    }
+
+    /// Gives a request to the members it concerns.
+    fn pass_on(&mut self, now_ns: u64, request: &Request, tag: Option<Tag>) -> Option<Completion> {
+        let mut work = Work { now_ns, tag, done_ns: self.clock_ns, status: Ok(()), number: None };
+        if request.op == Op::Flush {
+            for member in 0..self.turns.len() * self.copies {
+                self.ask(&mut work, member, request, 0);
+            }
+        } else {
+            // `split` holds the map, and asking members changes everything else.
+            let map = std::mem::replace(&mut self.map, Map::nowhere());
+            map.split(request.offset, request.length, |part| {
+                let on_member = Request { op: request.op, offset: part.offset, length: part.length };
+                let first = part.group * self.copies;
+                if request.op == Op::Read {
+                    self.read(&mut work, part.group, &on_member);
+                } else {
+                    if let Some(cache) = &mut self.cache {
+                        cache.forget(part.group, part.offset, part.length);
+                    }
+                    for member in first..first + self.copies {
+                        self.ask(&mut work, member, &on_member, 0);
+                    }
+                }
+            });
+            self.map = map;
+            // What was forgotten made room.
+            self.admit();
+        }
+        let Work { done_ns, status, number, .. } = work;
+        match number {
+            None => Some(Completion { at: VirtualTime::from_nanos(done_ns + self.latency_ns), status }),
+            Some(number) => {
+                self.requests.complete(number, done_ns, status, self.latency_ns);
+                None
+            }
+        }
+    }
+
+    /// Reads from the cache, or from one copy.
+    fn read(&mut self, work: &mut Work, group: usize, request: &Request) {
+        let held = self.cache.as_ref().filter(|cache| cache.holds(group, request.offset, request.length));
+        if let Some(cache) = held {
+            let ready = self.clock_ns + cache.latency_ns;
+            let transfer = transfer_ns(request.length, self.link_rate);
+            work.done_ns = work.done_ns.max(self.link.book(work.now_ns, ready, transfer));
+            return;
+        }
+        let member = group * self.copies + self.choose(group, request.offset);
+        self.ask(work, member, request, request.length);
+    }
+
+    /// The copy to read.
+    fn choose(&mut self, group: usize, offset: u64) -> usize {
+        if self.copies == 1 {
+            return 0;
+        }
+        let turn = self.turns[group];
+        match self.mirror_read {
+            MirrorRead::Primary => 0,
+            MirrorRead::ByStripe => (offset / self.chunk) as usize % self.copies,
+            MirrorRead::Alternate => {
+                self.turns[group] = (turn + 1) % self.copies;
+                turn
+            }
+            MirrorRead::ShorterQueue => {
+                let (copies, clock_ns) = (self.copies, self.clock_ns);
+                let members = &mut self.outstanding[group * copies..][..copies];
+                for member in members.iter_mut() {
+                    while member.until.peek().is_some_and(|Reverse(until)| *until <= clock_ns) {
+                        member.until.pop();
+                    }
+                }
+                let chosen = (0..copies)
+                    .map(|n| (turn + n) % copies)
+                    .min_by_key(|copy| members[*copy].queued + members[*copy].until.len())
+                    .unwrap_or(0);
+                self.turns[group] = (chosen + 1) % copies;
+                chosen
+            }
+        }
+    }
+
+    /// Whether what members have to do is counted.
+    fn counts_outstanding(&self) -> bool {
+        self.copies > 1 && self.mirror_read == MirrorRead::ShorterQueue
+    }
+
+    /// Gives a member its part of a request.
+    fn ask(&mut self, work: &mut Work, member: usize, request: &Request, link_bytes: u64) {
+        let counts = self.counts_outstanding();
+        let requests = &mut self.requests;
+        let part = || {
+            let number = *work.number.get_or_insert_with(|| requests.open(work.tag));
+            requests.add_part(number);
+            Part::Of { number, link_bytes }
+        };
+        match self.members.begin(member, self.clock_ns, request, part) {
+            None if counts => self.outstanding[member].queued += 1,
+            None => {}
+            Some(completion) => {
+                let at_ns = completion.at.as_nanos();
+                if counts {
+                    self.outstanding[member].until.push(Reverse(at_ns));
+                }
+                let transfer = transfer_ns(link_bytes, self.link_rate);
+                work.done_ns = work.done_ns.max(self.link.book(work.now_ns, at_ns, transfer));
+                if work.status.is_ok() {
+                    work.status = completion.status;
+                }
+            }
+        }
+    }
+
+    /// Takes a write into the cache, or lets it wait for room.
+    fn write_behind(&mut self, request: &Request, tag: Option<Tag>) -> Option<Completion> {
+        let Request { offset, length, .. } = *request;
+        let cache = self.cache.as_ref().expect("a write goes behind a cache");
+        if self.stalled.is_empty() && cache.has_room(length) {
+            let at_ns = self.clock_ns + cache.latency_ns + self.latency_ns;
+            self.keep(offset, length);
+            return Some(Completion { at: VirtualTime::from_nanos(at_ns), status: Ok(()) });
+        }
+        let number = self.requests.open(tag);
+        self.stalled.push_back(Stalled { number, offset, length });
+        None
+    }
+
+    /// Puts a range into the cache and lets the members have it as they can.
+    fn keep(&mut self, offset: u64, length: u64) {
+        let map = std::mem::replace(&mut self.map, Map::nowhere());
+        map.split(offset, length, |part| {
+            let cache = self.cache.as_mut().expect("only an array with a cache keeps writes");
+            cache.add(part.group, part.offset, part.length);
+            self.destage(part.group);
+        });
+        self.map = map;
+    }
+
+    /// Gives the members of a group what waits for them, as much as they may have at a time.
+    fn destage(&mut self, group: usize) {
+        let copies = self.copies;
+        while let Some((number, range)) = self.cache.as_mut().and_then(|cache| cache.next(group, copies)) {
+            // Durable when it is complete: the battery no longer stands for it then.
+            let op = Op::Write { fua: true };
+            let request = Request { op, offset: range.offset, length: range.end - range.offset };
+            for member in group * copies..(group + 1) * copies {
+                let part = || Part::Destage { group, number };
+                let counts = self.counts_outstanding();
+                match self.members.begin(member, self.clock_ns, &request, part) {
+                    None if counts => self.outstanding[member].queued += 1,
+                    None => {}
+                    Some(completion) => {
+                        if counts {
+                            self.outstanding[member].until.push(Reverse(completion.at.as_nanos()));
+                        }
+                        self.copied(group, number, completion.at.as_nanos());
+                    }
+                }
+            }
+        }
+    }
+
+    /// A member has written what came from the cache.
+    fn copied(&mut self, group: usize, number: usize, at_ns: u64) {
+        let cache = self.cache.as_mut().expect("it came from the cache");
+        if let Some(done_ns) = cache.copied(group, number, at_ns) {
+            self.destaged.push(Reverse((done_ns, group, number)));
+        }
+    }
+
+    /// The instant of the next thing that happens inside.
+    fn next_inside(&self) -> Option<u64> {
+        let destaged = self.destaged.peek().map(|Reverse((at_ns, ..))| *at_ns);
+        [self.members.next_step(), destaged].into_iter().flatten().min()
+    }
+
+    /// Lets everything happen that happens by `until_ns`.
+    fn advance(&mut self, until_ns: u64) {
+        while self.step(until_ns) {}
+    }
+
+    /// Lets the next thing happen, where that is by `until_ns`.
+    fn step(&mut self, until_ns: u64) -> bool {
+        let Some(at_ns) = self.next_inside().filter(|at_ns| *at_ns <= until_ns) else { return false };
+        self.clock_ns = self.clock_ns.max(at_ns);
+        match self.destaged.peek().copied() {
+            Some(Reverse((due_ns, group, number))) if due_ns <= at_ns => {
+                self.destaged.pop();
+                self.cache.as_mut().expect("it came from the cache").written(group, number);
+                self.admit();
+                self.destage(group);
+            }
+            _ => {
+                if let Some(Some(step)) = self.members.step(at_ns) {
+                    self.part_done(step);
+                }
+            }
+        }
+        true
+    }
+
+    fn part_done(&mut self, step: Step<Part>) {
+        let Step { member, part, completion } = step;
+        if self.counts_outstanding() {
+            self.outstanding[member].queued -= 1;
+        }
+        let at_ns = completion.at.as_nanos();
+        match part {
+            Part::Destage { group, number } => self.copied(group, number, at_ns),
+            Part::Of { number, link_bytes } => {
+                // Nothing forgets bookings from here: the host may still submit at an instant before this one.
+                let transfer = transfer_ns(link_bytes, self.link_rate);
+                let end_ns = self.link.book(0, at_ns, transfer);
+                self.requests.complete(number, end_ns, completion.status, self.latency_ns);
+            }
+        }
+    }
+
+    /// Lets writes that waited into the cache, in order, while there is room.
+    fn admit(&mut self) {
+        while let (Some(first), Some(cache)) = (self.stalled.front().copied(), &self.cache) {
+            if !cache.has_room(first.length) {
+                return;
+            }
+            let latency_ns = cache.latency_ns + self.latency_ns;
+            self.stalled.pop_front();
+            self.requests.complete(first.number, self.clock_ns, Ok(()), latency_ns);
+            self.keep(first.offset, first.length);
+        }
+    }
+}
+
+/// A request while its members are asked.
+struct Work {
+    now_ns: u64,
+    tag: Option<Tag>,
+    /// When the parts that were answered at once are complete.
+    done_ns: u64,
+    status: Result<(), lowtide_core::DeviceError>,
+    /// Its number, once a part is queued.
+    number: Option<usize>,
+}
+
+impl BlockDevice for Array {
+    fn capacity(&self) -> Bytes {
+        Bytes::new(self.map.capacity())
+    }
+
+    fn logical_block(&self) -> Bytes {
+        Bytes::new(self.block)
+    }
+
+    fn raw_capacity(&self) -> Option<Bytes> {
+        let raw: Vec<Bytes> = self.members.devices().filter_map(BlockDevice::raw_capacity).collect();
+        (!raw.is_empty()).then(|| raw.into_iter().sum())
+    }
+
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        if let Some(completion) = self.take(now, request, None) {
+            return completion;
+        }
+        loop {
+            if let Some(completion) = self.requests.take_own() {
+                return completion;
+            }
+            assert!(self.step(u64::MAX), "a request that waits, waits for something");
+        }
+    }
+
+    fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
+        self.take(now, request, Some(tag))
+    }
+
+    fn next_done(&self) -> Option<VirtualTime> {
+        if !self.requests.any() {
+            return None;
+        }
+        let inside = if self.requests.waiting() { self.next_inside() } else { None };
+        [self.requests.first(), inside].into_iter().flatten().min().map(VirtualTime::from_nanos)
+    }
+
+    fn finish(&mut self) -> Option<(Tag, Completion)> {
+        let at_ns = self.next_done()?.as_nanos();
+        if self.requests.first() != Some(at_ns) {
+            self.step(at_ns);
+        }
+        self.requests.take(at_ns)
+    }
+
+    fn warm(&self, upcoming: &[Request]) {
+        let mut for_members = vec![Vec::new(); self.turns.len()];
+        for request in upcoming.iter().filter(|request| request.offset < self.map.capacity()) {
+            // The first sector says where to look; a read of the rest costs the model little.
+            self.map.split(request.offset, 1, |part| {
+                for_members[part.group].push(Request { offset: part.offset, ..*request });
+            });
+        }
+        for (group, requests) in for_members.iter().enumerate() {
+            for copy in 0..self.copies {
+                self.members.device(group * self.copies + copy).warm(requests);
+            }
+        }
+    }
+
+    fn idle_until(&mut self, until: VirtualTime) {
+        self.advance(until.as_nanos());
+        self.members.idle_until(until);
+    }
+
+    fn power_cut(&mut self, now: VirtualTime) {
+        // What was under way is completed first; the cache keeps what it holds, and goes on after the cut.
+        self.advance(now.as_nanos());
+        self.finish_all();
+        self.members.power_cut(now);
+        self.controller_busy_ns = self.controller_busy_ns.min(now.as_nanos());
+        self.link = Calendar::default();
+    }
+
+    fn secure_erase(&mut self) {
+        self.finish_all();
+        if let Some(cache) = &mut self.cache {
+            cache.clear();
+        }
+        while self.step(u64::MAX) {}
+        self.members.secure_erase();
+    }
+
+    fn counters(&self) -> Counters {
+        self.members.counters()
+    }
+
+    fn erase_counts(&self) -> Vec<u32> {
+        self.members.erase_counts()
+    }
+
+    fn host_memory(&self) -> Bytes {
+        self.members.devices().map(BlockDevice::host_memory).sum()
+    }
+}
+
+impl Array {
+    /// Lets every request that waits be complete; the caller can still take them.
+    fn finish_all(&mut self) {
+        while self.requests.waiting() && self.step(u64::MAX) {}
+    }
+}

@@ -1,0 +1,201 @@
+//! The description of an array, as the table `[array]` of a device file writes it ([`ArrayParameters`]), with its
+//! members ([`ArraySpec`]).
+//!
+//! Leaves out the names of members and how they are found, which is the lab's work.
+
+use crate::spec::{DeviceSpec, SpecError};
+use lowtide_core::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The most members.
+const MOST: usize = 1024;
+const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
+const SLOWEST: Bytes = Bytes::new(1_000_000);
+const LARGEST_CHUNK: Bytes = Bytes::gib(1);
+const MOST_DEPTH: u32 = 1024;
+
+/// An array with its members.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArraySpec {
+    /// Level, controller, cache.
+    pub parameters: ArrayParameters,
+    /// The members, in order: of a stripe of mirrors, each two are a mirror.
+    pub members: Vec<DeviceSpec>,
+}
+
+/// Everything about an array but its members.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ArrayParameters {
+    /// How the members are joined.
+    pub level: Level,
+    /// Bytes that lie on one member before the next one's turn, in stripes.
+    #[serde(default = "default_chunk")]
+    pub chunk: Bytes,
+    /// Which copy is read.
+    #[serde(default)]
+    pub mirror_read: MirrorRead,
+    /// Added to every request without occupying anything: interface, firmware and driver.
+    pub latency: Nanos,
+    /// Time of the controller per request, one after the other.
+    pub request: Nanos,
+    /// Bytes per second of the link between controller and host, both directions together; no limit when absent.
+    #[serde(default)]
+    pub link_rate: Option<Bytes>,
+    /// A write-back cache with a battery.
+    #[serde(default)]
+    pub write_cache: Option<WriteCacheSpec>,
+}
+
+fn default_chunk() -> Bytes {
+    Bytes::kib(64)
+}
+
+/// How members are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Chunks in turn (RAID 0).
+    Stripe,
+    /// Each member holds everything (RAID 1).
+    Mirror,
+    /// Chunks in turn over mirrors of two (RAID 10).
+    StripeOfMirrors,
+    /// One after the other (concatenation).
+    Linear,
+}
+
+/// Which copy of a mirror is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MirrorRead {
+    /// Always the first.
+    Primary,
+    /// Each in turn.
+    Alternate,
+    /// The one with the fewest parts outstanding; of several, each in turn.
+    #[default]
+    ShorterQueue,
+    /// By address: each has chunks of its own, so that a disk's arm stays in its share of the rows.
+    ByStripe,
+}
+
+/// A write-back cache whose contents survive a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct WriteCacheSpec {
+    /// Bytes that may wait to be written to the members.
+    pub size: Bytes,
+    /// From data in the controller to acknowledgement, or from request to data of a read that hits.
+    pub latency: Nanos,
+    /// Writes that each member (or mirror) is given at a time.
+    #[serde(default = "default_depth")]
+    pub depth: u32,
+}
+
+fn default_depth() -> u32 {
+    4
+}
+
+/// How an array's members share its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Sets of members that hold the same.
+    pub(super) groups: usize,
+    /// Members in a group.
+    pub(super) copies: usize,
+    /// Whether groups take chunks in turn, or follow one another.
+    pub(super) striped: bool,
+}
+
+impl Level {
+    pub(super) fn shape(self, members: usize) -> Shape {
+        match self {
+            Level::Stripe => Shape { groups: members, copies: 1, striped: true },
+            Level::Mirror => Shape { groups: 1, copies: members, striped: false },
+            Level::StripeOfMirrors => Shape { groups: members / 2, copies: 2, striped: true },
+            Level::Linear => Shape { groups: members, copies: 1, striped: false },
+        }
+    }
+}
+
+fn fail(key: &str, message: impl Into<String>) -> Result<(), SpecError> {
+    Err(SpecError { key: key.to_owned(), message: message.into() })
+}
+
+/// Bytes that each group holds, where its smallest member has room for them.
+pub(super) fn group_sizes(shape: Shape, chunk: u64, members: impl Iterator<Item = u64>) -> Vec<u64> {
+    let members: Vec<u64> = members.collect();
+    let smallest = |group: &[u64]| group.iter().copied().min().unwrap_or(0);
+    let sizes: Vec<u64> = members.chunks_exact(shape.copies.max(1)).map(smallest).collect();
+    if !shape.striped {
+        return sizes;
+    }
+    let rows = smallest(&sizes) / chunk.max(1) * chunk;
+    vec![rows; sizes.len()]
+}
+
+impl ArraySpec {
+    /// What the host may address; zero where the members do not make an array.
+    pub fn capacity(&self) -> Bytes {
+        let shape = self.parameters.level.shape(self.members.len());
+        let sizes = self.members.iter().map(|member| member.capacity().get());
+        let groups = group_sizes(shape, self.parameters.chunk.get(), sizes);
+        Bytes::new(groups.into_iter().fold(0, u64::saturating_add))
+    }
+
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the key that does not fit; of a member, behind `members[n]` (from 0).
+    pub fn validate(&self) -> Result<(), SpecError> {
+        let ArrayParameters { level, chunk, latency, request, link_rate, write_cache, .. } = self.parameters;
+        let count = self.members.len();
+        if count == 0 || count > MOST {
+            return fail("members", format!("{count} members; an array has 1 to {MOST}"));
+        }
+        if level == Level::StripeOfMirrors && !count.is_multiple_of(2) {
+            return fail("members", format!("{count} members do not make pairs for a stripe of mirrors"));
+        }
+        if chunk.get() < 512 || !chunk.get().is_multiple_of(512) || chunk > LARGEST_CHUNK {
+            return fail("chunk", format!("{chunk} is not a multiple of 512 bytes up to {LARGEST_CHUNK}"));
+        }
+        let cached = write_cache.map_or(Nanos::ZERO, |cache| cache.latency);
+        for (key, time) in [("latency", latency), ("request", request), ("write-cache.latency", cached)] {
+            if time > LONGEST {
+                return fail(key, format!("{time} is longer than {LONGEST}"));
+            }
+        }
+        if link_rate.is_some_and(|rate| rate < SLOWEST) {
+            return fail("link-rate", format!("must be at least {SLOWEST} per second"));
+        }
+        if let Some(cache) = write_cache {
+            if cache.size < chunk {
+                return fail("write-cache.size", format!("{} does not hold a chunk of {chunk}", cache.size));
+            }
+            if cache.depth == 0 || cache.depth > MOST_DEPTH {
+                return fail("write-cache.depth", format!("needs from 1 to {MOST_DEPTH}"));
+            }
+        }
+        for (n, member) in self.members.iter().enumerate() {
+            member.validate().map_err(|error| error.within(&format!("members[{n}]")))?;
+        }
+        if self.capacity() == Bytes::ZERO || self.capacity().get() > u64::MAX / 2 {
+            return fail("members", format!("they make an array of {}", self.capacity()));
+        }
+        Ok(())
+    }
+
+    /// The same array of members `factor` times smaller, with a cache as much smaller; timings stay.
+    pub fn scaled(&self, factor: u64) -> ArraySpec {
+        let mut spec = self.clone();
+        for member in &mut spec.members {
+            *member = member.scaled(factor);
+        }
+        let chunk = spec.parameters.chunk;
+        if let (Some(cache), true) = (&mut spec.parameters.write_cache, chunk > Bytes::ZERO) {
+            cache.size = (cache.size / factor.max(1)).align_up(chunk).max(chunk).min(cache.size);
+        }
+        spec
+    }
+}

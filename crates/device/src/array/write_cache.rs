@@ -1,0 +1,200 @@
+//! The cache of an array's controller: what was acknowledged and not yet written to the members.
+//!
+//! For each group it keeps the ranges that wait, and gives them out by rising address and from the beginning
+//! again, adjacent ones as one write. Leaves out reads: nothing is kept once it is written.
+
+use super::spec::WriteCacheSpec;
+use std::collections::BTreeMap;
+
+/// The largest write to a member that is made of several.
+const LARGEST: u64 = 1 << 20;
+
+/// A write on its way to the members of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Destage {
+    pub(super) offset: u64,
+    pub(super) end: u64,
+    /// Copies that have not written it.
+    left: usize,
+    /// The latest of those that have.
+    done_ns: u64,
+}
+
+/// What waits for the members of one group.
+#[derive(Debug, Clone, Default)]
+struct Waiting {
+    /// Ranges by where they begin, none touching another.
+    ranges: BTreeMap<u64, u64>,
+    sweep: u64,
+    under_way: Vec<Option<Destage>>,
+}
+
+/// The cache.
+#[derive(Debug, Clone)]
+pub(super) struct WriteCache {
+    pub(super) latency_ns: u64,
+    size: u64,
+    depth: usize,
+    used: u64,
+    groups: Vec<Waiting>,
+}
+
+impl WriteCache {
+    pub(super) fn new(spec: &WriteCacheSpec, groups: usize) -> Self {
+        WriteCache {
+            latency_ns: spec.latency.get(),
+            size: spec.size.get(),
+            depth: spec.depth as usize,
+            used: 0,
+            groups: vec![Waiting::default(); groups],
+        }
+    }
+
+    /// Whether that much fits beside what waits.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        self.used.saturating_add(bytes) <= self.size
+    }
+
+    /// Whether that much can ever fit.
+    pub(super) fn takes(&self, bytes: u64) -> bool {
+        bytes <= self.size
+    }
+
+    /// Keeps a range to be written; what it covers that waits already takes no more room.
+    pub(super) fn add(&mut self, group: usize, offset: u64, length: u64) {
+        let (mut begin, mut end) = (offset, offset + length);
+        let ranges = &mut self.groups[group].ranges;
+        let before = ranges.range(..=begin).next_back().filter(|(_, until)| **until >= begin);
+        if let Some((&other, &until)) = before {
+            (begin, end) = (other, end.max(until));
+        }
+        while let Some((&other, &until)) = ranges.range(begin..=end).next() {
+            end = end.max(until);
+            ranges.remove(&other);
+            self.used -= until - other;
+        }
+        ranges.insert(begin, end);
+        self.used += end - begin;
+    }
+
+    /// Forgets what waits in a range: it is trimmed, or written past the cache.
+    pub(super) fn forget(&mut self, group: usize, offset: u64, length: u64) {
+        let end = offset + length;
+        let ranges = &mut self.groups[group].ranges;
+        while let Some((&begin, &until)) =
+            ranges.range(..end).next_back().filter(|(_, until)| **until > offset)
+        {
+            ranges.remove(&begin);
+            if begin < offset {
+                ranges.insert(begin, offset);
+            }
+            if until > end {
+                ranges.insert(end, until);
+            }
+            self.used -= until.min(end) - begin.max(offset);
+        }
+    }
+
+    /// Whether a range can be read from the cache.
+    pub(super) fn holds(&self, group: usize, offset: u64, length: u64) -> bool {
+        let (Waiting { ranges, under_way, .. }, end) = (&self.groups[group], offset + length);
+        ranges.range(..=offset).next_back().is_some_and(|(_, until)| *until >= end)
+            || under_way.iter().flatten().any(|destage| destage.offset <= offset && destage.end >= end)
+    }
+
+    /// The next write for the members of a group, where it may have one more: its number and range.
+    pub(super) fn next(&mut self, group: usize, copies: usize) -> Option<(usize, Destage)> {
+        let Waiting { ranges, sweep, under_way } = &mut self.groups[group];
+        if under_way.iter().flatten().count() >= self.depth {
+            return None;
+        }
+        let (&begin, &until) = ranges.range(*sweep..).next().or_else(|| ranges.iter().next())?;
+        let end = until.min(begin + LARGEST);
+        // An older write of the same bytes must be on the members first.
+        if under_way.iter().flatten().any(|other| other.offset < end && begin < other.end) {
+            return None;
+        }
+        ranges.remove(&begin);
+        if until > end {
+            ranges.insert(end, until);
+        }
+        *sweep = end;
+        let destage = Destage { offset: begin, end, left: copies, done_ns: 0 };
+        let number = under_way.iter().position(Option::is_none).unwrap_or(under_way.len());
+        if number == under_way.len() {
+            under_way.push(None);
+        }
+        under_way[number] = Some(destage);
+        Some((number, destage))
+    }
+
+    /// A copy has written it at `at_ns`; the instant of the last where that was it.
+    pub(super) fn copied(&mut self, group: usize, number: usize, at_ns: u64) -> Option<u64> {
+        let destage = self.groups[group].under_way[number].as_mut().expect("it is under way");
+        destage.done_ns = destage.done_ns.max(at_ns);
+        destage.left -= 1;
+        (destage.left == 0).then_some(destage.done_ns)
+    }
+
+    /// All copies have written it, and its room is free.
+    pub(super) fn written(&mut self, group: usize, number: usize) {
+        let destage = self.groups[group].under_way[number].take().expect("it was under way");
+        self.used -= destage.end - destage.offset;
+    }
+
+    /// Forgets everything that waits; what is under way goes on.
+    pub(super) fn clear(&mut self) {
+        for group in 0..self.groups.len() {
+            self.forget(group, 0, u64::MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_core::{Bytes, Nanos};
+
+    fn cache(depth: u32) -> WriteCache {
+        WriteCache::new(&WriteCacheSpec { size: Bytes::new(100), latency: Nanos::ZERO, depth }, 1)
+    }
+
+    #[test]
+    fn adjacent_writes_are_one_and_addresses_rise() {
+        let mut cache = cache(4);
+        for (offset, length) in [(50, 10), (20, 5), (25, 5), (60, 10), (22, 4)] {
+            cache.add(0, offset, length);
+        }
+        assert_eq!(cache.used, 30);
+        let ranges = std::iter::from_fn(|| cache.next(0, 1).map(|(_, it)| (it.offset, it.end)));
+        assert_eq!(ranges.collect::<Vec<_>>(), [(20, 30), (50, 70)]);
+    }
+
+    #[test]
+    fn a_range_is_not_under_way_twice_and_room_comes_back() {
+        let mut cache = cache(4);
+        cache.add(0, 0, 60);
+        let (number, _) = cache.next(0, 2).expect("one waits");
+        cache.add(0, 10, 20);
+        assert!(!cache.has_room(30) && cache.has_room(20));
+        assert!(cache.next(0, 2).is_none(), "the older write of these bytes comes first");
+        assert!(cache.holds(0, 0, 60) && cache.holds(0, 15, 5) && !cache.holds(0, 50, 20));
+        assert_eq!(cache.copied(0, number, 7), None);
+        assert_eq!(cache.copied(0, number, 5), Some(7));
+        cache.written(0, number);
+        assert_eq!(cache.used, 20);
+        assert!(cache.next(0, 2).is_some());
+    }
+
+    #[test]
+    fn forgetting_cuts_ranges() {
+        let mut cache = cache(4);
+        cache.add(0, 0, 30);
+        cache.add(0, 40, 30);
+        cache.forget(0, 10, 50);
+        assert_eq!(cache.used, 20);
+        assert!(cache.holds(0, 0, 10) && cache.holds(0, 60, 10) && !cache.holds(0, 5, 10));
+        cache.clear();
+        assert_eq!(cache.used, 0);
+    }
+}

@@ -1,0 +1,87 @@
+//! A resource that serves one at a time and is booked ahead: a link that several devices share.
+//!
+//! Members answer with instants in the future and not in order of them. A single busy-until would make a transfer
+//! that is ready early wait behind one that was booked first but begins late; so the bookings are kept and gaps
+//! between them are used. Leaves out preemption: a transfer is whole.
+
+use std::collections::VecDeque;
+
+/// Bookings of a resource, in order, none overlapping another.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Calendar {
+    booked: VecDeque<(u64, u64)>,
+}
+
+impl Calendar {
+    /// Books `length` nanoseconds in the first gap from `earliest` on; the instant it ends. Nothing is booked
+    /// before `now` any more, so what ended by then is forgotten.
+    pub(crate) fn book(&mut self, now: u64, earliest: u64, length: u64) -> u64 {
+        if length == 0 {
+            return earliest;
+        }
+        while self.booked.front().is_some_and(|&(_, end)| end <= now) {
+            self.booked.pop_front();
+        }
+        // Bookings that end by `earliest` are in nobody's way; most bookings come at the end.
+        let mut at = self.booked.len();
+        while at > 0 && self.booked[at - 1].1 > earliest {
+            at -= 1;
+        }
+        let mut begin = earliest;
+        while at < self.booked.len() && self.booked[at].0 < begin + length {
+            begin = begin.max(self.booked[at].1);
+            at += 1;
+        }
+        let end = begin + length;
+        // Bookings that touch become one, so that a busy link is a short list.
+        let touches_before = at > 0 && self.booked[at - 1].1 == begin;
+        let touches_after = at < self.booked.len() && self.booked[at].0 == end;
+        match (touches_before, touches_after) {
+            (true, true) => {
+                self.booked[at - 1].1 = self.booked[at].1;
+                self.booked.remove(at);
+            }
+            (true, false) => self.booked[at - 1].1 = end,
+            (false, true) => self.booked[at].0 = begin,
+            (false, false) => self.booked.insert(at, (begin, end)),
+        }
+        end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn gaps_are_used() {
+        let mut link = Calendar::default();
+        assert_eq!(link.book(0, 100, 10), 110);
+        assert_eq!(link.book(0, 0, 10), 10, "free before the booking");
+        assert_eq!(link.book(0, 95, 10), 120, "a gap too short is passed over");
+        assert_eq!(link.book(0, 0, 85), 95);
+        assert_eq!(link.booked, [(0, 95), (100, 120)]);
+        assert_eq!(link.book(0, 0, 5), 100, "the gap just fits");
+        assert_eq!(link.booked, [(0, 120)]);
+        assert_eq!(link.book(200, 200, 5), 205);
+        assert_eq!(link.booked, [(200, 205)], "the past is forgotten");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_overlaps_and_nothing_begins_early(bookings in prop::collection::vec((0u64..500, 0u64..20), 1..100)) {
+            let mut link = Calendar::default();
+            let mut taken = Vec::new();
+            for (earliest, length) in bookings {
+                let end = link.book(0, earliest, length);
+                prop_assert!(end >= earliest + length);
+                if length > 0 {
+                    taken.push((end - length, end));
+                }
+            }
+            taken.sort_unstable();
+            prop_assert!(taken.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{:?}", taken);
+        }
+    }
+}

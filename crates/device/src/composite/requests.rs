@@ -1,0 +1,134 @@
+//! Requests that wait for their parts, and those that are complete and not yet taken, in order of completion.
+//!
+//! Leaves out when parts are complete; the composite tells.
+
+use lowtide_core::{Completion, DeviceError, Tag, VirtualTime};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Who waits for a request: the caller under a tag, or `submit` itself.
+type Waiter = Option<Tag>;
+
+/// A request of which parts are not complete.
+#[derive(Debug, Clone)]
+struct Open {
+    waiter: Waiter,
+    parts: u32,
+    done_ns: u64,
+    status: Result<(), DeviceError>,
+}
+
+/// A completed request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Done {
+    done_ns: u64,
+    /// Of two that complete together, the one that was complete first comes first.
+    sequence: u64,
+    tag: Tag,
+    status: Result<(), DeviceError>,
+}
+
+impl Ord for Done {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.done_ns, self.sequence).cmp(&(other.done_ns, other.sequence))
+    }
+}
+
+impl PartialOrd for Done {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// All requests that the composite has taken and not answered.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Requests {
+    open: Vec<Option<Open>>,
+    free: Vec<usize>,
+    done: BinaryHeap<Reverse<Done>>,
+    own: Option<Completion>,
+    sequence: u64,
+}
+
+impl Requests {
+    /// A new request; its number. It has one part, its taking, so that it is not complete before all other parts
+    /// are added.
+    pub(crate) fn open(&mut self, waiter: Waiter) -> usize {
+        let open = Some(Open { waiter, parts: 1, done_ns: 0, status: Ok(()) });
+        match self.free.pop() {
+            Some(number) => {
+                self.open[number] = open;
+                number
+            }
+            None => {
+                self.open.push(open);
+                self.open.len() - 1
+            }
+        }
+    }
+
+    /// One part more.
+    pub(crate) fn add_part(&mut self, number: usize) {
+        self.open[number].as_mut().expect("parts are added before the request is complete").parts += 1;
+    }
+
+    /// A part of a request was complete at `at_ns`; the last one makes the request wait `latency_ns` more and be done.
+    pub(crate) fn complete(
+        &mut self,
+        number: usize,
+        at_ns: u64,
+        status: Result<(), DeviceError>,
+        latency_ns: u64,
+    ) {
+        let open = self.open[number].as_mut().expect("a part belongs to a request that waits");
+        open.done_ns = open.done_ns.max(at_ns);
+        if open.status.is_ok() {
+            open.status = status;
+        }
+        open.parts -= 1;
+        if open.parts > 0 {
+            return;
+        }
+        let open = self.open[number].take().expect("just seen");
+        self.free.push(number);
+        let done_ns = open.done_ns + latency_ns;
+        match open.waiter {
+            None => {
+                self.own = Some(Completion { at: VirtualTime::from_nanos(done_ns), status: open.status });
+            }
+            Some(tag) => {
+                self.sequence += 1;
+                self.done.push(Reverse(Done { done_ns, sequence: self.sequence, tag, status: open.status }));
+            }
+        }
+    }
+
+    /// Whether a caller waits for anything.
+    pub(crate) fn any(&self) -> bool {
+        !self.done.is_empty() || self.waiting()
+    }
+
+    /// Whether anything waits for its parts.
+    pub(crate) fn waiting(&self) -> bool {
+        self.free.len() < self.open.len()
+    }
+
+    /// The instant of the earliest completion that is known.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.done.peek().map(|Reverse(done)| done.done_ns)
+    }
+
+    /// Takes the earliest completion where it is at or before `until_ns`.
+    pub(crate) fn take(&mut self, until_ns: u64) -> Option<(Tag, Completion)> {
+        if self.first()? > until_ns {
+            return None;
+        }
+        let Reverse(done) = self.done.pop()?;
+        Some((done.tag, Completion { at: VirtualTime::from_nanos(done.done_ns), status: done.status }))
+    }
+
+    /// Takes the completion that `submit` waits for.
+    pub(crate) fn take_own(&mut self) -> Option<Completion> {
+        self.own.take()
+    }
+}

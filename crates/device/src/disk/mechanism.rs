@@ -1,0 +1,134 @@
+//! The head and the turning surface: where they are, and when they are free ([`Mechanism`]).
+//!
+//! One transfer at a time, never broken off. Leaves out what to do next, which is the queue's choice.
+
+use super::seek::{Coarse, SeekCurve};
+use super::surface::Surface;
+
+/// Units of coarse time in a revolution: a power of two, so that turning needs no division.
+const TURN: u32 = 1 << 27;
+
+/// Where the head is, and when it is free.
+#[derive(Debug)]
+pub(super) struct Mechanism {
+    pub(super) surface: Surface,
+    curve: SeekCurve,
+    coarse: Coarse,
+    units_per_ns: f64,
+    write_settle_ns: u64,
+    /// The angle at instant 0, in nanoseconds.
+    phase_ns: u64,
+    /// When the transfer it is at, or was last at, is over.
+    pub(super) free_ns: u64,
+    /// The byte after that transfer.
+    pub(super) byte: u64,
+    cylinder: u64,
+}
+
+/// A target as the scheduler sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Aim {
+    pub(super) cylinder: i32,
+    pub(super) angle: u32,
+    pub(super) settle: u32,
+}
+
+/// A transfer that was made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Transfer {
+    /// When the first byte passed the head.
+    pub(super) begin_ns: u64,
+    /// When the last had passed.
+    pub(super) end_ns: u64,
+}
+
+impl Mechanism {
+    pub(super) fn new(surface: Surface, curve: SeekCurve, write_settle_ns: u64, phase_ns: u64) -> Self {
+        let units_per_ns = f64::from(TURN) / surface.revolution_ns() as f64;
+        let coarse = curve.coarse(units_per_ns);
+        Mechanism {
+            surface,
+            curve,
+            coarse,
+            units_per_ns,
+            write_settle_ns,
+            phase_ns,
+            free_ns: 0,
+            byte: 0,
+            cylinder: 0,
+        }
+    }
+
+    pub(super) fn curve(&self) -> &SeekCurve {
+        &self.curve
+    }
+
+    /// The first instant from `ns` on at which `place` is below the head, once the head is on its track.
+    #[inline]
+    pub(super) fn turn_to(&self, place: u64, ns: u64) -> u64 {
+        let revolution = self.surface.revolution_ns();
+        let (wanted, angle) = (place % revolution, (ns + self.phase_ns) % revolution);
+        ns + if wanted >= angle { wanted - angle } else { wanted + revolution - angle }
+    }
+
+    /// When the head could begin at `place`, going there at `start_ns`.
+    #[inline]
+    pub(super) fn reach(&self, start_ns: u64, place: u64, write: bool) -> u64 {
+        let distance = self.surface.cylinder(place).abs_diff(self.cylinder);
+        let settle = if write && distance > 0 { self.write_settle_ns } else { 0 };
+        self.turn_to(place, start_ns + self.curve.ns(distance) + settle)
+    }
+
+    /// Transfers the bytes from `first` to `end`, going there at `start_ns` or when free.
+    #[inline]
+    pub(super) fn transfer(&mut self, start_ns: u64, first: u64, end: u64, write: bool) -> Transfer {
+        let (place, end_place) = (self.surface.place(first), self.surface.place(end));
+        let begin_ns = self.reach(start_ns.max(self.free_ns), place, write);
+        self.free_ns = begin_ns + (end_place - place);
+        self.byte = end;
+        self.cylinder = self.surface.cylinder(end_place);
+        Transfer { begin_ns, end_ns: self.free_ns }
+    }
+
+    /// The head followed the spiral to this byte.
+    #[inline]
+    pub(super) fn follow(&mut self, byte: u64, place: u64) {
+        self.byte = byte;
+        self.cylinder = self.surface.cylinder(place);
+    }
+
+    /// A target for the scheduler.
+    #[inline]
+    pub(super) fn aim(&self, place: u64, write: bool) -> Aim {
+        let settle = if write { self.write_settle_ns } else { 0 };
+        Aim {
+            cylinder: self.surface.cylinder(place) as i32,
+            angle: self.units(place % self.surface.revolution_ns()),
+            settle: self.units(settle),
+        }
+    }
+
+    #[inline]
+    fn units(&self, ns: u64) -> u32 {
+        (ns as f64 * self.units_per_ns) as u32
+    }
+
+    /// Writes into `costs` when each of the targets would be reached, in coarse units from when the head is free.
+    pub(super) fn costs(&self, cylinders: &[i32], angles: &[u32], settles: &[u32], costs: &mut Vec<u32>) {
+        let revolution = self.surface.revolution_ns();
+        let angle = self.units((self.free_ns + self.phase_ns) % revolution);
+        let here = self.cylinder as i32;
+        costs.clear();
+        costs.extend(cylinders.iter().zip(angles).zip(settles).map(|((&cylinder, &wanted), &settle)| {
+            let distance = (cylinder - here).unsigned_abs();
+            let settle = if distance == 0 { 0 } else { settle };
+            let seek = self.coarse.at(distance as i32 as f32) as i32 as u32 + settle;
+            seek + (wanted.wrapping_sub(angle).wrapping_sub(seek) & (TURN - 1))
+        }));
+    }
+
+    /// Forgets what it was to do after `now_ns`.
+    pub(super) fn interrupt(&mut self, now_ns: u64) {
+        self.free_ns = self.free_ns.min(now_ns);
+    }
+}

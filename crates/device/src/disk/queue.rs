@@ -1,0 +1,133 @@
+//! The commands a disk has taken and not begun, and which is next ([`Queue`]).
+//!
+//! Commands beyond the depth wait outside, in the order they came, and are not chosen from. Leaves out priorities,
+//! and ordering commands that touch the same bytes: a caller that cares waits for the first.
+
+use super::mechanism::{Aim, Mechanism};
+use super::spec::{self, Scheduler};
+use lowtide_core::Tag;
+use std::collections::VecDeque;
+
+/// A command for the surface.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Command {
+    pub(super) tag: Tag,
+    /// When it came.
+    pub(super) since_ns: u64,
+    /// When work on it may begin.
+    pub(super) ready_ns: u64,
+    pub(super) first: u64,
+    pub(super) end: u64,
+    pub(super) write: bool,
+}
+
+/// The commands taken and not begun. Those that are chosen from lie in columns, so that a choice is a few sweeps.
+#[derive(Debug)]
+pub(super) struct Queue {
+    scheduler: Scheduler,
+    depth: usize,
+    aging_ns: u64,
+    commands: Vec<Command>,
+    since: Vec<u64>,
+    first: Vec<u64>,
+    cylinders: Vec<i32>,
+    angles: Vec<u32>,
+    settles: Vec<u32>,
+    costs: Vec<u32>,
+    outside: VecDeque<Command>,
+}
+
+impl Queue {
+    pub(super) fn new(spec: &spec::Queue) -> Self {
+        Queue {
+            scheduler: spec.scheduler,
+            depth: spec.depth as usize,
+            aging_ns: spec.aging.map_or(u64::MAX, |aging| aging.get()),
+            commands: Vec::new(),
+            since: Vec::new(),
+            first: Vec::new(),
+            cylinders: Vec::new(),
+            angles: Vec::new(),
+            settles: Vec::new(),
+            costs: Vec::new(),
+            outside: VecDeque::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, command: Command, mechanism: &Mechanism) {
+        if self.commands.len() >= self.depth {
+            self.outside.push_back(command);
+        } else {
+            self.admit(command, mechanism);
+        }
+    }
+
+    #[inline]
+    fn admit(&mut self, command: Command, mechanism: &Mechanism) {
+        let aim = if self.scheduler == Scheduler::Sptf {
+            mechanism.aim(mechanism.surface.place(command.first), command.write)
+        } else {
+            Aim { cylinder: 0, angle: 0, settle: 0 }
+        };
+        self.commands.push(command);
+        self.since.push(command.since_ns);
+        self.first.push(command.first);
+        self.cylinders.push(aim.cylinder);
+        self.angles.push(aim.angle);
+        self.settles.push(aim.settle);
+    }
+
+    /// Takes the next command out. There must be one.
+    #[inline]
+    pub(super) fn take(&mut self, mechanism: &Mechanism) -> Command {
+        let index = if self.commands.len() == 1 { 0 } else { self.choose(mechanism) };
+        let command = self.commands.remove(index);
+        self.since.remove(index);
+        self.first.remove(index);
+        self.cylinders.remove(index);
+        self.angles.remove(index);
+        self.settles.remove(index);
+        if let Some(next) = self.outside.pop_front() {
+            self.admit(next, mechanism);
+        }
+        command
+    }
+
+    fn choose(&mut self, mechanism: &Mechanism) -> usize {
+        // They lie in the order they came.
+        if mechanism.free_ns.saturating_sub(self.since[0]) > self.aging_ns {
+            return 0;
+        }
+        match self.scheduler {
+            Scheduler::Fifo => 0,
+            Scheduler::Elevator => lowest(self.first.iter().map(|first| first.wrapping_sub(mechanism.byte))),
+            Scheduler::Sptf => {
+                mechanism.costs(&self.cylinders, &self.angles, &self.settles, &mut self.costs);
+                lowest(self.costs.iter().copied())
+            }
+        }
+    }
+
+    /// Forgets every command.
+    pub(super) fn clear(&mut self) {
+        self.commands.clear();
+        self.since.clear();
+        self.first.clear();
+        self.cylinders.clear();
+        self.angles.clear();
+        self.settles.clear();
+        self.outside.clear();
+    }
+}
+
+/// The index of the lowest; of equals, the first. There must be one.
+#[inline]
+fn lowest<T: Ord>(values: impl Iterator<Item = T>) -> usize {
+    values.enumerate().min_by(|(_, a), (_, b)| a.cmp(b)).map_or(0, |(index, _)| index)
+}

@@ -1,0 +1,108 @@
+//! What a description must keep for a disk to turn: checked before anything is derived from it.
+//!
+//! Everything that passes here can be simulated without a panic or an overflow. Leaves out whether it was ever built.
+
+use super::{DiskSpec, Scheduler, SpecError};
+use crate::disk::{SECTOR, SeekCurve, Surface};
+use lowtide_core::{Bytes, Nanos};
+
+const LARGEST: Bytes = Bytes::new(1 << 50);
+const SLOWEST: Bytes = Bytes::new(1_000_000);
+const FASTEST: Bytes = Bytes::new(100_000_000_000);
+const LONGEST: Nanos = Nanos::from_secs(1);
+const FEWEST_CYLINDERS: u64 = 16;
+/// Single precision counts this far.
+const MOST_CYLINDERS: u64 = 1 << 24;
+/// A seek, in revolutions: what the scheduler's coarse time can hold.
+const LONGEST_SEEK: u64 = 12;
+const MOST_QUEUED: u32 = 256;
+const MOST_SEGMENTS: u32 = 256;
+const MOST_ZONES: u32 = 256;
+
+fn fail(key: &'static str, message: String) -> Result<(), SpecError> {
+    Err(SpecError { key: key.to_owned(), message })
+}
+
+fn count(key: &'static str, n: u32, most: u32) -> Result<(), SpecError> {
+    if (1..=most).contains(&n) { Ok(()) } else { fail(key, format!("{n} is not between 1 and {most}")) }
+}
+
+impl DiskSpec {
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the key that does not fit.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        if self.capacity > LARGEST || !self.capacity.get().is_multiple_of(SECTOR) {
+            return fail("capacity", format!("{} is not a multiple of 512 bytes up to {LARGEST}", self.capacity));
+        }
+        if !(1_000..=100_000).contains(&self.rpm) {
+            return fail("rpm", format!("{} is not between 1000 and 100000", self.rpm));
+        }
+        count("surfaces", self.surfaces, 64)?;
+        count("zones", self.zones, MOST_ZONES)?;
+        for (key, rate) in [
+            ("outer-rate", self.outer_rate),
+            ("inner-rate", self.inner_rate),
+            ("interface.rate", self.interface.rate),
+        ] {
+            if rate < SLOWEST || rate > FASTEST {
+                return fail(key, format!("{rate} is not between {SLOWEST} and {FASTEST} per second"));
+            }
+        }
+        if self.inner_rate > self.outer_rate {
+            return fail("inner-rate", format!("{} is more than the outer {}", self.inner_rate, self.outer_rate));
+        }
+        self.check_memory()?;
+        let surface = Surface::new(self);
+        let cylinders = surface.cylinders();
+        if !(FEWEST_CYLINDERS..=MOST_CYLINDERS).contains(&cylinders) {
+            let message = format!(
+                "{} fills {cylinders} cylinders, not {FEWEST_CYLINDERS} to {MOST_CYLINDERS}",
+                self.capacity
+            );
+            return fail("capacity", message);
+        }
+        self.check_times(&surface)
+    }
+
+    fn check_memory(&self) -> Result<(), SpecError> {
+        count("queue.depth", self.queue.depth, MOST_QUEUED)?;
+        if self.queue.aging.is_some() && self.queue.scheduler == Scheduler::Fifo {
+            return fail("queue.aging", "has no meaning with `fifo`, which serves the oldest first".to_owned());
+        }
+        if let Some(read_ahead) = self.read_ahead {
+            count("read-ahead.segments", read_ahead.segments, MOST_SEGMENTS)?;
+            let size = read_ahead.size.get();
+            if size < SECTOR || !size.is_multiple_of(SECTOR) || size > 1 << 30 {
+                return fail("read-ahead.size", format!("{} is not a multiple of 512 bytes up to 1GiB", read_ahead.size));
+            }
+        }
+        if let Some(cache) = self.write_cache {
+            if cache.size < Bytes::kib(64) || cache.size > Bytes::gib(64) {
+                return fail("write-cache.size", format!("{} is not between 64KiB and 64GiB", cache.size));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_times(&self, surface: &Surface) -> Result<(), SpecError> {
+        let seek = &self.seek;
+        let revolution = self.revolution();
+        let times = [
+            ("seek.track", seek.track, revolution * LONGEST_SEEK),
+            ("seek.average", seek.average, revolution * LONGEST_SEEK),
+            ("seek.full", seek.full, revolution * LONGEST_SEEK),
+            ("seek.write-settle", seek.write_settle, revolution),
+            ("interface.overhead", self.interface.overhead, LONGEST),
+            ("queue.aging", self.queue.aging.unwrap_or_default(), LONGEST),
+        ];
+        if let Some((key, time, longest)) = times.into_iter().find(|(_, time, longest)| time > longest) {
+            return fail(key, format!("{time} is longer than {longest}"));
+        }
+        match SeekCurve::new(seek, surface) {
+            Ok(_) => Ok(()),
+            Err(message) => fail("seek.average", message),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Where each byte lies on the disk: one spiral from the outermost to the innermost track ([`Surface`]).
+//!
+//! A byte's place is the time that the head would need to get there from byte 0 in one long transfer. Its remainder
+//! by a revolution is the angle; divided by a revolution and the number of surfaces it is the cylinder; and the
+//! difference of two places is the time of a transfer. Track and cylinder skew are what makes the rated rate of long
+//! transfers possible, so they are part of it. Leaves out spare sectors.
+
+use super::SECTOR;
+use super::spec::DiskSpec;
+
+/// Binary digits after the point of nanoseconds per byte.
+const FRACTION: u32 = 32;
+
+/// Tracks that hold equally much.
+#[derive(Debug, Clone, Copy)]
+struct Zone {
+    first_byte: u64,
+    first_place: u64,
+    /// Nanoseconds per byte, fixed point.
+    ns_per_byte: u64,
+    rate: u64,
+}
+
+/// Where each byte lies.
+#[derive(Debug, Clone)]
+pub struct Surface {
+    zones: Vec<Zone>,
+    revolution_ns: u64,
+    cylinder_ns: u64,
+    end_place: u64,
+}
+
+impl Surface {
+    /// The surface of a description that is sound.
+    pub(super) fn new(spec: &DiskSpec) -> Self {
+        let count = u64::from(spec.zones);
+        let (outer, inner) = (spec.outer_rate.get(), spec.inner_rate.get());
+        // The circumference, and with it what a track holds, is linear in the radius; zones have the same width.
+        let rate = |zone: u64| outer - (outer - inner) * (2 * zone + 1) / (2 * count);
+        let total: u128 = (0..count).map(|zone| u128::from(rate(zone))).sum();
+        let revolution_ns = spec.revolution().get();
+        let mut zones: Vec<Zone> = Vec::new();
+        let (mut first_byte, mut first_place) = (0, 0);
+        let mut weight = 0u128;
+        for zone in 0..count {
+            let rate = rate(zone);
+            let ns_per_byte = (1_000_000_000u64 << FRACTION) / rate;
+            zones.push(Zone { first_byte, first_place, ns_per_byte, rate });
+            weight += u128::from(rate);
+            let end = (u128::from(spec.capacity.get()) * weight / total) as u64;
+            first_place += places(end - first_byte, ns_per_byte);
+            first_byte = end;
+        }
+        let cylinder_ns = revolution_ns * u64::from(spec.surfaces);
+        Surface { zones, revolution_ns, cylinder_ns, end_place: first_place }
+    }
+
+    #[inline]
+    fn zone(&self, byte: u64) -> &Zone {
+        &self.zones[self.zones.partition_point(|zone| zone.first_byte <= byte).max(1) - 1]
+    }
+
+    /// The place of a byte, in nanoseconds of a long transfer from byte 0.
+    #[inline]
+    pub fn place(&self, byte: u64) -> u64 {
+        let zone = self.zone(byte);
+        zone.first_place + places(byte - zone.first_byte, zone.ns_per_byte)
+    }
+
+    /// The first sector at or after a place.
+    #[inline]
+    pub fn sector(&self, place: u64) -> u64 {
+        let zone = &self.zones[self.zones.partition_point(|zone| zone.first_place <= place).max(1) - 1];
+        let bytes = (place - zone.first_place) as f64 * zone.rate as f64 / 1e9;
+        let mut byte = (zone.first_byte + bytes as u64).next_multiple_of(SECTOR);
+        while self.place(byte) < place {
+            byte += SECTOR;
+        }
+        byte
+    }
+
+    /// The rate of a long transfer at a byte, in bytes per second.
+    #[inline]
+    pub fn rate(&self, byte: u64) -> u64 {
+        self.zone(byte).rate
+    }
+
+    /// The cylinder of a place.
+    #[inline]
+    pub fn cylinder(&self, place: u64) -> u64 {
+        place / self.cylinder_ns
+    }
+
+    /// Cylinders of the disk.
+    pub fn cylinders(&self) -> u64 {
+        self.end_place.div_ceil(self.cylinder_ns)
+    }
+
+    /// Nanoseconds of a revolution.
+    #[inline]
+    pub fn revolution_ns(&self) -> u64 {
+        self.revolution_ns
+    }
+
+    /// How much of the disk's bytes lies on each of the zones, which have the same width: adds to 1.
+    pub(super) fn weights(&self) -> Vec<f64> {
+        let total: f64 = self.zones.iter().map(|zone| zone.rate as f64).sum();
+        self.zones.iter().map(|zone| zone.rate as f64 / total).collect()
+    }
+}
+
+#[inline]
+fn places(bytes: u64, ns_per_byte: u64) -> u64 {
+    ((u128::from(bytes) * u128::from(ns_per_byte)) >> FRACTION) as u64
+}

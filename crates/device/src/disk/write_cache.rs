@@ -1,0 +1,177 @@
+//! Writes that were acknowledged and are not on the surface ([`WriteCache`]): runs of bytes, neighbours merged.
+//!
+//! Leaves out when they are written, which is the disk's choice, and reads that overlap them in part.
+
+use super::mechanism::Mechanism;
+use super::spec::{Queue, Scheduler};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Writes that were acknowledged and are not on the surface.
+#[derive(Debug)]
+pub(super) struct WriteCache {
+    size: u64,
+    scheduler: Scheduler,
+    /// How many runs the shortest positioning is chosen from.
+    choices: usize,
+    /// End of each run, by its first byte; they neither overlap nor touch.
+    runs: BTreeMap<u64, u64>,
+    bytes: u64,
+    /// First bytes in the order they came, for `fifo`; some are gone.
+    order: VecDeque<u64>,
+    /// Being written: until when, and how many bytes.
+    landing: VecDeque<(u64, u64)>,
+    landing_bytes: u64,
+}
+
+impl WriteCache {
+    pub(super) fn new(size: u64, queue: &Queue) -> Self {
+        WriteCache {
+            size,
+            scheduler: queue.scheduler,
+            choices: queue.depth as usize,
+            runs: BTreeMap::new(),
+            bytes: 0,
+            order: VecDeque::new(),
+            landing: VecDeque::new(),
+            landing_bytes: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Whether `length` more bytes find room at `now_ns`. What is larger than the cache finds it when all is empty.
+    #[inline]
+    pub(super) fn has_room(&mut self, now_ns: u64, length: u64) -> bool {
+        while let Some(&(until_ns, bytes)) = self.landing.front()
+            && until_ns <= now_ns
+        {
+            self.landing_bytes -= bytes;
+            self.landing.pop_front();
+        }
+        let used = self.bytes + self.landing_bytes;
+        used + length <= self.size || used == 0
+    }
+
+    /// Whether all of these bytes are here.
+    #[inline]
+    pub(super) fn holds(&self, first: u64, end: u64) -> bool {
+        self.runs.range(..=first).next_back().is_some_and(|(_, &run_end)| run_end >= end)
+    }
+
+    /// Takes a write in.
+    #[inline]
+    pub(super) fn insert(&mut self, first: u64, end: u64) {
+        let (mut start, mut stop) = (first, end);
+        let before = self.runs.range_mut(..=first).next_back().filter(|(_, run_end)| **run_end >= first);
+        if let Some((&run, run_end)) = before {
+            let held = *run_end;
+            if held >= end {
+                return;
+            }
+            (start, stop) = (run, end);
+            *run_end = end;
+            self.bytes += end - held;
+        } else {
+            self.runs.insert(first, end);
+            self.bytes += end - first;
+            if self.scheduler == Scheduler::Fifo {
+                self.order.push_back(first);
+            }
+        }
+        // Runs that the write reached are one with it.
+        while let Some((&next, &next_end)) = self.runs.range(start + 1..=stop).next() {
+            self.runs.remove(&next);
+            self.bytes -= next_end - next;
+            if next_end > stop {
+                self.bytes += next_end - stop;
+                stop = next_end;
+                self.runs.insert(start, stop);
+            } else {
+                // The part up to `next_end` was counted with the write.
+            }
+        }
+    }
+
+    /// Forgets what is held of these bytes: they were written another way.
+    pub(super) fn drop_range(&mut self, first: u64, end: u64) {
+        let overlapping: Vec<(u64, u64)> = self
+            .runs
+            .range(..end)
+            .rev()
+            .take_while(|(_, run_end)| **run_end > first)
+            .map(|(&run, &run_end)| (run, run_end))
+            .collect();
+        for (run, run_end) in overlapping {
+            self.runs.remove(&run);
+            self.bytes -= run_end - run;
+            for (start, stop) in [(run, first.min(run_end)), (end.max(run), run_end)] {
+                if start < stop {
+                    self.insert(start, stop);
+                }
+            }
+        }
+    }
+
+    /// Chooses what to write next: the first bytes of a run, up to `most`. There must be one.
+    pub(super) fn choose(&mut self, mechanism: &Mechanism, most: u64) -> (u64, u64) {
+        let run = match self.scheduler {
+            Scheduler::Fifo => self.oldest(),
+            Scheduler::Elevator => self.sweep(mechanism.byte).next(),
+            Scheduler::Sptf => {
+                let cost = |run: u64| mechanism.reach(mechanism.free_ns, mechanism.surface.place(run), true);
+                self.sweep(mechanism.byte).take(self.choices).min_by_key(|run| cost(*run))
+            }
+        };
+        let run = run.expect("a caller asks only where something is held");
+        let end = self.runs[&run];
+        (run, end.min(run + most))
+    }
+
+    /// The first bytes of the runs in the order of a sweep inwards that begins at `byte`; each once.
+    fn sweep(&self, byte: u64) -> impl Iterator<Item = u64> {
+        self.runs.range(byte..).chain(self.runs.range(..byte)).map(|(&run, _)| run)
+    }
+
+    fn oldest(&mut self) -> Option<u64> {
+        while let Some(first) = self.order.front() {
+            if self.runs.contains_key(first) {
+                return Some(*first);
+            }
+            self.order.pop_front();
+        }
+        self.runs.keys().next().copied()
+    }
+
+    /// The bytes from `first`, where a run begins, to `end` are being written until `until_ns`.
+    pub(super) fn land(&mut self, first: u64, end: u64, until_ns: u64) {
+        let run_end = self.runs.remove(&first).expect("a run begins here");
+        self.bytes -= end - first;
+        if end < run_end {
+            self.runs.insert(end, run_end);
+            if self.scheduler == Scheduler::Fifo {
+                self.order.push_front(end);
+            }
+        }
+        self.landing.push_back((until_ns, end - first));
+        self.landing_bytes += end - first;
+    }
+
+    /// When the last of what is being written will have been.
+    pub(super) fn landed_ns(&self) -> u64 {
+        self.landing.back().map_or(0, |(until_ns, _)| *until_ns)
+    }
+
+    /// Loses everything that is not on the surface at `now_ns`: how many bytes.
+    pub(super) fn lose(&mut self, now_ns: u64) -> u64 {
+        let landing: u64 = self.landing.iter().filter(|(until_ns, _)| *until_ns > now_ns).map(|(_, bytes)| bytes).sum();
+        let lost = self.bytes + landing;
+        self.runs.clear();
+        self.order.clear();
+        self.landing.clear();
+        (self.bytes, self.landing_bytes) = (0, 0);
+        lost
+    }
+}
