@@ -49,7 +49,10 @@ impl DeviceSpec {
     /// What the host may address on the first of several devices that follow one another; the whole capacity of
     /// any other device.
     pub fn first_part(&self) -> Bytes {
-        self.capacity()
+        match self {
+            DeviceSpec::Array(array) => array.first_part(),
+            DeviceSpec::Flash(_) | DeviceSpec::Disk(_) => self.capacity(),
+        }
     }
 
     /// Checks that the parts fit together.
