@@ -154,7 +154,9 @@ impl Engine<'_, '_> {
         connection.uncommitted += rows;
         if connection.uncommitted >= self.inserts.commit || connection.rows_left == 0 {
             connection.uncommitted = 0;
-            if let Some(file) = connection.file.take() {
+            if connection.rows_left == 0
+                && let Some(file) = connection.file.take()
+            {
                 self.files.leave(file);
             }
             self.log.commit(one);
