@@ -4,7 +4,9 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
+use lowtide_device::flash::spec::Cycles;
 use lowtide_lab::experiment::Override;
+use lowtide_lab::lifetime::{RateError, WriteRate};
 use std::path::PathBuf;
 
 /// Measure storage at low tide: what a drive sustains once it is no longer fresh.
@@ -37,6 +39,10 @@ pub enum Verb {
     Devices(CatalogueArguments),
     /// List experiments, or show the file of one
     Experiments(CatalogueArguments),
+    /// Tell how long a drive lasts at a write rate
+    Lifetime(LifetimeArguments),
+    /// Tell what capacity and speed cost
+    Cost(CostArguments),
     /// Measure lowtide itself
     Bench(BenchArguments),
     /// Print a completion script for a shell
@@ -194,6 +200,81 @@ pub enum CatalogueVerb {
     },
 }
 
+/// Arguments of `lifetime`.
+#[derive(Debug, Args)]
+#[command(after_help = "TBW = raw NAND × rated cycles ÷ (write amplification × wear levelling).\n\
+    Of a real drive: smartctl --json -a /dev/sdX > now.json, then --smart now.json")]
+pub struct LifetimeArguments {
+    /// A device (a name, or the path of a file), or a campaign of a store
+    #[arg(value_name = "DEVICE|RUN", required_unless_present = "smart", conflicts_with = "smart")]
+    pub what: Option<String>,
+    /// What the host writes, such as 40MiB/s, 5TB/day or 0.5DWPD
+    #[arg(long, value_name = "RATE", value_parser = rate, required_unless_present = "smart")]
+    pub writes: Option<WriteRate>,
+    /// The counters of a real drive, by smartctl or nvme-cli as JSON (more than once: logs of the same drive)
+    #[arg(long, value_name = "FILE")]
+    pub smart: Vec<PathBuf>,
+    /// Its counters of an earlier day: tells of the time between
+    #[arg(long, value_name = "FILE", requires = "smart")]
+    pub since: Vec<PathBuf>,
+    /// Data as a share of the capacity in use
+    #[arg(long, default_value = "0.8", value_parser = share)]
+    pub fill: f64,
+    /// The share of the capacity that is never written
+    #[arg(long, default_value = "0", value_parser = share)]
+    pub reserve: f64,
+    /// Bytes of a write
+    #[arg(long, default_value = "16KiB", value_parser = size)]
+    pub block: Bytes,
+    /// Rated erase cycles, such as 3000 or 5000..10000 [default: of the device file]
+    #[arg(long, value_parser = cycles)]
+    pub cycles: Option<Cycles>,
+    /// All NAND of the real drive [default: its capacity]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "smart")]
+    pub raw: Option<Bytes>,
+    /// How much faster than the mean the fastest blocks wear [default: as simulated]
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    pub wear_levelling: Option<f64>,
+    /// Years over which drive writes per day are counted
+    #[arg(long, default_value = "5", value_name = "YEARS", value_parser = above_zero)]
+    pub warranty: f64,
+    /// Simulate a smaller drive, such as 1/16: write amplification does not depend on size
+    #[arg(long, default_value = "1/16", value_parser = scale)]
+    pub scale: u64,
+    /// The seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The store that has the campaign [default: lowtide.db]
+    #[arg(long, value_name = "FILE", conflicts_with = "smart")]
+    pub store: Option<PathBuf>,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+}
+
+/// Arguments of `cost`.
+#[derive(Debug, Args)]
+pub struct CostArguments {
+    /// Campaigns: NUMBER or NAME in the store, or FILE:NUMBER in another store
+    #[arg(value_name = "RUN", required_unless_present = "published", conflicts_with = "published")]
+    pub campaigns: Vec<String>,
+    /// The store
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+    pub store: PathBuf,
+    /// Prices in US dollars by device: lines NAME,USD (.csv) or NAME = USD (.toml) [default: of the device files]
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// The throughput that must be kept, such as 100MiB/s
+    #[arg(long, value_name = "RATE", value_parser = mib_per_s)]
+    pub floor: Option<f64>,
+    /// Compute a published table again instead: e10
+    #[arg(long, value_name = "STUDY")]
+    pub published: Option<String>,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+}
+
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
@@ -313,6 +394,44 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
         _ => Err("write a share such as `5%`".to_owned()),
     }
+}
+
+fn rate(text: &str) -> Result<WriteRate, String> {
+    text.parse().map_err(|error: RateError| format!("{}; write {}", error.reason, RateError::ACCEPTED))
+}
+
+/// A throughput in MiB/s.
+fn mib_per_s(text: &str) -> Result<f64, String> {
+    match rate(text)? {
+        WriteRate::BytesPerDay(bytes) => Ok(bytes / 86_400.0 / Bytes::mib(1).get() as f64),
+        WriteRate::Dwpd(_) => Err("write a throughput such as `100MiB/s`".to_owned()),
+    }
+}
+
+fn cycles(text: &str) -> Result<Cycles, String> {
+    text.parse().map_err(|_| "write a number such as `3000`, or a range such as `5000..10000`".to_owned())
+}
+
+/// `0.8` or `80%`.
+fn share(text: &str) -> Result<f64, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse().map(|percent: f64| percent / 100.0),
+        None => text.parse(),
+    };
+    share
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "write a share such as `0.8`".to_owned())
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse::<f64>().ok().filter(|factor| (1.0..=1000.0).contains(factor));
+    factor.ok_or_else(|| "write a factor from 1 such as `1.2`".to_owned())
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    let years = text.parse::<f64>().ok().filter(|years| *years > 0.0 && *years <= 1000.0);
+    years.ok_or_else(|| "write a number of years such as `5`".to_owned())
 }
 
 fn size(text: &str) -> Result<Bytes, String> {

@@ -41,6 +41,8 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Export(arguments) => command::export::run(&arguments),
         Verb::Devices(arguments) => command::catalogue::devices(&arguments),
         Verb::Experiments(arguments) => command::catalogue::experiments(&arguments),
+        Verb::Lifetime(arguments) => command::lifetime::run(&arguments),
+        Verb::Cost(arguments) => command::cost::run(&arguments),
         Verb::Bench(arguments) => command::bench::run(&arguments),
         Verb::Completions { shell } => command::completions::run(shell),
     }

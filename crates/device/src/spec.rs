@@ -67,6 +67,14 @@ impl DeviceSpec {
         }
     }
 
+    /// The flash drive, where the device is one.
+    pub fn flash(&self) -> Option<&FlashSpec> {
+        match self {
+            DeviceSpec::Flash(flash) => Some(flash),
+            DeviceSpec::Array(_) | DeviceSpec::Disk(_) => None,
+        }
+    }
+
     /// The same device, `factor` times smaller, with the same timings.
     pub fn scaled(&self, factor: u64) -> DeviceSpec {
         match self {

@@ -199,6 +199,14 @@ impl Cell {
     pub fn last_quarter_ns(&self) -> u64 {
         self.rows.last().map_or(0, |row| row.end_ns / 4 * 3)
     }
+    /// The window that an answer about the cell rests on, in nanoseconds since the measurement began, and whether it is
+    /// a steady one: else it is the last quarter.
+    pub fn window(&self) -> (u64, u64, bool) {
+        match &self.verdict {
+            Some(crate::analysis::Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns, true),
+            _ => (self.last_quarter_ns(), u64::MAX, false),
+        }
+    }
     /// Mean throughput over the whole measurement, in MiB/s; `None` where nothing was measured.
     pub fn mean_mib_per_s(&self) -> Option<f64> {
         self.mean_mib_per_s_between(0, u64::MAX)

@@ -1,17 +1,19 @@
 //! `lowtide compare`: campaigns beside each other, or the values of a factor inside one.
 
+use super::campaign_named;
 use crate::args::CompareArguments;
 use crate::failure::{Failure, REGRESSION};
 use crate::output;
 use lowtide_lab::record::Campaign;
 use lowtide_lab::report::{Report, differences};
-use lowtide_lab::store::Store;
-use std::path::Path;
 
 /// Compares; exit code 5 where something is slower than allowed.
 pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
-    let campaigns: Vec<Campaign> =
-        arguments.campaigns.iter().map(|name| load(arguments, name)).collect::<Result<_, _>>()?;
+    let campaigns: Vec<Campaign> = arguments
+        .campaigns
+        .iter()
+        .map(|name| campaign_named(&arguments.store, name))
+        .collect::<Result<_, _>>()?;
     let report = match (&arguments.factor, campaigns.as_slice()) {
         (Some(factor), [campaign]) => Report::compare_factor(campaign, factor)
             .map_err(|error| Failure::usage(error, "name a factor that the experiment sweeps"))?,
@@ -38,15 +40,4 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
         difference.significant() == Some(true) && change.is_some_and(|change| change < -limit)
     });
     Ok(if slower { REGRESSION } else { 0 })
-}
-
-/// `NUMBER`, `NAME` or `FILE:NUMBER`.
-fn load(arguments: &CompareArguments, name: &str) -> Result<Campaign, Failure> {
-    let (path, wanted) = match name.rsplit_once(':') {
-        Some((path, wanted)) if Path::new(path).exists() => (Path::new(path), wanted),
-        _ => (arguments.store.as_path(), name),
-    };
-    let store = Store::open_existing(path)?;
-    let number = store.find(Some(wanted))?;
-    Ok(store.load(number)?)
 }

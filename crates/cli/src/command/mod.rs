@@ -4,7 +4,9 @@ pub mod bench;
 pub mod catalogue;
 pub mod compare;
 pub mod completions;
+pub mod cost;
 pub mod export;
+pub mod lifetime;
 pub mod plan;
 pub mod report;
 pub mod run;
@@ -19,6 +21,7 @@ use lowtide_lab::record::Campaign;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::Store;
 use lowtide_lab::{catalogue as files, validate};
+use std::path::Path;
 
 /// The plan of what the user asked for.
 fn plan_of(arguments: &ExperimentArguments) -> Result<Plan, Failure> {
@@ -31,6 +34,17 @@ fn plan_of(arguments: &ExperimentArguments) -> Result<Plan, Failure> {
 fn campaign_of(arguments: &CampaignArguments) -> Result<Campaign, Failure> {
     let store = Store::open_existing(&arguments.store)?;
     let number = store.find(arguments.campaign.as_deref())?;
+    Ok(store.load(number)?)
+}
+
+/// The campaign called `NUMBER`, `NAME` or `FILE:NUMBER`.
+fn campaign_named(store: &Path, name: &str) -> Result<Campaign, Failure> {
+    let (path, wanted) = match name.rsplit_once(':') {
+        Some((path, wanted)) if Path::new(path).exists() => (Path::new(path), wanted),
+        _ => (store, name),
+    };
+    let store = Store::open_existing(path)?;
+    let number = store.find(Some(wanted))?;
     Ok(store.load(number)?)
 }
 

@@ -3,7 +3,8 @@
 //! The surface serves one transfer at a time. What comes next is chosen when a transfer ends, or when somebody asks
 //! [`BlockDevice::next_done`] for what follows, from what has come by then; a choice once told stays.
 //!
-//! Leaves out a limit to the commands a host may have in flight, and a bus shared with other disks.
+//! Leaves out a limit to the commands a host may have in flight, a bus shared with other disks, and that memory and
+//! surface share the link.
 
 use super::mechanism::Mechanism;
 use super::queue::{Command, Queue};
@@ -12,7 +13,9 @@ use super::spec::{DiskSpec, SpecError};
 use super::write_cache::WriteCache;
 use super::{SECTOR, SeekCurve, Surface};
 use lowtide_core::rng::below;
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime};
+use lowtide_core::{
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
+};
 use std::collections::VecDeque;
 
 /// The tag of a request that was submitted, not begun.
@@ -43,6 +46,8 @@ pub struct SimulatedDisk {
     /// Whether the next transfer is the cache's, where writes and commands both wait.
     cache_turn: bool,
     done: VecDeque<Done>,
+    last_done_ns: u64,
+    /// When the link has moved what memory answered.
     link_free_ns: u64,
     counters: Counters,
 }
@@ -67,6 +72,7 @@ impl SimulatedDisk {
             stalled: VecDeque::new(),
             cache_turn: false,
             done: VecDeque::new(),
+            last_done_ns: 0,
             link_free_ns: 0,
             counters: Counters::default(),
             spec: spec.clone(),
@@ -102,15 +108,27 @@ impl SimulatedDisk {
         Ok(())
     }
 
-    /// Moves bytes over the link from `ready_ns` on, after those before them: when they are there.
+    /// Time of so many bytes on the link.
+    #[inline]
+    fn link_ns(&self, bytes: u64) -> u64 {
+        match bytes.checked_mul(1_000_000_000) {
+            Some(scaled) => scaled / self.link_rate,
+            None => (u128::from(bytes) * 1_000_000_000 / u128::from(self.link_rate)) as u64,
+        }
+    }
+
+    /// Moves bytes between memory and host from `ready_ns` on, after those before them: when they are there.
     #[inline]
     fn link(&mut self, ready_ns: u64, bytes: u64) -> u64 {
-        let scaled = bytes.checked_mul(1_000_000_000).map_or_else(
-            || (u128::from(bytes) * 1_000_000_000 / u128::from(self.link_rate)) as u64,
-            |scaled| scaled / self.link_rate,
-        );
-        self.link_free_ns = self.link_free_ns.max(ready_ns) + scaled;
+        self.link_free_ns = self.link_free_ns.max(ready_ns) + self.link_ns(bytes);
         self.link_free_ns
+    }
+
+    /// A command of the queue is complete, at this instant or after the last one.
+    #[inline]
+    fn complete(&mut self, tag: Tag, at_ns: u64, cached_bytes: u64) {
+        self.last_done_ns = self.last_done_ns.max(at_ns);
+        self.done.push_back(Done { tag, at_ns: self.last_done_ns, cached_bytes });
     }
 
     /// A request of the host that is sound: its completion where it is known, else it is queued.
@@ -142,7 +160,8 @@ impl SimulatedDisk {
                     if fua {
                         cache.drop_range(command.first, command.end);
                     } else if self.stalled.is_empty() && cache.has_room(now_ns, length) {
-                        return Some(self.keep(now_ns, &command));
+                        self.keep(now_ns, &command);
+                        return Some(self.link(ready_ns, length));
                     } else {
                         self.stalled.push_back(command);
                         self.plan();
@@ -159,7 +178,7 @@ impl SimulatedDisk {
     #[inline]
     fn read_from_memory(&mut self, now_ns: u64, command: &Command) -> Option<u64> {
         let Command { ready_ns, first, end, .. } = *command;
-        if self.cache.as_ref().is_some_and(|cache| cache.holds(first, end)) {
+        if self.cache.as_ref().is_some_and(|cache| cache.holds(now_ns, first, end)) {
             return Some(self.link(ready_ns, end - first));
         }
         let idle = self.done.is_empty() && self.queue.is_empty() && self.stalled.is_empty();
@@ -172,17 +191,14 @@ impl SimulatedDisk {
         }
     }
 
-    /// Takes a write into the cache, where there is room from `now_ns` on: when it is acknowledged.
+    /// Takes a write into the cache, where there is room from `now_ns` on.
     #[inline]
-    fn keep(&mut self, now_ns: u64, command: &Command) -> u64 {
-        let Command { ready_ns, first, end, .. } = *command;
-        let at_ns = self.link(ready_ns.max(now_ns), end - first);
+    fn keep(&mut self, now_ns: u64, command: &Command) {
         let cache = self.cache.as_mut().expect("a caller has asked it for room");
         if cache.is_empty() {
             self.mechanism.free_ns = self.mechanism.free_ns.max(now_ns);
         }
-        cache.insert(first, end);
-        at_ns
+        cache.insert(command.first, command.end);
     }
 
     /// Does everything that begins before `now_ns`.
@@ -202,7 +218,8 @@ impl SimulatedDisk {
     #[inline]
     fn step(&mut self, idle: bool) -> bool {
         let urgent = !self.stalled.is_empty();
-        if !self.queue.is_empty() && !(urgent && self.cache_turn) {
+        let cache_first = urgent && self.cache_turn;
+        if !self.queue.is_empty() && !cache_first {
             self.cache_turn = true;
             self.serve();
             return true;
@@ -229,7 +246,7 @@ impl SimulatedDisk {
         let Command { tag, first, end, write, .. } = command;
         self.segments.stop(start_ns, &mut self.mechanism);
         let at_ns = if write {
-            self.mechanism.transfer(start_ns, first, end, true).end_ns.max(self.link_free_ns)
+            self.mechanism.transfer(start_ns, first, end, true).end_ns
         } else {
             let from = match self.segments.find(start_ns, first, end, false, &mut self.mechanism) {
                 Found::From(from) => from,
@@ -242,10 +259,9 @@ impl SimulatedDisk {
             } else {
                 (start_ns, start_ns)
             };
-            self.link(begin_ns, end - first).max(end_ns)
+            (begin_ns + self.link_ns(end - first)).max(end_ns)
         };
-        self.link_free_ns = self.link_free_ns.max(at_ns);
-        self.done.push_back(Done { tag, at_ns, cached_bytes: 0 });
+        self.complete(tag, at_ns, 0);
     }
 
     /// Writes a run of the cache, a revolution's worth at most.
@@ -271,8 +287,9 @@ impl SimulatedDisk {
                 return;
             }
             self.stalled.pop_front();
-            let at_ns = self.keep(room_ns, &command);
-            self.done.push_back(Done { tag: command.tag, at_ns, cached_bytes: command.end - command.first });
+            self.keep(room_ns, &command);
+            let bytes = command.end - command.first;
+            self.complete(command.tag, room_ns.max(command.ready_ns) + self.link_ns(bytes), bytes);
         }
     }
 
@@ -350,6 +367,7 @@ impl BlockDevice for SimulatedDisk {
         self.segments.clear();
         self.mechanism.interrupt(now_ns);
         self.link_free_ns = self.link_free_ns.min(now_ns);
+        self.last_done_ns = self.last_done_ns.min(now_ns);
     }
 
     fn secure_erase(&mut self) {

@@ -71,19 +71,20 @@ impl Mechanism {
         ns + if wanted >= angle { wanted - angle } else { wanted + revolution - angle }
     }
 
-    /// When the head could begin at `place`, going there at `start_ns`.
+    /// When the head is on the track of `place`, going there at `start_ns`.
     #[inline]
-    pub(super) fn reach(&self, start_ns: u64, place: u64, write: bool) -> u64 {
+    pub(super) fn arrive(&self, start_ns: u64, place: u64, write: bool) -> u64 {
         let distance = self.surface.cylinder(place).abs_diff(self.cylinder);
         let settle = if write && distance > 0 { self.write_settle_ns } else { 0 };
-        self.turn_to(place, start_ns + self.curve.ns(distance) + settle)
+        start_ns + self.curve.ns(distance) + settle
     }
 
     /// Transfers the bytes from `first` to `end`, going there at `start_ns` or when free.
     #[inline]
     pub(super) fn transfer(&mut self, start_ns: u64, first: u64, end: u64, write: bool) -> Transfer {
         let (place, end_place) = (self.surface.place(first), self.surface.place(end));
-        let begin_ns = self.reach(start_ns.max(self.free_ns), place, write);
+        let there_ns = self.arrive(start_ns.max(self.free_ns), place, write);
+        let begin_ns = self.turn_to(place, there_ns);
         self.free_ns = begin_ns + (end_place - place);
         self.byte = end;
         self.cylinder = self.surface.cylinder(end_place);

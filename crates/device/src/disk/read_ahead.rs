@@ -68,7 +68,13 @@ impl Segments {
             let full_ns = live.since_ns + (live.limit_place - live.place);
             let reachable = end <= live.limit || (wait && full_ns >= now_ns);
             if first >= segment.first && first <= live.limit && reachable {
-                let ready_ns = live.since_ns + (mechanism.surface.place(end).max(live.place) - live.place);
+                let place = mechanism.surface.place(end);
+                let ready_ns = match place.checked_sub(live.place) {
+                    Some(ahead) => live.since_ns + ahead,
+                    // Read before the head stopped and came back.
+                    None if live.moved => now_ns,
+                    None => live.since_ns,
+                };
                 if wait || ready_ns <= now_ns {
                     self.go_on(now_ns, end, live, mechanism);
                     return Found::Whole(ready_ns);
@@ -76,7 +82,10 @@ impl Segments {
             }
         }
         for (index, segment) in self.segments.iter().enumerate() {
-            if first >= segment.first && first < segment.end && self.live.is_none_or(|live| live.segment != index) {
+            if first >= segment.first
+                && first < segment.end
+                && self.live.is_none_or(|live| live.segment != index)
+            {
                 return if end <= segment.end { Found::Whole(now_ns) } else { Found::From(segment.end) };
             }
         }
@@ -109,7 +118,8 @@ impl Segments {
         if self.segments.is_empty() {
             return;
         }
-        let grown = self.segments.iter().position(|it| it.first < it.end && (it.first..=it.end).contains(&first));
+        let grown =
+            self.segments.iter().position(|it| it.first < it.end && (it.first..=it.end).contains(&first));
         let segment = grown.unwrap_or_else(|| {
             let victim = self.next_victim;
             self.next_victim = if victim + 1 == self.segments.len() { 0 } else { victim + 1 };

@@ -78,7 +78,8 @@ pub struct Queue {
     pub scheduler: Scheduler,
     /// Commands it is chosen from; more wait outside in the order they came.
     pub depth: u32,
-    /// A command that waited longer than this is served before all younger ones; without it, none is.
+    /// A command that waited longer than this is served before all younger ones; without it, none is. Less than a
+    /// full queue takes makes every command old, and the order that of arrival.
     #[serde(default)]
     pub aging: Option<Nanos>,
 }
@@ -134,7 +135,8 @@ impl DiskSpec {
     /// [`SpecError`] where the description does not fit together.
     pub fn seek_curve(&self) -> Result<SeekCurve, SpecError> {
         let surface = self.surface()?;
-        SeekCurve::new(&self.seek, &surface).map_err(|message| SpecError { key: "seek.average".to_owned(), message })
+        SeekCurve::new(&self.seek, &surface)
+            .map_err(|message| SpecError { key: "seek.average".to_owned(), message })
     }
 
     /// The same disk, `factor` times smaller: fewer cylinders, with the same seek times over them. Memory stays.

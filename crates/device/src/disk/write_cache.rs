@@ -6,6 +6,14 @@ use super::mechanism::Mechanism;
 use super::spec::{Queue, Scheduler};
 use std::collections::{BTreeMap, VecDeque};
 
+/// A run that is being written.
+#[derive(Debug, Clone, Copy)]
+struct Landing {
+    until_ns: u64,
+    first: u64,
+    end: u64,
+}
+
 /// Writes that were acknowledged and are not on the surface.
 #[derive(Debug)]
 pub(super) struct WriteCache {
@@ -18,8 +26,8 @@ pub(super) struct WriteCache {
     bytes: u64,
     /// First bytes in the order they came, for `fifo`; some are gone.
     order: VecDeque<u64>,
-    /// Being written: until when, and how many bytes.
-    landing: VecDeque<(u64, u64)>,
+    /// Being written; in memory until then.
+    landing: VecDeque<Landing>,
     landing_bytes: u64,
 }
 
@@ -45,20 +53,23 @@ impl WriteCache {
     /// Whether `length` more bytes find room at `now_ns`. What is larger than the cache finds it when all is empty.
     #[inline]
     pub(super) fn has_room(&mut self, now_ns: u64, length: u64) -> bool {
-        while let Some(&(until_ns, bytes)) = self.landing.front()
-            && until_ns <= now_ns
+        while let Some(landing) = self.landing.front()
+            && landing.until_ns <= now_ns
         {
-            self.landing_bytes -= bytes;
+            self.landing_bytes -= landing.end - landing.first;
             self.landing.pop_front();
         }
         let used = self.bytes + self.landing_bytes;
         used + length <= self.size || used == 0
     }
 
-    /// Whether all of these bytes are here.
+    /// Whether all of these bytes are in memory at `now_ns`, in one run.
     #[inline]
-    pub(super) fn holds(&self, first: u64, end: u64) -> bool {
-        self.runs.range(..=first).next_back().is_some_and(|(_, &run_end)| run_end >= end)
+    pub(super) fn holds(&self, now_ns: u64, first: u64, end: u64) -> bool {
+        let waiting = self.runs.range(..=first).next_back();
+        let mut landing = self.landing.iter().rev().take_while(|it| it.until_ns > now_ns);
+        waiting.is_some_and(|(_, &run_end)| run_end >= end)
+            || landing.any(|it| it.first <= first && it.end >= end)
     }
 
     /// Takes a write in.
@@ -89,8 +100,6 @@ impl WriteCache {
                 self.bytes += next_end - stop;
                 stop = next_end;
                 self.runs.insert(start, stop);
-            } else {
-                // The part up to `next_end` was counted with the write.
             }
         }
     }
@@ -120,10 +129,7 @@ impl WriteCache {
         let run = match self.scheduler {
             Scheduler::Fifo => self.oldest(),
             Scheduler::Elevator => self.sweep(mechanism.byte).next(),
-            Scheduler::Sptf => {
-                let cost = |run: u64| mechanism.reach(mechanism.free_ns, mechanism.surface.place(run), true);
-                self.sweep(mechanism.byte).take(self.choices).min_by_key(|run| cost(*run))
-            }
+            Scheduler::Sptf => self.nearest(mechanism),
         };
         let run = run.expect("a caller asks only where something is held");
         let end = self.runs[&run];
@@ -133,6 +139,26 @@ impl WriteCache {
     /// The first bytes of the runs in the order of a sweep inwards that begins at `byte`; each once.
     fn sweep(&self, byte: u64) -> impl Iterator<Item = u64> {
         self.runs.range(byte..).chain(self.runs.range(..byte)).map(|(&run, _)| run)
+    }
+
+    /// The run that the head reaches first, of the next ones inwards. The search ends where the way alone takes
+    /// longer than the best.
+    fn nearest(&self, mechanism: &Mechanism) -> Option<u64> {
+        let start_ns = mechanism.free_ns;
+        let mut best = None;
+        let mut best_ns = u64::MAX;
+        for run in self.sweep(mechanism.byte).take(self.choices) {
+            let place = mechanism.surface.place(run);
+            let there_ns = mechanism.arrive(start_ns, place, true);
+            if there_ns >= best_ns {
+                break;
+            }
+            let begin_ns = mechanism.turn_to(place, there_ns);
+            if begin_ns < best_ns {
+                (best, best_ns) = (Some(run), begin_ns);
+            }
+        }
+        best
     }
 
     fn oldest(&mut self) -> Option<u64> {
@@ -155,18 +181,19 @@ impl WriteCache {
                 self.order.push_front(end);
             }
         }
-        self.landing.push_back((until_ns, end - first));
+        self.landing.push_back(Landing { until_ns, first, end });
         self.landing_bytes += end - first;
     }
 
     /// When the last of what is being written will have been.
     pub(super) fn landed_ns(&self) -> u64 {
-        self.landing.back().map_or(0, |(until_ns, _)| *until_ns)
+        self.landing.back().map_or(0, |landing| landing.until_ns)
     }
 
     /// Loses everything that is not on the surface at `now_ns`: how many bytes.
     pub(super) fn lose(&mut self, now_ns: u64) -> u64 {
-        let landing: u64 = self.landing.iter().filter(|(until_ns, _)| *until_ns > now_ns).map(|(_, bytes)| bytes).sum();
+        let unfinished = self.landing.iter().filter(|it| it.until_ns > now_ns);
+        let landing: u64 = unfinished.map(|it| it.end - it.first).sum();
         let lost = self.bytes + landing;
         self.runs.clear();
         self.order.clear();

@@ -44,6 +44,8 @@ pub struct Geometry {
     pub erase_ns: u64,
     /// Time of a channel per map unit.
     pub transfer_unit_ns: u64,
+    /// Time of a channel per page of the map.
+    pub transfer_map_ns: u64,
 }
 
 impl Geometry {
@@ -88,6 +90,7 @@ impl Geometry {
             program_ns: nand.program.get(),
             erase_ns: nand.erase.get(),
             transfer_unit_ns: unit_bytes * 1_000_000_000 / nand.channel_rate.get(),
+            transfer_map_ns: spec.map.page.get() * 1_000_000_000 / nand.channel_rate.get(),
         }
     }
 

@@ -1,29 +1,32 @@
 //! The read path, and the map lookups that reads and writes share.
 //!
-//! Leaves out reading from the write buffer, and the dies that map pages lie on: a miss takes the time of a
-//! read but holds up nothing else.
+//! The units of a read move as a pipeline through controller, dies, channels and link: it takes the time of the
+//! slowest stage and one unit's of the others.
+//!
+//! Leaves out reading from the write buffer, and the dies and channels that map pages come from: a miss takes the
+//! time of a read but holds up nothing else there.
 
 use super::SimulatedSsd;
 use super::table::UNMAPPED;
 
 impl SimulatedSsd {
-    /// Looks up the map pages of a range; how long the request waits for those that were not in memory.
+    /// Looks up the map pages of a range from `now_ns` on; the instant at which all are in memory.
     #[inline]
-    pub(super) fn look_up(&mut self, first: u32, end: u32, dirty: bool) -> u64 {
-        let Some(cache) = &mut self.map_cache else { return 0 };
-        let mut wait_ns = 0;
+    pub(super) fn look_up(&mut self, now_ns: u64, first: u32, end: u32, dirty: bool) -> u64 {
+        let Some(cache) = &mut self.map_cache else { return now_ns };
+        let mut there_ns = now_ns;
         for page in cache.page_of(first)..=cache.page_of(end - 1) {
             let lookup = cache.touch(page, dirty);
             if lookup.missed {
                 self.counts.map_misses += 1;
-                wait_ns += self.geometry.read_ns + self.geometry.transfer_unit_ns;
+                there_ns += self.geometry.read_ns + self.geometry.transfer_map_ns;
             }
             if lookup.wrote_back {
                 self.counts.map_pages_written += 1;
                 self.map_pages_unwritten += 1;
             }
         }
-        wait_ns
+        there_ns
     }
 
     /// Programs the map pages that were evicted, a NAND page of them at a time.
@@ -43,14 +46,15 @@ impl SimulatedSsd {
         }
         let controller = &self.spec.controller;
         let latency_ns = controller.latency.get();
-        let busy_ns = self.controller_busy_ns.max(now_ns)
-            + controller.request.get()
-            + controller.read_unit.get() * u64::from(end - first);
-        let link_ns = self.link_ns(length);
-        self.link_busy_ns = self.link_busy_ns.max(busy_ns) + link_ns;
+        let (unit_ns, units) = (controller.read_unit.get(), u64::from(end - first));
+        let decoded_ns = self.controller_busy_ns.max(now_ns) + controller.request.get();
         let blocking = self.spec.map.blocking;
-        let from_ns = busy_ns + self.look_up(first, end, false);
-        self.controller_busy_ns = if blocking { from_ns } else { busy_ns };
+        let mapped_ns = self.look_up(decoded_ns, first, end, false);
+        let controlled_ns = if blocking { mapped_ns } else { decoded_ns } + unit_ns * units;
+        self.controller_busy_ns = controlled_ns;
+        let link_ns = self.link_ns(length);
+        self.link_busy_ns = self.link_busy_ns.max(decoded_ns + unit_ns) + link_ns;
+        let from_ns = mapped_ns + unit_ns;
         self.write_map_pages(from_ns);
         let mut there_ns = from_ns;
         let mut logical = first;
@@ -70,9 +74,9 @@ impl SimulatedSsd {
                 logical += 1;
             }
             let die = self.blocks.die_of(physical / self.geometry.block_units);
-            there_ns = there_ns.max(self.nand.read(die, from_ns, from_ns, 1, units));
+            there_ns = there_ns.max(self.nand.read(die, decoded_ns, from_ns, 1, units));
         }
         self.counts.host_read_bytes += length;
-        self.link_busy_ns.max(there_ns + link_ns) + latency_ns
+        self.link_busy_ns.max(there_ns.max(controlled_ns) + link_ns / units) + latency_ns
     }
 }

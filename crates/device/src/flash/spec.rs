@@ -3,10 +3,12 @@
 //! Sizes, times and rates only; a file gives the source of each beside it. The derived numbers that a running
 //! drive needs (units per block, watermarks in blocks) are in [`Geometry`].
 
+mod cycles;
 mod validate;
 
 use super::Geometry;
 pub use crate::spec::SpecError;
+pub use cycles::{Cycles, CyclesError};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -50,9 +52,9 @@ pub struct Nand {
     pub erase: Nanos,
     /// Bytes a channel carries per second.
     pub channel_rate: Bytes,
-    /// Erase cycles a block is rated for.
+    /// Erase cycles a block is rated for; no model retires a block that has used them up.
     #[serde(default)]
-    pub pe_cycles: Option<u32>,
+    pub pe_cycles: Option<Cycles>,
 }
 
 /// The mapping table from logical to physical.

@@ -17,7 +17,7 @@ impl SimulatedSsd {
         self.link_busy_ns = self.link_busy_ns.max(now_ns) + self.link_ns(length);
         let blocking = self.spec.map.blocking;
         let mut begun_ns = self.controller_busy_ns.max(now_ns) + controller.request.get();
-        let mut ready_ns = begun_ns + self.look_up(first, end, true);
+        let mut ready_ns = self.look_up(begun_ns, first, end, true);
         self.write_map_pages(begun_ns);
         if blocking {
             begun_ns = ready_ns;

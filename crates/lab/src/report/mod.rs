@@ -12,17 +12,17 @@
 //! Leaves out: judging steady state ([`crate::analysis`]), finding published numbers (the caller hands over
 //! [`Comparison`]s), reading the store, and deciding where output goes.
 
-mod answer;
+pub(crate) mod answer;
 mod build;
 mod compare;
 mod comparison;
 mod export;
 mod figure;
 mod html;
-mod number;
+pub(crate) mod number;
 mod render;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod sweep;
 mod table;
 mod tables;

@@ -34,7 +34,10 @@ impl DiskSpec {
     /// [`SpecError`] names the key that does not fit.
     pub fn validate(&self) -> Result<(), SpecError> {
         if self.capacity > LARGEST || !self.capacity.get().is_multiple_of(SECTOR) {
-            return fail("capacity", format!("{} is not a multiple of 512 bytes up to {LARGEST}", self.capacity));
+            return fail(
+                "capacity",
+                format!("{} is not a multiple of 512 bytes up to {LARGEST}", self.capacity),
+            );
         }
         if !(1_000..=100_000).contains(&self.rpm) {
             return fail("rpm", format!("{} is not between 1000 and 100000", self.rpm));
@@ -51,7 +54,10 @@ impl DiskSpec {
             }
         }
         if self.inner_rate > self.outer_rate {
-            return fail("inner-rate", format!("{} is more than the outer {}", self.inner_rate, self.outer_rate));
+            return fail(
+                "inner-rate",
+                format!("{} is more than the outer {}", self.inner_rate, self.outer_rate),
+            );
         }
         self.check_memory()?;
         let surface = Surface::new(self);
@@ -69,19 +75,25 @@ impl DiskSpec {
     fn check_memory(&self) -> Result<(), SpecError> {
         count("queue.depth", self.queue.depth, MOST_QUEUED)?;
         if self.queue.aging.is_some() && self.queue.scheduler == Scheduler::Fifo {
-            return fail("queue.aging", "has no meaning with `fifo`, which serves the oldest first".to_owned());
+            return fail(
+                "queue.aging",
+                "has no meaning with `fifo`, which serves the oldest first".to_owned(),
+            );
         }
         if let Some(read_ahead) = self.read_ahead {
             count("read-ahead.segments", read_ahead.segments, MOST_SEGMENTS)?;
             let size = read_ahead.size.get();
             if size < SECTOR || !size.is_multiple_of(SECTOR) || size > 1 << 30 {
-                return fail("read-ahead.size", format!("{} is not a multiple of 512 bytes up to 1GiB", read_ahead.size));
+                return fail(
+                    "read-ahead.size",
+                    format!("{} is not a multiple of 512 bytes up to 1GiB", read_ahead.size),
+                );
             }
         }
-        if let Some(cache) = self.write_cache {
-            if cache.size < Bytes::kib(64) || cache.size > Bytes::gib(64) {
-                return fail("write-cache.size", format!("{} is not between 64KiB and 64GiB", cache.size));
-            }
+        if let Some(cache) = self.write_cache
+            && (cache.size < Bytes::kib(64) || cache.size > Bytes::gib(64))
+        {
+            return fail("write-cache.size", format!("{} is not between 64KiB and 64GiB", cache.size));
         }
         Ok(())
     }

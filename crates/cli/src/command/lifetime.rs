@@ -1,0 +1,196 @@
+//! `lowtide lifetime`: years until a drive's rated erase cycles are used.
+
+use super::campaign_named;
+use crate::args::LifetimeArguments;
+use crate::failure::Failure;
+use crate::output;
+use lowtide_core::{Bytes, Seed};
+use lowtide_lab::catalogue::{self, CatalogueError};
+use lowtide_lab::device::{self, Device};
+use lowtide_lab::lifetime::{
+    Case, Conditions, Endurance, Life, NoLifetime, Pattern, Question, Reading, ReadingError, SimulateError,
+    WriteRate, of_cases, of_life, simulate,
+};
+use lowtide_lab::record::Campaign;
+use lowtide_lab::report::Report;
+use lowtide_lab::store::Store;
+use std::path::{Path, PathBuf};
+
+/// Where campaigns are kept when nobody says.
+const USUAL_STORE: &str = "lowtide.db";
+
+/// Tells the lifetime of a model, of a campaign, or of a real drive.
+pub fn run(arguments: &LifetimeArguments) -> Result<u8, Failure> {
+    let report = match (&arguments.what, arguments.writes) {
+        (Some(what), Some(rate)) => match target(arguments, what)? {
+            Target::Device(device) => of_device(arguments, &device, rate)?,
+            Target::Campaign(campaign) => of_campaign(arguments, &campaign, rate)?,
+        },
+        _ => of_drive(arguments)?,
+    };
+    output::print_report(&report, arguments.format)?;
+    Ok(0)
+}
+
+/// What the user means.
+enum Target {
+    Device(Box<Device>),
+    Campaign(Box<Campaign>),
+}
+
+/// A campaign where a store or a number says so, else a device, else a campaign of the usual store.
+fn target(arguments: &LifetimeArguments, what: &str) -> Result<Target, Failure> {
+    let campaign = |store: &Path| Ok(Target::Campaign(Box::new(campaign_named(store, what)?)));
+    let usual = Path::new(USUAL_STORE);
+    if let Some(store) = &arguments.store {
+        return campaign(store);
+    }
+    if what.parse::<i64>().is_ok() || what.contains(".db:") {
+        return campaign(usual);
+    }
+    match catalogue::device(what) {
+        Ok(found) => match device::parse(&found.text) {
+            Ok(device) => Ok(Target::Device(Box::new(device))),
+            Err(error) => Err(Failure::usage(
+                format!("the device {} cannot be used: {error}", found.path),
+                "docs/formats.md lists the keys of a device file",
+            )),
+        },
+        Err(unknown @ CatalogueError::Unknown { .. }) => {
+            let known = usual.exists().then(|| Store::open_existing(usual)?.find(Some(what)));
+            match known {
+                Some(Ok(_)) => campaign(usual),
+                _ => Err(Failure::usage(
+                    &unknown,
+                    format!("{}; or a campaign of a store: `lowtide show` lists them", unknown.accepted()),
+                )),
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn of_device(arguments: &LifetimeArguments, device: &Device, rate: WriteRate) -> Result<Report, Failure> {
+    device.spec.validate().map_err(|error| {
+        Failure::usage(format!("the device {}: {error}", device.name), "docs/formats.md lists the keys")
+    })?;
+    let endurance = Endurance::of(device, arguments.cycles).map_err(|error| refused(&error))?;
+    let conditions = Conditions {
+        fill: arguments.fill,
+        reserve: arguments.reserve,
+        block: arguments.block,
+        scale: arguments.scale,
+        seed: Seed::new(arguments.seed),
+    };
+    let mut cases = Vec::new();
+    for pattern in [Pattern::Random, Pattern::Sequential] {
+        let simulated = simulate(&device.spec, &conditions, pattern).map_err(|error| {
+            let advice = match error {
+                SimulateError::Spec { .. } | SimulateError::LittleData { .. } => {
+                    "use a larger share, such as `--scale 1/8`, or more data with `--fill`"
+                }
+                SimulateError::Block { .. } => "use a block such as `--block 16KiB`",
+                SimulateError::NotFlash | SimulateError::Device(_) => "name a flash drive",
+            };
+            Failure::usage(format!("{} cannot be simulated: {error}", device.name), advice)
+        })?;
+        cases.push(Case::simulated(&simulated, endurance, device.spec.capacity()));
+    }
+    let facts = vec![
+        fact("device", &device.name),
+        fact("fill", arguments.fill),
+        fact("reserve", arguments.reserve),
+        fact("block", arguments.block),
+        fact("simulated at", format!("1/{} of its size", arguments.scale)),
+        fact("seed", arguments.seed),
+    ];
+    Ok(cases_report(arguments, &device.name, facts, cases, rate, None))
+}
+
+fn of_campaign(
+    arguments: &LifetimeArguments,
+    campaign: &Campaign,
+    rate: WriteRate,
+) -> Result<Report, Failure> {
+    let cases = Case::measured(campaign, arguments.cycles).map_err(|error| refused(&error))?;
+    let facts = vec![
+        fact("campaign", &campaign.name),
+        fact("target", &campaign.target),
+        fact("scale", format!("1/{}", campaign.scale)),
+    ];
+    let even =
+        "Wear is taken to be even: a campaign is too short to tell; `--wear-levelling` says otherwise.";
+    let note = arguments.wear_levelling.is_none().then_some(even);
+    Ok(cases_report(arguments, &campaign.name, facts, cases, rate, note))
+}
+
+fn cases_report(
+    arguments: &LifetimeArguments,
+    name: &str,
+    facts: Vec<(String, String)>,
+    mut cases: Vec<Case>,
+    rate: WriteRate,
+    note: Option<&str>,
+) -> Report {
+    if let Some(levelling) = arguments.wear_levelling {
+        cases.iter_mut().for_each(|case| case.wear.levelling = levelling);
+    }
+    let question = Question { rate, warranty_years: arguments.warranty };
+    let notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
+    of_cases(format!("Life of {name}"), facts, &cases, question, &notes)
+}
+
+fn of_drive(arguments: &LifetimeArguments) -> Result<Report, Failure> {
+    let Some(now) = readings(&arguments.smart)? else { unreachable!("one of the two is required") };
+    let since = readings(&arguments.since)?;
+    let capacity = now.capacity.map(|capacity| Bytes::new(capacity as u64));
+    let raw = arguments.raw.or(capacity);
+    let endurance = match (arguments.cycles, raw) {
+        (Some(_), None) => {
+            return Err(Failure::usage(
+                "the counters do not tell the drive's capacity",
+                "say how much NAND it has with `--raw 256GiB`",
+            ));
+        }
+        (Some(cycles), Some(raw)) => Some(Endurance { raw, cycles }),
+        (None, _) => None,
+    };
+    if matches!((arguments.writes, capacity), (Some(WriteRate::Dwpd(_)), None)) {
+        return Err(Failure::usage(
+            "the counters do not tell the drive's capacity, so drive writes per day are not known",
+            "say what is written with `--writes 40GB/day`",
+        ));
+    }
+    let life = Life::new(&now, since.as_ref(), arguments.writes, endurance).map_err(|error| {
+        Failure::usage(
+            error,
+            "`--smart` takes the later reading and `--since` the earlier, of the same drive",
+        )
+    })?;
+    Ok(of_life(&now, &life, arguments.writes))
+}
+
+/// The readings of one time together; `None` where there is no file.
+fn readings(paths: &[PathBuf]) -> Result<Option<Reading>, Failure> {
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::usage(format!("{} cannot be read: {error}", path.display()), ReadingError::ACCEPTED)
+        })?;
+        Reading::parse(&text)
+            .map_err(|error| Failure::usage(format!("{}: {error}", path.display()), ReadingError::ACCEPTED))
+    };
+    let mut together: Option<Reading> = None;
+    for path in paths {
+        let reading = read(path)?;
+        together = Some(together.map_or(reading.clone(), |first| first.with(reading)));
+    }
+    Ok(together)
+}
+
+fn refused(error: &NoLifetime) -> Failure {
+    Failure::usage(error, error.advice())
+}
+
+fn fact(name: &str, value: impl std::fmt::Display) -> (String, String) {
+    (name.to_owned(), value.to_string())
+}

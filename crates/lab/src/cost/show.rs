@@ -1,0 +1,305 @@
+//! The answer as a report: the cheapest first, a table of what meets the floor, a table of every size.
+//!
+//! Leaves out how a report is printed; see `report`.
+
+use super::curve::{Curve, Fit};
+use super::published::Recomputed;
+use crate::report::number::{significant, size, throughput};
+use crate::report::{Column, Digits, Report, Table, Value};
+
+const GB: f64 = 1e9;
+
+/// What the sizes of campaigns cost, and which of them keep `floor` MiB/s.
+pub fn of_curves(curves: &[Curve], floor: Option<f64>) -> Report {
+    let mut verdict = Vec::new();
+    let mut tables = Vec::new();
+    if let Some(floor) = floor {
+        verdict.push(cheapest_gb(curves, floor));
+        tables.push(floor_table(curves, floor));
+    }
+    verdict.extend(cheapest_iops(curves));
+    let unsettled =
+        curves.iter().flat_map(|curve| &curve.points).filter(|point| point.level.is_err()).count();
+    if unsettled > 0 {
+        let total = curves.iter().map(|curve| curve.points.len()).sum::<usize>();
+        verdict.push(format!("{unsettled} of {total} sizes have no settled level and are left out."));
+    }
+    tables.push(size_table(curves));
+    let experiments: Vec<&str> = curves.iter().map(|curve| curve.experiment.as_str()).collect();
+    let mut facts = vec![("experiments".to_owned(), unique(&experiments).join(", "))];
+    facts.extend(floor.map(|floor| ("floor".to_owned(), throughput(floor))));
+    report("What capacity and speed cost".to_owned(), facts, verdict, tables)
+}
+
+/// The published table beside what it follows from.
+pub fn of_published(devices: &[Recomputed]) -> Report {
+    let agree = devices.iter().filter(|device| device.agrees()).count();
+    let verdict = vec![
+        format!(
+            "{agree} of {} devices: the printed dollars per GB and transactions per dollar follow from the printed \
+             prices, capacities and transactions, with further digits cut off.",
+            devices.len()
+        ),
+        "The transactions are the source's own: lowtide measures no databases yet.".to_owned(),
+    ];
+    let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
+    let table = Table {
+        key: "published".to_owned(),
+        title: "Published study e10, computed again".to_owned(),
+        note: "Capacity: RAID10 of eight disks of 73 GB holds half of them; one X25-E; the card as sold. Where the card \
+               gives 40 GB up for speed, as a comment under the post says, its dollars are divided by 120 GB (usable). \
+               Another comment adds $1520 and $200 to $1790; it is $1720."
+            .to_owned(),
+        columns: vec![
+            Column::text("device", "device").naming(),
+            each("price_usd", "price", "USD"),
+            each("capacity_gb", "capacity", "GB"),
+            each("usd_per_gb", "computed", "USD/GB"),
+            each("published_usd_per_gb", "published", "USD/GB"),
+            each("usable_usd_per_gb", "usable", "USD/GB"),
+            Column::number("tpm", "TPM", "1/min").digits(Digits::Fixed(0)),
+            each("tpm_per_usd", "computed", "TPM/USD"),
+            each("published_tpm_per_usd", "published", "TPM/USD"),
+        ],
+        rows: devices
+            .iter()
+            .map(|it| {
+                vec![
+                    Value::text(&it.device),
+                    Value::Number(it.price_usd),
+                    Value::Number(it.capacity_gb),
+                    Value::Number(it.usd_per_gb),
+                    Value::Number(it.published_usd_per_gb),
+                    Value::number(it.usable.map(|(_, usd)| usd)),
+                    Value::Number(it.tpm),
+                    Value::Number(it.tpm_per_usd),
+                    Value::Number(it.published_tpm_per_usd),
+                ]
+            })
+            .collect(),
+    };
+    let facts = vec![("source".to_owned(), "published/e10, mysqlperformanceblog".to_owned())];
+    report("Dollars of published study e10".to_owned(), facts, verdict, vec![table])
+}
+
+fn report(title: String, facts: Vec<(String, String)>, verdict: Vec<String>, tables: Vec<Table>) -> Report {
+    Report {
+        title,
+        facts,
+        verdict,
+        tables,
+        figures: Vec::new(),
+        environment: Vec::new(),
+        commands: Vec::new(),
+        sources: Vec::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+fn unique<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let mut seen: Vec<&str> = Vec::new();
+    names.iter().for_each(|name| {
+        if !seen.contains(name) {
+            seen.push(name);
+        }
+    });
+    seen
+}
+
+/// `intel-320-160gb (threads 4)`.
+fn name(curve: &Curve) -> String {
+    if curve.load.is_empty() { curve.device.clone() } else { format!("{} ({})", curve.device, curve.load) }
+}
+
+fn cheapest_gb(curves: &[Curve], floor: f64) -> String {
+    let priced = curves.iter().filter_map(|curve| {
+        let fit = curve.fit(floor);
+        Some((curve, fit, curve.price_usd / (fit.data_bytes()? / GB)))
+    });
+    let wanted = throughput(floor);
+    match priced.min_by(|a, b| a.2.total_cmp(&b.2)) {
+        None => format!("Nothing that was measured keeps {wanted}."),
+        Some((curve, fit, usd)) => {
+            let data = fit.data_bytes().map_or_else(String::new, size);
+            let how = match fit {
+                Fit::AtLeast { .. } => "the most that was measured",
+                _ => "between two measured sizes",
+            };
+            let (usd, name) = (significant(usd), name(curve));
+            format!("At {wanted} or more, a usable GB costs ${usd} on {name}: {data} of data, {how}.")
+        }
+    }
+}
+
+fn cheapest_iops(curves: &[Curve]) -> Option<String> {
+    let all = curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
+    let rated = all.filter_map(|(curve, point)| Some((curve, point, curve.price_usd / point.iops?)));
+    let (curve, point, usd) = rated.min_by(|a, b| a.2.total_cmp(&b.2))?;
+    Some(format!(
+        "One IO/s costs ${} at the least, on {} with {} of data.",
+        significant(usd),
+        name(curve),
+        size(point.data_bytes)
+    ))
+}
+
+fn naming(curves: &[Curve]) -> Vec<Column> {
+    let loads = curves.iter().any(|curve| !curve.load.is_empty());
+    let mut columns = vec![Column::text("device", "device").naming()];
+    columns.extend(loads.then(|| Column::text("load", "load").naming()));
+    columns
+}
+
+fn names(curve: &Curve, columns: &[Column]) -> Vec<Value> {
+    let mut row = vec![Value::text(&curve.device)];
+    row.extend((columns.len() > 1).then(|| Value::text(&curve.load)));
+    row
+}
+
+fn floor_table(curves: &[Curve], floor: f64) -> Table {
+    let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
+    let named = naming(curves);
+    let rows = curves.iter().map(|curve| {
+        let fit = curve.fit(floor);
+        let data = fit.data_bytes();
+        let how = match fit {
+            Fit::Between { below, above, .. } => {
+                format!("interpolated between {} and {}", size(below), size(above))
+            }
+            Fit::AtLeast { .. } => "largest size measured; more may fit".to_owned(),
+            Fit::Never => "no size measured keeps it".to_owned(),
+            Fit::Unknown => "no settled level".to_owned(),
+        };
+        let share = data.and_then(|data| Some(data * curve.points[0].fill? / curve.points[0].data_bytes));
+        let mut row = names(curve, &named);
+        row.extend([
+            Value::Number(curve.price_usd),
+            Value::number(data),
+            Value::number(share),
+            Value::number(data.map(|data| curve.price_usd / (data / GB))),
+            Value::text(how),
+        ]);
+        row
+    });
+    let rows = rows.collect();
+    let mut columns = named.clone();
+    columns.extend([
+        each("price_usd", "price", "USD"),
+        each("usable_bytes", "usable", "GB").scaled(1e-9),
+        Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)),
+        each("usd_per_usable_gb", "usable", "USD/GB"),
+        Column::text("how", "how"),
+    ]);
+    Table {
+        key: "floor".to_owned(),
+        title: format!("As much data as keeps {}", throughput(floor)),
+        note: "Between two measured sizes the level is taken to fall on a straight line.".to_owned(),
+        columns,
+        rows,
+    }
+}
+
+fn size_table(curves: &[Curve]) -> Table {
+    let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
+    let named = naming(curves);
+    let mut rows = Vec::new();
+    for curve in curves {
+        for point in &curve.points {
+            let level = point.level.as_ref().ok();
+            let per = |amount: Option<f64>| {
+                Value::number(amount.filter(|amount| *amount > 0.0).map(|amount| curve.price_usd / amount))
+            };
+            let mut row = names(curve, &named);
+            row.extend([
+                Value::Number(point.data_bytes),
+                Value::number(point.fill),
+                level.map_or_else(|| Value::Missing("none".to_owned()), |level| Value::Number(*level)),
+                Value::number(point.iops),
+                per(Some(point.data_bytes / GB)),
+                per(point.iops),
+                per(level.copied()),
+            ]);
+            rows.push(row);
+        }
+    }
+    let mut columns = named;
+    columns.extend([
+        each("data_bytes", "used", "GB").scaled(1e-9).naming(),
+        Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)),
+        each("settled_mib_per_s", "settled", "MiB/s"),
+        Column::number("iops", "IOPS", "1/s").digits(Digits::Fixed(0)),
+        each("usd_per_gb", "used", "USD/GB"),
+        each("usd_per_iops", "IOPS", "USD"),
+        each("usd_per_mib_per_s", "MiB/s", "USD"),
+    ]);
+    let mut prices: Vec<String> =
+        curves.iter().map(|curve| format!("{} ${}", curve.device, curve.price_usd)).collect();
+    prices.dedup();
+    Table {
+        key: "sizes".to_owned(),
+        title: "Every size".to_owned(),
+        note: format!(
+            "Prices: {}. A GB is one of data under test; IOPS and MiB/s are the settled ones.",
+            prices.join(", ")
+        ),
+        columns,
+        rows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::{Point, recomputed};
+
+    fn curve(device: &str, price_usd: f64, levels: &[(f64, Option<f64>)]) -> Curve {
+        let point = |&(gb, level): &(f64, Option<f64>)| Point {
+            data_bytes: gb * GB,
+            fill: Some(gb / 160.0),
+            level: level.ok_or_else(|| "no steady state".to_owned()),
+            iops: level.map(|level| level * 64.0),
+        };
+        Curve {
+            device: device.to_owned(),
+            load: String::new(),
+            experiment: "by-size".to_owned(),
+            price_usd,
+            points: levels.iter().map(point).collect(),
+        }
+    }
+
+    #[test]
+    fn dollars_are_the_price_over_what_is_used() {
+        let cheap = curve("cheap", 300.0, &[(50.0, Some(100.0)), (100.0, Some(20.0)), (150.0, None)]);
+        let fast = curve("fast", 4000.0, &[(50.0, Some(800.0)), (150.0, Some(400.0))]);
+        let report = of_curves(&[cheap, fast], Some(60.0));
+        let floor = report.tables[0].records();
+        // 100 to 20 over 50 GB: 60 is met up to 75 GB, half full; 300 over 75 is 4.
+        assert_eq!((&floor[0]["usable_bytes"], &floor[0]["usd_per_usable_gb"]), (&75e9.into(), &4.0.into()));
+        assert_eq!(floor[0]["fill"], 75.0 / 160.0);
+        assert_eq!(floor[1]["how"], "largest size measured; more may fit");
+        let sizes = report.tables[1].records();
+        assert_eq!(
+            (&sizes[0]["usd_per_gb"], &sizes[0]["usd_per_iops"]),
+            (&6.0.into(), &(300.0 / 6400.0).into())
+        );
+        assert_eq!(sizes[0]["usd_per_mib_per_s"], 3.0);
+        assert_eq!(sizes[2]["settled_mib_per_s_missing"], "none");
+        assert!(
+            report.verdict[0].starts_with("At 60\u{a0}MiB/s or more, a usable GB costs $4 on cheap"),
+            "{report:?}"
+        );
+        assert!(report.verdict[2].starts_with("1 of 5 sizes"), "{report:?}");
+        let none = of_curves(&[curve("cheap", 300.0, &[(50.0, Some(10.0))])], Some(60.0));
+        assert!(none.verdict[0].starts_with("Nothing that was measured keeps"), "{none:?}");
+    }
+
+    #[test]
+    fn all_fits_a_terminal() {
+        let curve = curve("fusionio-iodrive-160gb-slc", 4800.0, &[(50.0, Some(100.0)), (100.0, Some(20.0))]);
+        for report in [of_curves(&[curve], Some(60.0)), of_published(&recomputed())] {
+            let text = report.terminal(80);
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        }
+    }
+}
