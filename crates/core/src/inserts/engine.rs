@@ -42,8 +42,7 @@ pub fn run(
     each: &mut dyn FnMut(Interval) -> Control,
 ) -> Result<VirtualTime, DeviceError> {
     let start_ns = start.as_nanos();
-    let connection =
-        Connection { rows_left: inserts.rows, uncommitted: 0, file: None, since_ns: start_ns };
+    let connection = Connection { rows_left: inserts.rows, uncommitted: 0, file: None, since_ns: start_ns };
     let count = inserts.connections as usize;
     let mut engine = Engine {
         inserts,

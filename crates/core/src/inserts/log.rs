@@ -73,7 +73,8 @@ impl LogWriter {
             return None;
         }
         let ready = self.appended.saturating_sub(self.submitted);
-        let blocks = if self.wanted > self.submitted { ready.div_ceil(self.align) } else { ready / self.align };
+        let blocks =
+            if self.wanted > self.submitted { ready.div_ceil(self.align) } else { ready / self.align };
         let offset = self.submitted % self.file;
         let length = (blocks * self.align).min(self.longest).min(self.file - offset);
         if length == 0 {

@@ -16,7 +16,7 @@ words! {
     Placement, "place";
     /// At the beginning of the device.
     Start = "start",
-    /// Wherever there is room, drawn anew for each cell: files that are deleted and made again.
+    /// Wherever there is room, drawn anew when their number changes: files that are deleted and made again.
     Drawn = "drawn",
 }
 

@@ -214,10 +214,9 @@ impl Level {
     pub fn number(&self) -> Option<f64> {
         match self {
             Level::FileSize(size) | Level::Block(size) => Some(size.get() as f64),
-            Level::Threads(count)
-            | Level::Depth(count)
-            | Level::Streams(count)
-            | Level::DataFiles(count) => Some(f64::from(*count)),
+            Level::Threads(count) | Level::Depth(count) | Level::Streams(count) | Level::DataFiles(count) => {
+                Some(f64::from(*count))
+            }
             Level::Mix(number) | Level::Zipf(number) | Level::Reserve(number) | Level::Rate(number) => {
                 Some(*number)
             }

@@ -23,12 +23,22 @@ pub struct Database {
     pub room: Bytes,
 }
 
-/// Places the files on a device of `capacity` with `room` for data files.
-pub(super) fn place(inserts: &Inserts, room: Bytes, capacity: Bytes, seed: Seed) -> Database {
+/// Places the files on a device of `capacity` with `room` for data files; `before` is how many there were and where.
+/// As many files as before are the same files, emptied.
+pub(super) fn place(
+    inserts: &Inserts,
+    room: Bytes,
+    capacity: Bytes,
+    seed: Seed,
+    before: Option<(u32, u64)>,
+) -> Database {
     let engine = inserts.engine.with_database_in(room).expect("the plan checked that the rows fit");
     let spare = room.saturating_sub(engine.database).get() / STEP.get();
     let data = match inserts.place {
         Placement::Start => 0,
+        Placement::Drawn if before.is_some_and(|(files, _)| files == engine.data_files) => {
+            before.map_or(0, |(_, data)| data)
+        }
         Placement::Drawn => below(&mut seed.stream(), spare + 1) * STEP.get(),
     };
     let log = capacity.saturating_sub(engine.log.size).align_down(Bytes::new(EXTENT)).get();

@@ -19,6 +19,8 @@ pub struct History {
     now: VirtualTime,
     /// Bytes of the first of several devices that follow one another, or of the drive.
     first_part: Bytes,
+    /// How many data files lie where, since rows were inserted last.
+    files: Option<(u32, u64)>,
     /// Host bytes the drive had counted when it was last as new.
     written_at_purge: u64,
 }
@@ -43,7 +45,7 @@ impl History {
     pub fn new(spec: &DeviceSpec, seed: Seed) -> Self {
         let drive = spec.build(seed).expect("the plan validated the description");
         let first_part = spec.first_part();
-        History { drive, now: VirtualTime::START, first_part, written_at_purge: 0 }
+        History { drive, now: VirtualTime::START, first_part, files: None, written_at_purge: 0 }
     }
 
     /// The drive.
@@ -63,8 +65,9 @@ impl History {
         let usable = cells::usable(&cell.settings, capacity).expect("the plan checked the partition");
         let database = cell.settings.load.inserts.as_ref().map(|inserts| {
             let room = inserts.room(self.first_part, capacity);
-            database::place(inserts, room, capacity, seed.part("place", 0))
+            database::place(inserts, room, capacity, seed.part("place", 0), self.files)
         });
+        self.files = database.as_ref().map(|database| (database.engine.data_files, database.data));
         let room = database.as_ref().map(|database| database.room);
         let filesystem = cells::filesystem(preparation.layout.filesystem);
         let layout = lay_out(filesystem, usable, room.unwrap_or(cell.data))
