@@ -15,6 +15,8 @@ mod checkpoint;
 mod engine;
 mod log;
 mod storage;
+#[cfg(test)]
+mod tests;
 
 pub use engine::run;
 pub use storage::{Place, Storage};
