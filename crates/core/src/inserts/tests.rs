@@ -70,12 +70,7 @@ fn inserts(data_files: u32) -> Inserts {
             connection: Nanos::from_micros(20),
             log: Bytes::new(8192),
         },
-        log: Log {
-            size: Bytes::mib(64),
-            align: Bytes::kib(64),
-            write: Bytes::mib(1),
-            outstanding: 32,
-        },
+        log: Log { size: Bytes::mib(64), align: Bytes::kib(64), write: Bytes::mib(1), outstanding: 32 },
         checkpoint: Checkpoint {
             after: Bytes::mib(64),
             memory: Bytes::mib(128),

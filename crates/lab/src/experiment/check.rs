@@ -38,6 +38,7 @@ impl Whole<'_> {
             let base = match *factor {
                 "device" => "target.device.0".to_owned(),
                 "reserve" => "before-each-cell.layout.reserve".to_owned(),
+                "data_files" => "inserts.data_files".to_owned(),
                 factor => format!("workload.{factor}"),
             };
             if let (Some(at), Some(_)) = (self.place(&base), self.place(&format!("sweep.{factor}"))) {

@@ -11,6 +11,9 @@ use super::words::words;
 use lowtide_core::inserts::{self, EXTENT, PAGE};
 use lowtide_core::{Bytes, Nanos};
 
+/// A measurement that takes longer is cut off.
+const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
+
 words! {
     /// Where the data files lie.
     Placement, "place";
@@ -42,7 +45,7 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
     table.only(&schema::INSERTS, problems);
     let mut keys = Keys { table, problems };
     let connections = keys.count("connections", 16);
-    let data = keys.size("data", Bytes::gib(1), PAGE);
+    let data = keys.size("data-per-connection", Bytes::gib(1), PAGE);
     let engine = inserts::Inserts {
         connections,
         rows: data.get() / PAGE,
@@ -68,15 +71,14 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
             outstanding: keys.count("checkpoint-outstanding", 32),
         },
     };
-    let longest = keys.time("max", Nanos::from_secs(24 * 3600));
-    let interval = keys.time("interval", Nanos::from_secs(10));
+    let interval = keys.time("every", Nanos::from_secs(10));
     check(table, &engine, problems);
     let place = table.get("place").and_then(|entry| entry.word(problems)).unwrap_or(Placement::Start);
     Load {
         pattern: Pattern::SequentialWrite,
         block: Bytes::new(PAGE),
         threads: engine.connections,
-        length: Length::For(longest),
+        length: Length::For(LONGEST),
         interval: interval.max(Nanos::new(1)),
         inserts: Some(Inserts { engine, place }),
         ..Load::default()
@@ -91,7 +93,11 @@ fn check(table: &Table<'_>, engine: &inserts::Inserts, problems: &mut Problems<'
     };
     if engine.database < engine.data() {
         let fault = format!("{} of rows do not fit into {}", engine.data(), engine.database);
-        refuse("database", fault, "a database that holds `data` of every connection".to_owned());
+        refuse(
+            "database",
+            fault,
+            "a database that holds `data-per-connection` of every connection".to_owned(),
+        );
     }
     let log = &engine.log;
     if log.write < log.align {

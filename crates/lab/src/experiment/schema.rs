@@ -59,7 +59,7 @@ pub(super) const INSERTS: Keys = Keys {
     table: "inserts",
     keys: &[
         "connections",
-        "data",
+        "data-per-connection",
         "rows-per-transaction",
         "data_files",
         "database",
@@ -76,8 +76,7 @@ pub(super) const INSERTS: Keys = Keys {
         "checkpoint-outstanding",
         "memory",
         "gather",
-        "max",
-        "interval",
+        "every",
     ],
 };
 pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };

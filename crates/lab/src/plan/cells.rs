@@ -161,7 +161,7 @@ fn fit_inserts(
         return Ok((engine.data(), capacity));
     }
     let message = format!("{} of rows and a log of {} do not fit on {name}", engine.data(), engine.log.size);
-    Err(experiment.blame("inserts.data", message, format!("up to {room} of rows fit")))
+    Err(experiment.blame("inserts.data-per-connection", message, format!("up to {room} of rows fit")))
 }
 
 /// A scaled size as the user would write it, in whole GiB or, where it is smaller, in whole MiB.
