@@ -28,6 +28,8 @@ fn help_fits_a_terminal() {
         "export",
         "devices",
         "experiments",
+        "lifetime",
+        "cost",
         "bench",
         "completions",
     ];

@@ -1,7 +1,7 @@
 //! Models of storage devices in virtual time, deterministic from a seed.
 //!
 //! Here: the simulated flash drive ([`SimulatedSsd`]), the simulated hard disk ([`SimulatedDisk`]), several
-//! devices behind one controller ([`Array`]), a partition of any device ([`Partition`]) and the layout a
+//! devices behind one controller ([`Array`]), a cloud volume ([`Volume`]), a partition of any device ([`Partition`]) and the layout a
 //! filesystem gives its files ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`].
 //! Leaves out data contents; and how device files are read and diagnosed, which is the lab's work.
 
@@ -12,9 +12,11 @@ pub mod flash;
 pub mod layout;
 mod partition;
 pub mod spec;
+pub mod volume;
 
 pub use array::Array;
 pub use disk::SimulatedDisk;
 pub use flash::SimulatedSsd;
 pub use partition::Partition;
 pub use spec::{AnyDevice, DeviceSpec, SpecError};
+pub use volume::Volume;

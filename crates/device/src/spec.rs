@@ -6,15 +6,19 @@
 use crate::array::{Array, ArraySpec};
 use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
+use crate::volume::{Volume, VolumeSpec};
 use lowtide_core::{BlockDevice, Bytes, Seed};
 
 /// A simulated device of any kind.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are made, and none in a loop")]
 pub enum DeviceSpec {
     /// A flash drive.
     Flash(FlashSpec),
     /// Several devices behind one controller.
     Array(ArraySpec),
+    /// A cloud volume.
+    Volume(VolumeSpec),
     /// A hard disk.
     Disk(DiskSpec),
 }
@@ -42,6 +46,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.capacity,
             DeviceSpec::Array(array) => array.capacity(),
+            DeviceSpec::Volume(volume) => volume.capacity,
             DeviceSpec::Disk(disk) => disk.capacity,
         }
     }
@@ -51,7 +56,16 @@ impl DeviceSpec {
     pub fn first_part(&self) -> Bytes {
         match self {
             DeviceSpec::Array(array) => array.first_part(),
-            DeviceSpec::Flash(_) | DeviceSpec::Disk(_) => self.capacity(),
+            DeviceSpec::Flash(_) | DeviceSpec::Volume(_) | DeviceSpec::Disk(_) => self.capacity(),
+        }
+    }
+
+    /// Memory of the host that the driver takes, where it keeps the map there.
+    pub fn host_memory(&self) -> Bytes {
+        match self {
+            DeviceSpec::Flash(flash) => flash.host_memory(),
+            DeviceSpec::Array(array) => array.members.iter().map(DeviceSpec::host_memory).sum(),
+            DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => Bytes::ZERO,
         }
     }
 
@@ -63,6 +77,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.validate(),
             DeviceSpec::Array(array) => array.validate(),
+            DeviceSpec::Volume(volume) => volume.validate(),
             DeviceSpec::Disk(disk) => disk.validate(),
         }
     }
@@ -71,7 +86,7 @@ impl DeviceSpec {
     pub fn flash(&self) -> Option<&FlashSpec> {
         match self {
             DeviceSpec::Flash(flash) => Some(flash),
-            DeviceSpec::Array(_) | DeviceSpec::Disk(_) => None,
+            DeviceSpec::Array(_) | DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => None,
         }
     }
 
@@ -80,6 +95,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => DeviceSpec::Flash(flash.scaled(factor)),
             DeviceSpec::Array(array) => DeviceSpec::Array(array.scaled(factor)),
+            DeviceSpec::Volume(volume) => DeviceSpec::Volume(volume.scaled(factor)),
             DeviceSpec::Disk(disk) => DeviceSpec::Disk(disk.scaled(factor)),
         }
     }
@@ -92,6 +108,7 @@ impl DeviceSpec {
         Ok(match self {
             DeviceSpec::Flash(flash) => Box::new(SimulatedSsd::new(flash, seed)?),
             DeviceSpec::Array(array) => Box::new(Array::new(array, seed)?),
+            DeviceSpec::Volume(volume) => Box::new(Volume::new(volume, seed)?),
             DeviceSpec::Disk(disk) => Box::new(SimulatedDisk::new(disk, seed)?),
         })
     }

@@ -8,6 +8,7 @@ use lowtide_device::DeviceSpec;
 use lowtide_device::array::{ArrayParameters, ArraySpec};
 use lowtide_device::disk::DiskSpec;
 use lowtide_device::flash::FlashSpec;
+use lowtide_device::volume::VolumeSpec;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -41,7 +42,7 @@ pub enum DeviceFileError {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no table for a kind of device, or more than one.
-    #[error("a device file holds one of [flash], [disk], [array]; this one holds {found}")]
+    #[error("a device file holds one of [flash], [disk], [array], [volume]; this one holds {found}")]
     Kinds {
         /// How many it holds.
         found: usize,
@@ -76,6 +77,8 @@ struct File {
     disk: Option<DiskSpec>,
     #[serde(default)]
     array: Option<ArrayTable>,
+    #[serde(default)]
+    volume: Option<VolumeSpec>,
 }
 
 /// The table `[array]`: members by name, one after the other or so many of one.
@@ -124,11 +127,12 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
         // From the text itself, so that an error names its line.
         toml::from_str(text)?
     };
-    let File { name, title, price_usd, mut fitted_to, flash, disk, array } = file;
+    let File { name, title, price_usd, mut fitted_to, flash, disk, array, volume } = file;
     let mut parts = Parts { depth, texts: &mut texts, fitted_to: &mut fitted_to };
     let mut specs = Vec::new();
     specs.extend(flash.map(DeviceSpec::Flash));
     specs.extend(disk.map(DeviceSpec::Disk));
+    specs.extend(volume.map(DeviceSpec::Volume));
     if let Some(array) = array {
         specs.push(DeviceSpec::Array(parts.array(array)?));
     }

@@ -222,12 +222,26 @@ impl Cell {
     }
     /// Write amplification between two instants of the measurement; `None` without counters or writes.
     pub fn write_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (before, after) = self.counters_between(from_ns, to_ns)?;
+        after.write_amplification_since(&before)
+    }
+    /// Time of the host's processors that the driver took per operation between two instants of the measurement, in
+    /// nanoseconds; `None` where it took none.
+    pub fn host_cpu_ns_per_operation_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (before, after) = self.counters_between(from_ns, to_ns)?;
+        let taken = after.host_cpu_ns.checked_sub(before.host_cpu_ns).filter(|&ns| ns > 0)?;
+        let window = self.rows.iter().filter(|row| row.end_ns > from_ns && row.end_ns <= to_ns);
+        let operations: u64 = window.map(|row| row.reads + row.writes).sum();
+        (operations > 0).then(|| taken as f64 / operations as f64)
+    }
+    /// The counters at two instants of the measurement.
+    fn counters_between(&self, from_ns: u64, to_ns: u64) -> Option<(Counters, Counters)> {
         let before = self
             .rows
             .iter()
             .rfind(|row| row.end_ns <= from_ns)
             .map_or(self.counters_before, |row| row.counters)?;
         let after = self.rows.iter().rfind(|row| row.end_ns <= to_ns).and_then(|row| row.counters)?;
-        after.write_amplification_since(&before)
+        Some((before, after))
     }
 }

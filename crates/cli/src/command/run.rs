@@ -5,6 +5,7 @@ use crate::args::RunArguments;
 use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
 use crate::progress::Shown;
 use crate::{interrupt, output};
+use lowtide_core::Bytes;
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign;
 use lowtide_lab::plan::{Plan, PlanTarget};
@@ -49,7 +50,14 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
 
 fn about(plan: &Plan, arguments: &RunArguments) -> About {
     let environment = match &plan.target {
-        PlanTarget::Simulated(_) => vec![("engine".to_owned(), "simulated, virtual time".to_owned())],
+        PlanTarget::Simulated(devices) => {
+            let engine = ("engine".to_owned(), "simulated, virtual time".to_owned());
+            let memory = devices.iter().filter_map(|(name, device)| {
+                let memory = device.spec.host_memory() * plan.scale;
+                (memory > Bytes::ZERO).then(|| ("host-memory".to_owned(), format!("{name}: {memory}")))
+            });
+            std::iter::once(engine).chain(memory).collect()
+        }
         PlanTarget::Host(spec) => lowtide_host::environment::describe(spec.path()),
     };
     About {

@@ -12,32 +12,52 @@ const MAX_STEPS_PER_PAGE: u32 = 64;
 impl SimulatedSsd {
     /// Opens a block for host data; cleans first where only the collector's own blocks are left.
     pub(super) fn open_for_host(&mut self) {
-        while self.blocks.free_count() <= self.geometry.floor_blocks {
-            let credit = self.clean_step(self.controller_busy_ns);
+        while self.free_blocks() <= self.geometry.floor_blocks {
+            let credit = self.reclaim_step(self.controller_busy_ns);
             let credit =
                 credit.expect("a valid drive has blocks to clean whenever it runs out of erased ones");
             self.collector.pay(credit);
         }
         let block = self.host.open(&mut self.blocks).expect("the floor leaves a block for the host");
         self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
-        self.collector.observe(self.blocks.free_count());
+        self.observe_pool();
     }
 
-    /// Cleans as much as a host page must pay for.
+    /// Opens a block for merged log units; cleans first as for host data.
+    pub(super) fn open_for_merge(&mut self) {
+        while self.free_blocks() <= self.geometry.floor_blocks {
+            let Some(credit) = self.reclaim_step(self.controller_busy_ns) else { break };
+            self.collector.pay(credit);
+        }
+        if self.cleaned.needs_block() {
+            self.cleaned.open(&mut self.blocks).expect("the floor leaves blocks for the collector");
+            self.observe_pool();
+        }
+    }
+
+    /// Cleans as much as a host page in `block` must pay for.
     #[inline]
-    pub(super) fn pay_for_page(&mut self) {
-        let mut due = self.collector.charge(self.geometry.page_units);
+    pub(super) fn pay_for_page(&mut self, block: u32) {
+        // A page in the SLC cache takes no dense block until it is folded.
+        let cached = self.slc.as_ref().is_some_and(|slc| slc.holds(block));
+        let mut due = self.collector.charge(if cached { 0 } else { self.geometry.page_units });
         let mut steps = 0;
         while due && steps < MAX_STEPS_PER_PAGE {
-            let Some(credit) = self.clean_step(self.controller_busy_ns) else { return };
+            let Some(credit) = self.reclaim_step(self.controller_busy_ns) else { return };
             due = self.collector.pay(credit);
             steps += 1;
         }
     }
 
-    /// Moves a few units of one victim, and erases it once it is empty. Gives the units reclaimed (in
-    /// [`super::collector::ONE`]s), or `None` where there is nothing to clean.
-    fn clean_step(&mut self, now_ns: u64) -> Option<i64> {
+    /// Folds where the SLC cache holds blocks that are needed, since a block of it gives back most of itself; cleans
+    /// otherwise. Gives the units reclaimed, or `None` where there is nothing to do.
+    #[inline]
+    fn reclaim_step(&mut self, now_ns: u64) -> Option<i64> {
+        if self.cache_must_shrink() { self.fold_step(now_ns) } else { self.clean_step(now_ns) }
+    }
+
+    /// Moves a few units of one victim. Gives the units reclaimed, or `None` where there is nothing to clean.
+    pub(super) fn clean_step(&mut self, now_ns: u64) -> Option<i64> {
         let units_per_block = self.geometry.block_units;
         let index = self.collector.next_slot();
         if self.collector.slots[index].victim.is_none() {
@@ -46,6 +66,22 @@ impl SimulatedSsd {
             slot.begin(victim, self.blocks.count(victim), units_per_block);
             self.table.warm_held(slot.cursor, slot.end);
         }
+        let (moved, credit) = self.move_some(index, now_ns, self.geometry.page_units, self.geometry.read_ns);
+        self.counts.moved_units += u64::from(moved);
+        Some(credit)
+    }
+
+    /// Moves a few units of the victim of a slot, which has pages of `victim_page` units that are read in `read_ns`,
+    /// and erases it once it is empty. Gives the units moved, and those reclaimed (in [`super::collector::ONE`]s).
+    #[inline(always)]
+    pub(super) fn move_some(
+        &mut self,
+        index: usize,
+        now_ns: u64,
+        victim_page: u32,
+        victim_read_ns: u64,
+    ) -> (u32, i64) {
+        let units_per_block = self.geometry.block_units;
         let slot = &mut self.collector.slots[index];
         let victim = slot.victim.expect("a victim was just taken");
         let start_ns = slot.busy_ns.max(now_ns);
@@ -70,7 +106,7 @@ impl SimulatedSsd {
             }
             let from = (cursor & !63) + valid.trailing_zeros();
             valid &= valid - 1;
-            let page = from / self.geometry.page_units;
+            let page = from / victim_page;
             units_read += 1;
             if page != last_page {
                 last_page = page;
@@ -80,7 +116,7 @@ impl SimulatedSsd {
                 let block =
                     self.cleaned.open(&mut self.blocks).expect("the floor leaves blocks for the collector");
                 self.table.warm_block(block * units_per_block, units_per_block);
-                self.collector.observe(self.blocks.free_count());
+                self.observe_pool();
             }
             let placed = self.cleaned.place();
             self.table.map(self.table.logical(from), placed.physical);
@@ -88,7 +124,8 @@ impl SimulatedSsd {
             self.blocks.add(placed.block);
             moved += 1;
             if let Some(ready_ns) = placed.page_full {
-                let read_ns = self.nand.read(die, now_ns, start_ns, pages_read, units_read);
+                let read_ns =
+                    self.nand.read_for(die, now_ns, start_ns, pages_read, units_read, victim_read_ns);
                 (pages_read, units_read) = (0, 0);
                 last_page = u32::MAX;
                 let to = self.blocks.die_of(placed.block);
@@ -102,16 +139,15 @@ impl SimulatedSsd {
             }
         }
         if pages_read > 0 {
-            done_ns = done_ns.max(self.nand.read(die, now_ns, start_ns, pages_read, units_read));
+            let read_ns = self.nand.read_for(die, now_ns, start_ns, pages_read, units_read, victim_read_ns);
+            done_ns = done_ns.max(read_ns);
         }
         let controller = &self.spec.controller;
         // A victim without valid units is erased unread.
-        let passed =
-            if moved > 0 { (cursor.min(end) - begun_at).div_ceil(self.geometry.page_units) } else { 0 };
+        let passed = if moved > 0 { (cursor.min(end) - begun_at).div_ceil(victim_page) } else { 0 };
         self.controller_busy_ns = self.controller_busy_ns.max(now_ns)
             + controller.gc_unit.get() * u64::from(moved)
             + controller.gc_page.get() * u64::from(passed);
-        self.counts.moved_units += u64::from(moved);
         let slot = &mut self.collector.slots[index];
         // Units already moved are no longer valid, so the next step may begin at the same 64 again.
         slot.cursor = cursor.min(end);
@@ -126,14 +162,17 @@ impl SimulatedSsd {
             let ready_ns = self.nand.erase(die, done_ns);
             self.collector.slots[index].busy_ns = ready_ns;
             self.blocks.erased(victim, ready_ns);
-            self.collector.observe(self.blocks.free_count());
+            self.observe_pool();
         }
-        Some(credit)
+        (moved, credit)
     }
 
     /// Cleans in the background between two instants, as far as garbage in full blocks allows.
     #[inline]
     pub(super) fn clean_while_idle(&mut self, from_ns: u64, until_ns: u64) {
+        if self.slc.is_some() {
+            self.fold_while_idle(from_ns, until_ns);
+        }
         if let Some(idle) = self.spec.gc.idle
             && from_ns + idle.after.get() < until_ns
         {
@@ -143,7 +182,7 @@ impl SimulatedSsd {
 
     fn refill_pool(&mut self, share: f64, begin_ns: u64, until_ns: u64) {
         let wanted = (share * f64::from(self.geometry.blocks)) as u32;
-        if self.blocks.free_count() >= wanted {
+        if self.free_blocks() >= wanted {
             return;
         }
         // Without garbage there is nothing to gain, however long the drive is idle.
@@ -153,10 +192,9 @@ impl SimulatedSsd {
             .iter()
             .map(|&block| u64::from(self.geometry.block_units - self.blocks.count(block)))
             .sum();
-        let wanted =
-            wanted.min(self.blocks.free_count() + (garbage / u64::from(self.geometry.block_units)) as u32);
-        while self.blocks.free_count() < wanted {
-            let free_at_ns = self.collector.slots.iter().map(|slot| slot.busy_ns).min().unwrap_or(0);
+        let wanted = wanted.min(self.free_blocks() + (garbage / u64::from(self.geometry.block_units)) as u32);
+        while self.free_blocks() < wanted {
+            let free_at_ns = self.collector.cleaning().iter().map(|slot| slot.busy_ns).min().unwrap_or(0);
             if free_at_ns.max(begin_ns).max(self.controller_busy_ns) >= until_ns
                 || self.clean_step(begin_ns).is_none()
             {

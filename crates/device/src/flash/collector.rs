@@ -69,6 +69,8 @@ impl Slot {
 pub(super) struct Collector {
     pub(super) slots: Vec<Slot>,
     turn: usize,
+    /// Slots whose turn comes; those behind them fold the SLC cache.
+    in_turn: usize,
     debt: i64,
     pace: i64,
     mode: Mode,
@@ -86,8 +88,9 @@ impl Collector {
         let slot =
             Slot { victim: None, cursor: 0, end: 0, moved: 0, busy_ns: 0, credit_per_move: 0, credited: 0 };
         Collector {
-            slots: vec![slot; geometry.gc_slots as usize],
+            slots: vec![slot; (geometry.gc_slots + geometry.fold_slots) as usize],
             turn: 0,
+            in_turn: geometry.gc_slots as usize,
             debt: 0,
             pace: 0,
             mode: if gc.catch_up.is_some() { Mode::Waiting } else { Mode::Steady },
@@ -141,8 +144,13 @@ impl Collector {
     /// The slot whose turn it is.
     pub(super) fn next_slot(&mut self) -> usize {
         let slot = self.turn;
-        self.turn = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
+        self.turn = if slot + 1 == self.in_turn { 0 } else { slot + 1 };
         slot
+    }
+
+    /// The slots that empty victims.
+    pub(super) fn cleaning(&self) -> &[Slot] {
+        &self.slots[..self.in_turn]
     }
 
     /// Cleaning that goes on ends at a power cut.

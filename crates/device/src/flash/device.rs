@@ -7,8 +7,10 @@ use super::blocks::Blocks;
 use super::buffer::WriteBuffer;
 use super::collector::Collector;
 use super::frontier::Frontier;
+use super::log_units::Logs;
 use super::map_cache::MapCache;
 use super::nand::NandArray;
+use super::slc::Slc;
 use super::spec::{FlashSpec, SpecError};
 use super::table::{Table, UNMAPPED};
 use super::victim::Selector;
@@ -17,6 +19,9 @@ use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Re
 
 /// The logical block of every simulated drive.
 const SECTOR: u64 = 512;
+
+/// No block has this number.
+pub(super) const NOT_A_BLOCK: u32 = u32::MAX;
 
 /// A flash drive in virtual time.
 #[derive(Debug, Clone)]
@@ -32,6 +37,8 @@ pub struct SimulatedSsd {
     pub(super) buffer: WriteBuffer,
     pub(super) map_cache: Option<MapCache>,
     pub(super) collector: Collector,
+    pub(super) slc: Option<Slc>,
+    pub(super) logs: Option<Logs>,
     pub(super) rng: Rng,
     pub(super) link_busy_ns: u64,
     pub(super) controller_busy_ns: u64,
@@ -54,6 +61,8 @@ pub(super) struct Counts {
     pub(super) gc_stall_ns: u64,
     pub(super) trimmed_units: u64,
     pub(super) lost_units: u64,
+    /// Nanoseconds of the host's processors for requests and their units; moved ones are counted elsewhere.
+    pub(super) host_cpu_ns: u64,
 }
 
 impl SimulatedSsd {
@@ -66,7 +75,10 @@ impl SimulatedSsd {
         let geometry = Geometry::new(spec);
         let entries_per_page = (spec.map.page.get() / 4).max(1) as u32;
         let map_pages = u64::from(geometry.logical_units).div_ceil(u64::from(entries_per_page));
-        let frontier = |lanes| Frontier::new(lanes, geometry.dies, geometry.page_units, geometry.block_units);
+        let frontier = |lanes| {
+            let block = geometry.block_units;
+            Frontier::new(lanes, geometry.dies, geometry.page_units, block, block)
+        };
         let mut drive = SimulatedSsd {
             table: Table::new(geometry.logical_units, geometry.blocks * geometry.block_units),
             blocks: Blocks::new(&geometry),
@@ -82,6 +94,8 @@ impl SimulatedSsd {
                 MapCache::new(map_pages, cache.get() / spec.map.page.get(), entries_per_page)
             }),
             collector: Collector::new(&geometry, &spec.gc),
+            slc: spec.slc_cache.as_ref().map(|slc| Slc::new(&geometry, slc)),
+            logs: spec.log_units.as_ref().map(|logs| Logs::new(logs, geometry.unit_bytes)),
             rng: seed.part("victims", 0).stream(),
             link_busy_ns: 0,
             controller_busy_ns: 0,
@@ -92,7 +106,7 @@ impl SimulatedSsd {
             spec: spec.clone(),
             geometry,
         };
-        drive.collector.observe(drive.blocks.free_count());
+        drive.observe_pool();
         Ok(drive)
     }
 
@@ -104,6 +118,28 @@ impl SimulatedSsd {
     /// Sizes, timings and watermarks.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    /// The number of erased blocks changed.
+    #[inline]
+    pub(super) fn observe_pool(&mut self) {
+        let free = self.free_blocks();
+        self.collector.observe(free);
+    }
+
+    /// Counts what a request takes of the host's processors.
+    fn count_host_cpu(&mut self, request: &Request) {
+        let Some(ftl) = &self.spec.host_ftl else { return };
+        let (first, end) =
+            if request.op == Op::Flush { (0, 0) } else { self.units(request.offset, request.length) };
+        self.counts.host_cpu_ns +=
+            ftl.cpu_per_request.get() + ftl.cpu_per_unit.get() * u64::from(end - first);
+    }
+
+    /// What moving units has taken of the host's processors.
+    fn moving_host_cpu_ns(&self) -> u64 {
+        let moved = self.counts.moved_units + self.slc.as_ref().map_or(0, |slc| slc.folded_units);
+        self.spec.host_ftl.as_ref().map_or(0, |ftl| ftl.cpu_per_moved_unit.get() * moved)
     }
 
     fn check(&self, request: &Request) -> Result<(), DeviceError> {
@@ -155,6 +191,9 @@ impl BlockDevice for SimulatedSsd {
         let now_ns = now.as_nanos();
         if now_ns > self.last_activity_ns {
             self.clean_while_idle(self.last_activity_ns, now_ns);
+        }
+        if self.spec.host_ftl.is_some() {
+            self.count_host_cpu(request);
         }
         let Request { op, offset, length } = *request;
         let at_ns = match op {
@@ -215,7 +254,13 @@ impl BlockDevice for SimulatedSsd {
         self.host.clear();
         self.cleaned.clear();
         self.collector.clear();
-        self.collector.observe(self.blocks.free_count());
+        if let Some(slc) = &mut self.slc {
+            slc.clear();
+        }
+        if let Some(logs) = &mut self.logs {
+            logs.clear();
+        }
+        self.observe_pool();
         self.buffer.lose(u64::MAX);
         self.map_pages_unwritten = 0;
         if let Some(cache) = &mut self.map_cache {
@@ -226,11 +271,13 @@ impl BlockDevice for SimulatedSsd {
     fn counters(&self) -> Counters {
         let unit = self.geometry.unit_bytes;
         let counts = &self.counts;
+        let folded_units = self.slc.as_ref().map_or(0, |slc| slc.folded_units);
         let map_written_bytes = counts.map_pages_written * self.spec.map.page.get();
         Counters {
             host_read_bytes: counts.host_read_bytes,
             host_written_bytes: counts.host_written_bytes,
-            nand_written_bytes: (counts.placed_units + counts.moved_units) * unit + map_written_bytes,
+            nand_written_bytes: (counts.placed_units + counts.moved_units + folded_units) * unit
+                + map_written_bytes,
             gc_moved_bytes: counts.moved_units * unit,
             map_written_bytes,
             map_misses: counts.map_misses,
@@ -240,8 +287,12 @@ impl BlockDevice for SimulatedSsd {
             gc_stall_ns: counts.gc_stall_ns,
             trimmed_bytes: counts.trimmed_units * unit,
             lost_bytes: counts.lost_units * unit,
-            host_cpu_ns: 0,
+            host_cpu_ns: counts.host_cpu_ns + self.moving_host_cpu_ns(),
         }
+    }
+
+    fn host_memory(&self) -> Bytes {
+        self.spec.host_memory()
     }
 
     fn erase_counts(&self) -> Vec<u32> {

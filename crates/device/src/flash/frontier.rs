@@ -21,7 +21,9 @@ pub(super) struct Frontier {
     turn: usize,
     dies: u32,
     page_units: u32,
+    /// From one block to the next, and how much of a block is written.
     block_units: u32,
+    written_units: u32,
     /// Units of the current page that are taken.
     in_page: u32,
 }
@@ -38,15 +40,30 @@ pub(super) struct Placed {
 }
 
 impl Frontier {
-    pub(super) fn new(lanes: u32, dies: u32, page_units: u32, block_units: u32) -> Self {
+    /// Blocks of `block_units`, of which the first `written_units` are written.
+    pub(super) fn new(lanes: u32, dies: u32, page_units: u32, block_units: u32, written_units: u32) -> Self {
         let lane = Lane { block: NONE, written: 0, ready_at_ns: 0 };
-        Frontier { lanes: vec![lane; lanes as usize], turn: 0, dies, page_units, block_units, in_page: 0 }
+        Frontier {
+            lanes: vec![lane; lanes as usize],
+            turn: 0,
+            dies,
+            page_units,
+            block_units,
+            written_units,
+            in_page: 0,
+        }
     }
 
     /// Whether the next unit needs a new block first.
     #[inline]
     pub(super) fn needs_block(&self) -> bool {
         self.lanes[self.turn].block == NONE
+    }
+
+    /// Whether a page is begun and not full.
+    #[inline]
+    pub(super) fn in_page(&self) -> bool {
+        self.in_page > 0
     }
 
     /// Opens an erased block for the next unit and names it; `None` where none is left.
@@ -75,7 +92,7 @@ impl Frontier {
         }
         self.in_page = 0;
         let page_full = Some(lane.ready_at_ns);
-        let block_full = lane.written == self.block_units;
+        let block_full = lane.written == self.written_units;
         if block_full {
             lane.block = NONE;
         }

@@ -44,6 +44,16 @@ pub struct Geometry {
     pub erase_ns: u64,
     /// Time of a channel per map unit.
     pub transfer_unit_ns: u64,
+    /// Blocks set aside for the SLC cache.
+    pub slc_static_blocks: u32,
+    /// Open blocks of the SLC cache; none without one.
+    pub slc_lanes: u32,
+    /// Blocks of the SLC cache folded at the same time.
+    pub fold_slots: u32,
+    /// Map units in a block of the SLC cache, and in a page of it.
+    pub slc_block_units: u32,
+    /// Map units in a page of the SLC cache.
+    pub slc_page_units: u32,
     /// Time of a channel per page of the map.
     pub transfer_map_ns: u64,
 }
@@ -57,8 +67,14 @@ impl Geometry {
         let blocks = (nand.raw.get() / spec.block_bytes().get()) as u32;
         let host_lanes = nand.dies.min((blocks / 16).max(1));
         let gc_lanes = gc.concurrency.min(host_lanes);
+        let slc = spec.slc_cache.as_ref();
+        let bits = slc.map_or(1, |slc| slc.bits_per_cell.max(1));
+        let fold_slots = if slc.is_some() { gc.concurrency } else { 0 };
+        let slc_static_blocks = slc.map_or(0, |slc| {
+            (u64::from(bits) * slc.size.get() / spec.block_bytes().get()).min(u64::from(blocks)) as u32
+        });
         // Each lane of the collector may need a new block while the first victim is still being emptied.
-        let floor_blocks = gc_lanes + gc.concurrency + 1;
+        let floor_blocks = gc_lanes + gc.concurrency + fold_slots + 1;
         let share = |share: f64| (share * f64::from(blocks)).round() as u32;
         let set_point_blocks = share(gc.set_point).max(floor_blocks + 2);
         let (start_blocks, high_blocks) = match gc.catch_up {
@@ -73,6 +89,11 @@ impl Geometry {
         };
         Geometry {
             unit_bytes,
+            slc_static_blocks,
+            slc_lanes: if slc.is_some() { host_lanes } else { 0 },
+            fold_slots,
+            slc_block_units: block_units / bits,
+            slc_page_units: (nand.page.get() / unit_bytes) as u32 / bits,
             logical_units: (spec.capacity.get() / unit_bytes) as u32,
             page_units: (nand.page.get() / unit_bytes) as u32,
             block_units,
@@ -96,7 +117,8 @@ impl Geometry {
 
     /// Blocks being filled or being cleaned.
     pub fn open_blocks(&self) -> u64 {
-        u64::from(self.host_lanes) + u64::from(self.gc_lanes) + u64::from(self.gc_slots)
+        let cache = u64::from(self.slc_lanes) + u64::from(self.fold_slots);
+        u64::from(self.host_lanes) + u64::from(self.gc_lanes) + u64::from(self.gc_slots) + cache
     }
 
     /// Erased blocks that the collector must be able to gather: the set point, or where catching up ends.
@@ -106,7 +128,10 @@ impl Geometry {
 
     /// Blocks that hold data and garbage in the long run: full ones, neither open nor kept erased.
     pub fn circulating_blocks(&self) -> i64 {
-        i64::from(self.blocks) - i64::from(self.set_point_blocks) - self.open_blocks() as i64
+        i64::from(self.blocks)
+            - i64::from(self.set_point_blocks)
+            - i64::from(self.slc_static_blocks)
+            - self.open_blocks() as i64
     }
 
     /// Blocks' worth of live data that lies in open blocks, of `data` blocks in all: a block being filled is half
@@ -119,7 +144,11 @@ impl Geometry {
     /// Blocks beyond what the capacity, the open blocks and the pool need; negative where the drive cannot work.
     pub fn spare_blocks(&self) -> i64 {
         let data = i64::from(self.logical_units.div_ceil(self.block_units.max(1)));
-        i64::from(self.blocks) - data - self.open_blocks() as i64 - i64::from(self.pool_blocks())
+        i64::from(self.blocks)
+            - data
+            - self.open_blocks() as i64
+            - i64::from(self.pool_blocks())
+            - i64::from(self.slc_static_blocks)
     }
 
     /// All NAND.

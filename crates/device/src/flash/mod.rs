@@ -8,7 +8,8 @@
 //!
 //! Models: map unit with read-modify-write, separate frontiers for host and collector, five cleaning policies,
 //! bounded cleaning concurrency and its pacing, idle cleaning, demand-paged map, write buffer, TRIM, flush,
-//! secure erase, wear counts. Leaves out: data contents, bit errors, SLC caching, suspension, end of life.
+//! secure erase, wear counts; where described, an SLC cache, log units, and what a translation layer on the host takes
+//! of it. Leaves out: data contents, bit errors, suspension, end of life.
 
 mod blocks;
 mod buffer;
@@ -18,9 +19,11 @@ mod device;
 mod frontier;
 mod geometry;
 mod invariants;
+mod log_units;
 mod map_cache;
 mod nand;
 mod read;
+mod slc;
 pub mod spec;
 mod table;
 mod victim;

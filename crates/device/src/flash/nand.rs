@@ -35,12 +35,25 @@ impl NandArray {
     /// not before `earliest_ns`.
     #[inline]
     pub(super) fn program(&mut self, die: u32, issued_ns: u64, earliest_ns: u64, units: u32) -> u64 {
+        self.program_for(die, issued_ns, earliest_ns, units, self.program_ns)
+    }
+
+    /// As [`NandArray::program`], where it takes `program_ns`.
+    #[inline]
+    pub(super) fn program_for(
+        &mut self,
+        die: u32,
+        issued_ns: u64,
+        earliest_ns: u64,
+        units: u32,
+        program_ns: u64,
+    ) -> u64 {
         let channel = &mut self.channel_busy_ns[self.channel_of[die as usize] as usize];
         let transfer = self.transfer_unit_ns * u64::from(units);
         *channel = (*channel).max(issued_ns) + transfer;
         let sent = (*channel).max(earliest_ns + transfer);
         let busy = &mut self.die_busy_ns[die as usize];
-        *busy = (*busy).max(sent) + self.program_ns;
+        *busy = (*busy).max(sent) + program_ns;
         *busy
     }
 
@@ -48,13 +61,34 @@ impl NandArray {
     /// there. Issued at `issued_ns`, begun not before `earliest_ns`.
     #[inline]
     pub(super) fn read(&mut self, die: u32, issued_ns: u64, earliest_ns: u64, pages: u32, units: u32) -> u64 {
+        self.read_for(die, issued_ns, earliest_ns, pages, units, self.read_ns)
+    }
+
+    /// As [`NandArray::read`], where a page takes `read_ns`.
+    #[inline]
+    pub(super) fn read_for(
+        &mut self,
+        die: u32,
+        issued_ns: u64,
+        earliest_ns: u64,
+        pages: u32,
+        units: u32,
+        read_ns: u64,
+    ) -> u64 {
         let busy = &mut self.die_busy_ns[die as usize];
-        let sensed = (*busy).max(earliest_ns) + self.read_ns * u64::from(pages);
+        let sensed = (*busy).max(earliest_ns) + read_ns * u64::from(pages);
         *busy = sensed;
         let channel = &mut self.channel_busy_ns[self.channel_of[die as usize] as usize];
         let transfer = self.transfer_unit_ns * u64::from(units);
         *channel = (*channel).max(issued_ns) + transfer;
         (*channel).max(sensed + transfer)
+    }
+
+    /// Copies a page within a die, without its channel; the instant it is durable.
+    pub(super) fn copy_back(&mut self, die: u32, earliest_ns: u64) -> u64 {
+        let busy = &mut self.die_busy_ns[die as usize];
+        *busy = (*busy).max(earliest_ns) + self.read_ns + self.program_ns;
+        *busy
     }
 
     /// Erases a block of a die; the instant it can be programmed.

@@ -39,6 +39,32 @@ impl SimulatedSsd {
         }
     }
 
+    /// Map units in the NAND pages of the block that holds a physical unit.
+    #[inline]
+    fn page_units_at(&self, physical: u32) -> u32 {
+        match &self.slc {
+            Some(slc) if slc.holds(physical / self.geometry.block_units) => slc.page_units(),
+            _ => self.geometry.page_units,
+        }
+    }
+
+    /// Reads `units` of the page that holds a physical unit; the instant they are there. Times as for a read of the NAND.
+    #[inline]
+    pub(super) fn read_page(
+        &mut self,
+        die: u32,
+        physical: u32,
+        issued_ns: u64,
+        earliest_ns: u64,
+        units: u32,
+    ) -> u64 {
+        let read_ns = match &self.slc {
+            Some(slc) if slc.holds(physical / self.geometry.block_units) => slc.read_ns(),
+            _ => self.geometry.read_ns,
+        };
+        self.nand.read_for(die, issued_ns, earliest_ns, 1, units, read_ns)
+    }
+
     pub(super) fn read(&mut self, now_ns: u64, offset: u64, length: u64) -> u64 {
         let (first, end) = self.units(offset, length);
         if first == end {
@@ -64,17 +90,18 @@ impl SimulatedSsd {
             if physical == UNMAPPED {
                 continue;
             }
-            let page = physical / self.geometry.page_units;
+            let page_units = self.page_units_at(physical);
+            let page = physical / page_units;
             let mut units = 1;
             while logical < end
                 && self.table.physical(logical) == physical + units
-                && (physical + units) / self.geometry.page_units == page
+                && (physical + units) / page_units == page
             {
                 units += 1;
                 logical += 1;
             }
             let die = self.blocks.die_of(physical / self.geometry.block_units);
-            there_ns = there_ns.max(self.nand.read(die, decoded_ns, from_ns, 1, units));
+            there_ns = there_ns.max(self.read_page(die, physical, decoded_ns, from_ns, units));
         }
         self.counts.host_read_bytes += length;
         self.link_busy_ns.max(there_ns.max(controlled_ns) + link_ns / units) + latency_ns

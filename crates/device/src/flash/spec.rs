@@ -4,8 +4,10 @@
 //! drive needs (units per block, watermarks in blocks) are in [`Geometry`].
 
 mod cycles;
+mod extras;
 mod validate;
 
+pub use self::extras::{HostFtl, LogUnits, SlcCache, WhenFull};
 use super::Geometry;
 pub use crate::spec::SpecError;
 pub use cycles::{Cycles, CyclesError};
@@ -28,6 +30,15 @@ pub struct FlashSpec {
     pub write_buffer: WriteBuffer,
     /// Garbage collection.
     pub gc: Gc,
+    /// A part written with one bit per cell first, and moved later.
+    #[serde(default)]
+    pub slc_cache: Option<SlcCache>,
+    /// Logical addresses mapped in large units, with a few open for writing.
+    #[serde(default)]
+    pub log_units: Option<LogUnits>,
+    /// A flash translation layer that runs on the host.
+    #[serde(default)]
+    pub host_ftl: Option<HostFtl>,
 }
 
 /// NAND and wiring.
@@ -173,6 +184,12 @@ impl FlashSpec {
         self.nand.page.get() / self.map.unit.get() * u64::from(self.nand.pages_per_block)
     }
 
+    /// Memory of the host that the driver takes for the map; nothing where the drive maps itself.
+    pub fn host_memory(&self) -> Bytes {
+        let entries = self.capacity.get() / self.map.unit.get();
+        self.host_ftl.as_ref().map_or(Bytes::ZERO, |ftl| ftl.bytes_per_entry * entries)
+    }
+
     /// Bytes of an erase block.
     pub fn block_bytes(&self) -> Bytes {
         self.nand.page * u64::from(self.nand.pages_per_block)
@@ -189,6 +206,9 @@ impl FlashSpec {
             return spec;
         }
         spec.capacity = (self.capacity / factor).align_down(self.map.unit);
+        if let Some(slc) = &mut spec.slc_cache {
+            slc.size = slc.size / factor;
+        }
         spec.map.cache = self.map.cache.map(|cache| (cache / factor).align_up(self.map.page));
         let block = self.block_bytes();
         let full_size = Geometry::new(self);

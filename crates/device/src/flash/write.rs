@@ -3,6 +3,7 @@
 //! Leaves out data contents; a merge is only the time of its reads.
 
 use super::SimulatedSsd;
+use super::frontier::Placed;
 use super::table::UNMAPPED;
 
 impl SimulatedSsd {
@@ -25,6 +26,11 @@ impl SimulatedSsd {
         if !(offset | length).is_multiple_of(self.geometry.unit_bytes) {
             ready_ns = self.read_to_merge(ready_ns, offset, length, first, end);
         }
+        if self.logs.is_some() {
+            // Firmware that maps in large units serves nobody else meanwhile.
+            begun_ns = self.open_logs(begun_ns, first, end);
+            ready_ns = ready_ns.max(begun_ns);
+        }
         // The controller serves others while this write waits for its map page or its merge.
         self.controller_busy_ns = begun_ns + units_ns;
         // Cleaning that this write must pay for takes the controller from here on.
@@ -32,10 +38,7 @@ impl SimulatedSsd {
         let mut at_ns = (ready_ns + units_ns).max(self.link_busy_ns);
         let mut durable_ns = at_ns;
         for logical in first..end {
-            if self.host.needs_block() {
-                self.open_for_host();
-            }
-            let placed = self.host.place();
+            let placed = self.place_host_unit();
             let old = self.table.map(logical, placed.physical);
             if old != UNMAPPED {
                 self.drop_unit(old);
@@ -45,7 +48,7 @@ impl SimulatedSsd {
             if let Some(ready_ns) = placed.page_full {
                 let programmed_ns = self.program_host_page(placed.block, placed.block_full, at_ns, ready_ns);
                 durable_ns = durable_ns.max(programmed_ns);
-                self.pay_for_page();
+                self.pay_for_page(placed.block);
             }
         }
         self.counts.placed_units += u64::from(end - first);
@@ -56,6 +59,20 @@ impl SimulatedSsd {
         let stall_ns = self.controller_busy_ns - paid_ns;
         self.counts.gc_stall_ns += stall_ns;
         at_ns + stall_ns + latency_ns
+    }
+
+    /// A place for the next unit of host data.
+    #[inline]
+    fn place_host_unit(&mut self) -> Placed {
+        if self.slc.is_some()
+            && let Some(placed) = self.place_in_cache()
+        {
+            return placed;
+        }
+        if self.host.needs_block() {
+            self.open_for_host();
+        }
+        self.host.place()
     }
 
     /// Reads the units that a write covers only in part.
@@ -69,7 +86,7 @@ impl SimulatedSsd {
             if partial && physical != UNMAPPED {
                 self.counts.rmw_reads += 1;
                 let die = self.blocks.die_of(physical / self.geometry.block_units);
-                done_ns = done_ns.max(self.nand.read(die, now_ns, now_ns, 1, 1));
+                done_ns = done_ns.max(self.read_page(die, physical, now_ns, now_ns, 1));
             }
         }
         done_ns
@@ -84,7 +101,18 @@ impl SimulatedSsd {
     }
 
     /// Programs a page of host data, there at `now_ns`, once its block can be programmed.
-    fn program_host_page(&mut self, block: u32, block_full: bool, now_ns: u64, ready_ns: u64) -> u64 {
+    pub(super) fn program_host_page(
+        &mut self,
+        block: u32,
+        block_full: bool,
+        now_ns: u64,
+        ready_ns: u64,
+    ) -> u64 {
+        if self.slc.as_ref().is_some_and(|slc| slc.holds(block)) {
+            let durable_ns = self.program_cache_page(block, block_full, now_ns, now_ns.max(ready_ns));
+            self.buffer.programmed(durable_ns);
+            return durable_ns;
+        }
         let units = self.geometry.page_units;
         let durable_ns = self.nand.program(self.blocks.die_of(block), now_ns, now_ns.max(ready_ns), units);
         self.buffer.programmed(durable_ns);
@@ -101,11 +129,14 @@ impl SimulatedSsd {
             return now_ns;
         }
         loop {
-            let placed = self.host.place();
+            let placed = match &mut self.slc {
+                Some(slc) if slc.frontier.in_page() => slc.frontier.place(),
+                _ => self.host.place(),
+            };
             self.counts.placed_units += 1;
             if let Some(ready_ns) = placed.page_full {
                 let durable_ns = self.program_host_page(placed.block, placed.block_full, now_ns, ready_ns);
-                self.pay_for_page();
+                self.pay_for_page(placed.block);
                 return durable_ns;
             }
         }

@@ -37,6 +37,9 @@ pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> Flash
         },
         write_buffer: WriteBuffer { size: Bytes::mib(1), protected: true },
         gc: Gc { policy, concurrency: 1, set_point: 0.0, catch_up: None, idle: None },
+        slc_cache: None,
+        log_units: None,
+        host_ftl: None,
     };
     let geometry = lowtide_device::flash::Geometry::new(&spec);
     // The pool settles at the set point; of the open blocks, the victim counts as the data it still holds.

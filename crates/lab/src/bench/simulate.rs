@@ -55,6 +55,9 @@ pub fn drive() -> FlashSpec {
         },
         write_buffer: WriteBuffer { size: Bytes::mib(4), protected: true },
         gc: Gc { policy: Policy::Greedy, concurrency: 8, set_point: 0.0, catch_up: None, idle: None },
+        slc_cache: None,
+        log_units: None,
+        host_ftl: None,
     }
 }
 

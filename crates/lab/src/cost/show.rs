@@ -26,7 +26,11 @@ pub fn of_curves(curves: &[Curve], floor: Option<f64>) -> Report {
     }
     tables.push(size_table(curves));
     let experiments: Vec<&str> = curves.iter().map(|curve| curve.experiment.as_str()).collect();
-    let mut facts = vec![("experiments".to_owned(), unique(&experiments).join(", "))];
+    let devices: Vec<&str> = curves.iter().map(|curve| curve.device.as_str()).collect();
+    let mut facts = vec![
+        ("devices".to_owned(), unique(&devices).join(", ")),
+        ("experiments".to_owned(), unique(&experiments).join(", ")),
+    ];
     facts.extend(floor.map(|floor| ("floor".to_owned(), throughput(floor))));
     report("What capacity and speed cost".to_owned(), facts, verdict, tables)
 }
@@ -143,17 +147,23 @@ fn cheapest_iops(curves: &[Curve]) -> Option<String> {
     ))
 }
 
+/// The columns that tell curves apart: the device where there are several, the load where a device has several.
 fn naming(curves: &[Curve]) -> Vec<Column> {
-    let loads = curves.iter().any(|curve| !curve.load.is_empty());
-    let mut columns = vec![Column::text("device", "device").naming()];
+    let devices = curves.iter().any(|curve| curve.device != curves[0].device);
+    let again =
+        curves.iter().enumerate().any(|(at, curve)| curves[..at].iter().any(|it| it.device == curve.device));
+    let loads = again || curves.iter().any(|curve| !curve.load.is_empty());
+    let mut columns = Vec::new();
+    columns.extend(devices.then(|| Column::text("device", "device").naming()));
     columns.extend(loads.then(|| Column::text("load", "load").naming()));
     columns
 }
 
+/// A load that has no name of its own goes by its experiment's.
 fn names(curve: &Curve, columns: &[Column]) -> Vec<Value> {
-    let mut row = vec![Value::text(&curve.device)];
-    row.extend((columns.len() > 1).then(|| Value::text(&curve.load)));
-    row
+    let load = if curve.load.is_empty() { &curve.experiment } else { &curve.load };
+    let word = |column: &Column| if column.key == "device" { &curve.device } else { load };
+    columns.iter().map(|column| Value::text(word(column))).collect()
 }
 
 fn floor_table(curves: &[Curve], floor: f64) -> Table {

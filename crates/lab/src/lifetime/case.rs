@@ -30,7 +30,7 @@ pub struct Case {
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum NoLifetime {
     /// The device has no NAND of its own.
-    #[error("{device} is not a flash drive: nothing of it wears by erasing")]
+    #[error("{device} is not one flash drive, so it has no erase cycles of its own")]
     NotFlash {
         /// Its name.
         device: String,
@@ -61,7 +61,9 @@ impl NoLifetime {
     /// What the user can do about it.
     pub fn advice(&self) -> &'static str {
         match self {
-            NoLifetime::NotFlash { .. } => "name a flash drive; `lowtide devices` lists the models",
+            NoLifetime::NotFlash { .. } => {
+                "name a flash drive, of an array one of its members; `lowtide devices` lists the models"
+            }
             NoLifetime::NoCycles { .. } => {
                 "say what it is rated for with `--cycles 3000` or `--cycles 5000..10000`"
             }
@@ -170,12 +172,13 @@ mod tests {
     fn cells_of_a_campaign_take_the_counters_of_their_window() {
         let campaign = campaign();
         let cases = Case::measured(&campaign, None).expect("a simulated campaign");
+        let device = crate::device::parse(&campaign.devices[0]).expect("valid");
         let cells: Vec<_> = campaign.cells.iter().filter(|cell| cell.status == Status::Done).collect();
         assert_eq!(cases.len(), cells.len());
         for (case, cell) in cases.iter().zip(cells) {
             let (from, to, _) = cell.window();
             assert_eq!(Some(case.wear.write_amplification), cell.write_amplification_between(from, to));
-            assert_eq!(case.endurance.raw, Bytes::gib(180));
+            assert_eq!(Some(case.endurance.raw), device.spec.flash().map(|flash| flash.nand.raw));
             assert_eq!(case.endurance.cycles.to_string(), "3000");
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Leaves out how it is spread over the day: only the mean wears.
 
+use crate::report::number::significant;
 use lowtide_core::Bytes;
 use lowtide_core::suggest::nearest;
 use std::fmt;
@@ -98,7 +99,10 @@ impl FromStr for WriteRate {
 impl fmt::Display for WriteRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WriteRate::BytesPerDay(bytes) => write!(f, "{}/day", super::words::decimal(*bytes)),
+            WriteRate::BytesPerDay(bytes) => {
+                let mib_per_s = bytes / DAY_S / Bytes::mib(1).get() as f64;
+                write!(f, "{}/day ({} MiB/s)", super::words::decimal(*bytes), significant(mib_per_s))
+            }
             WriteRate::Dwpd(times) => write!(f, "{times} DWPD"),
         }
     }

@@ -35,6 +35,9 @@ pub(crate) struct Answer<'a> {
     pub latency: Latency,
     /// NAND bytes per host byte in the steady window, or over the last quarter without one.
     pub write_amplification: Option<f64>,
+    /// Nanoseconds of the host's processors that the device's driver took per operation, beyond an ordinary driver's;
+    /// `None` where it took none.
+    pub host_cpu_ns_per_operation: Option<f64>,
     /// Seconds until as many bytes were written since the purge as the device has raw; `None` where that did
     /// not happen during the measurement.
     pub honeymoon_end_s: Option<f64>,
@@ -80,6 +83,7 @@ impl<'a> Answer<'a> {
             lowest_mib_per_s: lowest.min_by(f64::total_cmp),
             latency,
             write_amplification: cell.write_amplification_between(from, to),
+            host_cpu_ns_per_operation: cell.host_cpu_ns_per_operation_between(from, to),
             honeymoon_end_s: honeymoon_end_s(cell, scale),
         }
     }

@@ -69,6 +69,9 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         }
         out.push(text);
     }
+    if let Some(cpu_ns) = answer.host_cpu_ns_per_operation {
+        out.push(format!("The driver took {} of the host's processors per operation.", span(cpu_ns)));
+    }
     out
 }
 

@@ -12,6 +12,10 @@ const SLOWEST: Bytes = Bytes::new(1_000_000);
 const LARGEST_PAGE: Bytes = Bytes::gib(1);
 const MOST_CHOICES: u32 = 4096;
 const MOST_PACE: f64 = 64.0;
+const MOST_BITS: u32 = 5;
+const MOST_DYNAMIC: f64 = 0.9;
+const MOST_LOGS: u32 = 1024;
+const MOST_ENTRY: Bytes = Bytes::kib(4);
 
 fn fail(key: &'static str, message: String) -> Result<(), SpecError> {
     Err(SpecError { key: key.to_owned(), message })
@@ -35,6 +39,7 @@ impl FlashSpec {
         self.check_map()?;
         self.check_speeds()?;
         check_gc(&self.gc)?;
+        self.check_extras()?;
         self.check_room()
     }
 
@@ -122,10 +127,83 @@ impl FlashSpec {
             ("controller.gc-page", controller.gc_page),
             ("gc.idle.after", self.gc.idle.map_or(Nanos::ZERO, |idle| idle.after)),
         ];
-        match times.into_iter().find(|(_, time)| *time > LONGEST) {
+        let slc = self.slc_cache.as_ref().map(|slc| {
+            let after = slc.fold_after.unwrap_or(Nanos::ZERO);
+            [
+                ("slc-cache.read", slc.read),
+                ("slc-cache.program", slc.program),
+                ("slc-cache.fold-after", after),
+            ]
+        });
+        let host = self.host_ftl.as_ref().map(|ftl| {
+            [
+                ("host-ftl.cpu-per-request", ftl.cpu_per_request),
+                ("host-ftl.cpu-per-unit", ftl.cpu_per_unit),
+                ("host-ftl.cpu-per-moved-unit", ftl.cpu_per_moved_unit),
+            ]
+        });
+        let mut times = times.into_iter().chain(slc.into_iter().flatten()).chain(host.into_iter().flatten());
+        match times.find(|(_, time)| *time > LONGEST) {
             Some((key, time)) => fail(key, format!("{time} is longer than {LONGEST}")),
             None => Ok(()),
         }
+    }
+
+    fn check_extras(&self) -> Result<(), SpecError> {
+        if let Some(slc) = &self.slc_cache {
+            let page_units = self.nand.page.get() / self.map.unit.get();
+            let bits = slc.bits_per_cell;
+            if !(2..=MOST_BITS).contains(&bits) || !page_units.is_multiple_of(u64::from(bits)) {
+                let page = self.nand.page;
+                let message = format!(
+                    "must be from 2 to {MOST_BITS} and divide the {page_units} map units of a page of {page}, which one program writes for all bits"
+                );
+                return fail("slc-cache.bits-per-cell", message);
+            }
+            if slc.size > self.nand.raw / u64::from(bits) {
+                return fail(
+                    "slc-cache.size",
+                    format!("{} does not fit into {} of NAND with one bit per cell", slc.size, self.nand.raw),
+                );
+            }
+            if !(0.0..=MOST_DYNAMIC).contains(&slc.dynamic) {
+                return fail(
+                    "slc-cache.dynamic",
+                    format!("{} is not a share from 0 to {MOST_DYNAMIC}", slc.dynamic),
+                );
+            }
+            let slc_block = self.block_bytes() / u64::from(bits);
+            if slc.dynamic == 0.0 && slc.size < slc_block {
+                return fail(
+                    "slc-cache.size",
+                    format!("without `dynamic`, it must hold a block of {slc_block}"),
+                );
+            }
+        }
+        if let Some(logs) = &self.log_units {
+            let unit = self.map.unit;
+            if logs.unit < unit || !logs.unit.get().is_multiple_of(unit.get()) || logs.unit > LARGEST_PAGE {
+                return fail(
+                    "log-units.unit",
+                    format!("{} is not a multiple of the map unit {unit}, up to {LARGEST_PAGE}", logs.unit),
+                );
+            }
+            if logs.open == 0 || logs.open > MOST_LOGS {
+                return fail("log-units.open", format!("must be from 1 to {MOST_LOGS}"));
+            }
+            if self.slc_cache.is_some() {
+                return fail("log-units", "and slc-cache exclude each other".to_owned());
+            }
+        }
+        if let Some(ftl) = &self.host_ftl
+            && ftl.bytes_per_entry > MOST_ENTRY
+        {
+            return fail(
+                "host-ftl.bytes-per-entry",
+                format!("{} is more than {MOST_ENTRY}", ftl.bytes_per_entry),
+            );
+        }
+        Ok(())
     }
 
     /// Whether the drive can clean: beside the data there must be room for open blocks and the erased pool.
@@ -138,7 +216,7 @@ impl FlashSpec {
             "{} leaves no room to clean: {} of capacity, and {} blocks of {} open or kept erased, need more",
             self.nand.raw,
             self.capacity,
-            geometry.open_blocks() + u64::from(geometry.pool_blocks()),
+            geometry.open_blocks() + u64::from(geometry.pool_blocks() + geometry.slc_static_blocks),
             self.block_bytes()
         );
         fail("nand.raw", message)

@@ -58,7 +58,7 @@ fn what_contradicts_itself_is_refused_at_its_key() {
         ("place = \"drawn\"", "place = \"draw\"", "did you mean `drawn`?"),
         ("insert = \"60us\"", "insrt = \"60us\"", "did you mean `insert`?"),
         ("insert = \"60us\"", "memory = \"64MiB\"", "full before a checkpoint begins"),
-        ("connections = 4", "data_files = 2", "`data_files` is given twice"),
+        ("insert = \"60us\"", "data_files = 2", "`data_files` is given twice"),
         ("[sweep]", "[workload]\nblock = \"4KiB\"\n[sweep]", "two loads"),
     ] {
         let text = bad(&INSERTS.replace(line, other));

@@ -94,6 +94,9 @@ fn answer_columns(answers: &[Option<Answer<'_>>]) -> Vec<Column> {
         throughput("lowest_mib_per_s", "lowest"),
         share("settled_share_of_fresh", "settled/fresh"),
         Column::number("write_amplification", "write ampl.", "").digits(Digits::Fixed(2)),
+        Column::number("host_cpu_ns_per_operation", "host CPU per I/O", "µs")
+            .scaled(1e-3)
+            .digits(Digits::Fixed(2)),
         latency("latency_ns_p50", "p50"),
         latency("latency_ns_p95", "p95"),
         latency("latency_ns_p99", "p99"),
@@ -108,7 +111,7 @@ fn answer_values(cell: &Cell, answer: Option<&Answer<'_>>) -> Vec<Value> {
     let Some(a) = answer else {
         let word = if cell.status == Status::Failed { "failed" } else { "not measured" };
         let mut row = vec![Value::number(fill), Value::Missing(word.to_owned())];
-        row.resize(13, Value::Empty);
+        row.resize(14, Value::Empty);
         return row;
     };
     let mixed = cell.read_latency.count() > 0 && cell.write_latency.count() > 0;
@@ -124,6 +127,7 @@ fn answer_values(cell: &Cell, answer: Option<&Answer<'_>>) -> Vec<Value> {
         Value::number(a.lowest_mib_per_s),
         Value::number(a.share_of_fresh()),
         Value::number(a.write_amplification),
+        Value::number(a.host_cpu_ns_per_operation),
         Value::number(a.latency_ns(50.0)),
         Value::number(a.latency_ns(95.0)),
         Value::number(a.latency_ns(99.0)),
@@ -145,6 +149,9 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
              where there is none."
                 .to_owned(),
         );
+    }
+    for (_, memory) in campaign.environment.iter().filter(|(key, _)| key == "host-memory") {
+        notes.push(format!("Host memory of the driver, at full size, {memory}."));
     }
     // Cells with the same trouble share a sentence.
     let mut troubles: Vec<(String, Vec<String>)> = Vec::new();

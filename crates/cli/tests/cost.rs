@@ -1,0 +1,157 @@
+//! `lowtide cost`: what it prints for campaigns and for the published table, and what it refuses.
+
+mod common;
+
+use common::{Lab, SCALE, assert_says};
+
+/// Reads at three sizes, which settle at once.
+const SIZES: &str = r#"name = "sizes"
+target.device = "intel-320-160gb"
+
+[before-each-cell]
+purge = "secure-erase"
+fill = "sequential"
+
+[workload]
+pattern = "random-read"
+block = "4KiB"
+duration = "40min"
+interval = "30s"
+
+[sweep]
+file_size = ["20GiB", "40GiB", "80GiB"]
+"#;
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("one JSON object")
+}
+
+fn lab() -> Lab {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    lab.write("sizes.toml", SIZES);
+    lab.write("prices.csv", "name,usd\nintel-320-160gb,300\n");
+    lab.write("prices.toml", "intel-320-160gb = 300\n");
+    lab.ok(&["run", "./sizes.toml", scale, share]);
+    lab
+}
+
+#[test]
+fn dollars_follow_from_price_size_and_level() {
+    let lab = lab();
+    let ask = |prices: &str, floor: &str| {
+        json(&lab.ok(&["cost", "sizes", "--prices", prices, "--floor", floor, "--format", "json"]))
+    };
+    let answer = ask("prices.csv", "1MiB/s");
+    assert_eq!(answer, ask("prices.toml", "1MiB/s"));
+    let rows = answer["tables"]["sizes"]["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 3);
+    for (row, gib) in rows.iter().zip([20.0, 40.0, 80.0]) {
+        let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
+        // The campaign was scaled, and sizes are those of the experiment.
+        assert_eq!(number("data_bytes"), gib * 1_073_741_824.0);
+        assert!((number("usd_per_gb") - 300.0 / (gib * 1.073_741_824)).abs() < 1e-9, "{row}");
+        assert!((number("usd_per_iops") - 300.0 / number("iops")).abs() < 1e-9, "{row}");
+        assert!((number("usd_per_mib_per_s") - 300.0 / number("settled_mib_per_s")).abs() < 1e-9, "{row}");
+    }
+    // All sizes keep next to nothing, and none keeps what no drive of that time does.
+    let floor = &answer["tables"]["floor"]["rows"][0];
+    assert_eq!(floor["usable_bytes"], rows[2]["data_bytes"], "{floor}");
+    assert_eq!(floor["how"], "largest size measured; more may fit");
+    let never = ask("prices.csv", "10GiB/s");
+    assert_eq!(never["tables"]["floor"]["rows"][0]["how"], "no size measured keeps it");
+    // Between the levels of two sizes lies a size between the two.
+    let level = |row: usize| rows[row]["settled_mib_per_s"].as_f64().expect("settled");
+    assert!(level(1) > level(2), "more data than the map cache reaches: {rows:?}");
+    let middle = ask("prices.csv", &format!("{:.6}MiB/s", f64::midpoint(level(1), level(2))));
+    let data = middle["tables"]["floor"]["rows"][0]["usable_bytes"].as_f64().expect("it fits");
+    assert!((data / 1_073_741_824.0 - 60.0).abs() < 0.01, "{middle}");
+}
+
+#[test]
+fn every_format_is_printed_and_tables_fit_a_terminal() {
+    let lab = lab();
+    for arguments in [&["--published", "e10"][..], &["1", "--prices", "prices.csv", "--floor", "5MiB/s"]] {
+        let ask = |more: &[&str]| lab.ok(&[&["cost"][..], arguments, more].concat());
+        let table = ask(&[]);
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+        assert!(ask(&["--format", "csv"]).lines().count() > 1);
+        assert!(ask(&["--format", "markdown"]).lines().any(|line| line.starts_with("| ")));
+        assert!(json(&ask(&["--format", "json"])).is_object());
+    }
+}
+
+/// Rows 2 to 4, 6 to 8 and 10 to 12 of `published/e10`.
+#[test]
+fn the_published_table_is_computed_again() {
+    let lab = Lab::new();
+    assert_says(&lab.ok(&["cost", "--published", "e10"]), &["3 of 3 devices"]);
+    let answer = json(&lab.ok(&["cost", "--published", "e10", "--format", "json"]));
+    let rows = answer["tables"]["published"]["rows"].as_array().expect("rows").clone();
+    for (row, (gb, tpm)) in rows.iter().zip([(5.2, 4.8), (12.1, 27.0), (30.0, 3.6)]) {
+        assert_eq!((&row["published_usd_per_gb"], &row["published_tpm_per_usd"]), (&gb.into(), &tpm.into()));
+        for (key, printed) in [("usd_per_gb", gb), ("tpm_per_usd", tpm)] {
+            let cut = row[key].as_f64().expect("a number") - printed;
+            assert!((0.0..0.4).contains(&cut), "{key}: {row}");
+        }
+    }
+    assert_says(&lab.refuses(&["cost", "--published", "e99"], 2), &["`e99`", "`--published e10`"]);
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let lab = Lab::new();
+    assert_says(
+        &lab.refuses(&["cost", "1"], 2),
+        &["there is no store lowtide.db", "run an experiment first"],
+    );
+    assert_says(&lab.refuses(&["cost"], 2), &["<RUN>"]);
+    let lab = self::lab();
+    lab.write("bad.csv", "intel-320-160gb,cheap\n");
+    assert_says(
+        &lab.refuses(&["cost", "sizes", "--prices", "bad.csv"], 2),
+        &["line 1: `cheap` is not a price"],
+    );
+    assert_says(
+        &lab.refuses(&["cost", "sizes", "--prices", "absent.csv"], 2),
+        &["absent.csv", "No such file"],
+    );
+    assert_says(&lab.refuses(&["cost", "size", "--prices", "prices.csv"], 2), &["did you mean `sizes`?"]);
+    for floor in ["100", "100MiB", "1DWPD"] {
+        assert_says(&lab.refuses(&["cost", "sizes", "--floor", floor], 2), &["such as `"]);
+    }
+}
+
+#[test]
+fn the_price_of_a_device_file_serves_where_there_is_no_list() {
+    let lab = lab();
+    let [scale, share] = SCALE;
+    let file = lab.ok(&["devices", "show", "intel-320-160gb"]);
+    let named = |price: &str| {
+        let lines = file.lines().filter(|line| !line.starts_with("price-usd"));
+        lines
+            .collect::<Vec<_>>()
+            .join("\n")
+            .replacen("[flash]", &format!("{price}\n[flash]"), 1)
+            .replace("\"intel-320-160gb\"", "\"my-drive\"")
+    };
+    lab.write("own.toml", named(""));
+    lab.write("sizes.toml", SIZES.replace("intel-320-160gb", "./own.toml").replace("\"sizes\"", "\"own\""));
+    lab.ok(&["run", "./sizes.toml", scale, share]);
+    lab.write("none.csv", "my-drives,300\n");
+    assert_says(
+        &lab.refuses(&["cost", "own", "--prices", "none.csv"], 2),
+        &["nothing says what my-drive costs; the list has `my-drives`", "my-drive,390"],
+    );
+    lab.write("own.toml", named("price-usd = 250"));
+    lab.ok(&["run", "./sizes.toml", scale, share]);
+    assert_says(&lab.ok(&["cost", "own"]), &["Prices: my-drive $250"]);
+    // A list takes the place of the file.
+    lab.write("list.csv", "my-drive,100\n");
+    assert_says(&lab.ok(&["cost", "own", "--prices", "list.csv"]), &["Prices: my-drive $100"]);
+    // Both devices beside each other, each with its own price.
+    lab.write("both.csv", "my-drive,100\nintel-320-160gb,300\n");
+    let both = lab.ok(&["cost", "own", "sizes", "--prices", "both.csv", "--floor", "1MiB/s"]);
+    assert_says(&both, &["my-drive $100", "intel-320-160gb $300", "a usable GB costs"]);
+    assert!(both.lines().all(|line| line.chars().count() <= 80), "{both}");
+}

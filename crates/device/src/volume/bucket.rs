@@ -1,0 +1,46 @@
+//! A token bucket: what is used beyond a base rate is paid from credits, and never faster than a peak rate.
+//!
+//! Leaves out what a token stands for: a request, or a byte.
+
+/// A bucket of tokens.
+#[derive(Debug, Clone)]
+pub(super) struct Bucket {
+    /// Tokens that come in a second.
+    base: f64,
+    /// Tokens that may be taken in a second while there are credits.
+    peak: f64,
+    most: f64,
+    credits: f64,
+    /// When what was taken so far has passed, and `credits` was counted.
+    busy_ns: u64,
+}
+
+impl Bucket {
+    /// A full bucket of `most` credits.
+    pub(super) fn new(base: u64, peak: u64, most: u64) -> Self {
+        let (base, peak, most) = (base as f64, peak.max(base) as f64, most as f64);
+        Bucket { base, peak, most, credits: most, busy_ns: 0 }
+    }
+
+    /// The credits at `now_ns`, if nothing was taken meanwhile.
+    pub(super) fn credits(&self, now_ns: u64) -> f64 {
+        let seconds = now_ns.saturating_sub(self.busy_ns) as f64 / 1e9;
+        (self.credits + seconds * self.base).min(self.most)
+    }
+
+    /// Takes `tokens` in turn; when they have passed.
+    ///
+    /// A turn lasts `tokens / peak`, and credits come meanwhile; what they do not cover is waited for at the base
+    /// rate.
+    pub(super) fn take(&mut self, now_ns: u64, tokens: u64) -> u64 {
+        let begin_ns = self.busy_ns.max(now_ns);
+        let held = self.credits(begin_ns);
+        let tokens = tokens as f64;
+        let at_peak = tokens / self.peak;
+        let lacking = (tokens - held - at_peak * self.base).max(0.0);
+        let seconds = at_peak + lacking / self.base;
+        self.busy_ns = begin_ns + (seconds * 1e9).round() as u64;
+        self.credits = (held + seconds * self.base - tokens).clamp(0.0, self.most);
+        self.busy_ns
+    }
+}
