@@ -249,7 +249,8 @@ impl Array {
                     self.outstanding[member].until.push(Reverse(at_ns));
                 }
                 let transfer = transfer_ns(link_bytes, self.link_rate);
-                work.done_ns = work.done_ns.max(self.link.book(work.now_ns, streamed(at_ns, transfer), transfer));
+                work.done_ns =
+                    work.done_ns.max(self.link.book(work.now_ns, streamed(at_ns, transfer), transfer));
                 if work.status.is_ok() {
                     work.status = completion.status;
                 }

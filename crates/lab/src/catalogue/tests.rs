@@ -50,13 +50,15 @@ fn every_experiment_parses_and_is_called_as_its_file() {
 fn every_number_that_is_looked_for_has_its_cells() {
     for entry in experiments() {
         let experiment = Experiment::parse(entry.path, entry.text, &[]).expect("it parses");
-        let compared = experiment.published.iter().map(|it| (&it.finding, format!("row {}", it.published.line)));
+        let compared =
+            experiment.published.iter().map(|it| (&it.finding, format!("row {}", it.published.line)));
         let claimed = experiment.claims.iter().map(|it| (&it.finding, it.name.clone()));
         for (finding, name) in compared.chain(claimed) {
             let any = |cells: &Selection| {
                 experiment.steps.iter().any(|step| {
                     let times = 1..=experiment.repeat.times.max(1);
-                    let mut meant = step.points().flat_map(|point| times.clone().map(move |n| (point.clone(), n)));
+                    let mut meant =
+                        step.points().flat_map(|point| times.clone().map(move |n| (point.clone(), n)));
                     meant.any(|(point, repetition)| cells.includes(step, &point, repetition))
                 })
             };

@@ -40,6 +40,7 @@ impl Whole<'_> {
                 "device" => "target.device.0".to_owned(),
                 "reserve" | "partition" => format!("before-each-cell.layout.{factor}"),
                 "idle" => "before-each-cell.idle".to_owned(),
+                "data_files" => "inserts.data_files".to_owned(),
                 factor => format!("workload.{factor}"),
             };
             if let (Some(at), Some(_)) = (self.place(&base), self.place(&format!("sweep.{factor}"))) {
@@ -69,7 +70,9 @@ impl Whole<'_> {
             let both = [FactorName::FileSize, FactorName::Utilisation];
             if both.iter().all(|factor| step.factor(*factor).is_some()) {
                 let paths = [format!("step.{index}.sweep"), "sweep".to_owned()];
-                let keys = paths.iter().flat_map(|path| ["utilisation", "file_size"].map(|key| format!("{path}.{key}")));
+                let keys = paths
+                    .iter()
+                    .flat_map(|path| ["utilisation", "file_size"].map(|key| format!("{path}.{key}")));
                 add(keys.into_iter().find_map(|key| self.place(&key)).unwrap_or(0..0));
                 break;
             }

@@ -42,8 +42,7 @@ impl Length {
 
 /// Reads `duration`, `requests`, or `until` with its limits.
 pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Length> {
-    let help =
-        "`duration = \"1h\"`, or `until = \"steady\"` with `max = \"4h\"`, or `requests = 1000000`";
+    let help = "`duration = \"1h\"`, or `until = \"steady\"` with `max = \"4h\"`, or `requests = 1000000`";
     let mut ends = table.in_order();
     ends.retain(|entry| ["duration", "until", "requests"].contains(&entry.name.as_str()));
     if let [first, second, ..] = ends.as_slice() {

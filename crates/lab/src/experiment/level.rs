@@ -86,6 +86,8 @@ factors! {
     Partition(Bytes) = "partition",
     /// How long the target is left alone before the measurement.
     Idle(Nanos) = "idle",
+    /// Data files of a database.
+    DataFiles(u32) = "data_files",
     /// The simulated device.
     Device(String) = "device",
     /// Sequential streams.
@@ -145,7 +147,7 @@ impl FactorName {
                 entry.bytes(problems).map(|bytes| Raw::Size(bytes.get()))
             }
             FactorName::Idle => entry.nanos(problems).map(|span| Raw::Time(span.get())),
-            FactorName::Threads | FactorName::Depth | FactorName::Streams => {
+            FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles => {
                 let number = entry.integer(problems)?;
                 match u64::try_from(number) {
                     Ok(number) => Some(Raw::Count(number)),
@@ -171,7 +173,11 @@ impl FactorName {
                 Ok(Level::Utilisation(share))
             }
             (FactorName::Partition, Raw::Size(size)) => {
-                require(size > 0, "a partition of no bytes".to_owned(), "a size above 0, such as `\"120GB\"`")?;
+                require(
+                    size > 0,
+                    "a partition of no bytes".to_owned(),
+                    "a size above 0, such as `\"120GB\"`",
+                )?;
                 Ok(Level::Partition(Bytes::new(size)))
             }
             (FactorName::Idle, Raw::Time(span)) => Ok(Level::Idle(Nanos::new(span))),
@@ -182,13 +188,17 @@ impl FactorName {
                 require(size.is_multiple_of(512), fault, accepted)?;
                 Ok(Level::Block(Bytes::new(size)))
             }
-            (FactorName::Threads | FactorName::Depth | FactorName::Streams, Raw::Count(count)) => {
+            (
+                FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles,
+                Raw::Count(count),
+            ) => {
                 let fine = (1..=65_536).contains(&count);
                 require(fine, format!("{count} is out of range"), "a whole number from 1 to 65536")?;
                 let count = count as u32;
                 Ok(match self {
                     FactorName::Threads => Level::Threads(count),
                     FactorName::Depth => Level::Depth(count),
+                    FactorName::DataFiles => Level::DataFiles(count),
                     _ => Level::Streams(count),
                 })
             }
@@ -232,7 +242,9 @@ impl Level {
         match self {
             Level::FileSize(size) | Level::Block(size) | Level::Partition(size) => Some(size.get() as f64),
             Level::Idle(span) => Some(span.get() as f64),
-            Level::Threads(count) | Level::Depth(count) | Level::Streams(count) => Some(f64::from(*count)),
+            Level::Threads(count) | Level::Depth(count) | Level::Streams(count) | Level::DataFiles(count) => {
+                Some(f64::from(*count))
+            }
             Level::Utilisation(number)
             | Level::Mix(number)
             | Level::Zipf(number)

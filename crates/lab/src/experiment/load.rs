@@ -4,6 +4,7 @@
 //! reads is `mix`. `random` and `sequential` alone mean the mixed ones. Leaves out running it, and databases.
 
 use super::error::Problems;
+use super::inserts::Inserts;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
 use super::read::{Entry, Table};
@@ -96,6 +97,8 @@ pub struct Load {
     pub interval: Nanos,
     /// The rule that finds the steady window.
     pub steady: SteadyRule,
+    /// Inserts into an index, in place of requests of a pattern.
+    pub inserts: Option<Inserts>,
 }
 
 impl Default for Load {
@@ -115,6 +118,7 @@ impl Default for Load {
             length: Length::For(Nanos::from_secs(60)),
             interval: Nanos::from_secs(10),
             steady: SteadyRule::Lowtide,
+            inserts: None,
         }
     }
 }
@@ -159,6 +163,11 @@ impl Load {
                 self.rate = *rate;
                 if self.pace == Pace::Closed {
                     self.pace = Pace::Fixed;
+                }
+            }
+            Level::DataFiles(files) => {
+                if let Some(inserts) = &mut self.inserts {
+                    inserts.engine.data_files = *files;
                 }
             }
             Level::Reserve(_) | Level::Partition(_) | Level::Idle(_) | Level::Device(_) => {}

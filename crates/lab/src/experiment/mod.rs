@@ -9,6 +9,7 @@
 //! [target]            device | file | directory | block
 //! [before-each-cell]  purge, layout, fill              history is explicit
 //! [workload]          pattern, block, threads, …       what is asked, how long
+//! [inserts]           connections, data, …             or: rows into an index, until all are in
 //! [sweep]             factors; the cells are their product
 //! [repeat]            times, order, seed
 //! [[step]]            the sweep again, prepared differently
@@ -26,6 +27,7 @@ mod comparison;
 mod document;
 mod error;
 mod finding;
+mod inserts;
 mod length;
 mod level;
 mod load;
@@ -49,6 +51,7 @@ pub use claim::{Claim, Trend};
 pub use comparison::{Bound, Comparison};
 pub use error::{BadInput, Problem};
 pub use finding::{Finding, Form, Measure, Of};
+pub use inserts::{Inserts, Placement};
 pub use length::Length;
 pub use level::{FactorName, Level};
 pub use load::{Load, Pace, Pattern, SteadyRule};
@@ -156,8 +159,7 @@ impl Experiment {
 
         let target = root.require("target", "{ device = \"intel-320-160gb\" }", problems);
         let target = target.and_then(|entry| target::read(&entry.table(problems)?, problems));
-        let workload = root.require("workload", "{ … }", problems).and_then(|entry| entry.table(problems));
-        let load = workload.map(|table| load::read(&table, problems));
+        let load = read_load(&root, problems);
         let preparation = before.map_or_else(Preparation::default, |table| {
             table.only(&schema::PREPARATION, problems);
             Preparation::default().with(&table, problems)
@@ -219,6 +221,19 @@ pub fn excuses(name_of_source: &str, text: &str) -> Result<Vec<NotCompared>, Bad
     let excuses = not_compared::read(list, &mut problems);
     problems.finish()?;
     Ok(excuses)
+}
+
+/// Reads the load: `[workload]`, or `[inserts]` in its place.
+fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load> {
+    let Some(entry) = root.get("inserts") else {
+        let workload = root.require("workload", "{ … }", problems)?.table(problems)?;
+        return Some(load::read(&workload, problems));
+    };
+    if let Some(second) = root.get("workload") {
+        let message = "two loads: `workload` and `inserts`";
+        problems.add(second.key_span, message, "or `inserts`, not both", "remove one of them");
+    }
+    Some(inserts::read(&entry.table(problems)?, problems))
 }
 
 /// `published/…` names a study that exists; anything else is free text.

@@ -30,7 +30,9 @@ fn one(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<NotCompared> {
     let lines = lines?;
     let rows: Option<Vec<_>> = match lines.elements() {
         None => lines.refuse("not a list of rows", "a list of rows, such as `[1, 2]`", problems),
-        Some(all) if all.is_empty() => lines.refuse("no row at all", "a list of rows, such as `[1, 2]`", problems),
+        Some(all) if all.is_empty() => {
+            lines.refuse("no row at all", "a list of rows, such as `[1, 2]`", problems)
+        }
         Some(all) => all.iter().map(|line| row(line, study?, problems)).collect(),
     };
     Some(NotCompared { rows: rows?, why: why? })

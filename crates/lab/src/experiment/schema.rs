@@ -19,6 +19,7 @@ pub(super) const ROOT: Keys = Keys {
         "target",
         "before-each-cell",
         "workload",
+        "inserts",
         "sweep",
         "repeat",
         "step",
@@ -56,6 +57,30 @@ pub(super) const WORKLOAD: Keys = Keys {
         "precision",
         "interval",
         "steady",
+    ],
+};
+pub(super) const INSERTS: Keys = Keys {
+    table: "inserts",
+    keys: &[
+        "connections",
+        "data-per-connection",
+        "rows-per-transaction",
+        "data_files",
+        "database",
+        "place",
+        "insert",
+        "hand-off",
+        "connection",
+        "log-record",
+        "log-size",
+        "log-block",
+        "log-write",
+        "log-outstanding",
+        "checkpoint-after",
+        "checkpoint-outstanding",
+        "memory",
+        "gather",
+        "every",
     ],
 };
 pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };
@@ -111,7 +136,8 @@ pub(super) const EXCUSES: Keys = Keys { table: "a list of what is not compared",
 pub(super) const LISTS: [&str; 4] = ["step", "published", "claim", "not-compared"];
 
 /// Tables that `--set` reaches.
-const SETTABLE: [&Keys; 8] = [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &SWEEP, &REPEAT];
+const SETTABLE: [&Keys; 9] =
+    [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &INSERTS, &SWEEP, &REPEAT];
 
 /// Keys of which an experiment holds one: setting one of them takes the place of another.
 pub(super) const EXCLUSIVE: [&[&str]; 4] = [

@@ -115,7 +115,9 @@ enum Growth {
 fn growth(name: FactorName, table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Growth> {
     match (table.get("step"), table.get("factor")) {
         (Some(step), None) => match name.raw(&step, problems)? {
-            Raw::Size(0) | Raw::Time(0) | Raw::Count(0) => step.refuse("a step of nothing", "a step above 0", problems),
+            Raw::Size(0) | Raw::Time(0) | Raw::Count(0) => {
+                step.refuse("a step of nothing", "a step above 0", problems)
+            }
             Raw::Number(by) if by <= 0.0 => step.refuse("a step of nothing", "a step above 0", problems),
             by => Some(Growth::Add(by)),
         },

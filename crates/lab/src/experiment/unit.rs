@@ -94,7 +94,11 @@ mod tests {
         assert_eq!(convert("%", 12.0), 12.0);
         assert_eq!(Unit::named("tx/min"), None);
         for (name, unit) in Unit::all() {
-            assert_eq!(Unit::named(unit.dimension.usual()).map(|it| it.dimension), Some(unit.dimension), "{name}");
+            assert_eq!(
+                Unit::named(unit.dimension.usual()).map(|it| it.dimension),
+                Some(unit.dimension),
+                "{name}"
+            );
         }
     }
 }

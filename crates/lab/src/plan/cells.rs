@@ -5,7 +5,7 @@
 use super::order::arrange;
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{
-    BadInput, Experiment, FactorName, Filesystem, Layout, Length, Level, Purge, Settings,
+    BadInput, Experiment, FactorName, Filesystem, Inserts, Layout, Length, Level, Purge, Settings,
 };
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
@@ -71,6 +71,9 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
             Length::UntilSteady { max, precision } => Length::UntilSteady { max: shorter(max), precision },
         };
         settings.preparation.idle = settings.preparation.idle / scale;
+        if let Some(inserts) = &mut settings.load.inserts {
+            inserts.engine = inserts.engine.scaled(scale);
+        }
         let partition = &mut settings.preparation.layout.partition;
         *partition = partition.map(|size| (size / scale).align_down(Bytes::kib(4)));
     }
@@ -124,6 +127,9 @@ fn fit(
     let usable = usable(settings, capacity).map_err(|(key, message)| {
         experiment.blame(key, message, format!("the device {name} has {capacity}"))
     })?;
+    if let Some(inserts) = &settings.load.inserts {
+        return fit_inserts(experiment, name, inserts, devices[name].spec.first_part(), capacity);
+    }
     let Layout { filesystem: kind, partition, .. } = written.preparation.layout;
     let filesystem = filesystem(kind);
     let wanted = settings.load.file_size.unwrap_or(usable);
@@ -160,6 +166,23 @@ fn fit(
             Err(experiment.blame(key.as_deref().unwrap_or(size_key), message, help))
         }
     }
+}
+
+/// The rows of a cell, and the capacity they are part of.
+fn fit_inserts(
+    experiment: &Experiment,
+    name: &str,
+    inserts: &Inserts,
+    first_part: Bytes,
+    capacity: Bytes,
+) -> Result<(Bytes, Bytes), BadInput> {
+    let engine = &inserts.engine;
+    let room = inserts.room(first_part, capacity);
+    if engine.with_database_in(room).is_some() {
+        return Ok((engine.data(), capacity));
+    }
+    let message = format!("{} of rows and a log of {} do not fit on {name}", engine.data(), engine.log.size);
+    Err(experiment.blame("inserts.data-per-connection", message, format!("up to {room} of rows fit")))
 }
 
 /// A scaled size as the user would write it, in whole GiB or, where it is smaller, in whole MiB.

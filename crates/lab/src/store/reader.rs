@@ -218,13 +218,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`] where the store cannot be read.
-    pub fn latency(
-        &self,
-        campaign: i64,
-        cell: u32,
-        from_ns: u64,
-        to_ns: u64,
-    ) -> Result<Latency, StoreError> {
+    pub fn latency(&self, campaign: i64, cell: u32, from_ns: u64, to_ns: u64) -> Result<Latency, StoreError> {
         let mut all = Latency::default();
         self.each_latency(campaign, cell, from_ns, to_ns, &mut |_, latency| all.merge(latency))?;
         Ok(all)

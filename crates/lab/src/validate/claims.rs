@@ -57,7 +57,8 @@ fn check(finder: &Finder<'_>, claim: &Claim) -> Checked {
 
 fn holds(claim: &Claim, numbers: &[f64]) -> bool {
     let within = |number: &f64| {
-        claim.at_least.is_none_or(|least| *number >= least) && claim.at_most.is_none_or(|most| *number <= most)
+        claim.at_least.is_none_or(|least| *number >= least)
+            && claim.at_most.is_none_or(|most| *number <= most)
     };
     let follows = |pair: &[f64]| match claim.order {
         None => true,
@@ -92,7 +93,8 @@ fn wanted(claim: &Claim) -> String {
 
 /// The numbers, for people: all of a few, of many the ends.
 fn shown(numbers: &[f64], unit: &str) -> String {
-    let some = |numbers: &[f64]| numbers.iter().map(|it| number::significant(*it)).collect::<Vec<_>>().join(", ");
+    let some =
+        |numbers: &[f64]| numbers.iter().map(|it| number::significant(*it)).collect::<Vec<_>>().join(", ");
     match numbers {
         [] => "nothing".to_owned(),
         few if few.len() <= 6 => format!("{} {unit}", some(few)),

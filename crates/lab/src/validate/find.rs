@@ -78,9 +78,8 @@ impl Finder<'_> {
         if cells.is_empty() {
             return Err(NO_CELL.to_owned());
         }
-        let value = |cell: &&Cell| {
-            self.value(cell, finding).map_err(|reason| format!("{}: {reason}", cell.label()))
-        };
+        let value =
+            |cell: &&Cell| self.value(cell, finding).map_err(|reason| format!("{}: {reason}", cell.label()));
         cells.iter().map(value).collect()
     }
 
@@ -147,9 +146,9 @@ impl Finder<'_> {
             Of::Throughput => Ok(Bytes::new(sum(|row| row.read_bytes + row.write_bytes)).as_mib() / seconds),
             Of::Iops => Ok(requests as f64 / seconds),
             Of::MeanLatency => {
-                let all = rows.iter().map(|row| {
-                    row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64
-                });
+                let all = rows
+                    .iter()
+                    .map(|row| row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64);
                 Ok(all.sum::<f64>() / requests as f64 / 1e9)
             }
             Of::P50 | Of::P95 | Of::P99 => {
@@ -184,7 +183,8 @@ fn form(form: Form, number: f64, other: f64) -> Result<f64, String> {
 /// The intervals of a cell without a last one that its end cut short.
 fn whole_rows(cell: &Cell) -> impl Iterator<Item = &Row> {
     let first = cell.rows.first().map_or(0.0, Row::seconds);
-    let last = cell.rows.len() - usize::from(cell.rows.last().is_some_and(|row| row.seconds() < 0.99 * first));
+    let last =
+        cell.rows.len() - usize::from(cell.rows.last().is_some_and(|row| row.seconds() < 0.99 * first));
     cell.rows[..last].iter()
 }
 

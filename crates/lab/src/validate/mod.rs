@@ -97,9 +97,12 @@ fn quantity(wanted: &experiment::Comparison) -> Quantity {
             Measure::Minimum => Quantity::Lowest,
             _ => Quantity::Other,
         },
-        (Form::Value, Of::P95, Measure::Settled | Measure::Level | Measure::Mean | Measure::MeanAfter, "ms") => {
-            Quantity::LatencyMsP95
-        }
+        (
+            Form::Value,
+            Of::P95,
+            Measure::Settled | Measure::Level | Measure::Mean | Measure::MeanAfter,
+            "ms",
+        ) => Quantity::LatencyMsP95,
         _ => Quantity::Other,
     }
 }
