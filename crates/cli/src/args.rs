@@ -43,6 +43,8 @@ pub enum Verb {
     Lifetime(LifetimeArguments),
     /// Tell what capacity and speed cost
     Cost(CostArguments),
+    /// Run the published studies on simulated devices, and say how near the models come
+    Validate(ValidateArguments),
     /// Measure lowtide itself
     Bench(BenchArguments),
     /// Print a completion script for a shell
@@ -271,6 +273,32 @@ pub struct CostArguments {
     #[arg(long, value_name = "STUDY")]
     pub published: Option<String>,
     /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+}
+
+/// Arguments of `validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArguments {
+    /// Studies, such as e06, or experiments that have published numbers [default: all]
+    #[arg(value_name = "STUDY")]
+    pub studies: Vec<String>,
+    /// The seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Divide sizes and durations, such as 1/8; only full size counts
+    #[arg(long, default_value = "1", value_parser = scale)]
+    pub scale: u64,
+    /// Write a report with the published points on the models' curves
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Keep every raw number: a store for each experiment in this directory
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Exit with code 5 where a claim fails that the documents do not explain
+    #[arg(long)]
+    pub require: bool,
+    /// How to print it; json is one object a line, the summary last
     #[arg(long, default_value = "table")]
     pub format: Format,
 }

@@ -6,6 +6,7 @@ use lowtide_lab::campaign::CampaignError;
 use lowtide_lab::catalogue::CatalogueError;
 use lowtide_lab::experiment::BadInput;
 use lowtide_lab::store::StoreError;
+use lowtide_lab::validate::ValidateError;
 use std::path::Path;
 
 /// Measured to the end, but not all is well.
@@ -89,6 +90,16 @@ impl From<HostError> for Failure {
             _ => FAILED,
         };
         Failure::new(code, miette::miette!("{error}"))
+    }
+}
+
+impl From<ValidateError> for Failure {
+    fn from(error: ValidateError) -> Self {
+        match error {
+            ValidateError::Campaign(error) => error.into(),
+            ValidateError::Store(error) => error.into(),
+            ValidateError::Experiment(error) => error.into(),
+        }
     }
 }
 

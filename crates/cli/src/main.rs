@@ -43,6 +43,7 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Experiments(arguments) => command::catalogue::experiments(&arguments),
         Verb::Lifetime(arguments) => command::lifetime::run(&arguments),
         Verb::Cost(arguments) => command::cost::run(&arguments),
+        Verb::Validate(arguments) => command::validate::run(&arguments),
         Verb::Bench(arguments) => command::bench::run(&arguments),
         Verb::Completions { shell } => command::completions::run(shell),
     }

@@ -11,6 +11,7 @@ pub mod plan;
 pub mod report;
 pub mod run;
 pub mod show;
+pub mod validate;
 
 use crate::args::{CampaignArguments, ExperimentArguments};
 use crate::failure::Failure;
@@ -20,7 +21,7 @@ use lowtide_lab::plan::Plan;
 use lowtide_lab::record::Campaign;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::Store;
-use lowtide_lab::{catalogue as files, validate};
+use lowtide_lab::{catalogue as files, validate as studies};
 use std::path::Path;
 
 /// The plan of what the user asked for.
@@ -58,5 +59,7 @@ fn stored_report(arguments: &CampaignArguments) -> Result<Report, Failure> {
 /// The report of a campaign with its published numbers.
 fn report_of(store: &Store, number: i64, campaign: &Campaign) -> Result<Report, Failure> {
     let latencies = |cell, from_ns, to_ns| store.latency(number, cell, from_ns, to_ns).ok();
-    Ok(Report::new(campaign, &validate::comparisons(campaign, &latencies)?))
+    let comparisons = studies::comparisons(campaign, &latencies)?;
+    let claims = studies::claims(campaign, &latencies)?;
+    Ok(Report::new(campaign, &comparisons).with_claims(&claims))
 }

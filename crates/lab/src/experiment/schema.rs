@@ -16,6 +16,7 @@ pub(super) const ROOT: Keys = Keys {
         "title",
         "question",
         "source",
+        "fitted-to",
         "target",
         "before-each-cell",
         "workload",

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::compare::{NothingToCompare, Side};
 use super::sweep::{describe, identity, varying};
-use super::{Comparison, Report, figure, number, tables, verdict};
+use super::{Checked, Comparison, Report, figure, number, tables, verdict};
 use crate::record::{Campaign, Cell, Status};
 
 /// The report of one campaign.
@@ -25,6 +25,62 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
         commands: vec![campaign.command.clone()],
         sources: sources(campaign, ""),
         version: campaign.version.clone(),
+    }
+}
+
+/// The report of several campaigns beside published numbers.
+pub(crate) fn of_studies(
+    campaigns: &[(&Campaign, &[Comparison])],
+    claims: &[Checked],
+    verdict: Vec<String>,
+    seed: u64,
+    scale: u64,
+) -> Report {
+    let mut studies: Vec<&str> = Vec::new();
+    for comparison in campaigns.iter().flat_map(|(_, comparisons)| *comparisons) {
+        if !studies.contains(&comparison.study.as_str()) {
+            studies.push(&comparison.study);
+        }
+    }
+    studies.sort_unstable();
+    let mut all: Vec<super::Table> = tables::claims(claims).into_iter().collect();
+    for study in studies {
+        let of_study = campaigns.iter().flat_map(|(_, comparisons)| *comparisons);
+        let mut rows: Vec<Comparison> = of_study.filter(|it| it.study == study).cloned().collect();
+        rows.sort_by_key(|it| it.line);
+        all.extend(
+            tables::published(&rows, true)
+                .map(|table| super::Table { key: format!("published_{study}"), ..table }),
+        );
+    }
+    let mut figures = Vec::new();
+    for (campaign, comparisons) in campaigns {
+        figures.extend(figure::beside_published(campaign, comparisons).into_iter().map(|figure| {
+            super::Figure {
+                name: format!("{}-{}", campaign.name, figure.name),
+                title: format!("{}: {}", campaign.title, figure.title.to_lowercase()),
+                ..figure
+            }
+        }));
+    }
+    let mut facts =
+        vec![("experiments".to_owned(), campaigns.len().to_string()), ("seed".to_owned(), seed.to_string())];
+    if scale > 1 {
+        facts.push((
+            "scale".to_owned(),
+            format!("1:{scale}, sizes and times shown as written in the experiments"),
+        ));
+    }
+    Report {
+        title: "Published numbers and the models".to_owned(),
+        facts,
+        verdict,
+        tables: all,
+        figures,
+        environment: Vec::new(),
+        commands: campaigns.iter().map(|(campaign, _)| campaign.command.clone()).collect(),
+        sources: Vec::new(),
+        version: campaigns.first().map_or_else(String::new, |(campaign, _)| campaign.version.clone()),
     }
 }
 

@@ -69,6 +69,24 @@ impl Report {
         build::of_campaign(campaign, comparisons)
     }
 
+    /// The report of several campaigns beside published numbers, with the claims that were checked; `verdict` comes
+    /// first.
+    pub fn of_studies(
+        campaigns: &[(&Campaign, &[Comparison])],
+        claims: &[Checked],
+        verdict: Vec<String>,
+        seed: u64,
+        scale: u64,
+    ) -> Report {
+        build::of_studies(campaigns, claims, verdict, seed, scale)
+    }
+
+    /// The same report with the claims that were checked for it.
+    pub fn with_claims(mut self, claims: &[Checked]) -> Report {
+        self.tables.extend(tables::claims(claims));
+        self
+    }
+
     /// A comparison of two or more campaigns, cell by matching cell; the first is compared against.
     pub fn compare(campaigns: &[&Campaign]) -> Report {
         build::of_campaigns(campaigns)

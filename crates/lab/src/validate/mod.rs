@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   record::Campaign ─► find ─► comparisons, claims ─► report
-//!                               campaigns: all experiments of the catalogue, run into one store
+//!   studies: every experiment with something to compare, run side by side ─► summary ─► report
 //! ```
 //!
 //! Published values reach only this far: no model reads them, and what is found for one does not depend on it.
@@ -10,9 +10,13 @@
 
 mod claims;
 mod find;
+mod studies;
+mod summary;
 
 pub use claims::claims;
 pub use find::Latencies;
+pub use studies::{Chosen, NothingToValidate, Study, ValidateError, choose, run};
+pub use summary::{Summary, report};
 
 use crate::experiment::{self, BadInput, Experiment, Form, Measure, Of};
 use crate::record::Campaign;
@@ -34,14 +38,15 @@ fn kept(campaign: &Campaign) -> Result<Experiment, BadInput> {
 }
 
 fn compared(experiment: &Experiment, campaign: &Campaign, latencies: &Latencies<'_>) -> Vec<Comparison> {
-    let fitted = fitted_to(&campaign.devices);
+    let fitted = fitted_to(&campaign.devices, &campaign.experiment);
     let finder = Finder { experiment, campaign, latencies };
     experiment.published.iter().map(|wanted| compare(&finder, wanted, &fitted)).collect()
 }
 
-/// The published numbers that the device files kept in the store were fitted to.
-fn fitted_to(texts: &[String]) -> Vec<String> {
-    let tables = texts.iter().filter_map(|text| toml::from_str::<toml::Table>(text).ok());
+/// The published numbers that the device files kept in the store, and the experiment itself, were fitted to.
+fn fitted_to(devices: &[String], experiment: &str) -> Vec<String> {
+    let texts = devices.iter().map(String::as_str).chain([experiment]);
+    let tables = texts.filter_map(|text| toml::from_str::<toml::Table>(text).ok());
     let rows = tables.filter_map(|mut table| table.remove("fitted-to")?.try_into::<Vec<String>>().ok());
     rows.flatten().collect()
 }
@@ -92,7 +97,7 @@ fn quantity(wanted: &experiment::Comparison) -> Quantity {
     let finding = &wanted.finding;
     match (finding.form, finding.of, finding.measure, wanted.published.unit.as_str()) {
         (Form::Value, Of::Throughput, measure, "MiB/s") => match measure {
-            Measure::Settled | Measure::Level | Measure::MeanAfter => Quantity::Settled,
+            Measure::Settled | Measure::Level | Measure::Mean | Measure::MeanAfter => Quantity::Settled,
             Measure::Start => Quantity::Fresh,
             Measure::Minimum => Quantity::Lowest,
             _ => Quantity::Other,

@@ -178,7 +178,7 @@ pub(crate) fn figures(
     }
     let mut figures: Vec<Figure> = Vec::new();
     figures.extend(sweep::over_size(answers, comparisons));
-    figures.extend(sweep::over_fill(answers));
+    figures.extend(sweep::over_fill(answers, comparisons));
     figures.extend(sweep::over_threads(answers, comparisons));
     figures.extend(time::throughput(campaign, answers));
     figures.extend(latency::distribution(answers));
@@ -187,11 +187,27 @@ pub(crate) fn figures(
     figures
 }
 
+/// The figures of a campaign on which published points stand.
+pub(crate) fn beside_published(campaign: &Campaign, comparisons: &[Comparison]) -> Vec<Figure> {
+    let answers = Answer::of_all(campaign);
+    if answers.is_empty() {
+        return Vec::new();
+    }
+    let mut figures: Vec<Figure> = Vec::new();
+    figures.extend(sweep::over_size(&answers, comparisons));
+    figures.extend(sweep::over_fill(&answers, comparisons));
+    figures.extend(sweep::over_threads(&answers, comparisons));
+    figures.retain(|figure| {
+        figure.panels.iter().flat_map(|panel| &panel.series).any(|series| series.draw == Draw::Hollow)
+    });
+    figures
+}
+
 /// The figures of a comparison: the sweeps, with a curve for each side of `factor`.
 pub(crate) fn sweeps(answers: &[Answer<'_>], factor: &str) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     figures.extend(sweep::over_size(answers, &[]));
-    figures.extend(sweep::over_fill(answers));
+    figures.extend(sweep::over_fill(answers, &[]));
     figures.extend(sweep::over_threads(answers, &[]));
     figures.extend(latency::distribution(&latency::matched(answers, factor)));
     figures

@@ -53,14 +53,16 @@ fn spread(values: impl Iterator<Item = f64>) -> Scale {
 }
 
 /// Throughput by fill, where capacities differ: for one capacity the size says it.
-pub(crate) fn over_fill(answers: &[Answer<'_>]) -> Option<Figure> {
+pub(crate) fn over_fill(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Option<Figure> {
     let first = answers.first()?.cell.capacity;
     if answers.iter().all(|a| a.cell.capacity == first) {
         return None;
     }
     let x = |a: &Answer<'_>| a.fill().unwrap_or(0.0) * 100.0;
     let groups = groups(answers, Answer::fill)?;
-    let series = settled(&groups, x);
+    let mut series = settled(&groups, x);
+    let look = Look::Numbered(0);
+    series.extend(published(answers, comparisons, Quantity::Settled, "published", look, x, |v| v));
     figure(
         "throughput-by-fill",
         "Throughput by fill",

@@ -3,11 +3,13 @@
 //! Leaves out layout (`render`) and sentences (`verdict`).
 
 mod cells;
+mod claims;
 mod compare;
 mod published;
 mod utilisation;
 
 pub(crate) use cells::cells;
+pub(crate) use claims::claims;
 pub(crate) use compare::compare;
 pub(crate) use published::published;
 pub(crate) use utilisation::utilisation;

@@ -1,0 +1,143 @@
+//! `lowtide validate`: the published studies on the models, number by number.
+//!
+//! The raw numbers live in a temporary directory, removed at the end, unless the user names one to keep.
+
+use crate::args::{Format, ValidateArguments};
+use crate::failure::{FAILED, Failure, INTERRUPTED, REGRESSION};
+use crate::progress::Shown;
+use crate::{interrupt, output};
+use lowtide_core::Seed;
+use lowtide_lab::validate::{Study, Summary, choose, report};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Runs the studies and says how near the models come.
+pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
+    let began = Instant::now();
+    let chosen = choose(&arguments.studies, Seed::new(arguments.seed), arguments.scale)?
+        .map_err(|unknown| Failure::usage(&unknown, format!("one of {}", unknown.accepted.join(", "))))?;
+    if let Some(path) = &arguments.report {
+        output::check_writable(path)?;
+    }
+    let directory = Directory::new(arguments.keep.as_deref())?;
+    if let Some(taken) = chosen.iter().map(|one| directory.store(&one.name)).find(|path| path.exists()) {
+        return Err(Failure::usage(
+            format!("{} is there already", taken.display()),
+            "name an empty directory with `--keep DIR`",
+        ));
+    }
+    let cells = chosen.iter().map(|one| one.plan.cells.len()).sum();
+    let shown = Shown::new(cells);
+    let flag = interrupt::flag();
+    let started_at = jiff::Timestamp::now().to_string();
+    let studies = lowtide_lab::validate::run(&chosen, &directory.path, &started_at, &flag, &shown);
+    shown.finish();
+    let studies = studies?;
+    if studies.iter().any(|study| study.interrupted) {
+        output::say("interrupted");
+        return Ok(INTERRUPTED);
+    }
+    let report = report(&studies, arguments.seed, arguments.scale);
+    let summary = Summary::of(&studies);
+    let wall_s = began.elapsed().as_secs_f64();
+    match arguments.format {
+        Format::Json => output::print(&lines(&studies, &summary, wall_s))?,
+        Format::Csv => output::print(&numbers(&studies))?,
+        Format::Table | Format::Markdown => output::print_report(&report, arguments.format)?,
+    }
+    if let Some(path) = &arguments.report {
+        output::write_file(path, report.html().as_bytes())?;
+        output::say(format_args!("report: {}", path.display()));
+    }
+    output::say(format_args!("{} experiments, {cells} cells, {wall_s:.0} s", studies.len()));
+    if studies.iter().any(|study| study.failed > 0) {
+        return Ok(FAILED);
+    }
+    Ok(if arguments.require && summary.claims_failed_unexplained > 0 { REGRESSION } else { 0 })
+}
+
+/// A JSON object for each number and each claim, and the summary last.
+fn lines(studies: &[Study], summary: &Summary, wall_s: f64) -> String {
+    let mut lines: Vec<serde_json::Value> = Vec::new();
+    for study in studies {
+        lines.extend(study.comparisons.iter().map(|it| {
+            json!({
+                "kind": "number", "experiment": study.campaign.name, "study": it.study, "row": it.line,
+                "metric": it.metric, "where": it.where_label, "published": it.published, "model": it.model,
+                "unit": it.unit, "error_pct": it.error_percent, "bound": it.bound.map(|bound| bound.word()),
+                "fitted": it.used_to_fit, "missing": it.missing, "note": it.note, "source": it.source,
+            })
+        }));
+        lines.extend(study.claims.iter().map(|it| {
+            json!({
+                "kind": "claim", "experiment": it.experiment, "study": it.study, "claim": it.name,
+                "says": it.says, "where": it.where_label, "check": it.check, "found": it.found,
+                "holds": it.holds, "explained_in": it.left_out,
+            })
+        }));
+    }
+    let mut last = serde_json::to_value(summary).expect("figures serialise");
+    last["kind"] = json!("summary");
+    last["wall_s"] = json!((wall_s * 10.0).round() / 10.0);
+    lines.push(last);
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Every number as a row of CSV.
+fn numbers(studies: &[Study]) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let mut text =
+        "experiment,study,row,metric,where,published,model,unit,error_pct,bound,fitted,note\n".to_owned();
+    for study in studies {
+        for it in &study.comparisons {
+            let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
+            let fields = [
+                study.campaign.name.clone(),
+                it.study.clone(),
+                it.line.to_string(),
+                quoted(&it.metric),
+                quoted(&it.where_label),
+                it.published.to_string(),
+                number(it.model),
+                it.unit.clone(),
+                number(it.error_percent),
+                it.bound.map_or("", |bound| bound.word()).to_owned(),
+                it.used_to_fit.to_string(),
+                quoted(&it.note),
+            ];
+            text.push_str(&(fields.join(",") + "\n"));
+        }
+    }
+    text
+}
+
+/// Where the stores are; removed with them unless the user wants to keep it.
+struct Directory {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Directory {
+    fn new(keep: Option<&Path>) -> Result<Directory, Failure> {
+        let path = keep.map_or_else(
+            || std::env::temp_dir().join(format!("lowtide-validate-{}", std::process::id())),
+            Path::to_owned,
+        );
+        std::fs::create_dir_all(&path).map_err(|error| Failure::writing(&path, &error))?;
+        Ok(Directory { path, keep: keep.is_some() })
+    }
+
+    fn store(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.db"))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if !self.keep {
+            // What cannot be removed is in the directory for temporary files.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}

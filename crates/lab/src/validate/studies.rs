@@ -1,0 +1,151 @@
+//! Running every experiment that has something to compare, side by side.
+//!
+//! Experiments share the cores: the groups of all of them are one pool of work. Each keeps its numbers in a store of
+//! its own, in a directory that the caller chose. Leaves out adding up (`summary`).
+
+use super::{claims, comparisons};
+use crate::campaign::{self, CampaignError, Progress};
+use crate::catalogue;
+use crate::experiment::{BadInput, Experiment};
+use crate::plan::{Plan, PlanTarget};
+use crate::record::Campaign;
+use crate::report::{Checked, Comparison};
+use crate::store::About;
+use lowtide_core::Seed;
+use rayon::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// An experiment that was chosen, planned.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// Its name.
+    pub name: String,
+    /// What it will do.
+    pub plan: Plan,
+}
+
+/// An experiment that was run, and what it says of published numbers.
+#[derive(Debug, Clone)]
+pub struct Study {
+    /// The records.
+    pub campaign: Campaign,
+    /// Published numbers beside the model's.
+    pub comparisons: Vec<Comparison>,
+    /// Sentences that were checked.
+    pub claims: Vec<Checked>,
+    /// Cells that failed.
+    pub failed: u32,
+    /// Whether it was interrupted.
+    pub interrupted: bool,
+}
+
+/// A name that is neither a study nor an experiment with published numbers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("nothing is compared with published numbers under the name `{name}`")]
+pub struct NothingToValidate {
+    /// The name.
+    pub name: String,
+    /// What there is.
+    pub accepted: Vec<String>,
+}
+
+/// Why validating ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum ValidateError {
+    /// A campaign could not be run.
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
+    /// A campaign could not be read back.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
+    /// An experiment of the catalogue does not parse.
+    #[error("an experiment of the catalogue cannot be used: {0}")]
+    Experiment(#[from] BadInput),
+}
+
+/// The experiments of the catalogue that compare something, or those of them that are named: by their own name or
+/// by a study's, such as `e06`.
+///
+/// # Errors
+/// [`NothingToValidate`] for a name that is not among them; [`BadInput`] where an experiment cannot be planned.
+pub fn choose(
+    names: &[String],
+    seed: Seed,
+    scale: u64,
+) -> Result<Result<Vec<Chosen>, NothingToValidate>, BadInput> {
+    let mut all: Vec<(Vec<String>, Experiment)> = Vec::new();
+    for entry in catalogue::experiments() {
+        let experiment = Experiment::parse(entry.path, entry.text, &[])?;
+        let rows = experiment.published.iter().map(|published| published.published.study.clone());
+        let claims = experiment.claims.iter().map(|claim| claim.study.to_owned());
+        let mut known: Vec<String> = rows.chain(claims).collect();
+        known.sort_unstable();
+        known.dedup();
+        if !known.is_empty() {
+            known.push(experiment.name.clone());
+            all.push((known, experiment));
+        }
+    }
+    if let Some(name) = names.iter().find(|name| !all.iter().any(|(known, _)| known.contains(name))) {
+        let mut accepted: Vec<String> = all.into_iter().flat_map(|(known, _)| known).collect();
+        accepted.sort_unstable();
+        accepted.dedup();
+        return Ok(Err(NothingToValidate { name: name.clone(), accepted }));
+    }
+    let meant = |known: &[String]| names.is_empty() || names.iter().any(|name| known.contains(name));
+    let mut chosen = Vec::new();
+    for (known, experiment) in all {
+        if meant(&known) {
+            let name = experiment.name.clone();
+            chosen.push(Chosen { name, plan: Plan::new(experiment, seed, scale)? });
+        }
+    }
+    // A chain of cells that need each other's history ends late, so those with the longest begin first.
+    chosen.sort_by_key(|chosen| std::cmp::Reverse(chosen.plan.groups.iter().map(Vec::len).max()));
+    Ok(Ok(chosen))
+}
+
+/// Runs the chosen experiments into stores in `directory`, and compares.
+///
+/// # Errors
+/// [`ValidateError`] where a store fails; what was measured stays in the directory.
+pub fn run(
+    chosen: &[Chosen],
+    directory: &Path,
+    started_at: &str,
+    interrupt: &Arc<AtomicBool>,
+    progress: &dyn Progress,
+) -> Result<Vec<Study>, ValidateError> {
+    let one = |chosen: &Chosen| one(chosen, directory, started_at, interrupt, progress);
+    let mut studies = chosen.par_iter().map(one).collect::<Result<Vec<Study>, ValidateError>>()?;
+    studies.sort_by_key(|study| study.comparisons.first().map(|first| (first.study.clone(), first.line)));
+    Ok(studies)
+}
+
+fn one(
+    chosen: &Chosen,
+    directory: &Path,
+    started_at: &str,
+    interrupt: &Arc<AtomicBool>,
+    progress: &dyn Progress,
+) -> Result<Study, ValidateError> {
+    let Chosen { name, plan } = chosen;
+    let scale = if plan.scale > 1 { format!(" --scale 1/{}", plan.scale) } else { String::new() };
+    let about = About {
+        started_at: started_at.to_owned(),
+        command: format!("lowtide run {name} --seed {}{scale}", plan.seed.get()),
+        environment: match plan.target {
+            PlanTarget::Simulated(_) => vec![("engine".to_owned(), "simulated, virtual time".to_owned())],
+            PlanTarget::Host(_) => Vec::new(),
+        },
+    };
+    let path = directory.join(format!("{name}.db"));
+    let (store, outcome) = campaign::run(plan, &path, &about, false, interrupt, progress)?;
+    let campaign = store.load(outcome.campaign)?;
+    let latencies = |cell, from_ns, to_ns| store.latency(outcome.campaign, cell, from_ns, to_ns).ok();
+    let comparisons = comparisons(&campaign, &latencies)?;
+    let claims = claims(&campaign, &latencies)?;
+    Ok(Study { campaign, comparisons, claims, failed: outcome.failed, interrupted: outcome.interrupted })
+}
