@@ -1,8 +1,8 @@
 //! Models of storage devices in virtual time, deterministic from a seed.
 //!
 //! Here: the simulated flash drive ([`SimulatedSsd`]), the simulated hard disk ([`SimulatedDisk`]), several
-//! devices behind one controller ([`Array`]), a cloud volume ([`Volume`]), a partition of any device ([`Partition`]) and the layout a
-//! filesystem gives its files ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`].
+//! devices behind one controller ([`Array`]), a cloud volume ([`Volume`]), a partition of any device
+//! ([`Partition`]) and the layout a filesystem gives its files ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`].
 //! Leaves out data contents; and how device files are read and diagnosed, which is the lab's work.
 
 pub mod array;

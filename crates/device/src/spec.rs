@@ -56,7 +56,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.host_memory(),
             DeviceSpec::Array(array) => array.members.iter().map(DeviceSpec::host_memory).sum(),
-            DeviceSpec::Disk(_) => Bytes::ZERO,
+            DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => Bytes::ZERO,
         }
     }
 
