@@ -63,6 +63,7 @@ fn a_miss_takes_the_disk_and_is_promoted_and_a_hit_takes_the_flash() {
             "part of a line"
         );
         assert_eq!(takes(&mut cache, &mut now, Request::read(MIB, 2 * KIB16)), DISK_US + 1, "half is there");
+        cache.idle_until(now + Nanos::from_millis(500));
         let traffic = cache.traffic();
         assert_eq!((traffic.promoted, traffic.read_missed), (2 * KIB16, 2 * KIB16));
         assert_eq!(traffic.read_hit, 2 * KIB16 + 512);
@@ -119,13 +120,14 @@ fn dirty_lines_are_written_back_under_pressure_and_writes_go_round_when_all_are_
     cache.idle_until(now + Nanos::from_secs(1));
     assert_eq!((cache.lines().2, cache.traffic().written_back), (32, (500 - 32) * KIB16));
     // Faster than the disk can write: once all lines are dirty, the disk sets the pace.
-    let mut at = now + Nanos::from_secs(2);
-    let mut last = 0;
+    let (mut at, mut half) = (now + Nanos::from_secs(2), VirtualTime::START);
     for line in 0..1000 {
-        let done = cache.submit(at, &Request::write((line * 2 + 1) * KIB16, KIB16)).at;
-        (last, at) = (done.since(at).get(), done);
+        at = cache.submit(at, &Request::write((line * 2 + 1) * KIB16, KIB16)).at;
+        half = if line == 499 { at } else { half };
     }
-    assert!(last > us(DISK_US) && cache.traffic().written_around > 0, "{last} ns, {:?}", cache.traffic());
+    let mean_us = at.since(half).get() as f64 / 500.0 / 1000.0;
+    assert!((mean_us / DISK_US as f64 - 1.0).abs() < 0.1, "{mean_us} µs, {:?}", cache.traffic());
+    assert!(cache.traffic().written_around > 0);
 }
 
 #[test]
