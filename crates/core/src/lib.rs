@@ -7,6 +7,7 @@
 
 pub mod block;
 pub mod extents;
+pub mod inserts;
 pub mod measure;
 pub mod rng;
 pub mod suggest;
@@ -16,6 +17,7 @@ pub mod workload;
 
 pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Tag};
 pub use extents::Extents;
+pub use inserts::Inserts;
 pub use measure::{Interval, Latency, Recorder};
 pub use rng::Seed;
 pub use units::{Bytes, Nanos, UnitError, VirtualTime};

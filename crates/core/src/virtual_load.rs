@@ -96,6 +96,18 @@ impl Waiting {
     }
 }
 
+/// When a load begins, how finely it is watched, and after how many requests it ends by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The instant at which it begins.
+    pub start: VirtualTime,
+    /// The length of an interval.
+    pub interval: Nanos,
+    /// The load issues so many requests and ends when all of them are done; the last interval may then be shorter
+    /// than the others. `None`: only the callback ends it.
+    pub requests: Option<u64>,
+}
+
 /// Runs `workload` over the data in `extents` from the instant `start`, in intervals of `interval`, until
 /// `each` says stop. The instant of the end.
 ///
@@ -110,15 +122,32 @@ pub fn run<D: BlockDevice + ?Sized>(
     interval: Nanos,
     each: &mut dyn FnMut(Interval) -> Control,
 ) -> Result<VirtualTime, DeviceError> {
+    run_span(device, extents, workload, seed, Span { start, interval, requests: None }, each)
+}
+
+/// Runs `workload` over the data in `extents` until its requests are done or `each` says stop. The instant of the
+/// end.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_span<D: BlockDevice + ?Sized>(
+    device: &mut D,
+    extents: &Extents,
+    workload: &Workload,
+    seed: Seed,
+    span: Span,
+    each: &mut dyn FnMut(Interval) -> Control,
+) -> Result<VirtualTime, DeviceError> {
     let mut load = Load {
         device,
         extents,
         source: Source::new(workload, extents, seed),
         in_flight: InFlight::default(),
         waiting: Waiting::default(),
-        start_ns: start.as_nanos(),
+        start_ns: span.start.as_nanos(),
+        left: span.requests.unwrap_or(u64::MAX),
     };
-    let recorder = Recorder::new(interval);
+    let recorder = Recorder::new(span.interval);
     let end_ns = match Arrivals::new(workload.arrival, 0, 1) {
         None => load.closed(recorder, workload.outstanding(), each)?,
         Some(arrivals) => load.open(recorder, arrivals, seed.part("arrivals", 0).stream(), each)?,
@@ -180,6 +209,8 @@ struct Load<'a, D: ?Sized> {
     in_flight: InFlight,
     waiting: Waiting,
     start_ns: u64,
+    /// Requests that are still to be issued.
+    left: u64,
 }
 
 impl<D: BlockDevice + ?Sized> Load<'_, D> {
@@ -261,16 +292,36 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
         each: &mut dyn FnMut(Interval) -> Control,
     ) -> Result<u64, DeviceError> {
         for _ in 0..outstanding {
-            self.issue(self.start_ns)?;
+            self.issue_wanted(self.start_ns)?;
         }
-        loop {
-            let done = self.next_done(u64::MAX)?.expect("a closed loop always has something in flight");
-            if self.hand_out(&mut recorder, done.done_ns, each) == Control::Stop {
-                return Ok(done.done_ns);
+        let mut now_ns = self.start_ns;
+        while let Some(done) = self.next_done(u64::MAX)? {
+            now_ns = done.done_ns;
+            if self.hand_out(&mut recorder, now_ns, each) == Control::Stop {
+                return Ok(now_ns);
             }
-            recorder.record(done.read, done.length, Nanos::new(done.done_ns - done.since_ns));
-            self.issue(done.done_ns)?;
+            recorder.record(done.read, done.length, Nanos::new(now_ns - done.since_ns));
+            self.issue_wanted(now_ns)?;
         }
+        Ok(self.finish(recorder, now_ns, each))
+    }
+
+    /// Issues the next request, if it is still wanted.
+    #[inline]
+    fn issue_wanted(&mut self, now_ns: u64) -> Result<(), DeviceError> {
+        if self.left == 0 {
+            return Ok(());
+        }
+        self.left -= 1;
+        self.issue(now_ns)
+    }
+
+    /// Hands out the interval that is cut short by the last request; the instant of the end.
+    fn finish(&self, recorder: Recorder, now_ns: u64, each: &mut dyn FnMut(Interval) -> Control) -> u64 {
+        if let Some(last) = recorder.finish(now_ns - self.start_ns, Some(self.device.counters())) {
+            each(last);
+        }
+        now_ns
     }
 
     fn open(
@@ -280,18 +331,24 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
         mut rng: Rng,
         each: &mut dyn FnMut(Interval) -> Control,
     ) -> Result<u64, DeviceError> {
+        let mut now_ns = self.start_ns;
         loop {
-            let arrival_ns = self.start_ns + arrivals.next(&mut rng);
+            let last = self.left == 0;
+            let arrival_ns = if last { u64::MAX } else { self.start_ns + arrivals.next(&mut rng) };
             while let Some(done) = self.next_done(arrival_ns)? {
-                if self.hand_out(&mut recorder, done.done_ns, each) == Control::Stop {
-                    return Ok(done.done_ns);
+                now_ns = done.done_ns;
+                if self.hand_out(&mut recorder, now_ns, each) == Control::Stop {
+                    return Ok(now_ns);
                 }
-                recorder.record(done.read, done.length, Nanos::new(done.done_ns - done.since_ns));
+                recorder.record(done.read, done.length, Nanos::new(now_ns - done.since_ns));
+            }
+            if last {
+                return Ok(self.finish(recorder, now_ns, each));
             }
             if self.hand_out(&mut recorder, arrival_ns, each) == Control::Stop {
                 return Ok(arrival_ns);
             }
-            self.issue(arrival_ns)?;
+            self.issue_wanted(arrival_ns)?;
         }
     }
 }
@@ -352,6 +409,26 @@ mod tests {
         assert_eq!(all[1].writes, 10_000);
         // Four wait in line for one server: Little's law.
         assert!((all[1].write_latency.mean_ns() - 4000.0).abs() < 10.0);
+    }
+
+    #[test]
+    fn a_load_of_so_many_requests_ends_with_the_last_one() {
+        let poisson = Arrival::Poisson { per_second: 100_000.0 };
+        for (arrival, threads) in [(Arrival::Closed, 1), (Arrival::Closed, 7), (poisson, 4)] {
+            let workload = Workload { threads, arrival, ..Workload::random_write(Bytes::kib(4)) };
+            let mut device = Server { service_ns: 1000, busy_ns: 0 };
+            let (mut counted, mut ended) = (0, 0);
+            let each = &mut |interval: Interval| {
+                (counted, ended) = (counted + interval.writes, interval.end_ns);
+                Control::Continue
+            };
+            let span =
+                Span { start: VirtualTime::START, interval: Nanos::from_millis(1), requests: Some(12_345) };
+            let end = run_span(&mut device, &Extents::whole(1 << 30), &workload, Seed::new(1), span, each);
+            assert_eq!(counted, 12_345);
+            assert_eq!(end, Ok(VirtualTime::from_nanos(device.busy_ns)), "nothing comes after the last one");
+            assert_eq!(ended, device.busy_ns);
+        }
     }
 
     #[test]

@@ -47,6 +47,14 @@ pub struct DoesNotFit {
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
+/// Bytes of files that fit on a device (or partition) of `size`.
+pub fn room(filesystem: Filesystem, size: Bytes) -> Bytes {
+    match lay_out(filesystem, size, Bytes::new(u64::MAX)) {
+        Ok(_) => size,
+        Err(DoesNotFit { available, .. }) => available,
+    }
+}
+
 /// Lays out `data` bytes of files on a device (or partition) of `size`.
 ///
 /// # Errors

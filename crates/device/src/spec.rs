@@ -55,6 +55,15 @@ impl DeviceSpec {
         }
     }
 
+    /// What the host may address on the first of several devices that follow one another; the whole capacity of
+    /// any other device.
+    pub fn first_part(&self) -> Bytes {
+        match self {
+            DeviceSpec::Array(array) => array.first_part(),
+            DeviceSpec::Flash(_) | DeviceSpec::Volume(_) | DeviceSpec::Disk(_) => self.capacity(),
+        }
+    }
+
     /// Memory of the host that the driver takes, where it keeps the map there.
     pub fn host_memory(&self) -> Bytes {
         match self {

@@ -75,6 +75,7 @@ pub fn engine_bench(
         seed,
         interval: Nanos::from_secs(1),
         duration: Some(Nanos::from_secs(seconds)),
+        requests: None,
         engine,
         interrupt: &interrupt,
     };

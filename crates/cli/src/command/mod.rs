@@ -48,7 +48,15 @@ fn campaign_named(store: &Path, name: &str) -> Result<Campaign, Failure> {
     Ok(store.load(number)?)
 }
 
+/// The report of the campaign the user means.
+fn stored_report(arguments: &CampaignArguments) -> Result<Report, Failure> {
+    let store = Store::open_existing(&arguments.store)?;
+    let number = store.find(arguments.campaign.as_deref())?;
+    report_of(&store, number, &store.load(number)?)
+}
+
 /// The report of a campaign with its published numbers.
-fn report_of(campaign: &Campaign) -> Result<Report, Failure> {
-    Ok(Report::new(campaign, &validate::comparisons(campaign)?))
+fn report_of(store: &Store, number: i64, campaign: &Campaign) -> Result<Report, Failure> {
+    let latencies = |cell, from_ns, to_ns| store.latency(number, cell, from_ns, to_ns).ok();
+    Ok(Report::new(campaign, &validate::comparisons(campaign, &latencies)?))
 }

@@ -17,6 +17,7 @@ pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
             let rows = plan.cells.iter().map(|cell| {
                 let longest = match cell.settings.load.length {
                     Length::For(span) => span.to_string(),
+                    Length::Requests(number) => format!("{number} requests"),
                     Length::UntilSteady { max, .. } => format!("until steady, at most {max}"),
                 };
                 vec![cell.index.to_string(), cell.label(), cell.data.to_string(), longest]
@@ -35,8 +36,13 @@ pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
 }
 
 fn summary(plan: &Plan) -> String {
-    let hours: f64 =
-        plan.cells.iter().map(|cell| cell.settings.load.length.longest().as_secs_f64()).sum::<f64>() / 3600.0;
+    let longest = plan.cells.iter().map(|cell| cell.settings.load.length.longest());
+    let counted = longest.clone().filter(Option::is_none).count();
+    let hours = longest.flatten().map(|span| span.as_secs_f64()).sum::<f64>() / 3600.0;
+    let counted = match counted {
+        0 => String::new(),
+        cells => format!(", besides {cells} cells that end after so many requests"),
+    };
     let written = plan.prepared_bytes().as_gib();
     let (time, parallel) = match plan.target {
         PlanTarget::Simulated(_) => ("virtual", format!("{} independent groups", plan.groups.len())),
@@ -45,7 +51,7 @@ fn summary(plan: &Plan) -> String {
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
     let ignored: String = plan.ignored().iter().map(|line| format!("\n{line}")).collect();
     format!(
-        "target {target}: {cells} cells ({parallel})\nat most {hours:.2} h of {time} time; filling writes \
+        "target {target}: {cells} cells ({parallel})\nat most {hours:.2} h of {time} time{counted}; filling writes \
          {written:.1} GiB,\nand the load what the target takes{ignored}"
     )
 }
@@ -59,7 +65,7 @@ fn json(plan: &Plan) -> String {
             serde_json::json!({
                 "cell": cell.index, "step": cell.step, "factors": cell.factors().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
                 "repetition": cell.repetition, "data_bytes": cell.data.get(),
-                "longest_s": load.length.longest().as_secs_f64(),
+                "longest_s": load.length.longest().map(|span| span.as_secs_f64()),
             })
         })
         .collect();

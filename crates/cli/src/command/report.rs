@@ -1,13 +1,13 @@
 //! `lowtide report`: the HTML report again, and its figures as files.
 
-use super::{campaign_of, report_of};
+use super::stored_report;
 use crate::args::ReportArguments;
 use crate::failure::Failure;
 use crate::output;
 
 /// Writes the report of a campaign.
 pub fn run(arguments: &ReportArguments) -> Result<u8, Failure> {
-    let report = report_of(&campaign_of(&arguments.campaign)?)?;
+    let report = stored_report(&arguments.campaign)?;
     output::write_file(&arguments.output, report.html().as_bytes())?;
     output::say(format_args!("report: {}", arguments.output.display()));
     if let Some(directory) = &arguments.figures {

@@ -25,7 +25,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     shown.finish();
     let (store, outcome) = outcome?;
     let campaign = store.load(outcome.campaign)?;
-    let report = report_of(&campaign)?;
+    let report = report_of(&store, outcome.campaign, &campaign)?;
     output::print_report(&report, arguments.format)?;
     output::write_file(&arguments.report, report.html().as_bytes())?;
     let store = arguments.store.display();

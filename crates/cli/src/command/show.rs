@@ -1,6 +1,6 @@
 //! `lowtide show`: the campaigns of a store, or the answer of one.
 
-use super::{campaign_of, report_of};
+use super::stored_report;
 use crate::args::{Format, ShowArguments};
 use crate::failure::Failure;
 use crate::output;
@@ -10,7 +10,7 @@ use lowtide_lab::table;
 /// Lists campaigns, or prints the report of the one that is named.
 pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {
     if arguments.campaign.campaign.is_some() {
-        output::print_report(&report_of(&campaign_of(&arguments.campaign)?)?, arguments.format)?;
+        output::print_report(&stored_report(&arguments.campaign)?, arguments.format)?;
         return Ok(0);
     }
     let listed = Store::open_existing(&arguments.campaign.store)?.campaigns()?;

@@ -29,6 +29,11 @@ impl Latency {
     pub fn record(&mut self, span: Nanos) {
         self.0.saturating_record(span.get());
     }
+    /// Counts `count` operations that took as long.
+    #[inline]
+    pub fn record_many(&mut self, span: Nanos, count: u64) {
+        self.0.saturating_record_n(span.get(), count);
+    }
     /// Operations counted.
     pub fn count(&self) -> u64 {
         self.0.len()

@@ -92,6 +92,15 @@ impl Recorder {
         }
     }
 
+    /// Counts `count` writes of `bytes` each that took as long.
+    #[inline]
+    pub fn record_writes(&mut self, count: u64, bytes: u64, took: Nanos) {
+        let current = &mut self.current;
+        current.writes += count;
+        current.write_bytes += count * bytes;
+        current.write_latency.record_many(took, count);
+    }
+
     /// Counts an operation that failed.
     pub fn record_error(&mut self) {
         self.current.errors += 1;

@@ -37,6 +37,12 @@ struct Outstanding {
     until: BinaryHeap<Reverse<u64>>,
 }
 
+/// When the link may begin to carry what a member has ready at `at_ns`: data goes on as it comes, so that on an idle
+/// link the last byte is there when the member is done.
+fn streamed(at_ns: u64, transfer_ns: u64) -> u64 {
+    at_ns.saturating_sub(transfer_ns)
+}
+
 /// An array of devices in virtual time.
 #[derive(Debug)]
 pub struct Array {
@@ -243,7 +249,8 @@ impl Array {
                     self.outstanding[member].until.push(Reverse(at_ns));
                 }
                 let transfer = transfer_ns(link_bytes, self.link_rate);
-                work.done_ns = work.done_ns.max(self.link.book(work.now_ns, at_ns, transfer));
+                work.done_ns =
+                    work.done_ns.max(self.link.book(work.now_ns, streamed(at_ns, transfer), transfer));
                 if work.status.is_ok() {
                     work.status = completion.status;
                 }
@@ -350,7 +357,7 @@ impl Array {
             Part::Of { number, link_bytes } => {
                 // Nothing forgets bookings from here: the host may still submit at an instant before this one.
                 let transfer = transfer_ns(link_bytes, self.link_rate);
-                let end_ns = self.link.book(0, at_ns, transfer);
+                let end_ns = self.link.book(0, streamed(at_ns, transfer), transfer);
                 self.requests.complete(number, end_ns, completion.status, self.latency_ns);
             }
         }

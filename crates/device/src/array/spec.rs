@@ -144,6 +144,14 @@ impl ArraySpec {
         Bytes::new(groups.into_iter().fold(0, u64::saturating_add))
     }
 
+    /// What the host may address on the first member of a linear array; the whole capacity of any other.
+    pub fn first_part(&self) -> Bytes {
+        match (self.parameters.level, self.members.first()) {
+            (Level::Linear, Some(first)) => first.capacity(),
+            _ => self.capacity(),
+        }
+    }
+
     /// Checks that the parts fit together.
     ///
     /// # Errors

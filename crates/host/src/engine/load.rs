@@ -25,6 +25,9 @@ pub struct Load<'a> {
     pub interval: Nanos,
     /// How long to measure; `None`: until stopped.
     pub duration: Option<Nanos>,
+    /// After how many completed requests to end; `None`: requests are not counted. A few more complete until every
+    /// thread has heard of it.
+    pub requests: Option<u64>,
     /// Which engine.
     pub engine: EngineChoice,
     /// Set by someone else, such as a signal handler, to end the measurement.
@@ -34,7 +37,7 @@ pub struct Load<'a> {
 /// Why a measurement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Its time was over.
+    /// Its time was over, or its requests were done.
     Duration,
     /// The callback said [`Control::Stop`].
     Stopped,

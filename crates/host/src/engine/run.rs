@@ -7,18 +7,16 @@ use super::files::OpenFiles;
 use super::load::{Ended, Load, Summary};
 use super::threads;
 use super::uring;
-use super::worker::{GRACE, Message, Shared};
+use super::worker::{GRACE, Message, NOTICE_NS, Shared};
 use crate::error::{HostError, Operation};
 use lowtide_core::{Control, Interval, Nanos};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often the interrupt flag is looked at.
 const TICK: Duration = Duration::from_millis(20);
-/// How far ahead an early end is set, so that every thread cuts its last interval at the same instant.
-const NOTICE_NS: u64 = 1_000_000;
 
 /// Runs a load and hands each interval, merged over all threads, to `on_interval` on the calling thread, in
 /// order, as soon as every thread has passed it. The last one may be shorter than the others. After
@@ -46,6 +44,7 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
         interval: load.interval,
         begun: OnceLock::new(),
         end_ns: AtomicU64::new(load.duration.map_or(u64::MAX, Nanos::get)),
+        wanted: load.requests.map(|requests| AtomicI64::new(i64::try_from(requests).unwrap_or(i64::MAX))),
         first_failure: Mutex::new(None),
     });
     let (outbox, inbox) = channel();

@@ -8,7 +8,7 @@ use crate::error::{IoFailure, Operation};
 use crate::target::TestData;
 use lowtide_core::{Generator, Interval, Nanos, Op, Recorder, Seed, Workload};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +22,9 @@ const FORGIVEN: u32 = 10;
 /// How long requests in flight at the end may take before their thread is given up.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 
+/// How far ahead an early end is set, so that every thread cuts its last interval at the same instant.
+pub(super) const NOTICE_NS: u64 = 1_000_000;
+
 /// What all threads of a measurement share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -34,6 +37,8 @@ pub(super) struct Shared {
     pub(super) begun: OnceLock<Instant>,
     /// When it ends, in nanoseconds since it began.
     pub(super) end_ns: AtomicU64,
+    /// Completed requests that are still wanted, where they are counted.
+    pub(super) wanted: Option<AtomicI64>,
     pub(super) first_failure: Mutex<Option<IoFailure>>,
 }
 
@@ -169,6 +174,11 @@ impl Worker {
         if i64::from(result) == self.block as i64 {
             self.failures = self.failures.saturating_sub(FORGIVEN);
             self.completed += 1;
+            if let Some(wanted) = &self.shared.wanted
+                && wanted.fetch_sub(1, Ordering::Relaxed) <= 1
+            {
+                self.shared.end_by(now_ns + NOTICE_NS);
+            }
             self.recorder.record(issued.read, self.block, Nanos::new(now_ns.saturating_sub(issued.start_ns)));
         } else {
             self.fail(issued, now_ns, result);

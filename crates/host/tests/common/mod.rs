@@ -63,6 +63,7 @@ pub fn load<'a>(data: &'a TestData, workload: &'a Workload, engine: EngineChoice
         seed: SEED,
         interval: Nanos::from_millis(100),
         duration: Some(Nanos::from_millis(ms)),
+        requests: None,
         engine,
         interrupt: &GOES_ON,
     }

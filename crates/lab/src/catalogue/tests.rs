@@ -1,7 +1,7 @@
 //! Tests of the catalogue: everything in it is well formed, and what is not in it is told apart.
 
 use super::*;
-use crate::experiment::{Experiment, Measure, Step};
+use crate::experiment::{Experiment, Selection};
 
 #[test]
 fn every_study_is_read_whole() {
@@ -47,24 +47,23 @@ fn every_experiment_parses_and_is_called_as_its_file() {
 }
 
 #[test]
-fn every_published_number_is_compared_with_a_cell() {
+fn every_number_that_is_looked_for_has_its_cells() {
     for entry in experiments() {
         let experiment = Experiment::parse(entry.path, entry.text, &[]).expect("it parses");
-        for comparison in &experiment.published {
-            let meant = |cell: &dyn Fn(&Step, &[crate::experiment::Level]) -> bool| {
-                experiment.steps.iter().any(|step| step.points().any(|point| cell(step, &point)))
+        let compared =
+            experiment.published.iter().map(|it| (&it.finding, format!("row {}", it.published.line)));
+        let claimed = experiment.claims.iter().map(|it| (&it.finding, it.name.clone()));
+        for (finding, name) in compared.chain(claimed) {
+            let any = |cells: &Selection| {
+                experiment.steps.iter().any(|step| {
+                    let times = 1..=experiment.repeat.times.max(1);
+                    let mut meant =
+                        step.points().flat_map(|point| times.clone().map(move |n| (point.clone(), n)));
+                    meant.any(|(point, repetition)| cells.includes(step, &point, repetition))
+                })
             };
-            let row = comparison.published;
-            assert!(
-                meant(&|s, p| comparison.includes(s, p)),
-                "{}: {} row {}",
-                entry.path,
-                row.study,
-                row.line
-            );
-            if comparison.measure == Measure::DropPercent {
-                assert!(meant(&|s, p| comparison.starts_from(s, p)), "{}: row {}", entry.path, row.line);
-            }
+            assert!(any(&finding.cells), "{}: {name}", entry.path);
+            assert!(finding.against.as_ref().is_none_or(any), "{}: {name}: against", entry.path);
         }
     }
 }

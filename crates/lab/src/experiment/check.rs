@@ -24,6 +24,7 @@ impl Whole<'_> {
     /// Records every contradiction.
     pub(super) fn check(&self, problems: &mut Problems<'_>) {
         self.once_only(problems);
+        self.one_size(problems);
         self.required(problems);
         self.patterns(problems);
         self.pace(problems);
@@ -37,7 +38,9 @@ impl Whole<'_> {
         for factor in FactorName::NAMES {
             let base = match *factor {
                 "device" => "target.device.0".to_owned(),
-                "reserve" => "before-each-cell.layout.reserve".to_owned(),
+                "reserve" | "partition" => format!("before-each-cell.layout.{factor}"),
+                "idle" => "before-each-cell.idle".to_owned(),
+                "data_files" => "inserts.data_files".to_owned(),
                 factor => format!("workload.{factor}"),
             };
             if let (Some(at), Some(_)) = (self.place(&base), self.place(&format!("sweep.{factor}"))) {
@@ -51,6 +54,28 @@ impl Whole<'_> {
         {
             let message = "two distributions: `hot-cold`, and the factor `zipf`";
             problems.add(at, message, "has no effect", "remove `hot-cold`, or the factor `zipf`");
+        }
+    }
+
+    /// The data has one size: in bytes, or as a share of the room for it.
+    fn one_size(&self, problems: &mut Problems<'_>) {
+        let message = "two sizes of the data: `file_size` and `utilisation`";
+        let mut add = |at| problems.add(at, message, "has no effect", "remove one of them");
+        for (base, factor) in [("file_size", "utilisation"), ("utilisation", "file_size")] {
+            if let (Some(at), Some(_)) = (self.place(&format!("workload.{base}")), self.swept(factor)) {
+                add(at);
+            }
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            let both = [FactorName::FileSize, FactorName::Utilisation];
+            if both.iter().all(|factor| step.factor(*factor).is_some()) {
+                let paths = [format!("step.{index}.sweep"), "sweep".to_owned()];
+                let keys = paths
+                    .iter()
+                    .flat_map(|path| ["utilisation", "file_size"].map(|key| format!("{path}.{key}")));
+                add(keys.into_iter().find_map(|key| self.place(&key)).unwrap_or(0..0));
+                break;
+            }
         }
     }
 
@@ -159,7 +184,9 @@ impl Whole<'_> {
                     _ => None,
                 })
             });
-            let base = self.load.file_size.filter(|_| step.factor(FactorName::FileSize).is_none());
+            let varied = [FactorName::FileSize, FactorName::Utilisation];
+            let varied = varied.iter().any(|factor| step.factor(*factor).is_some());
+            let base = self.load.file_size.filter(|_| !varied);
             let Some((size, at)) = swept.or(base.filter(|size| too_small(*size)).map(|size| (size, None)))
             else {
                 continue;
@@ -179,9 +206,13 @@ impl Whole<'_> {
 
     /// Where a key is first written: in the workload, in the sweep, or in a step's sweep.
     fn written(&self, key: &str) -> Option<Range<usize>> {
+        self.place(&format!("workload.{key}")).or_else(|| self.swept(key))
+    }
+
+    /// Where a factor is first varied: in the sweep, or in a step's sweep.
+    fn swept(&self, key: &str) -> Option<Range<usize>> {
         let steps = (0..self.steps.len()).map(|step| format!("step.{step}.sweep.{key}"));
-        let mut paths = [format!("workload.{key}"), format!("sweep.{key}")].into_iter().chain(steps);
-        paths.find_map(|path| self.place(&path))
+        std::iter::once(format!("sweep.{key}")).chain(steps).find_map(|path| self.place(&path))
     }
 
     fn place(&self, path: &str) -> Option<Range<usize>> {

@@ -6,7 +6,7 @@
 use super::error::Problems;
 use super::load::Pattern;
 use super::read::Entry;
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, Nanos};
 use std::fmt;
 
 macro_rules! factors {
@@ -66,6 +66,8 @@ macro_rules! factors {
 factors! {
     /// Bytes of data under test.
     FileSize(Bytes) = "file_size",
+    /// The share of the room for data that holds data.
+    Utilisation(f64) = "utilisation",
     /// Threads that issue requests.
     Threads(u32) = "threads",
     /// Requests each thread keeps in flight.
@@ -80,6 +82,12 @@ factors! {
     Zipf(f64) = "zipf",
     /// The share of the capacity that the host leaves unused.
     Reserve(f64) = "reserve",
+    /// The partition made on the device.
+    Partition(Bytes) = "partition",
+    /// How long the target is left alone before the measurement.
+    Idle(Nanos) = "idle",
+    /// Data files of a database.
+    DataFiles(u32) = "data_files",
     /// The simulated device.
     Device(String) = "device",
     /// Sequential streams.
@@ -98,6 +106,7 @@ impl fmt::Display for FactorName {
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) enum Raw {
     Size(u64),
+    Time(u64),
     Count(u64),
     Number(f64),
 }
@@ -121,6 +130,11 @@ impl FactorName {
         }
     }
 
+    /// Whether people know from a level alone what it is a level of: `10GiB`, but not `4`.
+    pub(super) fn names_itself(self) -> bool {
+        matches!(self, FactorName::FileSize | FactorName::Pattern | FactorName::Device)
+    }
+
     /// Whether its levels are numbers, so that a range of them makes sense.
     pub(super) fn is_numeric(self) -> bool {
         !matches!(self, FactorName::Pattern | FactorName::Device)
@@ -129,10 +143,11 @@ impl FactorName {
     /// Reads a number of the kind this factor takes.
     pub(super) fn raw(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Raw> {
         match self {
-            FactorName::FileSize | FactorName::Block => {
+            FactorName::FileSize | FactorName::Block | FactorName::Partition => {
                 entry.bytes(problems).map(|bytes| Raw::Size(bytes.get()))
             }
-            FactorName::Threads | FactorName::Depth | FactorName::Streams => {
+            FactorName::Idle => entry.nanos(problems).map(|span| Raw::Time(span.get())),
+            FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles => {
                 let number = entry.integer(problems)?;
                 match u64::try_from(number) {
                     Ok(number) => Some(Raw::Count(number)),
@@ -152,6 +167,20 @@ impl FactorName {
                 require(size > 0, "no data at all".to_owned(), "a size above 0, such as `\"10GiB\"`")?;
                 Ok(Level::FileSize(Bytes::new(size)))
             }
+            (FactorName::Utilisation, Raw::Number(share)) => {
+                let accepted = "the share of the room for data that holds data, above 0 and up to 1";
+                require(share > 0.0 && share <= 1.0, format!("{share} is not such a share"), accepted)?;
+                Ok(Level::Utilisation(share))
+            }
+            (FactorName::Partition, Raw::Size(size)) => {
+                require(
+                    size > 0,
+                    "a partition of no bytes".to_owned(),
+                    "a size above 0, such as `\"120GB\"`",
+                )?;
+                Ok(Level::Partition(Bytes::new(size)))
+            }
+            (FactorName::Idle, Raw::Time(span)) => Ok(Level::Idle(Nanos::new(span))),
             (FactorName::Block, Raw::Size(size)) => {
                 let accepted = "a multiple of 512 bytes above 0, such as `\"4KiB\"` or `\"16KiB\"`";
                 require(size > 0, "a block of no bytes".to_owned(), accepted)?;
@@ -159,13 +188,17 @@ impl FactorName {
                 require(size.is_multiple_of(512), fault, accepted)?;
                 Ok(Level::Block(Bytes::new(size)))
             }
-            (FactorName::Threads | FactorName::Depth | FactorName::Streams, Raw::Count(count)) => {
+            (
+                FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles,
+                Raw::Count(count),
+            ) => {
                 let fine = (1..=65_536).contains(&count);
                 require(fine, format!("{count} is out of range"), "a whole number from 1 to 65536")?;
                 let count = count as u32;
                 Ok(match self {
                     FactorName::Threads => Level::Threads(count),
                     FactorName::Depth => Level::Depth(count),
+                    FactorName::DataFiles => Level::DataFiles(count),
                     _ => Level::Streams(count),
                 })
             }
@@ -207,11 +240,16 @@ impl Level {
     /// Its value as a number, where it is one: bytes, a count, a share.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Level::FileSize(size) | Level::Block(size) => Some(size.get() as f64),
-            Level::Threads(count) | Level::Depth(count) | Level::Streams(count) => Some(f64::from(*count)),
-            Level::Mix(number) | Level::Zipf(number) | Level::Reserve(number) | Level::Rate(number) => {
-                Some(*number)
+            Level::FileSize(size) | Level::Block(size) | Level::Partition(size) => Some(size.get() as f64),
+            Level::Idle(span) => Some(span.get() as f64),
+            Level::Threads(count) | Level::Depth(count) | Level::Streams(count) | Level::DataFiles(count) => {
+                Some(f64::from(*count))
             }
+            Level::Utilisation(number)
+            | Level::Mix(number)
+            | Level::Zipf(number)
+            | Level::Reserve(number)
+            | Level::Rate(number) => Some(*number),
             Level::Pattern(_) | Level::Device(_) => None,
         }
     }

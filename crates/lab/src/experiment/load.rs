@@ -4,6 +4,7 @@
 //! reads is `mix`. `random` and `sequential` alone mean the mixed ones. Leaves out running it, and databases.
 
 use super::error::Problems;
+use super::inserts::Inserts;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
 use super::read::{Entry, Table};
@@ -74,8 +75,10 @@ pub struct Load {
     pub mix: f64,
     /// Bytes of each request.
     pub block: Bytes,
-    /// Bytes of data under test; all that the target has room for where absent.
+    /// Bytes of data under test; see `utilisation` where absent.
     pub file_size: Option<Bytes>,
+    /// The share of the target's room for data that holds data, in (0, 1]; all of it where both are absent.
+    pub utilisation: Option<f64>,
     /// Threads that issue requests.
     pub threads: u32,
     /// Requests each thread keeps in flight.
@@ -94,6 +97,8 @@ pub struct Load {
     pub interval: Nanos,
     /// The rule that finds the steady window.
     pub steady: SteadyRule,
+    /// Inserts into an index, in place of requests of a pattern.
+    pub inserts: Option<Inserts>,
 }
 
 impl Default for Load {
@@ -103,6 +108,7 @@ impl Default for Load {
             mix: 0.5,
             block: Bytes::kib(4),
             file_size: None,
+            utilisation: None,
             threads: 1,
             depth: 1,
             streams: 1,
@@ -112,6 +118,7 @@ impl Default for Load {
             length: Length::For(Nanos::from_secs(60)),
             interval: Nanos::from_secs(10),
             steady: SteadyRule::Lowtide,
+            inserts: None,
         }
     }
 }
@@ -140,10 +147,11 @@ impl Load {
         }
     }
 
-    /// Puts a factor's level in place; the reserve and the device are not the load's.
+    /// Puts a factor's level in place; what is done to the target, and the device, are not the load's.
     pub(super) fn set(&mut self, level: &Level) {
         match level {
-            Level::FileSize(size) => self.file_size = Some(*size),
+            Level::FileSize(size) => (self.file_size, self.utilisation) = (Some(*size), None),
+            Level::Utilisation(share) => (self.file_size, self.utilisation) = (None, Some(*share)),
             Level::Threads(threads) => self.threads = *threads,
             Level::Depth(depth) => self.depth = *depth,
             Level::Block(block) => self.block = *block,
@@ -157,7 +165,12 @@ impl Load {
                     self.pace = Pace::Fixed;
                 }
             }
-            Level::Reserve(_) | Level::Device(_) => {}
+            Level::DataFiles(files) => {
+                if let Some(inserts) = &mut self.inserts {
+                    inserts.engine.data_files = *files;
+                }
+            }
+            Level::Reserve(_) | Level::Partition(_) | Level::Idle(_) | Level::Device(_) => {}
         }
     }
 }
@@ -175,6 +188,10 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
         if let Some(level) = factor.and_then(|factor| factor.read(&entry, problems)) {
             load.set(&level);
         }
+    }
+    if let (Some(_), Some(second)) = (table.get("file_size"), table.get("utilisation")) {
+        let message = "two sizes of the data: `file_size` and `utilisation`";
+        problems.add(second.key_span, message, "or `file_size`, not both", "remove one of them");
     }
     if let Some(entry) = table.get("hot-cold") {
         if let Some(zipf) = table.get("zipf") {

@@ -9,46 +9,61 @@
 //! [target]            device | file | directory | block
 //! [before-each-cell]  purge, layout, fill              history is explicit
 //! [workload]          pattern, block, threads, …       what is asked, how long
+//! [inserts]           connections, data, …             or: rows into an index, until all are in
 //! [sweep]             factors; the cells are their product
 //! [repeat]            times, order, seed
 //! [[step]]            the sweep again, prepared differently
 //! [[published]]       numbers to compare with
+//! [[claim]]           sentences to check
+//! [[not-compared]]    published numbers that nothing is put beside, and why
 //! ```
 //!
 //! Leaves out what needs the target (does the data fit?): later stages ask [`Experiment::blame`] to point at
 //! the key. Databases (`[oltp]`) are not read here.
 
 mod check;
+mod claim;
 mod comparison;
 mod document;
 mod error;
+mod finding;
+mod inserts;
 mod length;
 mod level;
 mod load;
+mod not_compared;
 mod overrides;
 mod prepare;
 mod read;
 mod repeat;
 mod schema;
+mod selection;
 mod step;
 mod sweep;
 mod target;
+mod unit;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
-pub use comparison::{Accept, Bound, Comparison, Measure, Selection};
+pub use claim::{Claim, Trend};
+pub use comparison::{Bound, Comparison};
 pub use error::{BadInput, Problem};
+pub use finding::{Finding, Form, Measure, Of};
+pub use inserts::{Inserts, Placement};
 pub use length::Length;
 pub use level::{FactorName, Level};
 pub use load::{Load, Pace, Pattern, SteadyRule};
+pub use not_compared::NotCompared;
 pub use overrides::Override;
 pub use prepare::{Filesystem, Fill, Layout, Preparation, Purge};
 pub use repeat::{Order, Repeat};
+pub use selection::{Accept, Selection};
 pub use step::{Settings, Step};
 pub use sweep::Factor;
 pub use target::Target;
+pub use unit::{Dimension, Unit};
 
 use document::Document;
 use error::Problems;
@@ -76,6 +91,10 @@ pub struct Experiment {
     pub repeat: Repeat,
     /// Published numbers to compare with.
     pub published: Vec<Comparison>,
+    /// Sentences to check.
+    pub claims: Vec<Claim>,
+    /// Published numbers that nothing is put beside.
+    pub not_compared: Vec<NotCompared>,
     document: Document,
 }
 
@@ -140,8 +159,7 @@ impl Experiment {
 
         let target = root.require("target", "{ device = \"intel-320-160gb\" }", problems);
         let target = target.and_then(|entry| target::read(&entry.table(problems)?, problems));
-        let workload = root.require("workload", "{ … }", problems).and_then(|entry| entry.table(problems));
-        let load = workload.map(|table| load::read(&table, problems));
+        let load = read_load(&root, problems);
         let preparation = before.map_or_else(Preparation::default, |table| {
             table.only(&schema::PREPARATION, problems);
             Preparation::default().with(&table, problems)
@@ -155,8 +173,11 @@ impl Experiment {
         }
         let mut list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables(problems));
         let (steps, published) = (list("step"), list("published"));
+        let (claims, not_compared) = (list("claim"), list("not-compared"));
         let steps = step::read(steps, preparation, sweep, problems);
         let published = comparison::read(published, &steps, problems);
+        let claims = claim::read(claims, &steps, problems);
+        let not_compared = not_compared::read(not_compared, problems);
         let repeat = repeat.map_or_else(Repeat::default, |table| repeat::read(&table, problems));
 
         if let (Some(load), true) = (&load, problems.is_empty()) {
@@ -169,8 +190,50 @@ impl Experiment {
         };
         let title = title.unwrap_or_else(|| name.clone());
         drop(tables);
-        Ok(Experiment { name, title, question, source, target, load, steps, repeat, published, document })
+        Ok(Experiment {
+            name,
+            title,
+            question,
+            source,
+            target,
+            load,
+            steps,
+            repeat,
+            published,
+            claims,
+            not_compared,
+            document,
+        })
     }
+}
+
+/// Reads a list of published numbers that no experiment compares: `[[not-compared]]` tables.
+///
+/// # Errors
+/// [`BadInput`], as for an experiment.
+pub fn excuses(name_of_source: &str, text: &str) -> Result<Vec<NotCompared>, BadInput> {
+    let document = Document::new(name_of_source, text)?;
+    let tables = document.tables();
+    let root = Table::root(&tables);
+    let mut problems = Problems::new(&document);
+    root.only(&schema::EXCUSES, &mut problems);
+    let list = root.get("not-compared").map_or_else(Vec::new, |entry| entry.tables(&mut problems));
+    let excuses = not_compared::read(list, &mut problems);
+    problems.finish()?;
+    Ok(excuses)
+}
+
+/// Reads the load: `[workload]`, or `[inserts]` in its place.
+fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load> {
+    let Some(entry) = root.get("inserts") else {
+        let workload = root.require("workload", "{ … }", problems)?.table(problems)?;
+        return Some(load::read(&workload, problems));
+    };
+    if let Some(second) = root.get("workload") {
+        let message = "two loads: `workload` and `inserts`";
+        problems.add(second.key_span, message, "or `inserts`, not both", "remove one of them");
+    }
+    Some(inserts::read(&entry.table(problems)?, problems))
 }
 
 /// `published/…` names a study that exists; anything else is free text.

@@ -3,7 +3,7 @@
 //! A key is dotted (`workload.threads`) or any end of it that is unique (`threads`, `layout.reserve`); where
 //! the key is a factor, the short form means the factor, and every step's own levels of it. A value is TOML;
 //! what is not TOML is taken as a string, so `duration=60s` needs no quotes. Setting one of several exclusive
-//! keys (`duration` or `until`) takes the place of the other. Leaves out steps and published comparisons: they
+//! keys (`duration` or `until`) takes the place of the other. Leaves out steps, comparisons and claims: they
 //! are the experiment's question, and are changed in its file.
 
 use super::document::{Document, Origin};
@@ -97,8 +97,8 @@ impl Override {
                 .accepting(help)
         };
         let key = &self.key;
-        if ["step", "published"].contains(&key.split('.').next().unwrap_or(key)) {
-            let help = "steps and published comparisons are changed in the experiment file";
+        if schema::LISTS.contains(&key.split('.').next().unwrap_or(key)) {
+            let help = "steps, comparisons and claims are changed in the experiment file";
             return problem(format!("`{key}` cannot be set from the command line"), help.to_owned());
         }
         let shown = |path: &str| if key.contains('.') { path.to_owned() } else { end(path).to_owned() };

@@ -19,10 +19,13 @@ pub(super) const ROOT: Keys = Keys {
         "target",
         "before-each-cell",
         "workload",
+        "inserts",
         "sweep",
         "repeat",
         "step",
         "published",
+        "claim",
+        "not-compared",
     ],
 };
 pub(super) const TARGET: Keys = Keys { table: "target", keys: &["device", "file", "directory", "block"] };
@@ -39,6 +42,7 @@ pub(super) const WORKLOAD: Keys = Keys {
         "mix",
         "block",
         "file_size",
+        "utilisation",
         "threads",
         "depth",
         "streams",
@@ -48,10 +52,35 @@ pub(super) const WORKLOAD: Keys = Keys {
         "arrival",
         "duration",
         "until",
+        "requests",
         "max",
         "precision",
         "interval",
         "steady",
+    ],
+};
+pub(super) const INSERTS: Keys = Keys {
+    table: "inserts",
+    keys: &[
+        "connections",
+        "data-per-connection",
+        "rows-per-transaction",
+        "data_files",
+        "database",
+        "place",
+        "insert",
+        "hand-off",
+        "connection",
+        "log-record",
+        "log-size",
+        "log-block",
+        "log-write",
+        "log-outstanding",
+        "checkpoint-after",
+        "checkpoint-outstanding",
+        "memory",
+        "gather",
+        "every",
     ],
 };
 pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };
@@ -62,16 +91,59 @@ pub(super) const STEP: Keys =
 pub(super) const RANGE: Keys = Keys { table: "a range", keys: &["from", "to", "step", "factor"] };
 pub(super) const PUBLISHED: Keys = Keys {
     table: "published",
-    keys: &["study", "line", "measure", "after", "step", "where", "against", "bound", "note"],
+    keys: &[
+        "study",
+        "line",
+        "measure",
+        "of",
+        "form",
+        "after",
+        "step",
+        "where",
+        "against",
+        "against-step",
+        "bound",
+        "note",
+    ],
 };
+pub(super) const CLAIM: Keys = Keys {
+    table: "claim",
+    keys: &[
+        "name",
+        "says",
+        "study",
+        "measure",
+        "of",
+        "form",
+        "unit",
+        "after",
+        "step",
+        "where",
+        "against",
+        "against-step",
+        "at-least",
+        "at-most",
+        "order",
+        "tolerance",
+        "each",
+        "left-out",
+    ],
+};
+pub(super) const NOT_COMPARED: Keys = Keys { table: "not-compared", keys: &["study", "lines", "why"] };
+/// A file of published numbers that no experiment compares.
+pub(super) const EXCUSES: Keys = Keys { table: "a list of what is not compared", keys: &["not-compared"] };
+/// Lists of tables: they are the experiment's question, and are changed in its file.
+pub(super) const LISTS: [&str; 4] = ["step", "published", "claim", "not-compared"];
 
 /// Tables that `--set` reaches.
-const SETTABLE: [&Keys; 8] = [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &SWEEP, &REPEAT];
+const SETTABLE: [&Keys; 9] =
+    [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &INSERTS, &SWEEP, &REPEAT];
 
 /// Keys of which an experiment holds one: setting one of them takes the place of another.
-pub(super) const EXCLUSIVE: [&[&str]; 3] = [
+pub(super) const EXCLUSIVE: [&[&str]; 4] = [
     &["target.device", "target.file", "target.directory", "target.block"],
-    &["workload.duration", "workload.until"],
+    &["workload.duration", "workload.until", "workload.requests"],
+    &["workload.file_size", "workload.utilisation"],
     &["workload.zipf", "workload.hot-cold"],
 ];
 
@@ -80,7 +152,7 @@ pub(super) fn settable() -> impl Iterator<Item = String> {
     SETTABLE.into_iter().flat_map(|table| table.keys.iter().map(|key| dotted(table.table, key))).filter(
         |path| {
             let whole_table = SETTABLE.iter().any(|table| table.table == path) && !path.contains('.');
-            !whole_table && path != "step" && path != "published"
+            !whole_table && !LISTS.contains(&path.as_str())
         },
     )
 }

@@ -41,6 +41,8 @@ impl Settings {
     pub(super) fn set(&mut self, level: &Level) {
         match level {
             Level::Reserve(reserve) => self.preparation.layout.reserve = *reserve,
+            Level::Partition(size) => self.preparation.layout.partition = Some(*size),
+            Level::Idle(span) => self.preparation.idle = *span,
             Level::Device(device) => self.device = Some(device.clone()),
             level => self.load.set(level),
         }

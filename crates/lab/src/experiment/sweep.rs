@@ -115,7 +115,9 @@ enum Growth {
 fn growth(name: FactorName, table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Growth> {
     match (table.get("step"), table.get("factor")) {
         (Some(step), None) => match name.raw(&step, problems)? {
-            Raw::Size(0) | Raw::Count(0) => step.refuse("a step of nothing", "a step above 0", problems),
+            Raw::Size(0) | Raw::Time(0) | Raw::Count(0) => {
+                step.refuse("a step of nothing", "a step above 0", problems)
+            }
             Raw::Number(by) if by <= 0.0 => step.refuse("a step of nothing", "a step above 0", problems),
             by => Some(Growth::Add(by)),
         },
@@ -160,12 +162,14 @@ fn following(from: Raw, value: Raw, growth: Growth, n: f64) -> Option<Raw> {
     let tidy = |number: f64| (number * 1e9).round() / 1e9;
     match (value, growth) {
         (Raw::Size(value), Growth::Add(Raw::Size(by))) => value.checked_add(by).map(Raw::Size),
+        (Raw::Time(value), Growth::Add(Raw::Time(by))) => value.checked_add(by).map(Raw::Time),
         (Raw::Count(value), Growth::Add(Raw::Count(by))) => value.checked_add(by).map(Raw::Count),
         (Raw::Number(_), Growth::Add(Raw::Number(by))) => match from {
             Raw::Number(from) => Some(Raw::Number(tidy(from + by * n))),
             _ => None,
         },
         (Raw::Size(value), Growth::Multiply(by)) => times(value, by).map(Raw::Size),
+        (Raw::Time(value), Growth::Multiply(by)) => times(value, by).map(Raw::Time),
         (Raw::Count(value), Growth::Multiply(by)) => times(value, by).map(Raw::Count),
         (Raw::Number(value), Growth::Multiply(by)) if value > 0.0 => Some(Raw::Number(tidy(value * by))),
         _ => None,

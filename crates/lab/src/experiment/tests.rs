@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod faults;
+mod inserts;
 mod overrides;
 mod resolve;
 

@@ -3,9 +3,10 @@
 use super::Ended;
 use super::watch::Watch;
 use crate::analysis::{Context, Medium};
-use crate::experiment::Load;
+use crate::experiment::{Length, Load};
 use crate::prepare::PreparedDrive;
 use crate::record::Row;
+use lowtide_core::inserts::{self, Place, Storage};
 use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Interval, Seed, virtual_load};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,17 +21,18 @@ pub fn on_drive(
     interrupt: &AtomicBool,
     each: &mut dyn FnMut(&Interval, f64),
 ) -> Result<Ended, DeviceError> {
-    let PreparedDrive { drive, now, extents, written_before } = prepared;
+    let PreparedDrive { drive, now, extents, written_before, database } = prepared;
     let context = Context {
         capacity: drive.capacity(),
         raw_capacity: drive.raw_capacity(),
-        data: Bytes::new(extents.length()),
+        data: database.as_ref().map_or(Bytes::new(extents.length()), |database| database.engine.data()),
         read_only: load.workload().reads_only(),
         medium: Medium::Flash,
         written_before: Some(written_before),
     };
     let mut watch = Watch::new(load, context);
-    let mut interrupted = false;
+    let total = database.as_ref().map(|database| database.engine.total_rows());
+    let (mut interrupted, mut rows) = (false, 0);
     let on_interval = &mut |interval: Interval| {
         interrupted = interrupt.load(Ordering::Relaxed);
         if interrupted {
@@ -38,10 +40,24 @@ pub fn on_drive(
         }
         let row = Row::of(&interval);
         let control = watch.push(&row);
-        each(&interval, watch.progress(&row));
+        rows += row.writes;
+        let share = total.map_or_else(|| watch.progress(&row), |total| rows as f64 / total as f64);
+        each(&interval, share);
         control
     };
+    if let Some(database) = database {
+        let place = |offset| Place { device: 0, offset };
+        let (data, log) = (place(database.data), place(database.log));
+        let storage = Storage { devices: vec![drive.as_mut()], data, log };
+        *now = inserts::run(&database.engine, storage, seed, *now, load.interval, on_interval)?;
+        return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
+    }
     let workload = load.workload();
-    *now = virtual_load::run(drive, &extents, &workload, seed, *now, load.interval, on_interval)?;
+    let requests = match load.length {
+        Length::Requests(number) => Some(number),
+        Length::For(_) | Length::UntilSteady { .. } => None,
+    };
+    let span = virtual_load::Span { start: *now, interval: load.interval, requests };
+    *now = virtual_load::run_span(drive, &extents, &workload, seed, span, on_interval)?;
     Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) })
 }

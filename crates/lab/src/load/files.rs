@@ -40,9 +40,10 @@ pub fn on_files(
         each(&interval, watch.progress(&row));
         control
     };
-    let duration = match load.length {
-        Length::For(span) => Some(span),
-        Length::UntilSteady { .. } => None,
+    let (duration, requests) = match load.length {
+        Length::For(span) => (Some(span), None),
+        Length::Requests(number) => (None, Some(number)),
+        Length::UntilSteady { .. } => (None, None),
     };
     let request = engine::Load {
         data,
@@ -50,6 +51,7 @@ pub fn on_files(
         seed,
         interval: load.interval,
         duration,
+        requests,
         engine,
         interrupt,
     };

@@ -11,7 +11,8 @@ use lowtide_core::Control;
 pub(super) struct Watch {
     online: Online,
     length: Length,
-    longest_ns: u64,
+    /// Requests completed so far.
+    done: u64,
     fixed: Criterion,
     verdict: Option<Verdict>,
 }
@@ -26,12 +27,12 @@ impl Watch {
             Length::UntilSteady { precision, .. } => {
                 Confidence { relative_half_width: precision, ..Confidence::default() }
             }
-            Length::For(_) => Confidence::default(),
+            Length::For(_) | Length::Requests(_) => Confidence::default(),
         };
         Watch {
             online: Online::new(context, rule(online)),
             length: load.length,
-            longest_ns: load.length.longest().get(),
+            done: 0,
             fixed: rule(Confidence::fixed_duration()),
             verdict: None,
         }
@@ -45,12 +46,18 @@ impl Watch {
             self.verdict = Some(Verdict::Steady(estimate));
             return Control::Stop;
         }
-        if row.end_ns >= self.longest_ns { Control::Stop } else { Control::Continue }
+        self.done += row.reads + row.writes;
+        if self.progress(row) >= 1.0 { Control::Stop } else { Control::Continue }
     }
 
-    /// How far the load is, 0 to 1, by its longest duration.
+    /// How far the load is, from 0 to 1 at its end, by its requests or else its longest duration.
     pub(super) fn progress(&self, row: &Row) -> f64 {
-        row.end_ns as f64 / self.longest_ns as f64
+        match self.length {
+            Length::For(time) | Length::UntilSteady { max: time, .. } => {
+                row.end_ns as f64 / time.get() as f64
+            }
+            Length::Requests(number) => self.done as f64 / number as f64,
+        }
     }
 
     /// What the analysis says at the end.
@@ -58,7 +65,7 @@ impl Watch {
         match (self.verdict, self.length) {
             (Some(verdict), _) => verdict,
             (None, Length::UntilSteady { .. }) => self.online.verdict(),
-            (None, Length::For(_)) => steady(self.online.series(), &self.fixed),
+            (None, Length::For(_) | Length::Requests(_)) => steady(self.online.series(), &self.fixed),
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::order::arrange;
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{
-    BadInput, Experiment, FactorName, Filesystem, Layout, Length, Level, Purge, Settings,
+    BadInput, Experiment, FactorName, Filesystem, Inserts, Layout, Length, Level, Purge, Settings,
 };
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
@@ -67,9 +67,13 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
         load.interval = shorter(load.interval);
         load.length = match load.length {
             Length::For(span) => Length::For(shorter(span)),
+            Length::Requests(number) => Length::Requests((number / scale).max(1)),
             Length::UntilSteady { max, precision } => Length::UntilSteady { max: shorter(max), precision },
         };
         settings.preparation.idle = settings.preparation.idle / scale;
+        if let Some(inserts) = &mut settings.load.inserts {
+            inserts.engine = inserts.engine.scaled(scale);
+        }
         let partition = &mut settings.preparation.layout.partition;
         *partition = partition.map(|size| (size / scale).align_down(Bytes::kib(4)));
     }
@@ -90,9 +94,20 @@ fn fit(
     let keys = [own.as_str(), "sweep.file_size", "workload.file_size"];
     let size_key =
         keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.file_size");
+    let share = settings.load.utilisation;
     let block = settings.load.block;
     let devices = match target {
         PlanTarget::Simulated(devices) => devices,
+        PlanTarget::Host(_) if share.is_some() => {
+            let own = format!("step.{number}.sweep.utilisation");
+            let keys = [own.as_str(), "sweep.utilisation", "workload.utilisation"];
+            let key = keys.into_iter().find(|key| experiment.span_of(key).is_some());
+            return Err(experiment.blame(
+                key.unwrap_or("workload.utilisation"),
+                "`utilisation` on files, which share their filesystem with others",
+                "write the size of the data, such as `file_size = \"1GiB\"`",
+            ));
+        }
         PlanTarget::Host(spec) => {
             let size = settings.load.file_size.ok_or_else(|| {
                 experiment.blame(
@@ -112,9 +127,21 @@ fn fit(
     let usable = usable(settings, capacity).map_err(|(key, message)| {
         experiment.blame(key, message, format!("the device {name} has {capacity}"))
     })?;
+    if let Some(inserts) = &settings.load.inserts {
+        return fit_inserts(experiment, name, inserts, devices[name].spec.first_part(), capacity);
+    }
     let Layout { filesystem: kind, partition, .. } = written.preparation.layout;
     let filesystem = filesystem(kind);
     let wanted = settings.load.file_size.unwrap_or(usable);
+    if let Some(share) = share {
+        let room = layout::room(filesystem, usable);
+        let data = Bytes::new((room.get() as f64 * share) as u64).align_down(block);
+        if data < block {
+            let message = format!("{share} of {room} is smaller than a block of {block}");
+            return Err(experiment.blame("workload", message, "a larger share, or a smaller block"));
+        }
+        return Ok((data, capacity));
+    }
     match layout::lay_out(filesystem, usable, wanted) {
         Ok(_) => Ok((wanted.align_down(block), capacity)),
         Err(error) if settings.load.file_size.is_none() => Ok((error.available.align_down(block), capacity)),
@@ -139,6 +166,23 @@ fn fit(
             Err(experiment.blame(key.as_deref().unwrap_or(size_key), message, help))
         }
     }
+}
+
+/// The rows of a cell, and the capacity they are part of.
+fn fit_inserts(
+    experiment: &Experiment,
+    name: &str,
+    inserts: &Inserts,
+    first_part: Bytes,
+    capacity: Bytes,
+) -> Result<(Bytes, Bytes), BadInput> {
+    let engine = &inserts.engine;
+    let room = inserts.room(first_part, capacity);
+    if engine.with_database_in(room).is_some() {
+        return Ok((engine.data(), capacity));
+    }
+    let message = format!("{} of rows and a log of {} do not fit on {name}", engine.data(), engine.log.size);
+    Err(experiment.blame("inserts.data-per-connection", message, format!("up to {room} of rows fit")))
 }
 
 /// A scaled size as the user would write it, in whole GiB or, where it is smaller, in whole MiB.

@@ -2,6 +2,7 @@
 //!
 //! Leaves out the model of the drive and of the filesystem (crate `lowtide-device`).
 
+use super::database::{self, Database};
 use crate::experiment::{Fill, Purge};
 use crate::plan::{PlannedCell, cells};
 use lowtide_core::rng::shuffle;
@@ -16,6 +17,10 @@ const CHUNK: u64 = 1 << 20;
 pub struct History {
     drive: AnyDevice,
     now: VirtualTime,
+    /// Bytes of the first of several devices that follow one another, or of the drive.
+    first_part: Bytes,
+    /// How many data files lie where, since rows were inserted last.
+    files: Option<(u32, u64)>,
     /// Host bytes the drive had counted when it was last as new.
     written_at_purge: u64,
 }
@@ -28,6 +33,8 @@ pub struct PreparedDrive<'a> {
     pub extents: Extents,
     /// Host bytes written since the drive was last as new.
     pub written_before: Bytes,
+    /// The database, where rows are inserted.
+    pub database: Option<Database>,
 }
 
 impl History {
@@ -37,7 +44,8 @@ impl History {
     /// Where the description is not valid; plans are made of valid ones.
     pub fn new(spec: &DeviceSpec, seed: Seed) -> Self {
         let drive = spec.build(seed).expect("the plan validated the description");
-        History { drive, now: VirtualTime::START, written_at_purge: 0 }
+        let first_part = spec.first_part();
+        History { drive, now: VirtualTime::START, first_part, files: None, written_at_purge: 0 }
     }
 
     /// The drive.
@@ -55,7 +63,14 @@ impl History {
         self.purge(preparation.purge)?;
         let capacity = self.drive.capacity();
         let usable = cells::usable(&cell.settings, capacity).expect("the plan checked the partition");
-        let layout = lay_out(cells::filesystem(preparation.layout.filesystem), usable, cell.data)
+        let database = cell.settings.load.inserts.as_ref().map(|inserts| {
+            let room = inserts.room(self.first_part, capacity);
+            database::place(inserts, room, capacity, seed.part("place", 0), self.files)
+        });
+        self.files = database.as_ref().map(|database| (database.engine.data_files, database.data));
+        let room = database.as_ref().map(|database| database.room);
+        let filesystem = cells::filesystem(preparation.layout.filesystem);
+        let layout = lay_out(filesystem, usable, room.unwrap_or(cell.data))
             .expect("the plan checked that the data fits");
         if preparation.layout.mkfs_trims {
             self.each_chunk(0, usable.get(), Request::trim)?;
@@ -70,7 +85,10 @@ impl History {
                     self.each_chunk(extent.device_offset, extent.length, Request::write)?;
                 }
             }
-            Fill::Random => self.fill_at_random(&layout.files, cell.settings.load.block, seed)?,
+            Fill::Random => {
+                let block = if database.is_some() { Bytes::new(CHUNK) } else { cell.settings.load.block };
+                self.fill_at_random(&layout.files, block, seed)?;
+            }
         }
         self.submit(Request::flush())?;
         self.now = self.now + preparation.idle;
@@ -81,6 +99,7 @@ impl History {
             now: &mut self.now,
             extents: layout.files,
             written_before: Bytes::new(written),
+            database,
         })
     }
 

@@ -7,6 +7,8 @@
 pub struct Comparison {
     /// The study: `Intel 320 random write, first post`.
     pub study: String,
+    /// The row of the study, from 1.
+    pub line: u32,
     /// What was measured: `throughput stabilised`.
     pub metric: String,
     /// For which case: `100 GiB`, `16 threads`.
@@ -17,6 +19,8 @@ pub struct Comparison {
     pub published: f64,
     /// What this campaign found, in `unit`; `None` where it has no such cell.
     pub model: Option<f64>,
+    /// Why there is no model value.
+    pub missing: Option<String>,
     /// (model − published) / published, in percent; `None` without a model value or for a bound that is met.
     pub error_percent: Option<f64>,
     /// Where the published number is only a bound.

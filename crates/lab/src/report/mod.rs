@@ -14,6 +14,7 @@
 
 pub(crate) mod answer;
 mod build;
+mod claim;
 mod compare;
 mod comparison;
 mod export;
@@ -30,6 +31,7 @@ mod tables;
 mod tests;
 mod verdict;
 
+pub use claim::Checked;
 pub use compare::{Difference, NothingToCompare, differences};
 pub use comparison::{Bound, Comparison, Quantity};
 pub use export::{export_csv, export_json};

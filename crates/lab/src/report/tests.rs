@@ -9,11 +9,13 @@ use std::collections::BTreeSet;
 fn comparison(quantity: Quantity, published: f64, model: f64, cell: u32) -> Comparison {
     Comparison {
         study: "Intel 320 random write".to_owned(),
+        line: 1,
         metric: "throughput stabilised".to_owned(),
         where_label: "100 GiB".to_owned(),
         unit: "MiB/s".to_owned(),
         published,
         model: Some(model),
+        missing: None,
         error_percent: Some((model / published - 1.0) * 100.0),
         bound: None,
         used_to_fit: false,

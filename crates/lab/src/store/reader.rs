@@ -213,6 +213,17 @@ impl Store {
         Ok(rows)
     }
 
+    /// The latencies of a cell in the intervals that begin between two instants of its measurement (nanoseconds),
+    /// reads and writes together.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn latency(&self, campaign: i64, cell: u32, from_ns: u64, to_ns: u64) -> Result<Latency, StoreError> {
+        let mut all = Latency::default();
+        self.each_latency(campaign, cell, from_ns, to_ns, &mut |_, latency| all.merge(latency))?;
+        Ok(all)
+    }
+
     /// Merges the histograms of the intervals between two instants into the cell's.
     fn merge_latency(
         &self,
@@ -221,6 +232,22 @@ impl Store {
         from_ns: u64,
         to_ns: u64,
     ) -> Result<(), StoreError> {
+        let (read, write) = (&mut cell.read_latency, &mut cell.write_latency);
+        self.each_latency(campaign, cell.index, from_ns, to_ns, &mut |op, latency| {
+            let whole = if op == "read" { &mut *read } else { &mut *write };
+            whole.merge(latency);
+        })
+    }
+
+    /// Hands out the histograms of the intervals between two instants, each with its operation.
+    fn each_latency(
+        &self,
+        campaign: i64,
+        cell: u32,
+        from_ns: u64,
+        to_ns: u64,
+        each: &mut dyn FnMut(&str, &Latency),
+    ) -> Result<(), StoreError> {
         let fail = StoreError::on(&self.path);
         let mut statement = self
             .connection
@@ -228,17 +255,16 @@ impl Store {
                 "SELECT op, hdr FROM histogram WHERE campaign = ?1 AND cell = ?2 AND start_ns >= ?3 AND start_ns < ?4",
             )
             .map_err(&fail)?;
-        let range = params![campaign, cell.index, from_ns as i64, to_ns.min(i64::MAX as u64) as i64];
+        let range = params![campaign, cell, from_ns as i64, to_ns.min(i64::MAX as u64) as i64];
         let mut found = statement.query(range).map_err(&fail)?;
         while let Some(row) = found.next().map_err(&fail)? {
             let op: String = row.get(0).map_err(&fail)?;
             let hdr: Vec<u8> = row.get(1).map_err(&fail)?;
             let latency = Latency::from_bytes(&hdr).ok_or_else(|| StoreError::Damaged {
                 path: self.path.clone(),
-                what: format!("a histogram of cell {}", cell.index),
+                what: format!("a histogram of cell {cell}"),
             })?;
-            let whole = if op == "read" { &mut cell.read_latency } else { &mut cell.write_latency };
-            whole.merge(&latency);
+            each(&op, &latency);
         }
         Ok(())
     }

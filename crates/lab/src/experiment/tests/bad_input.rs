@@ -112,7 +112,7 @@ fn an_unknown_factor_is_told_the_factors() {
        ·     ╰── not a factor
        ╰────
      help: factors: file_size, threads, depth, block, pattern, mix, zipf,
-           reserve, device, streams, rate
+           reserve, data_files, device, streams, rate
     "#);
 }
 

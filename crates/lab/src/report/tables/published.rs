@@ -3,6 +3,13 @@
 use crate::report::comparison::Comparison;
 use crate::report::table::{Align, Column, Digits, Table, Value};
 
+/// The caveat, and why there is no number where there is none.
+pub(crate) fn remark(comparison: &Comparison) -> String {
+    let parts: Vec<&str> = comparison.missing.iter().map(String::as_str).collect();
+    let note = Some(comparison.note.as_str()).filter(|note| !note.is_empty());
+    parts.into_iter().chain(note).collect::<Vec<_>>().join("; ")
+}
+
 /// The comparison table; `None` where there is nothing to compare with.
 pub(crate) fn published(comparisons: &[Comparison], simulated: bool) -> Option<Table> {
     if comparisons.is_empty() {
@@ -35,7 +42,7 @@ pub(crate) fn published(comparisons: &[Comparison], simulated: bool) -> Option<T
                 Value::text(&c.unit),
                 Value::number(c.error_percent),
                 Value::Flag(c.used_to_fit, ["fitted", ""]),
-                Value::text(&c.note),
+                Value::text(&remark(c)),
                 unless(one_source, &c.source),
             ]
         })

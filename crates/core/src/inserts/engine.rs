@@ -1,0 +1,224 @@
+//! The engine: connections take turns at the right edge of the index; log and checkpoint write behind them.
+//!
+//! Leaves out how many rows are inserted in what time by others: intervals tell it.
+
+use super::allocation::Files;
+use super::checkpoint::Dirty;
+use super::log::LogWriter;
+use super::storage::{InFlight, Storage};
+use super::{EXTENT, EXTENT_PAGES, Inserts, PAGE};
+use crate::block::{DeviceError, Tag};
+use crate::measure::{Interval, Recorder};
+use crate::rng::{Rng, Seed, below};
+use crate::units::{Nanos, VirtualTime};
+use crate::virtual_load::Control;
+use std::collections::VecDeque;
+
+/// Tags of log writes; those of data are the bytes written.
+const LOG: Tag = 1 << 63;
+
+/// A connection.
+#[derive(Debug, Clone, Copy)]
+struct Connection {
+    rows_left: u64,
+    uncommitted: u64,
+    /// The file whose extent it fills.
+    file: Option<usize>,
+    /// Since when it waits for its turn, or for the log.
+    since_ns: u64,
+}
+
+/// Runs the inserts from the instant `start` to the last commit, in intervals of `interval`, unless `each` says
+/// stop before. The instant of the end. A row counts as a write of its page when its turn ends.
+///
+/// # Errors
+/// The first write that a device refuses ends the run with its [`DeviceError`].
+pub fn run(
+    inserts: &Inserts,
+    storage: Storage<'_>,
+    seed: Seed,
+    start: VirtualTime,
+    interval: Nanos,
+    each: &mut dyn FnMut(Interval) -> Control,
+) -> Result<VirtualTime, DeviceError> {
+    let start_ns = start.as_nanos();
+    let connection = Connection { rows_left: inserts.rows, uncommitted: 0, file: None, since_ns: start_ns };
+    let count = inserts.connections as usize;
+    let mut engine = Engine {
+        inserts,
+        storage,
+        in_flight: InFlight::default(),
+        files: Files::new(inserts.data_files),
+        log: LogWriter::new(&inserts.log),
+        dirty: Dirty::new(&inserts.checkpoint, inserts.data_files),
+        changed: vec![0; inserts.data_files as usize],
+        file_size: inserts.file_size().get(),
+        connections: vec![connection; count],
+        ready: (0..count).map(|one| (start_ns, one)).collect(),
+        turn: None,
+        edge_ns: start_ns,
+        at_work: count,
+        rng: seed.part("inserts", 0).stream(),
+    };
+    engine.run(start_ns, Recorder::new(interval), each).map(VirtualTime::from_nanos)
+}
+
+struct Engine<'a, 's> {
+    inserts: &'a Inserts,
+    storage: Storage<'s>,
+    in_flight: InFlight,
+    files: Files,
+    log: LogWriter,
+    dirty: Dirty,
+    /// Bytes of each file that are filled, in whole extents.
+    changed: Vec<u64>,
+    file_size: u64,
+    connections: Vec<Connection>,
+    /// Connections by when they are ready for a turn.
+    ready: VecDeque<(u64, usize)>,
+    /// Whose turn it is, until when, in which file, for how many rows.
+    turn: Option<(u64, usize, usize, u64)>,
+    /// Since when the right edge is free.
+    edge_ns: u64,
+    at_work: usize,
+    rng: Rng,
+}
+
+impl Engine<'_, '_> {
+    fn run(
+        &mut self,
+        start_ns: u64,
+        mut recorder: Recorder,
+        each: &mut dyn FnMut(Interval) -> Control,
+    ) -> Result<u64, DeviceError> {
+        let mut now_ns = start_ns;
+        while self.at_work > 0 {
+            self.begin_turn(now_ns);
+            let turn_ns = self.turn.map_or(u64::MAX, |turn| turn.0);
+            let done = self.in_flight.next_done(&mut self.storage, turn_ns)?;
+            now_ns = done.map_or(turn_ns, |(at_ns, _)| at_ns);
+            assert!(now_ns < u64::MAX, "connections at work wait for something");
+            let since_ns = now_ns - start_ns;
+            if since_ns >= recorder.interval_end_ns() {
+                let counters = self.storage.counters();
+                while let Some(ended) = recorder.take_ended(since_ns, Some(counters)) {
+                    if each(ended) == Control::Stop {
+                        return self.drain(now_ns);
+                    }
+                }
+            }
+            match done {
+                Some((_, tag)) => self.complete(now_ns, tag),
+                None => self.end_turn(&mut recorder),
+            }
+            self.write(now_ns)?;
+        }
+        if let Some(last) = recorder.finish(now_ns - start_ns, Some(self.storage.counters())) {
+            each(last);
+        }
+        self.drain(now_ns)
+    }
+
+    /// Gives the right edge to the connection that is ready first.
+    #[inline]
+    fn begin_turn(&mut self, now_ns: u64) {
+        if self.turn.is_some() || self.dirty.is_full() {
+            return;
+        }
+        let Some((ready_ns, one)) = self.ready.pop_front() else { return };
+        let connection = &mut self.connections[one];
+        if let Some(file) = connection.file.take() {
+            self.files.leave(file);
+        }
+        let (file, shared) = self.files.take();
+        connection.file = Some(file);
+        let rows = connection.rows_left.min(EXTENT_PAGES);
+        let cost = &self.inserts.row;
+        let row_ns = cost.insert.get() + if shared { cost.hand_off.get() } else { 0 };
+        let begin_ns = self.edge_ns.max(ready_ns).max(now_ns);
+        self.turn = Some((begin_ns + rows * row_ns, one, file, rows));
+    }
+
+    #[inline]
+    fn end_turn(&mut self, recorder: &mut Recorder) {
+        let Some((now_ns, one, file, rows)) = self.turn.take() else { return };
+        self.edge_ns = now_ns;
+        self.changed[file] += EXTENT;
+        self.dirty.add(EXTENT);
+        self.log.append(rows * self.inserts.row.log.get());
+        let connection = &mut self.connections[one];
+        recorder.record_writes(rows, PAGE, Nanos::new((now_ns - connection.since_ns) / rows));
+        connection.since_ns = now_ns;
+        connection.rows_left -= rows;
+        connection.uncommitted += rows;
+        if connection.uncommitted >= self.inserts.commit || connection.rows_left == 0 {
+            connection.uncommitted = 0;
+            if connection.rows_left == 0
+                && let Some(file) = connection.file.take()
+            {
+                self.files.leave(file);
+            }
+            self.log.commit(one);
+        } else {
+            self.think(now_ns, one, rows);
+        }
+    }
+
+    /// The connection prepares its next rows: a half to one and a half times the mean.
+    #[inline]
+    fn think(&mut self, now_ns: u64, one: usize, rows: u64) {
+        let mean_ns = self.inserts.row.connection.get() * rows;
+        let ready_ns = now_ns + mean_ns / 2 + below(&mut self.rng, mean_ns + 1);
+        let mut place = self.ready.len();
+        while place > 0 && self.ready[place - 1].0 > ready_ns {
+            place -= 1;
+        }
+        self.ready.insert(place, (ready_ns, one));
+    }
+
+    #[inline]
+    fn complete(&mut self, now_ns: u64, tag: Tag) {
+        if tag & LOG == 0 {
+            self.dirty.complete(tag);
+            return;
+        }
+        let mut released: [usize; 8] = [0; 8];
+        let mut count = 0;
+        let mut more = Vec::new();
+        self.log.complete(tag & !LOG, |one| {
+            if count < released.len() {
+                released[count] = one;
+                count += 1;
+            } else {
+                more.push(one);
+            }
+        });
+        for one in released.into_iter().take(count).chain(more) {
+            if self.connections[one].rows_left == 0 {
+                self.at_work -= 1;
+            } else {
+                self.think(now_ns, one, EXTENT_PAGES);
+            }
+        }
+    }
+
+    /// Begins the writes that can begin.
+    #[inline]
+    fn write(&mut self, now_ns: u64) -> Result<(), DeviceError> {
+        while let Some(write) = self.log.next_write() {
+            let at = (self.storage.log, write.offset, write.length);
+            self.in_flight.begin(&mut self.storage, now_ns, at, LOG | write.number)?;
+        }
+        while let Some(write) = self.dirty.next_write(&self.changed) {
+            let at = (self.storage.data, write.file as u64 * self.file_size + write.offset, write.length);
+            self.in_flight.begin(&mut self.storage, now_ns, at, write.length)?;
+        }
+        Ok(())
+    }
+
+    /// Lets what is in flight complete; the instant of the end stays.
+    fn drain(&mut self, now_ns: u64) -> Result<u64, DeviceError> {
+        while self.in_flight.next_done(&mut self.storage, u64::MAX)?.is_some() {}
+        Ok(now_ns)
+    }
+}

@@ -1,0 +1,90 @@
+//! The devices that hold data and log, and what is in flight on them.
+//!
+//! Data and log may be on one device. Leaves out what the writes mean.
+
+use crate::block::{BlockDevice, Counters, DeviceError, Request, Tag};
+use crate::units::VirtualTime;
+use std::collections::VecDeque;
+
+/// Where a file begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Which of the devices.
+    pub device: usize,
+    /// First byte.
+    pub offset: u64,
+}
+
+/// The devices of an engine.
+pub struct Storage<'a> {
+    /// One, or two.
+    pub devices: Vec<&'a mut (dyn BlockDevice + Send)>,
+    /// Where the data files begin; they follow one another.
+    pub data: Place,
+    /// Where the log begins.
+    pub log: Place,
+}
+
+impl Storage<'_> {
+    /// What the devices counted, together.
+    pub(super) fn counters(&self) -> Counters {
+        self.devices.iter().map(|device| device.counters()).fold(Counters::default(), |sum, one| sum + one)
+    }
+}
+
+/// Writes that a device answered at once, by completion; of two at the same instant, the one begun first.
+#[derive(Debug, Default)]
+pub(super) struct InFlight(VecDeque<(u64, Tag)>);
+
+impl InFlight {
+    #[inline]
+    fn push(&mut self, at_ns: u64, tag: Tag) {
+        let mut place = self.0.len();
+        while place > 0 && self.0[place - 1].0 > at_ns {
+            place -= 1;
+        }
+        self.0.insert(place, (at_ns, tag));
+    }
+
+    /// Begins a write.
+    #[inline]
+    pub(super) fn begin(
+        &mut self,
+        storage: &mut Storage<'_>,
+        now_ns: u64,
+        (place, offset, length): (Place, u64, u64),
+        tag: Tag,
+    ) -> Result<(), DeviceError> {
+        let request = Request::write(place.offset + offset, length);
+        let now = VirtualTime::from_nanos(now_ns);
+        if let Some(completion) = storage.devices[place.device].begin(now, &request, tag) {
+            completion.status?;
+            self.push(completion.at.as_nanos(), tag);
+        }
+        Ok(())
+    }
+
+    /// The next write to complete, where that is by `until_ns`.
+    #[inline]
+    pub(super) fn next_done(
+        &mut self,
+        storage: &mut Storage<'_>,
+        until_ns: u64,
+    ) -> Result<Option<(u64, Tag)>, DeviceError> {
+        loop {
+            let first_ns = self.0.front().map_or(u64::MAX, |first| first.0);
+            let steps = storage.devices.iter().enumerate();
+            let steps = steps.filter_map(|(at, device)| Some((device.next_done()?.as_nanos(), at)));
+            match steps.min().filter(|(at_ns, _)| *at_ns < first_ns && *at_ns <= until_ns) {
+                Some((_, device)) => {
+                    if let Some((tag, completion)) = storage.devices[device].finish() {
+                        completion.status?;
+                        self.push(completion.at.as_nanos(), tag);
+                    }
+                }
+                None if first_ns <= until_ns && !self.0.is_empty() => return Ok(self.0.pop_front()),
+                None => return Ok(None),
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! A number found in cells: what of them, over which stretch, as a value or against others.
+//!
+//! `[[published]]` and `[[claim]]` ask for such numbers with the same keys. Leaves out finding it (`validate`)
+//! and what it is held against.
+
+use super::error::Problems;
+use super::read::{Entry, Table};
+use super::selection::{self, Selection};
+use super::step::Step;
+use super::unit::{Dimension, Unit};
+use super::words::words;
+use lowtide_core::Nanos;
+
+words! {
+    /// Which stretch of a cell's measurement counts, or which time.
+    Measure, "measure";
+    /// The steady window. A cell without one has no such number.
+    Settled = "settled",
+    /// The steady window, or the last quarter of a cell that has none.
+    Level = "level",
+    /// The first interval.
+    Start = "start",
+    /// The interval with the lowest value.
+    Minimum = "minimum",
+    /// The interval with the highest value.
+    Maximum = "maximum",
+    /// The whole measurement.
+    Mean = "mean",
+    /// All that comes after the time `after`.
+    MeanAfter = "mean-after",
+    /// The time by which throughput has settled.
+    StableBy = "stable-by",
+    /// The time that the measurement took.
+    Elapsed = "elapsed",
+}
+
+impl Measure {
+    /// Whether it is a time, and not a value of something over time.
+    pub const fn is_time(self) -> bool {
+        matches!(self, Measure::StableBy | Measure::Elapsed)
+    }
+
+    /// Whether a beginning can be left out of it.
+    const fn takes_after(self) -> bool {
+        !matches!(self, Measure::Start | Measure::StableBy | Measure::Elapsed)
+    }
+}
+
+words! {
+    /// What is looked at, reads and writes together.
+    Of, "quantity";
+    /// Bytes per second.
+    Throughput = "throughput",
+    /// Requests per second.
+    Iops = "iops",
+    /// The mean latency.
+    MeanLatency = "mean-latency",
+    /// The median latency.
+    P50 = "p50",
+    /// The 95th percentile of latency.
+    P95 = "p95",
+    /// The 99th percentile of latency.
+    P99 = "p99",
+}
+
+impl Of {
+    /// The percentile of latency that it is, where it is one.
+    pub const fn percentile(self) -> Option<f64> {
+        match self {
+            Of::P50 => Some(50.0),
+            Of::P95 => Some(95.0),
+            Of::P99 => Some(99.0),
+            Of::Throughput | Of::Iops | Of::MeanLatency => None,
+        }
+    }
+}
+
+words! {
+    /// What becomes of the measured value.
+    Form, "form";
+    /// Nothing: it is the number.
+    Value = "value",
+    /// It is divided by that of the cells in `against`.
+    Ratio = "ratio",
+    /// The same, in percent.
+    Percent = "percent",
+    /// By how much it is lower than that of the cells in `against`, in percent.
+    DropPercent = "drop-percent",
+}
+
+impl Form {
+    /// The number in this form, from the ratio to the cells in `against`.
+    pub fn of_ratio(self, ratio: f64) -> f64 {
+        match self {
+            Form::Value | Form::Ratio => ratio,
+            Form::Percent => ratio * 100.0,
+            Form::DropPercent => (1.0 - ratio) * 100.0,
+        }
+    }
+}
+
+/// A number to be found in cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// Which stretch of a cell, or which time.
+    pub measure: Measure,
+    /// What is looked at; nothing for a measure that is a time.
+    pub of: Of,
+    /// As a value, or against other cells.
+    pub form: Form,
+    /// What comes before this time of a measurement is left out.
+    pub after: Nanos,
+    /// The cells.
+    pub cells: Selection,
+    /// The cells it is held against; present where the form needs them.
+    pub against: Option<Selection>,
+}
+
+impl Finding {
+    /// What kind of number it is.
+    pub fn dimension(&self) -> Dimension {
+        match (self.form, self.measure.is_time(), self.of) {
+            (Form::Ratio, ..) => Dimension::Ratio,
+            (Form::Percent | Form::DropPercent, ..) => Dimension::Percent,
+            (Form::Value, true, _) => Dimension::Time,
+            (Form::Value, false, Of::Throughput) => Dimension::Throughput,
+            (Form::Value, false, Of::Iops) => Dimension::Rate,
+            (Form::Value, false, _) => Dimension::Time,
+        }
+    }
+}
+
+/// Reads the keys that every finding has.
+pub(super) fn read(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option<Finding> {
+    let measure: Option<Measure> =
+        table.require("measure", "\"settled\"", problems).and_then(|entry| entry.word(problems));
+    let of = table.get("of").map(|entry| entry.word::<Of>(problems));
+    let form = table.get("form").map(|entry| entry.word::<Form>(problems));
+    if let (Some(entry), Some(measure)) = (table.get("of"), measure.filter(|measure| measure.is_time())) {
+        let message = format!("`of` with `{measure}`, which is a time");
+        problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
+    }
+    let after = measure.map(|measure| after(table, measure, problems));
+    let step = table.get("step").map(|entry| selection::step_name(&entry, steps, problems));
+    let step = step.map_or(Some(None), |step| step.map(Some));
+    let own = step.clone().flatten();
+    let cells = selection::read(table.get("where"), step, problems);
+    let against = against(table, form.unwrap_or(Some(Form::Value)), own, steps, problems);
+    // A key that is absent takes its default; one that is wrong ends the finding.
+    Some(Finding {
+        measure: measure?,
+        of: of.unwrap_or(Some(Of::Throughput))?,
+        form: form.unwrap_or(Some(Form::Value))?,
+        after: after??,
+        cells: cells?,
+        against: against?,
+    })
+}
+
+fn after(table: &Table<'_>, measure: Measure, problems: &mut Problems<'_>) -> Option<Nanos> {
+    let Some(entry) = table.get("after") else {
+        if measure == Measure::MeanAfter {
+            table.require("after", "\"2500s\"", problems)?;
+        }
+        return Some(Nanos::ZERO);
+    };
+    if !measure.takes_after() {
+        let message = format!("`after` with `{measure}`, of which nothing can be left out");
+        problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
+        return None;
+    }
+    entry.some_time(problems)
+}
+
+/// The cells of `against` and `against-step`; `Some(None)` where the form needs none.
+#[expect(clippy::option_option, reason = "none needed, and none because of a problem, are different")]
+fn against(
+    table: &Table<'_>,
+    form: Option<Form>,
+    step: Option<String>,
+    steps: &[Step],
+    problems: &mut Problems<'_>,
+) -> Option<Option<Selection>> {
+    let (cells, other) = (table.get("against"), table.get("against-step"));
+    let form = form?;
+    if form == Form::Value {
+        if let Some(entry) = cells.or(other) {
+            let message = format!("`{}` with the form `value`, which compares no cells", entry.name);
+            let help = "remove it, or write `form = \"ratio\"`, `\"percent\"` or `\"drop-percent\"`";
+            problems.add(entry.key_span, message, "has no effect", help);
+            return None;
+        }
+        return Some(None);
+    }
+    if cells.is_none() && other.is_none() {
+        let message = format!("the form `{form}` compares two sets of cells, and `against` is missing");
+        let help = "write for example `against = { file_size = \"10GiB\" }`: the cells it is held against";
+        problems.add(table.span.clone(), message, "here", help);
+        return None;
+    }
+    let step = match other {
+        None => Some(step),
+        Some(entry) => selection::step_name(&entry, steps, problems).map(Some),
+    };
+    selection::read(cells, step, problems).map(Some)
+}
+
+/// The unit written at `entry`, which has to fit.
+pub(super) fn unit(
+    written: &str,
+    finding: &Finding,
+    entry: &Entry<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<Unit> {
+    let dimension = finding.dimension();
+    if let Some(unit) = Unit::named(written).filter(|unit| unit.dimension == dimension) {
+        return Some(unit);
+    }
+    let what = match finding.form {
+        Form::Value if finding.measure.is_time() => format!("the measure `{}`", finding.measure),
+        Form::Value => format!("`{}` of `{}`", finding.measure, finding.of),
+        form => format!("the form `{form}`"),
+    };
+    let fitting = Unit::all().filter(|(_, unit)| unit.dimension == dimension).map(|(name, _)| name);
+    let other = match Unit::named(written).map(|unit| unit.dimension) {
+        Some(Dimension::Throughput) => "; for this unit: `of = \"throughput\"`",
+        Some(Dimension::Rate) => "; for this unit: `of = \"iops\"`",
+        Some(Dimension::Time) => "; for this unit: a latency, `stable-by` or `elapsed`",
+        Some(Dimension::Ratio) => "; for this unit: `form = \"ratio\"`",
+        Some(Dimension::Percent) => "; for this unit: `form = \"percent\"` or `\"drop-percent\"`",
+        None => "",
+    };
+    let help = format!("{what} is given in {}{other}", fitting.collect::<Vec<_>>().join(", "));
+    entry.refuse(format!("the unit {written} does not fit {what}"), help, problems)
+}

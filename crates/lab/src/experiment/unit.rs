@@ -1,0 +1,104 @@
+//! Units in which numbers are published, and how they are converted.
+//!
+//! Inside, throughput is MiB/s, a rate is per second, a time is seconds. Leaves out the units that experiments
+//! are written in: `lowtide_core` parses those.
+
+/// What kind of number a unit belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dimension {
+    /// Bytes per second; MiB/s inside.
+    Throughput,
+    /// Requests per second.
+    Rate,
+    /// A latency or a span of time; seconds inside.
+    Time,
+    /// One number over another.
+    Ratio,
+    /// The same times a hundred.
+    Percent,
+}
+
+/// A unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unit {
+    /// What it measures.
+    pub dimension: Dimension,
+    /// How many of it make one of the unit used inside.
+    per_inner: f64,
+}
+
+const MIB: f64 = 1_048_576.0;
+
+/// Every unit with the names it is written by.
+const UNITS: [(&str, Dimension, f64); 17] = [
+    ("MiB/s", Dimension::Throughput, 1.0),
+    ("KiB/s", Dimension::Throughput, 1024.0),
+    ("GiB/s", Dimension::Throughput, 1.0 / 1024.0),
+    ("kB/s", Dimension::Throughput, MIB / 1e3),
+    ("MB/s", Dimension::Throughput, MIB / 1e6),
+    ("GB/s", Dimension::Throughput, MIB / 1e9),
+    ("req/s", Dimension::Rate, 1.0),
+    ("IO/s", Dimension::Rate, 1.0),
+    ("IOPS", Dimension::Rate, 1.0),
+    ("us", Dimension::Time, 1e6),
+    ("ms", Dimension::Time, 1e3),
+    ("s", Dimension::Time, 1.0),
+    ("min", Dimension::Time, 1.0 / 60.0),
+    ("h", Dimension::Time, 1.0 / 3600.0),
+    ("d", Dimension::Time, 1.0 / 86_400.0),
+    ("x", Dimension::Ratio, 1.0),
+    ("%", Dimension::Percent, 1.0),
+];
+
+impl Unit {
+    /// The unit of that name.
+    pub fn named(name: &str) -> Option<Unit> {
+        Unit::all().find(|(known, _)| *known == name).map(|(_, unit)| unit)
+    }
+
+    /// Every unit by name.
+    pub(super) fn all() -> impl Iterator<Item = (&'static str, Unit)> {
+        UNITS.into_iter().map(|(name, dimension, per_inner)| (name, Unit { dimension, per_inner }))
+    }
+
+    /// A number of the unit used inside, in this one.
+    pub fn from_inner(self, number: f64) -> f64 {
+        number * self.per_inner
+    }
+}
+
+impl Dimension {
+    /// The unit that a claim's limits have.
+    pub const fn usual(self) -> &'static str {
+        match self {
+            Dimension::Throughput => "MiB/s",
+            Dimension::Rate => "IO/s",
+            Dimension::Time => "s",
+            Dimension::Ratio => "x",
+            Dimension::Percent => "%",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_convert_to_what_they_say() {
+        let convert = |name: &str, number| Unit::named(name).expect("known").from_inner(number);
+        assert!((convert("MB/s", 1000.0) - 1048.576).abs() < 1e-9);
+        assert!((convert("GB/s", 1000.0) - 1.048_576).abs() < 1e-12);
+        assert!((convert("ms", 0.25) - 250.0).abs() < 1e-9);
+        assert!((convert("h", 7200.0) - 2.0).abs() < 1e-12);
+        assert_eq!(convert("%", 12.0), 12.0);
+        assert_eq!(Unit::named("tx/min"), None);
+        for (name, unit) in Unit::all() {
+            assert_eq!(
+                Unit::named(unit.dimension.usual()).map(|it| it.dimension),
+                Some(unit.dimension),
+                "{name}"
+            );
+        }
+    }
+}
