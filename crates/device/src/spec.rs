@@ -60,7 +60,9 @@ impl DeviceSpec {
     pub fn first_part(&self) -> Bytes {
         match self {
             DeviceSpec::Array(array) => array.first_part(),
-            DeviceSpec::Flash(_) | DeviceSpec::Volume(_) | DeviceSpec::Disk(_) => self.capacity(),
+            DeviceSpec::Flash(_) | DeviceSpec::Cache(_) | DeviceSpec::Volume(_) | DeviceSpec::Disk(_) => {
+                self.capacity()
+            }
         }
     }
 
