@@ -71,7 +71,7 @@ fn composites() -> Vec<(&'static str, DeviceSpec, Kind)> {
             mirror_read: MirrorRead::Alternate,
             latency: Nanos::from_micros(5),
             request: Nanos::from_micros(2),
-            link_rate: Some(Bytes::new(500_000_000)),
+            link_rate: Some(Bytes::new(2_000_000_000)),
             write_cache: None,
         };
         DeviceSpec::Array(ArraySpec { parameters, members })
