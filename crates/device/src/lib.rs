@@ -1,11 +1,13 @@
 //! Models of storage devices in virtual time, deterministic from a seed.
 //!
 //! Here: the simulated flash drive ([`SimulatedSsd`]), the simulated hard disk ([`SimulatedDisk`]), several
-//! devices behind one controller ([`Array`]), a cloud volume ([`Volume`]), a partition of any device ([`Partition`]) and the layout a
-//! filesystem gives its files ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`].
-//! Leaves out data contents; and how device files are read and diagnosed, which is the lab's work.
+//! devices behind one controller ([`Array`]), a flash cache in front of another device ([`Cache`]), a cloud volume
+//! ([`Volume`]), a partition of any device ([`Partition`]) and the layout a filesystem gives its files
+//! ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`]. Leaves out data contents; and how
+//! device files are read and diagnosed, which is the lab's work.
 
 pub mod array;
+pub mod cache;
 mod composite;
 pub mod disk;
 pub mod flash;
@@ -15,6 +17,7 @@ pub mod spec;
 pub mod volume;
 
 pub use array::Array;
+pub use cache::Cache;
 pub use disk::SimulatedDisk;
 pub use flash::SimulatedSsd;
 pub use partition::Partition;

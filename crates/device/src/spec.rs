@@ -4,6 +4,7 @@
 //! titles, prices and how device files are read, which is the lab's work.
 
 use crate::array::{Array, ArraySpec};
+use crate::cache::{Cache, CacheSpec};
 use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
 use crate::volume::{Volume, VolumeSpec};
@@ -17,6 +18,8 @@ pub enum DeviceSpec {
     Flash(FlashSpec),
     /// Several devices behind one controller.
     Array(ArraySpec),
+    /// A flash cache in front of another device.
+    Cache(CacheSpec),
     /// A cloud volume.
     Volume(VolumeSpec),
     /// A hard disk.
@@ -46,6 +49,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.capacity,
             DeviceSpec::Array(array) => array.capacity(),
+            DeviceSpec::Cache(cache) => cache.capacity(),
             DeviceSpec::Volume(volume) => volume.capacity,
             DeviceSpec::Disk(disk) => disk.capacity,
         }
@@ -56,7 +60,9 @@ impl DeviceSpec {
     pub fn first_part(&self) -> Bytes {
         match self {
             DeviceSpec::Array(array) => array.first_part(),
-            DeviceSpec::Flash(_) | DeviceSpec::Volume(_) | DeviceSpec::Disk(_) => self.capacity(),
+            DeviceSpec::Flash(_) | DeviceSpec::Cache(_) | DeviceSpec::Volume(_) | DeviceSpec::Disk(_) => {
+                self.capacity()
+            }
         }
     }
 
@@ -65,6 +71,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.host_memory(),
             DeviceSpec::Array(array) => array.members.iter().map(DeviceSpec::host_memory).sum(),
+            DeviceSpec::Cache(cache) => cache.flash.host_memory() + cache.backing.host_memory(),
             DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => Bytes::ZERO,
         }
     }
@@ -77,6 +84,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => flash.validate(),
             DeviceSpec::Array(array) => array.validate(),
+            DeviceSpec::Cache(cache) => cache.validate(),
             DeviceSpec::Volume(volume) => volume.validate(),
             DeviceSpec::Disk(disk) => disk.validate(),
         }
@@ -86,7 +94,7 @@ impl DeviceSpec {
     pub fn flash(&self) -> Option<&FlashSpec> {
         match self {
             DeviceSpec::Flash(flash) => Some(flash),
-            DeviceSpec::Array(_) | DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => None,
+            DeviceSpec::Array(_) | DeviceSpec::Cache(_) | DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => None,
         }
     }
 
@@ -95,6 +103,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Flash(flash) => DeviceSpec::Flash(flash.scaled(factor)),
             DeviceSpec::Array(array) => DeviceSpec::Array(array.scaled(factor)),
+            DeviceSpec::Cache(cache) => DeviceSpec::Cache(cache.scaled(factor)),
             DeviceSpec::Volume(volume) => DeviceSpec::Volume(volume.scaled(factor)),
             DeviceSpec::Disk(disk) => DeviceSpec::Disk(disk.scaled(factor)),
         }
@@ -108,6 +117,7 @@ impl DeviceSpec {
         Ok(match self {
             DeviceSpec::Flash(flash) => Box::new(SimulatedSsd::new(flash, seed)?),
             DeviceSpec::Array(array) => Box::new(Array::new(array, seed)?),
+            DeviceSpec::Cache(cache) => Box::new(Cache::new(cache, seed)?),
             DeviceSpec::Volume(volume) => Box::new(Volume::new(volume, seed)?),
             DeviceSpec::Disk(disk) => Box::new(SimulatedDisk::new(disk, seed)?),
         })

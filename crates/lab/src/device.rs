@@ -6,6 +6,7 @@
 use crate::catalogue;
 use lowtide_device::DeviceSpec;
 use lowtide_device::array::{ArrayParameters, ArraySpec};
+use lowtide_device::cache::{CacheParameters, CacheSpec};
 use lowtide_device::disk::DiskSpec;
 use lowtide_device::flash::FlashSpec;
 use lowtide_device::volume::VolumeSpec;
@@ -42,7 +43,7 @@ pub enum DeviceFileError {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no table for a kind of device, or more than one.
-    #[error("a device file holds one of [flash], [disk], [array], [volume]; this one holds {found}")]
+    #[error("a device file holds one of [flash], [disk], [array], [cache], [volume]; this one holds {found}")]
     Kinds {
         /// How many it holds.
         found: usize,
@@ -78,7 +79,19 @@ struct File {
     #[serde(default)]
     array: Option<ArrayTable>,
     #[serde(default)]
+    cache: Option<CacheTable>,
+    #[serde(default)]
     volume: Option<VolumeSpec>,
+}
+
+/// The table `[cache]`: two devices by name, and how one caches the other.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct CacheTable {
+    flash: String,
+    backing: String,
+    #[serde(flatten)]
+    parameters: CacheParameters,
 }
 
 /// The table `[array]`: members by name, one after the other or so many of one.
@@ -127,7 +140,7 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
         // From the text itself, so that an error names its line.
         toml::from_str(text)?
     };
-    let File { name, title, price_usd, mut fitted_to, flash, disk, array, volume } = file;
+    let File { name, title, price_usd, mut fitted_to, flash, disk, array, cache, volume } = file;
     let mut parts = Parts { depth, texts: &mut texts, fitted_to: &mut fitted_to };
     let mut specs = Vec::new();
     specs.extend(flash.map(DeviceSpec::Flash));
@@ -135,6 +148,10 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
     specs.extend(volume.map(DeviceSpec::Volume));
     if let Some(array) = array {
         specs.push(DeviceSpec::Array(parts.array(array)?));
+    }
+    if let Some(CacheTable { flash, backing, parameters }) = cache {
+        let (flash, backing) = (Box::new(parts.device(&flash)?), Box::new(parts.device(&backing)?));
+        specs.push(DeviceSpec::Cache(CacheSpec { parameters, flash, backing }));
     }
     let found = specs.len();
     let Some(spec) = specs.pop().filter(|_| found == 1) else { return Err(DeviceFileError::Kinds { found }) };
@@ -235,6 +252,23 @@ mod tests {
             ("member = 'intel-320-160gb'\ncount = 2\nchunks = '64KiB'", "chunks"),
         ] {
             let error = super::parse(&format!("{PAIR}{line}\n")).expect_err(line).to_string();
+            assert!(error.contains(told), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_cache_reads_both_devices() {
+        let file =
+            "name = 'cached'\ntitle = 'Two'\n[cache]\nbacking = 'sata-7k2-1tb'\nflash = 'intel-320-160gb'\n";
+        let device =
+            super::parse(&format!("{file}mode = 'write-back'\n")).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((device.texts.len(), device.spec.capacity().get() / 1_000_000_000), (3, 1000));
+        for (line, told) in [
+            ("mode = 'write-around'", "write-through"),
+            ("mode = 'write-back'\nlines = '4KiB'", "lines"),
+            ("", "mode"),
+        ] {
+            let error = super::parse(&format!("{file}{line}\n")).expect_err(line).to_string();
             assert!(error.contains(told), "{line}: {error}");
         }
     }

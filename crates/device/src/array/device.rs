@@ -16,8 +16,8 @@ use std::collections::{BinaryHeap, VecDeque};
 /// What a part that a member has queued is for.
 #[derive(Debug, Clone, Copy)]
 enum Part {
-    /// A part of a request, with so many bytes for the host.
-    Of { number: usize, link_bytes: u64 },
+    /// A part of a request, asked for at an instant, with so many bytes for the host.
+    Of { number: usize, asked_ns: u64, link_bytes: u64 },
     /// A write from the cache.
     Destage { group: usize, number: usize },
 }
@@ -37,10 +37,10 @@ struct Outstanding {
     until: BinaryHeap<Reverse<u64>>,
 }
 
-/// When the link may begin to carry what a member has ready at `at_ns`: data goes on as it comes, so that on an idle
-/// link the last byte is there when the member is done.
-fn streamed(at_ns: u64, transfer_ns: u64) -> u64 {
-    at_ns.saturating_sub(transfer_ns)
+/// When the link may begin to carry what a member, asked at `asked_ns`, has ready at `at_ns`: data goes on as it comes,
+/// so that on an idle link the last byte is there when the member is done, or a transfer after it was asked.
+fn streamed(asked_ns: u64, at_ns: u64, transfer_ns: u64) -> u64 {
+    at_ns.saturating_sub(transfer_ns).max(asked_ns)
 }
 
 /// An array of devices in virtual time.
@@ -233,12 +233,12 @@ impl Array {
 
     /// Gives a member its part of a request.
     fn ask(&mut self, work: &mut Work, member: usize, request: &Request, link_bytes: u64) {
-        let counts = self.counts_outstanding();
+        let (counts, asked_ns) = (self.counts_outstanding(), self.clock_ns);
         let requests = &mut self.requests;
         let part = || {
             let number = *work.number.get_or_insert_with(|| requests.open(work.tag));
             requests.add_part(number);
-            Part::Of { number, link_bytes }
+            Part::Of { number, asked_ns, link_bytes }
         };
         match self.members.begin(member, self.clock_ns, request, part) {
             None if counts => self.outstanding[member].queued += 1,
@@ -249,8 +249,8 @@ impl Array {
                     self.outstanding[member].until.push(Reverse(at_ns));
                 }
                 let transfer = transfer_ns(link_bytes, self.link_rate);
-                work.done_ns =
-                    work.done_ns.max(self.link.book(work.now_ns, streamed(at_ns, transfer), transfer));
+                let earliest = streamed(asked_ns, at_ns, transfer);
+                work.done_ns = work.done_ns.max(self.link.book(work.now_ns, earliest, transfer).max(at_ns));
                 if work.status.is_ok() {
                     work.status = completion.status;
                 }
@@ -354,10 +354,10 @@ impl Array {
         let at_ns = completion.at.as_nanos();
         match part {
             Part::Destage { group, number } => self.copied(group, number, at_ns),
-            Part::Of { number, link_bytes } => {
+            Part::Of { number, asked_ns, link_bytes } => {
                 // Nothing forgets bookings from here: the host may still submit at an instant before this one.
                 let transfer = transfer_ns(link_bytes, self.link_rate);
-                let end_ns = self.link.book(0, streamed(at_ns, transfer), transfer);
+                let end_ns = self.link.book(0, streamed(asked_ns, at_ns, transfer), transfer).max(at_ns);
                 self.requests.complete(number, end_ns, completion.status, self.latency_ns);
             }
         }

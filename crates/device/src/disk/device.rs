@@ -140,8 +140,9 @@ impl SimulatedDisk {
             return Some(ready_ns);
         }
         self.advance(now_ns);
-        let mut command =
-            Command { tag, since_ns: now_ns, ready_ns, first: offset, end: offset + length, write: false };
+        // The range of a flush may be any, and means nothing.
+        let end = offset.wrapping_add(length);
+        let mut command = Command { tag, since_ns: now_ns, ready_ns, first: offset, end, write: false };
         match op {
             Op::Trim => return Some(ready_ns),
             Op::Flush => return Some(self.flush(ready_ns)),

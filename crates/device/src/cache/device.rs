@@ -1,0 +1,574 @@
+//! The cache itself: which of the two devices a request goes to, and what goes on behind it.
+//!
+//! Both devices may queue. What is read from the backing device is written to the flash when it has been read
+//! (promotion); dirty lines are read from the flash and written to the backing device (write-back). Leaves out what
+//! is kept of which line, which is the directory's work.
+
+use super::directory::Directory;
+use super::lines::{Grid, Ranges};
+use super::spec::{CacheSpec, Mode};
+use super::streams::Streams;
+use crate::composite::{Members, Requests, Step, check};
+use crate::spec::{AnyDevice, SpecError};
+use lowtide_core::{
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
+};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+const FLASH: usize = 0;
+const BACKING: usize = 1;
+
+/// What a part that a device has queued is for.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    /// A part of a request; what it reads may be promoted.
+    Of { number: usize, promotion: Option<usize> },
+    /// A part of something in the background.
+    Behind(Behind),
+    /// A write to the flash that nobody waits for.
+    Alone,
+}
+
+/// A part of something in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Behind {
+    /// Something to promote was read.
+    Promote(usize),
+    /// Dirty blocks were read or written.
+    WriteBack(usize),
+}
+
+/// Blocks on their way into the flash.
+#[derive(Debug, Clone)]
+struct Promotion {
+    /// Lines, and blocks that nothing has written since.
+    lines: Vec<(u64, u64)>,
+    /// Reads that are not complete.
+    left: u32,
+}
+
+/// A line on its way to the backing device.
+#[derive(Debug, Clone, Copy)]
+struct WriteBack {
+    line: u64,
+    /// Blocks that nothing has written since.
+    blocks: u64,
+    /// Whether they have been read.
+    read: bool,
+    left: u32,
+}
+
+/// What a cache has counted, in bytes; all only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Read by the host from the flash.
+    pub read_hit: u64,
+    /// Read by the host from the backing device.
+    pub read_missed: u64,
+    /// Written to the flash because they were read.
+    pub promoted: u64,
+    /// Written by the host to the backing device alone.
+    pub written_around: u64,
+    /// Dirty blocks written to the backing device.
+    pub written_back: u64,
+}
+
+/// A flash cache in virtual time.
+#[derive(Debug)]
+pub struct Cache {
+    grid: Grid,
+    mode: Mode,
+    promote: bool,
+    bypass: Option<u64>,
+    /// Dirty lines that are left alone.
+    threshold: u32,
+    depth: u32,
+    latency_ns: u64,
+    capacity: u64,
+    block: u64,
+    members: Members<Part>,
+    requests: Requests,
+    directory: Directory,
+    streams: Streams,
+    promotions: Vec<Option<Promotion>>,
+    write_backs: Vec<Option<WriteBack>>,
+    writing_back: u32,
+    /// Parts in the background that were answered at once, by when they are complete.
+    behind: BinaryHeap<Reverse<(u64, Behind)>>,
+    /// No device is asked at an earlier instant any more.
+    clock_ns: u64,
+    read_bytes: u64,
+    written_bytes: u64,
+    traffic: Traffic,
+}
+
+/// A request while the devices are asked.
+struct Work {
+    tag: Option<Tag>,
+    /// When the parts that were answered at once are complete.
+    done_ns: u64,
+    status: Result<(), DeviceError>,
+    /// Its number, once a part is queued.
+    number: Option<usize>,
+    /// Whether it is part of a stream that is kept out.
+    bypass: bool,
+}
+
+impl Cache {
+    /// An empty cache in front of a fresh device.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the description does not fit together.
+    pub fn new(spec: &CacheSpec, seed: Seed) -> Result<Self, SpecError> {
+        spec.validate()?;
+        let flash = spec.flash.build(seed.part("flash", 0)).map_err(|error| error.within("flash"))?;
+        let backing = spec.backing.build(seed.part("backing", 0)).map_err(|error| error.within("backing"))?;
+        Self::of(spec, flash, backing)
+    }
+
+    /// A cache of two devices that exist already; only the parameters of `spec` are used, and they are taken as valid.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the flash does not hold a line, or a block is no multiple of a logical block.
+    pub fn of(spec: &CacheSpec, flash: AnyDevice, backing: AnyDevice) -> Result<Self, SpecError> {
+        let parameters = &spec.parameters;
+        let grid = Grid { line: parameters.line.get(), block: parameters.block() };
+        let slots = u32::try_from(flash.capacity().get() / grid.line).unwrap_or(u32::MAX);
+        let block = flash.logical_block().max(backing.logical_block()).get();
+        if slots == 0 || slots == u32::MAX || !grid.block.is_multiple_of(block) {
+            let message = format!("{} holds {slots} lines in blocks of {block}", flash.capacity());
+            return Err(SpecError { key: "flash".to_owned(), message });
+        }
+        Ok(Cache {
+            grid,
+            mode: parameters.mode,
+            promote: parameters.promote,
+            bypass: parameters.bypass_sequential.map(Bytes::get),
+            threshold: (f64::from(slots) * parameters.dirty_threshold) as u32,
+            depth: parameters.write_back_depth,
+            latency_ns: parameters.latency.get(),
+            capacity: backing.capacity().get() / grid.block * grid.block,
+            block,
+            members: Members::new(vec![flash, backing]),
+            requests: Requests::default(),
+            directory: Directory::new(slots),
+            streams: Streams::default(),
+            promotions: Vec::new(),
+            write_backs: Vec::new(),
+            writing_back: 0,
+            behind: BinaryHeap::new(),
+            clock_ns: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            traffic: Traffic::default(),
+        })
+    }
+
+    /// What went where.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// The lines that the flash has room for, those it holds, and those of them that are dirty.
+    pub fn lines(&self) -> (u32, u32, u32) {
+        (self.directory.size(), self.directory.held(), self.directory.dirty())
+    }
+
+    /// What the flash has counted.
+    pub fn flash_counters(&self) -> Counters {
+        self.members.device(FLASH).counters()
+    }
+
+    /// What the backing device has counted.
+    pub fn backing_counters(&self) -> Counters {
+        self.members.device(BACKING).counters()
+    }
+
+    /// Takes a request: its completion, or `None` where it waits, under `tag` or for `submit`.
+    fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion> {
+        if let Err(error) = check(request, self.capacity, self.block) {
+            return Some(Completion { at: now, status: Err(error) });
+        }
+        self.advance(now.as_nanos());
+        self.clock_ns = self.clock_ns.max(now.as_nanos());
+        let mut work = Work { tag, done_ns: self.clock_ns, status: Ok(()), number: None, bypass: false };
+        match request.op {
+            Op::Flush => self.flush(&mut work),
+            _ if request.length == 0 => {}
+            Op::Read => self.read(&mut work, request),
+            Op::Write { fua } => self.write(&mut work, request, fua),
+            Op::Trim | Op::WriteZeroes => self.discard(&mut work, request),
+        }
+        self.write_back();
+        let Work { done_ns, status, number, .. } = work;
+        match number {
+            None => Some(Completion { at: VirtualTime::from_nanos(done_ns + self.latency_ns), status }),
+            Some(number) => {
+                self.requests.complete(number, done_ns, status, self.latency_ns);
+                None
+            }
+        }
+    }
+
+    fn flush(&mut self, work: &mut Work) {
+        // Without write-back, all that the flash holds is a copy.
+        if self.mode == Mode::WriteBack {
+            self.ask(work, FLASH, &Request::flush(), None);
+        }
+        self.ask(work, BACKING, &Request::flush(), None);
+    }
+
+    fn read(&mut self, work: &mut Work, request: &Request) {
+        self.read_bytes += request.length;
+        self.follow(work, request);
+        let (grid, promote) = (self.grid, self.promote && !work.bypass);
+        let (mut missed, mut lines) = (Ranges::default(), Vec::new());
+        for piece in grid.pieces(request.offset, request.length) {
+            let touched = grid.touched(piece);
+            let mut valid = 0;
+            if let Some(slot) = self.directory.find(piece.line) {
+                valid = self.directory.valid(slot) & touched;
+                self.directory.touch(slot);
+                for (begin, end) in grid.runs(valid) {
+                    let (begin, end) = (begin.max(piece.begin), end.min(piece.end));
+                    self.traffic.read_hit += end - begin;
+                    self.ask(work, FLASH, &Request::read(self.place(slot) + begin, end - begin), None);
+                }
+            }
+            for (begin, end) in grid.runs(touched & !valid) {
+                let (begin, end) = (begin.max(piece.begin), end.min(piece.end));
+                missed.push(piece.line * grid.line + begin, piece.line * grid.line + end);
+            }
+            let whole = grid.covered(piece) & !valid;
+            if promote && whole != 0 {
+                lines.push((piece.line, whole));
+            }
+        }
+        let promotion = (!lines.is_empty()).then(|| {
+            let left = missed.0.len() as u32;
+            keep(&mut self.promotions, Promotion { lines, left })
+        });
+        for (begin, end) in missed.0 {
+            self.traffic.read_missed += end - begin;
+            self.ask(work, BACKING, &Request::read(begin, end - begin), promotion);
+        }
+    }
+
+    fn write(&mut self, work: &mut Work, request: &Request, fua: bool) {
+        self.written_bytes += request.length;
+        self.follow(work, request);
+        let (grid, behind) = (self.grid, self.mode == Mode::WriteBack);
+        let mut around = Ranges::default();
+        for piece in grid.pieces(request.offset, request.length) {
+            let (touched, whole) = (grid.touched(piece), grid.covered(piece));
+            self.supersede(piece.line, touched);
+            let mut slot = self.directory.find(piece.line);
+            if slot.is_none() && whole != 0 && !work.bypass {
+                slot = self.directory.allocate(piece.line);
+            }
+            // A block that is written in part can only be written where the rest of it is.
+            let here = slot.map_or(0, |slot| touched & (whole | self.directory.valid(slot)));
+            if let Some(slot) = slot {
+                self.directory.touch(slot);
+                for (begin, end) in grid.runs(here) {
+                    let (begin, end) = (begin.max(piece.begin), end.min(piece.end));
+                    let (op, offset) = (Op::Write { fua: fua && behind }, self.place(slot) + begin);
+                    self.ask(work, FLASH, &Request { op, offset, length: end - begin }, None);
+                }
+                if behind {
+                    self.directory.soil(slot, here);
+                } else {
+                    self.directory.fill(slot, here);
+                }
+            }
+            let there = if behind { touched & !here } else { touched };
+            for (begin, end) in grid.runs(there) {
+                let (begin, end) = (begin.max(piece.begin), end.min(piece.end));
+                if here == 0 || behind {
+                    self.traffic.written_around += end - begin;
+                }
+                around.push(piece.line * grid.line + begin, piece.line * grid.line + end);
+            }
+        }
+        for (begin, end) in around.0 {
+            let request = Request { op: Op::Write { fua }, offset: begin, length: end - begin };
+            self.ask(work, BACKING, &request, None);
+        }
+    }
+
+    /// Trims or writes zeroes: the backing device does it, and the flash is not told.
+    fn discard(&mut self, work: &mut Work, request: &Request) {
+        for piece in self.grid.pieces(request.offset, request.length) {
+            let whole = self.grid.covered(piece);
+            self.supersede(piece.line, whole);
+            if let Some(slot) = self.directory.find(piece.line) {
+                self.directory.forget(slot, whole);
+            }
+        }
+        self.ask(work, BACKING, request, None);
+    }
+
+    /// Follows streams, and says whether this one is kept out.
+    fn follow(&mut self, work: &mut Work, request: &Request) {
+        if let Some(least) = self.bypass {
+            work.bypass = self.streams.length(request.offset, request.length) >= least;
+        }
+    }
+
+    /// Where a slot begins on the flash.
+    fn place(&self, slot: u32) -> u64 {
+        u64::from(slot) * self.grid.line
+    }
+
+    /// What is on its way in the background is older than what is written now.
+    fn supersede(&mut self, line: u64, blocks: u64) {
+        for promotion in self.promotions.iter_mut().flatten() {
+            for (_, under_way) in promotion.lines.iter_mut().filter(|(other, _)| *other == line) {
+                *under_way &= !blocks;
+            }
+        }
+        for write_back in self.write_backs.iter_mut().flatten().filter(|it| it.line == line) {
+            write_back.blocks &= !blocks;
+        }
+    }
+
+    /// Gives a device its part of a request.
+    fn ask(&mut self, work: &mut Work, member: usize, request: &Request, promotion: Option<usize>) {
+        let requests = &mut self.requests;
+        let part = || {
+            let number = *work.number.get_or_insert_with(|| requests.open(work.tag));
+            requests.add_part(number);
+            Part::Of { number, promotion }
+        };
+        let Some(completion) = self.members.begin(member, self.clock_ns, request, part) else { return };
+        let at_ns = completion.at.as_nanos();
+        work.done_ns = work.done_ns.max(at_ns);
+        if work.status.is_ok() {
+            work.status = completion.status;
+        }
+        if let Some(promotion) = promotion {
+            self.behind.push(Reverse((at_ns, Behind::Promote(promotion))));
+        }
+    }
+
+    /// Gives a device a part of something in the background.
+    fn ask_behind(&mut self, member: usize, request: &Request, behind: Behind) {
+        if let Some(completion) = self.members.begin(member, self.clock_ns, request, || Part::Behind(behind))
+        {
+            self.behind.push(Reverse((completion.at.as_nanos(), behind)));
+        }
+    }
+
+    /// Writes what was read into the flash, as far as there is room.
+    fn promote(&mut self, number: usize) {
+        let promotion = self.promotions[number].as_mut().expect("it is on its way");
+        promotion.left -= 1;
+        if promotion.left > 0 {
+            return;
+        }
+        let lines = self.promotions[number].take().expect("just seen").lines;
+        for (line, blocks) in lines.into_iter().filter(|(_, blocks)| *blocks != 0) {
+            let slot = self.directory.find(line).or_else(|| self.directory.allocate(line));
+            let Some(slot) = slot else { continue };
+            let new = blocks & !self.directory.valid(slot);
+            self.directory.fill(slot, new);
+            for (begin, end) in self.grid.runs(new) {
+                self.traffic.promoted += end - begin;
+                let request = Request::write(self.place(slot) + begin, end - begin);
+                self.members.begin(FLASH, self.clock_ns, &request, || Part::Alone);
+            }
+        }
+    }
+
+    /// Begins to write lines back while too many are dirty.
+    fn write_back(&mut self) {
+        while self.writing_back < self.depth
+            && self.directory.dirty().saturating_sub(self.writing_back) > self.threshold
+        {
+            let Some((line, slot, blocks)) = self.directory.next_dirty() else { return };
+            self.writing_back += 1;
+            let left = self.grid.runs(blocks).count() as u32;
+            let number = keep(&mut self.write_backs, WriteBack { line, blocks, read: false, left });
+            for (begin, end) in self.grid.runs(blocks) {
+                let request = Request::read(self.place(slot) + begin, end - begin);
+                self.ask_behind(FLASH, &request, Behind::WriteBack(number));
+            }
+        }
+    }
+
+    /// A part of a line that is written back was read or written.
+    fn wrote_back(&mut self, number: usize) {
+        let under_way = self.write_backs[number].as_mut().expect("it is on its way");
+        under_way.left -= 1;
+        if under_way.left > 0 {
+            return;
+        }
+        let WriteBack { line, blocks, read, .. } = *under_way;
+        if read || blocks == 0 {
+            self.write_backs[number] = None;
+            self.writing_back -= 1;
+            self.directory.cleaned(line, blocks);
+            self.write_back();
+            return;
+        }
+        (under_way.read, under_way.left) = (true, self.grid.runs(blocks).count() as u32);
+        for (begin, end) in self.grid.runs(blocks) {
+            self.traffic.written_back += end - begin;
+            // Durable when it is complete: the flash does not stand for it then.
+            let op = Op::Write { fua: true };
+            let request = Request { op, offset: line * self.grid.line + begin, length: end - begin };
+            self.ask_behind(BACKING, &request, Behind::WriteBack(number));
+        }
+    }
+
+    fn go_on(&mut self, behind: Behind) {
+        match behind {
+            Behind::Promote(number) => self.promote(number),
+            Behind::WriteBack(number) => self.wrote_back(number),
+        }
+    }
+
+    /// The instant of the next thing that happens inside.
+    fn next_inside(&self) -> Option<u64> {
+        let behind = self.behind.peek().map(|Reverse((at_ns, _))| *at_ns);
+        [self.members.next_step(), behind].into_iter().flatten().min()
+    }
+
+    /// Lets everything happen that happens by `until_ns`.
+    fn advance(&mut self, until_ns: u64) {
+        while self.step(until_ns) {}
+    }
+
+    /// Lets the next thing happen, where that is by `until_ns`.
+    fn step(&mut self, until_ns: u64) -> bool {
+        let Some(at_ns) = self.next_inside().filter(|at_ns| *at_ns <= until_ns) else { return false };
+        // A device is not asked before what the other completes earlier was taken: this instant is the earliest.
+        self.clock_ns = self.clock_ns.max(at_ns);
+        if let Some(Step { part, completion, .. }) = self.members.step(at_ns).flatten() {
+            match part {
+                Part::Of { number, promotion } => {
+                    let at_ns = completion.at.as_nanos();
+                    self.requests.complete(number, at_ns, completion.status, self.latency_ns);
+                    promotion.into_iter().for_each(|promotion| self.promote(promotion));
+                }
+                Part::Behind(behind) => self.go_on(behind),
+                Part::Alone => {}
+            }
+        } else if let Some(Reverse((due_ns, behind))) = self.behind.peek().copied()
+            && due_ns <= at_ns
+        {
+            self.behind.pop();
+            self.go_on(behind);
+        }
+        true
+    }
+
+    /// Lets every request that waits be complete; the caller can still take them.
+    fn finish_all(&mut self) {
+        while self.requests.waiting() && self.step(u64::MAX) {}
+    }
+}
+
+/// Puts a value into the first free place; its number.
+fn keep<T>(places: &mut Vec<Option<T>>, value: T) -> usize {
+    let number = places.iter().position(Option::is_none).unwrap_or(places.len());
+    if number == places.len() {
+        places.push(None);
+    }
+    places[number] = Some(value);
+    number
+}
+
+impl BlockDevice for Cache {
+    fn capacity(&self) -> Bytes {
+        Bytes::new(self.capacity)
+    }
+
+    fn logical_block(&self) -> Bytes {
+        Bytes::new(self.block)
+    }
+
+    fn raw_capacity(&self) -> Option<Bytes> {
+        let raw: Vec<Bytes> = self.members.devices().filter_map(BlockDevice::raw_capacity).collect();
+        (!raw.is_empty()).then(|| raw.into_iter().sum())
+    }
+
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        if let Some(completion) = self.take(now, request, None) {
+            return completion;
+        }
+        loop {
+            if let Some(completion) = self.requests.take_own() {
+                return completion;
+            }
+            assert!(self.step(u64::MAX), "a request that waits, waits for something");
+        }
+    }
+
+    fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
+        self.take(now, request, Some(tag))
+    }
+
+    fn next_done(&self) -> Option<VirtualTime> {
+        if !self.requests.any() {
+            return None;
+        }
+        let inside = if self.requests.waiting() { self.next_inside() } else { None };
+        [self.requests.first(), inside].into_iter().flatten().min().map(VirtualTime::from_nanos)
+    }
+
+    fn finish(&mut self) -> Option<(Tag, Completion)> {
+        let at_ns = self.next_done()?.as_nanos();
+        if self.requests.first() != Some(at_ns) {
+            self.step(at_ns);
+        }
+        self.requests.take(at_ns)
+    }
+
+    fn idle_until(&mut self, until: VirtualTime) {
+        self.advance(until.as_nanos());
+        self.members.idle_until(until);
+    }
+
+    fn power_cut(&mut self, now: VirtualTime) {
+        // What was under way is completed first; the directory survives.
+        self.advance(now.as_nanos());
+        self.finish_all();
+        self.members.power_cut(now);
+    }
+
+    fn secure_erase(&mut self) {
+        self.finish_all();
+        self.directory = Directory::new(self.directory.size());
+        self.streams = Streams::default();
+        for promotion in self.promotions.iter_mut().flatten() {
+            promotion.lines.clear();
+        }
+        for write_back in self.write_backs.iter_mut().flatten() {
+            write_back.blocks = 0;
+        }
+        while self.step(u64::MAX) {}
+        self.members.secure_erase();
+    }
+
+    fn counters(&self) -> Counters {
+        let (flash, all) = (self.flash_counters(), self.members.counters());
+        // What the flash loses without write-back are copies.
+        let copies = if self.mode == Mode::WriteThrough { flash.lost_bytes } else { 0 };
+        Counters {
+            host_read_bytes: self.read_bytes,
+            host_written_bytes: self.written_bytes,
+            lost_bytes: all.lost_bytes - copies,
+            ..all
+        }
+    }
+
+    fn erase_counts(&self) -> Vec<u32> {
+        self.members.erase_counts()
+    }
+
+    fn host_memory(&self) -> Bytes {
+        self.members.devices().map(BlockDevice::host_memory).sum()
+    }
+}
