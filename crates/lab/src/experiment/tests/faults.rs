@@ -136,7 +136,7 @@ const EXCUSES: &[Added] = &[
     ("[[not-compared]]\nstudy = 'e02'\nlines = 1\nwhy = 'x'", "`lines`: not a list of rows", "[1, 2]"),
     ("[[not-compared]]\nstudy = 'e02'\nlines = [99]\nwhy = 'x'", "has no row 99", "from 1 to 10"),
     ("[[not-compared]]\nstudy = 'e02'\nlines = [1]", "`why` is missing", "why = "),
-    ("[[claim]]\nname = 'A b'\nsays = 'so'\nstudy = 'e02'\nmeasure = 'mean'\nat-least = 1", "`A b` is not the name of a claim", "larger-is-slower"),
+    ("[[claim]]\nname = 'A b'\nsays = 'so'\nstudy = 'e02'\nmeasure = 'mean'\nat-least = 1", "`A b` is not the name of a claim", "single hyphens"),
 ];
 
 fn check(line: &str, fault: &str, says: &str, accepts: &str) {

@@ -2,7 +2,8 @@
 
 use super::{GOOD, good, render, with};
 use crate::experiment::{
-    FactorName, Filesystem, Fill, Form, Length, Level, Measure, Of, Order, Pace, Pattern, Purge, SteadyRule, Target,
+    FactorName, Filesystem, Fill, Form, Length, Level, Measure, Of, Order, Pace, Pattern, Purge, SteadyRule,
+    Target,
 };
 use lowtide_core::workload::{Access, Arrival, Distribution};
 use lowtide_core::{Bytes, Nanos};
