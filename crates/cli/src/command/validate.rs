@@ -7,7 +7,9 @@ use crate::failure::{FAILED, Failure, INTERRUPTED, REGRESSION};
 use crate::progress::Shown;
 use crate::{interrupt, output};
 use lowtide_core::Seed;
-use lowtide_lab::validate::{Study, Summary, choose, report};
+use lowtide_lab::catalogue::Published;
+use lowtide_lab::experiment::NotCompared;
+use lowtide_lab::validate::{Study, Summary, choose, excused, report};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -38,11 +40,12 @@ pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
         output::say("interrupted");
         return Ok(INTERRUPTED);
     }
-    let report = report(&studies, arguments.seed, arguments.scale);
+    let excuses = excused(&chosen, arguments.studies.is_empty());
+    let report = report(&studies, &excuses, arguments.seed, arguments.scale);
     let summary = Summary::of(&studies);
     let wall_s = began.elapsed().as_secs_f64();
     match arguments.format {
-        Format::Json => output::print(&lines(&studies, &summary, wall_s))?,
+        Format::Json => output::print(&lines(&studies, &excuses, &summary, wall_s))?,
         Format::Csv => output::print(&numbers(&studies))?,
         Format::Table | Format::Markdown => output::print_report(&report, arguments.format)?,
     }
@@ -57,8 +60,8 @@ pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     Ok(if arguments.require && summary.claims_failed_unexplained > 0 { REGRESSION } else { 0 })
 }
 
-/// A JSON object for each number and each claim, and the summary last.
-fn lines(studies: &[Study], summary: &Summary, wall_s: f64) -> String {
+/// A JSON object for each number, each claim and each number that is not compared, and the summary last.
+fn lines(studies: &[Study], excuses: &[NotCompared], summary: &Summary, wall_s: f64) -> String {
     let mut lines: Vec<serde_json::Value> = Vec::new();
     for study in studies {
         lines.extend(study.comparisons.iter().map(|it| {
@@ -77,6 +80,15 @@ fn lines(studies: &[Study], summary: &Summary, wall_s: f64) -> String {
             })
         }));
     }
+    let not_compared = |row: &Published, why: &str| {
+        json!({
+            "kind": "not-compared", "study": row.study, "row": row.line, "metric": row.metric,
+            "published": row.value, "unit": row.unit, "why": why,
+        })
+    };
+    lines.extend(
+        excuses.iter().flat_map(|excuse| excuse.rows.iter().map(|row| not_compared(row, &excuse.why))),
+    );
     let mut last = serde_json::to_value(summary).expect("figures serialise");
     last["kind"] = json!("summary");
     last["wall_s"] = json!((wall_s * 10.0).round() / 10.0);

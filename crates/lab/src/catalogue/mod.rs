@@ -8,7 +8,7 @@ mod error;
 mod published;
 
 pub use error::CatalogueError;
-pub use published::{Published, Study, studies, study};
+pub use published::{Published, Study, not_compared, studies, study};
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -169,7 +169,7 @@ mod tests {
     fn scale_divides_sizes_and_durations_but_not_labels() {
         let plan = plan(&format!("{BASE}\nfile_size = \"16GiB\""), 16).expect("plans");
         assert_eq!(plan.cells[0].data, Bytes::gib(1));
-        assert_eq!(plan.cells[0].settings.load.length.longest(), lowtide_core::Nanos::from_secs(225));
+        assert_eq!(plan.cells[0].settings.load.length.longest(), Some(lowtide_core::Nanos::from_secs(225)));
         assert_eq!(plan.cells[0].capacity, Bytes::new(10_000_000_000 / 4096 * 4096));
     }
 

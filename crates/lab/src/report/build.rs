@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::compare::{NothingToCompare, Side};
 use super::sweep::{describe, identity, varying};
 use super::{Checked, Comparison, Report, figure, number, tables, verdict};
+use crate::experiment::NotCompared;
 use crate::record::{Campaign, Cell, Status};
 
 /// The report of one campaign.
@@ -32,6 +33,7 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
 pub(crate) fn of_studies(
     campaigns: &[(&Campaign, &[Comparison])],
     claims: &[Checked],
+    excuses: &[NotCompared],
     verdict: Vec<String>,
     seed: u64,
     scale: u64,
@@ -53,6 +55,7 @@ pub(crate) fn of_studies(
                 .map(|table| super::Table { key: format!("published_{study}"), ..table }),
         );
     }
+    all.extend(tables::not_compared(excuses));
     let mut figures = Vec::new();
     for (campaign, comparisons) in campaigns {
         figures.extend(figure::beside_published(campaign, comparisons).into_iter().map(|figure| {

@@ -38,6 +38,7 @@ pub use export::{export_csv, export_json};
 pub use figure::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series};
 pub use table::{Align, Column, Digits, Table, Value};
 
+use crate::experiment::NotCompared;
 use crate::record::Campaign;
 
 /// A report, ready for any renderer.
@@ -69,16 +70,17 @@ impl Report {
         build::of_campaign(campaign, comparisons)
     }
 
-    /// The report of several campaigns beside published numbers, with the claims that were checked; `verdict` comes
-    /// first.
+    /// The report of several campaigns beside published numbers, with the claims that were checked and what is not
+    /// compared; `verdict` comes first.
     pub fn of_studies(
         campaigns: &[(&Campaign, &[Comparison])],
         claims: &[Checked],
+        excuses: &[NotCompared],
         verdict: Vec<String>,
         seed: u64,
         scale: u64,
     ) -> Report {
-        build::of_studies(campaigns, claims, verdict, seed, scale)
+        build::of_studies(campaigns, claims, excuses, verdict, seed, scale)
     }
 
     /// The same report with the claims that were checked for it.

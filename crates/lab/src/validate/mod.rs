@@ -12,10 +12,12 @@ mod claims;
 mod find;
 mod studies;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 pub use claims::claims;
 pub use find::Latencies;
-pub use studies::{Chosen, NothingToValidate, Study, ValidateError, choose, run};
+pub use studies::{Chosen, NothingToValidate, Study, ValidateError, choose, excused, run};
 pub use summary::{Summary, report};
 
 use crate::experiment::{self, BadInput, Experiment, Form, Measure, Of};

@@ -6,7 +6,7 @@
 use super::{claims, comparisons};
 use crate::campaign::{self, CampaignError, Progress};
 use crate::catalogue;
-use crate::experiment::{BadInput, Experiment};
+use crate::experiment::{BadInput, Experiment, NotCompared};
 use crate::plan::{Plan, PlanTarget};
 use crate::record::Campaign;
 use crate::report::{Checked, Comparison};
@@ -105,6 +105,15 @@ pub fn choose(
     // A chain of cells that need each other's history ends late, so those with the longest begin first.
     chosen.sort_by_key(|chosen| std::cmp::Reverse(chosen.plan.groups.iter().map(Vec::len).max()));
     Ok(Ok(chosen))
+}
+
+/// What the chosen experiments leave out of their studies, and with `whole` what no experiment compares.
+pub fn excused(chosen: &[Chosen], whole: bool) -> Vec<NotCompared> {
+    let own = chosen.iter().flat_map(|chosen| chosen.plan.experiment.not_compared.iter().cloned());
+    let list = whole.then(catalogue::not_compared).into_iter().flatten();
+    let mut all: Vec<NotCompared> = own.chain(list).collect();
+    all.sort_by_key(|excuse| excuse.rows.first().map(|row| (row.study.clone(), row.line)));
+    all
 }
 
 /// Runs the chosen experiments into stores in `directory`, and compares.

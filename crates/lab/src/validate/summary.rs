@@ -4,6 +4,7 @@
 //! as near. Leaves out running ([`super::run`]).
 
 use super::Study;
+use crate::experiment::NotCompared;
 use crate::report::{Comparison, Report};
 use serde::Serialize;
 
@@ -66,12 +67,12 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 
 /// The report over all studies: how near, which claims hold, every number, and the model's curves with the published
 /// points.
-pub fn report(studies: &[Study], seed: u64, scale: u64) -> Report {
+pub fn report(studies: &[Study], excuses: &[NotCompared], seed: u64, scale: u64) -> Report {
     let summary = Summary::of(studies);
     let campaigns =
         studies.iter().map(|study| (&study.campaign, study.comparisons.as_slice())).collect::<Vec<_>>();
     let claims: Vec<_> = studies.iter().flat_map(|study| study.claims.iter().cloned()).collect();
-    Report::of_studies(&campaigns, &claims, sentences(&summary), seed, scale)
+    Report::of_studies(&campaigns, &claims, excuses, sentences(&summary), seed, scale)
 }
 
 fn sentences(summary: &Summary) -> Vec<String> {

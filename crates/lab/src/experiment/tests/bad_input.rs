@@ -13,9 +13,9 @@ fn an_unknown_key_is_shown_in_its_line_with_the_nearest() {
        ·    ╰── not a key of [workload]
     11 │
        ╰────
-     help: valid keys of [workload]: pattern, mix, block, file_size, threads,
-           depth, streams, zipf, hot-cold, rate, arrival, duration, until, max,
-           precision, interval, steady
+     help: valid keys of [workload]: pattern, mix, block, file_size, utilisation,
+           threads, depth, streams, zipf, hot-cold, rate, arrival, duration,
+           until, requests, max, precision, interval, steady
     "#);
 }
 
@@ -111,8 +111,8 @@ fn an_unknown_factor_is_told_the_factors() {
        · ────┬───
        ·     ╰── not a factor
        ╰────
-     help: factors: file_size, threads, depth, block, pattern, mix, zipf,
-           reserve, data_files, device, streams, rate
+     help: factors: file_size, utilisation, threads, depth, block, pattern, mix,
+           zipf, reserve, partition, idle, data_files, device, streams, rate
     "#);
 }
 

@@ -18,6 +18,9 @@ const NAME: &str = "name = \"small\"";
 const IN_PLACE_OF: &[Fault] = &[
     (LENGTH, "duration = '0s'", "`duration`: no time at all", "above 0"),
     (LENGTH, "duration = '1GiB'", "`1GiB` is not a span of time", "use one of ns"),
+    (LENGTH, "requests = 0", "`requests`: 0 requests", "from 1"),
+    (LENGTH, "requests = '5'", "takes a whole number", "requests = 4"),
+    (LENGTH, "requests = 5\nmax = '1h'", "`max` belongs to `until`", "until"),
     (LENGTH, "until = 'stedy'", "unknown condition `stedy`: did you mean `steady`?", "steady"),
     (LENGTH, "until = 'steady'\nprecision = 2", "2 is not a precision", "0.015"),
     (LENGTH, "", "a workload without an end", "duration = \"1h\""),
@@ -26,6 +29,12 @@ const IN_PLACE_OF: &[Fault] = &[
     (BLOCK, "", "`block` is missing in [workload]", "block = \"16KiB\""),
     (PATTERN, "pattern = 'random'", "a mixed pattern without `mix`", "mix = 0.83"),
     (PATTERN, "pattern = 'random'\nmix = 1.5", "`mix`: 1.5 is not a share", "from 0 to 1"),
+    (SIZES, "utilisation = [0.5, 0]", "`utilisation`: 0 is not such a share", "up to 1"),
+    (SIZES, "utilisation = 1.1", "1.1 is not such a share", "up to 1"),
+    (SIZES, "utilisation = 0.5\nfile_size = '1GiB'", "two sizes of the data", "remove one"),
+    (SIZES, "partition = '0B'", "a partition of no bytes", "120GB"),
+    (SIZES, "idle = { from = '1s', to = '5s', step = '0s' }", "a step of nothing", "above 0"),
+    (SIZES, "idle = '1GiB'", "`1GiB` is not a span of time", "use one of ns"),
     (SIZES, "file_size = []", "a factor without levels", "a list"),
     (SIZES, "file_size = ['1GiB', '1024MiB']", "1GiB is listed twice", "[repeat]"),
     (SIZES, "file_size = { from = '2GiB', to = '1GiB', step = '1GiB' }", "ends before it begins", "`from`"),
@@ -49,7 +58,9 @@ const IN_PLACE_OF: &[Fault] = &[
 const IN_WORKLOAD: &[Added] = &[
     ("interval = '0s'", "`interval`: no time at all", "above 0"),
     ("interval = '2h'", "2h is longer than the whole measurement, 1h", "up to 1h"),
-    ("until = 'steady'", "two ends: `duration` and `until`", "max = \"4h\""),
+    ("requests = 5", "two ends: `requests` and `duration`", "requests = 1000000"),
+    ("utilisation = 0.5", "two sizes of the data", "remove one"),
+    ("until = 'steady'", "two ends: `until` and `duration`", "max = \"4h\""),
     ("max = '2h'", "`max` belongs to `until`", "until"),
     ("threads = 0", "`threads`: 0 is out of range", "from 1"),
     ("threads = -1", "`threads`: -1 is below 0", "from 1"),
@@ -82,11 +93,50 @@ const OTHER_TABLES: &[Added] = &[
     ("[[step]]\nfill = 'random'", "`name` is missing in [[step]]", "second pass"),
     ("[[step]]\nname = 'a'\n[[step]]\nname = 'a'", "a second step of this name", "of its own"),
     ("[[published]]\nstudy = 'e2'\nline = 1\nmeasure = 'start'", "unknown study `e2`", "studies: e01"),
-    ("[[published]]\nstudy = 'e02'\nline = 8\nmeasure = 'drop-percent'", "`against` is missing", "cells it"),
+    ("[[published]]\nstudy = 'e02'\nline = 8\nmeasure = 'settled'\nform = 'drop-percent'", "`against` is missing", "the cells it is held against"),
+    ("[[published]]\nstudy = 'e02'\nline = 8\nmeasure = 'drop-percent'", "unknown measure `drop-percent`", "stable-by, elapsed"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nagainst = {}", "`against` with the form `value`", "form = \"ratio\""),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nform = 'rato'", "did you mean `ratio`?", "value, ratio, percent"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nof = 'p96'", "unknown quantity `p96`", "throughput, iops, mean-latency"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nof = 'iops'", "the unit MiB/s does not fit `mean` of `iops`", "req/s"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'elapsed'", "the unit MiB/s does not fit the measure `elapsed`", "given in us, ms, s"),
+    ("[[published]]\nstudy = 'e02'\nline = 8\nmeasure = 'mean'", "the unit % does not fit `mean` of `throughput`", "`form = \"percent\"`"),
+    ("[[published]]\nstudy = 'e08'\nline = 1\nmeasure = 'mean'", "the unit new-order tx/min does not fit", "MiB/s"),
+    ("[[published]]\nstudy = 'e02'\nline = 9\nmeasure = 'stable-by'\nof = 'p95'", "`of` with `stable-by`, which is a time", "another measure"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nwhere = { repetition = 0 }", "`repetition`: 0 is not a count", "from 1"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nwhere = { repetition = [] }", "no repetition at all", "a list of them"),
+    ("[[published]]\nstudy = 'e02'\nline = 8\nmeasure = 'mean'\nform = 'percent'\nagainst = {}\nagainst-step = 'x'", "unknown step `x`", "none"),
     ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean-after'", "`after` is missing", "2500s"),
-    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nafter = '1s'", "`after` belongs to", "mean-after"),
+    ("[[published]]\nstudy = 'e02'\nline = 1\nmeasure = 'start'\nafter = '1s'", "`after` with `start`", "another measure"),
     ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nstep = 'x'", "unknown step `x`", "none"),
     ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nwhere = { size = 1 }", "unknown factor `size`", "depth"),
+];
+
+/// A claim without a fault, its lines in place of which a fault stands, or which it follows.
+const CLAIM: &str = "[[claim]]\nname = 'a-b'\nsays = 'so'\nstudy = 'e02'\nmeasure = 'mean'";
+
+#[rustfmt::skip]
+const IN_CLAIM: &[Added] = &[
+    ("", "a claim without a check", "order = \"falling\""),
+    ("at-least = 3\nat-most = 2", "2 is below `at-least`, 3", "at least as large"),
+    ("at-least = 'x'", "`at-least` takes a number", "at-least = 1.5"),
+    ("order = 'up'", "unknown order `up`", "falling, rising"),
+    ("order = 'rising'\ntolerance = 1.5", "1.5 is not a share", "0.03"),
+    ("at-least = 1\ntolerance = 0.1", "`tolerance` belongs to `order`", "falling"),
+    ("at-least = 1\neach = true", "`each` with the form `value`", "form = \"ratio\""),
+    ("order = 'rising'\nform = 'ratio'\nagainst = {}", "`order` of one number", "each = true"),
+    ("at-least = 1\nunit = 'ms'", "the unit ms does not fit `mean` of `throughput`", "MB/s"),
+    ("at-least = 1\nleft-out = 'elsewhere'", "`elsewhere` is no document", "docs/"),
+    ("at-least = 1\natmost = 2", "unknown key `atmost`: did you mean `at-most`?", "tolerance"),
+];
+
+#[rustfmt::skip]
+const EXCUSES: &[Added] = &[
+    ("[[not-compared]]\nstudy = 'e02'\nlines = []\nwhy = 'x'", "`lines`: no row at all", "[1, 2]"),
+    ("[[not-compared]]\nstudy = 'e02'\nlines = 1\nwhy = 'x'", "`lines`: not a list of rows", "[1, 2]"),
+    ("[[not-compared]]\nstudy = 'e02'\nlines = [99]\nwhy = 'x'", "has no row 99", "from 1 to 10"),
+    ("[[not-compared]]\nstudy = 'e02'\nlines = [1]", "`why` is missing", "why = "),
+    ("[[claim]]\nname = 'A b'\nsays = 'so'\nstudy = 'e02'\nmeasure = 'mean'\nat-least = 1", "`A b` is not the name of a claim", "single hyphens"),
 ];
 
 fn check(line: &str, fault: &str, says: &str, accepts: &str) {
@@ -121,4 +171,20 @@ fn a_faulty_table_is_told() {
     for (fault, says, accepts) in OTHER_TABLES {
         check("[sweep]", &format!("{fault}\n\n[sweep]"), says, accepts);
     }
+}
+
+#[test]
+fn a_faulty_claim_or_excuse_is_told() {
+    for (fault, says, accepts) in IN_CLAIM {
+        check("[sweep]", &format!("{CLAIM}\n{fault}\n\n[sweep]"), says, accepts);
+    }
+    for (fault, says, accepts) in EXCUSES {
+        check("[sweep]", &format!("{fault}\n\n[sweep]"), says, accepts);
+    }
+}
+
+#[test]
+fn claims_have_names_of_their_own() {
+    let twice = format!("{CLAIM}\nat-least = 1\n{CLAIM}\nat-least = 2");
+    check("[sweep]", &format!("{twice}\n\n[sweep]"), "a second claim of this name", "of its own");
 }

@@ -93,10 +93,11 @@ fn an_unknown_key_is_told_the_nearest() {
       ·    ╰── no such key
       ╰────
      help: accepted: workload.pattern, workload.mix, workload.block,
-           workload.file_size, workload.threads, workload.depth,
-           workload.streams, workload.zipf, workload.hot-cold, workload.rate,
-           workload.arrival, workload.duration, workload.until, workload.max,
-           workload.precision, workload.interval, workload.steady
+           workload.file_size, workload.utilisation, workload.threads,
+           workload.depth, workload.streams, workload.zipf, workload.hot-cold,
+           workload.rate, workload.arrival, workload.duration, workload.until,
+           workload.requests, workload.max, workload.precision,
+           workload.interval, workload.steady
     "#);
     insta::assert_snapshot!(refused(GOOD, &["workload.threds=4"]), @r#"
      × unknown key `workload.threds`: did you mean `workload.threads`?
@@ -106,10 +107,11 @@ fn an_unknown_key_is_told_the_nearest() {
       ·        ╰── no such key
       ╰────
      help: accepted: workload.pattern, workload.mix, workload.block,
-           workload.file_size, workload.threads, workload.depth,
-           workload.streams, workload.zipf, workload.hot-cold, workload.rate,
-           workload.arrival, workload.duration, workload.until, workload.max,
-           workload.precision, workload.interval, workload.steady
+           workload.file_size, workload.utilisation, workload.threads,
+           workload.depth, workload.streams, workload.zipf, workload.hot-cold,
+           workload.rate, workload.arrival, workload.duration, workload.until,
+           workload.requests, workload.max, workload.precision,
+           workload.interval, workload.steady
     "#);
 }
 

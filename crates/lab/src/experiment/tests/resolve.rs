@@ -2,7 +2,8 @@
 
 use super::{GOOD, good, render, with};
 use crate::experiment::{
-    FactorName, Filesystem, Fill, Length, Level, Measure, Order, Pace, Pattern, Purge, SteadyRule, Target,
+    FactorName, Filesystem, Fill, Form, Length, Level, Measure, Of, Order, Pace, Pattern, Purge, SteadyRule,
+    Target,
 };
 use lowtide_core::workload::{Access, Arrival, Distribution};
 use lowtide_core::{Bytes, Nanos};
@@ -123,11 +124,13 @@ fn a_comparison_holds_its_published_number_and_finds_its_cells() {
     let experiment = good(&text, &[]);
     let [comparison] = experiment.published.as_slice() else { panic!("one") };
     assert_eq!((comparison.published.value, comparison.published.unit.as_str()), (40.0, "MiB/s"));
-    assert_eq!(comparison.measure, Measure::MeanAfter(Nanos::from_secs(2500)));
+    let finding = &comparison.finding;
+    assert_eq!((finding.measure, finding.after), (Measure::MeanAfter, Nanos::from_secs(2500)));
+    assert_eq!((finding.of, finding.form), (Of::Throughput, Form::Value));
     let step = &experiment.steps[0];
     let meant: Vec<String> = step
         .points()
-        .filter(|levels| comparison.includes(step, levels))
+        .filter(|levels| finding.cells.includes(step, levels, 1))
         .map(|levels| point(&levels))
         .collect();
     assert_eq!(meant, ["file_size 20GiB"]);

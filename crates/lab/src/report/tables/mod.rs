@@ -5,12 +5,14 @@
 mod cells;
 mod claims;
 mod compare;
+mod not_compared;
 mod published;
 mod utilisation;
 
 pub(crate) use cells::cells;
 pub(crate) use claims::claims;
 pub(crate) use compare::compare;
+pub(crate) use not_compared::not_compared;
 pub(crate) use published::published;
 pub(crate) use utilisation::utilisation;
 
