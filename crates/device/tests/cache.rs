@@ -1,4 +1,4 @@
-//! Flash caches: what a hit and a miss take, what is dirty and durable when, hit ratios as computed, and the full flash.
+//! Flash caches: what a hit and a miss take, what is dirty and durable when, hit ratios as computed, the full flash.
 
 mod common;
 #[path = "common/queueing.rs"]

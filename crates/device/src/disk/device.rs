@@ -68,7 +68,10 @@ impl SimulatedDisk {
             mechanism: Mechanism::new(surface, curve, spec.seek.write_settle.get(), phase_ns),
             queue: Queue::new(&spec.queue),
             segments: Segments::new(spec.read_ahead, capacity),
-            cache: spec.write_cache.map(|cache| WriteCache::new(cache.size.get(), &spec.queue)),
+            cache: spec
+                .write_cache
+                .filter(|cache| cache.size > Bytes::ZERO)
+                .map(|cache| WriteCache::new(cache.size.get(), &spec.queue)),
             stalled: VecDeque::new(),
             cache_turn: false,
             done: VecDeque::new(),

@@ -36,7 +36,7 @@ pub struct DiskSpec {
     /// Memory that reads on after a read; none when absent.
     #[serde(default)]
     pub read_ahead: Option<ReadAhead>,
-    /// Memory that acknowledges writes before they are on the surface; off when absent.
+    /// Memory that acknowledges writes before they are on the surface; off when absent or of no size.
     #[serde(default)]
     pub write_cache: Option<WriteCache>,
 }

@@ -91,9 +91,13 @@ impl DiskSpec {
             }
         }
         if let Some(cache) = self.write_cache
+            && cache.size > Bytes::ZERO
             && (cache.size < Bytes::kib(64) || cache.size > Bytes::gib(64))
         {
-            return fail("write-cache.size", format!("{} is not between 64KiB and 64GiB", cache.size));
+            return fail(
+                "write-cache.size",
+                format!("{} is neither 0B nor between 64KiB and 64GiB", cache.size),
+            );
         }
         Ok(())
     }
