@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// The most lines a source file may have.
 const MOST_LINES: usize = 800;
 
+/// The most keys of a device file that may be chosen to meet published numbers.
+const MOST_FITTED: usize = 4;
+
 /// Which crates of lowtide each may depend on.
 const DIRECTIONS: [(&str, &[&str]); 5] = [
     ("core", &[]),
@@ -69,6 +72,9 @@ fn the_tree_is_tidy() {
     complaints.extend(without_direction(&root));
     let contributing = read(&root.join("CONTRIBUTING.md"));
     complaints.extend(manifests(&root).iter().flat_map(|text| unexplained(text, &contributing)));
+    for path in files(&root.join("devices"), "toml") {
+        complaints.extend(fitted(&shown(&path), &read(&path)));
+    }
     complaints.extend(commands(&read(&root.join("README.md")), &read(&root.join(".ci/run"))));
     let documents = documents(&root);
     let texts: String = documents.iter().map(|path| read(path)).collect();
@@ -171,6 +177,26 @@ fn published(name: &str, text: &str) -> Vec<String> {
     }
     if ["include_str!", "include_bytes!", "include!"].iter().any(|it| code.contains(it)) {
         complaints.push(format!("{name}: includes a file, which models never do"));
+    }
+    complaints
+}
+
+/// Few parameters of a device are chosen to meet published numbers, and never more than numbers they meet: with as
+/// many knobs as numbers, agreement proves nothing.
+fn fitted(name: &str, text: &str) -> Vec<String> {
+    let keys = text.lines().filter(|line| {
+        let (code, comment) = line.split_once('#').unwrap_or((line, ""));
+        code.contains('=') && !code.trim_start().starts_with("fitted-to") && has_word(comment, "fitted")
+    });
+    let keys = keys.count();
+    let list = text.split_once("fitted-to").and_then(|(_, rest)| rest.split_once('[')?.1.split_once(']'));
+    let rows = list.map_or(0, |(rows, _)| rows.matches(':').count());
+    let mut complaints = Vec::new();
+    if keys > MOST_FITTED {
+        complaints.push(format!("{name}: {keys} keys are marked fitted, more than {MOST_FITTED}"));
+    }
+    if keys > rows {
+        complaints.push(format!("{name}: {keys} keys are marked fitted, to {rows} rows in `fitted-to`"));
     }
     complaints
 }
@@ -368,6 +394,17 @@ fn unfinished_work_is_told() {
         assert_eq!(unfinished("x.rs", text).len(), 1, "{text}");
     }
     assert!(unfinished("x.rs", "#![warn(clippy::todo)] let mastodon = 1;").is_empty());
+}
+
+#[test]
+fn too_many_fitted_keys_are_told() {
+    let keys = |count| "size = 1  # fitted: so\n".repeat(count);
+    let device = |count, rows: &str| format!("fitted-to = [{rows}]  # what was fitted\n{}", keys(count));
+    assert!(fitted("x.toml", &device(2, r#""e02:1", "e02:2""#)).is_empty());
+    assert_eq!(fitted("x.toml", &device(2, r#""e02:1""#)).len(), 1);
+    assert_eq!(fitted("x.toml", &keys(1)).len(), 1);
+    assert_eq!(fitted("x.toml", &keys(5)).len(), 2);
+    assert!(fitted("x.toml", "# Nothing is fitted.\nsize = 1  # assumed\n").is_empty());
 }
 
 #[test]

@@ -127,6 +127,22 @@ fn stop_ends_it_and_keeps_what_was_measured() {
 }
 
 #[test]
+fn it_ends_after_the_requests_that_were_asked_for() {
+    each_engine(|engine| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let target = target(directory.path(), 1, Bytes::mib(4));
+        let workload = workload(1.0, Access::Random, 2, 4);
+        let base = load(target.data(), &workload, engine, 0);
+        let counted = Load { duration: None, requests: Some(5000), ..base };
+        let (summary, intervals) = run_all(&counted);
+        let summary = summary.expect("ran");
+        assert_eq!(summary.ended, Ended::Duration);
+        assert!(summary.completed >= 5000, "{}", summary.completed);
+        assert_eq!(intervals.iter().map(|interval| interval.reads).sum::<u64>(), summary.completed);
+    });
+}
+
+#[test]
 fn the_interrupt_flag_ends_it_and_delivers_the_part_interval() {
     each_engine(|engine| {
         let directory = tempfile::tempdir().expect("a directory");

@@ -174,6 +174,37 @@ mod tests {
     }
 
     #[test]
+    fn utilisation_is_a_share_of_what_partition_reserve_and_filesystem_leave() {
+        let text = format!(
+            "{BASE}\n[before-each-cell]\nlayout = {{ partition = \"100GiB\", reserve = 0.2 }}\n\
+             [sweep]\nutilisation = [0.5, 1]\n"
+        );
+        let cells = plan(&text, 1).expect("plans").cells;
+        assert_eq!([cells[0].data, cells[1].data], [Bytes::gib(40), Bytes::gib(80)]);
+        let xfs = plan(&text.replace("reserve", "filesystem = \"xfs\", reserve"), 1).expect("plans").cells;
+        assert!(xfs[1].data < Bytes::gib(80) && xfs[1].data > Bytes::gib(79), "{}", xfs[1].data);
+        assert!(xfs.iter().all(|cell| cell.data.get().is_multiple_of(16 << 10)));
+        let scaled = plan(&text, 16).expect("plans").cells;
+        assert_eq!(scaled[1].data, Bytes::gib(5));
+        let files = text.replace("device = \"intel-320-160gb\"", "directory = \"/tmp\"");
+        let error = plan(&files, 1).expect_err("files share their filesystem");
+        assert!(format!("{:?}", miette::Report::new(error)).contains("file_size = "));
+    }
+
+    #[test]
+    fn swept_partitions_pauses_and_counted_requests_are_scaled_like_others() {
+        let text = format!(
+            "{}\n[sweep]\npartition = [\"64GiB\"]\nidle = [\"0s\", \"32s\"]\n",
+            BASE.replace("duration = \"1h\"", "requests = 1000")
+        );
+        let cells = plan(&text, 16).expect("plans").cells;
+        assert_eq!(cells[1].data, Bytes::gib(4));
+        assert_eq!(cells[1].settings.preparation.idle, lowtide_core::Nanos::from_secs(2));
+        assert_eq!(cells[1].settings.load.length, crate::experiment::Length::Requests(62));
+        assert_eq!(cells[1].label(), "partition 64GiB, idle 32s");
+    }
+
+    #[test]
     fn data_larger_than_the_device_is_refused_at_its_key() {
         let error =
             plan(&format!("{BASE}\n[sweep]\nfile_size = [\"10GiB\", \"150GiB\"]"), 1).expect_err("too large");
