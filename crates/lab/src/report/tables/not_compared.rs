@@ -10,7 +10,7 @@ pub(crate) fn not_compared(excuses: &[NotCompared]) -> Option<Table> {
     let row = |excuse: &NotCompared| {
         let lines: Vec<String> = excuse.rows.iter().map(|row| row.line.to_string()).collect();
         let study = excuse.rows.first().map_or(Value::Empty, |row| Value::text(&row.study));
-        vec![study, Value::text(&lines.join(", ")), Value::text(&excuse.why)]
+        vec![study, Value::text(lines.join(", ")), Value::text(&excuse.why)]
     };
     let rows: Vec<Vec<Value>> = excuses.iter().map(row).collect();
     let (key, title) = ("not_compared".to_owned(), "Published and not compared".to_owned());

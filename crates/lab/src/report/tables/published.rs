@@ -42,7 +42,7 @@ pub(crate) fn published(comparisons: &[Comparison], simulated: bool) -> Option<T
                 Value::text(&c.unit),
                 Value::number(c.error_percent),
                 Value::Flag(c.used_to_fit, ["fitted", ""]),
-                Value::text(&remark(c)),
+                Value::text(remark(c)),
                 unless(one_source, &c.source),
             ]
         })
