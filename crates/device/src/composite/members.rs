@@ -28,12 +28,39 @@ pub(crate) struct Step<T> {
 pub(crate) struct Members<T> {
     all: Vec<Member<T>>,
     queued: usize,
+    /// When each member's next step is, as it said last; [`NEVER`] without one. Asked of a member only after
+    /// something happened to it, since composites look at this at every step.
+    next_ns: Vec<u64>,
+    /// The member whose step is next.
+    first: usize,
 }
+
+/// No step.
+const NEVER: u64 = u64::MAX;
 
 impl<T> Members<T> {
     pub(crate) fn new(devices: Vec<AnyDevice>) -> Self {
         let member = |device| Member { device, clock_ns: 0, queued: Vec::new(), free: Vec::new() };
-        Members { all: devices.into_iter().map(member).collect(), queued: 0 }
+        let all: Vec<Member<T>> = devices.into_iter().map(member).collect();
+        let next_ns = vec![NEVER; all.len()];
+        Members { all, queued: 0, next_ns, first: 0 }
+    }
+
+    /// Something happened to a member.
+    #[inline]
+    fn changed(&mut self, n: usize) {
+        let next = self.all[n].device.next_done().map_or(NEVER, |at| at.as_nanos());
+        if next == self.next_ns[n] {
+            return;
+        }
+        self.next_ns[n] = next;
+        let mut first = 0;
+        for (n, at_ns) in self.next_ns.iter().enumerate() {
+            if *at_ns < self.next_ns[first] {
+                first = n;
+            }
+        }
+        self.first = first;
     }
 
     pub(crate) fn devices(&self) -> impl Iterator<Item = &AnyDevice> {
@@ -47,12 +74,12 @@ impl<T> Members<T> {
     /// Asks a member; its completion where it answers at once. `part` is kept where it does not.
     pub(crate) fn begin(
         &mut self,
-        member: usize,
+        n: usize,
         at_ns: u64,
         request: &Request,
         part: impl FnOnce() -> T,
     ) -> Option<Completion> {
-        let member = &mut self.all[member];
+        let member = &mut self.all[n];
         member.clock_ns = member.clock_ns.max(at_ns);
         let slot = member.free.last().copied().unwrap_or(member.queued.len());
         let now = VirtualTime::from_nanos(member.clock_ns);
@@ -64,33 +91,33 @@ impl<T> Members<T> {
             }
             self.queued += 1;
         }
+        self.changed(n);
         completion
     }
 
-    /// The next step of any member, and whose.
-    fn next(&self) -> Option<(VirtualTime, usize)> {
-        if self.queued == 0 {
-            return None;
-        }
-        let instants = self.all.iter().enumerate();
-        instants.filter_map(|(n, member)| member.device.next_done().map(|at| (at, n))).min()
-    }
-
     /// The instant of the next step of any member.
+    #[inline]
     pub(crate) fn next_step(&self) -> Option<u64> {
-        self.next().map(|(at, _)| at.as_nanos())
+        let next_ns = *self.next_ns.get(self.first)?;
+        (self.queued > 0 && next_ns != NEVER).then_some(next_ns)
     }
 
     /// Lets the member whose step is next take it, where that is by `until_ns`. The inner `None` is a step that
     /// completed nothing.
     pub(crate) fn step(&mut self, until_ns: u64) -> Option<Option<Step<T>>> {
-        let (at, n) = self.next()?;
-        if at.as_nanos() > until_ns {
+        let (at_ns, n) = (self.next_step()?, self.first);
+        if at_ns > until_ns {
             return None;
         }
         let member = &mut self.all[n];
-        member.clock_ns = member.clock_ns.max(at.as_nanos());
-        let Some((tag, completion)) = member.device.finish() else { return Some(None) };
+        member.clock_ns = member.clock_ns.max(at_ns);
+        let finished = member.device.finish();
+        self.changed(n);
+        let (tag, completion) = match finished {
+            None => return Some(None),
+            Some(finished) => finished,
+        };
+        let member = &mut self.all[n];
         let slot = tag as usize;
         let part = member.queued[slot].take().expect("a member completes what it has queued, once");
         member.free.push(slot);
@@ -103,18 +130,21 @@ impl<T> Members<T> {
             member.clock_ns = member.clock_ns.max(until.as_nanos());
             member.device.idle_until(VirtualTime::from_nanos(member.clock_ns));
         }
+        (0..self.all.len()).for_each(|n| self.changed(n));
     }
 
     pub(crate) fn power_cut(&mut self, now: VirtualTime) {
         for member in &mut self.all {
             member.device.power_cut(now);
         }
+        (0..self.all.len()).for_each(|n| self.changed(n));
     }
 
     pub(crate) fn secure_erase(&mut self) {
         for member in &mut self.all {
             member.device.secure_erase();
         }
+        (0..self.all.len()).for_each(|n| self.changed(n));
     }
 
     pub(crate) fn counters(&self) -> Counters {
