@@ -51,8 +51,7 @@ pub(crate) fn of_studies(
         let mut rows: Vec<Comparison> = of_study.filter(|it| it.study == study).cloned().collect();
         rows.sort_by_key(|it| it.line);
         all.extend(
-            tables::published(&rows, true)
-                .map(|table| super::Table { key: format!("published_{study}"), ..table }),
+            tables::study(&rows).map(|table| super::Table { key: format!("published_{study}"), ..table }),
         );
     }
     all.extend(tables::not_compared(excuses));

@@ -165,9 +165,25 @@ impl Finder<'_> {
         let cells = finding.cells.label();
         match &finding.against {
             None => cells,
-            Some(against) => format!("{cells} against {}", against.label()),
+            Some(against) => beside(&cells, &against.label()),
         }
     }
+}
+
+/// Two selections, for people, with what they share said once: `a / b, threads 4`.
+fn beside(cells: &str, against: &str) -> String {
+    let parts = |text: &str| text.split(", ").map(str::to_owned).collect::<Vec<String>>();
+    let (one, other) = (parts(cells), parts(against));
+    let shared: Vec<String> = one.iter().filter(|part| other.contains(part)).cloned().collect();
+    let own = |all: Vec<String>| {
+        all.into_iter().filter(|part| !shared.contains(part)).collect::<Vec<String>>().join(", ")
+    };
+    let (one, other) = (own(one), own(other));
+    if one.is_empty() || other.is_empty() {
+        return format!("{cells} / {against}");
+    }
+    let both = format!("{one} / {other}");
+    std::iter::once(both).chain(shared).collect::<Vec<String>>().join(", ")
 }
 
 const NO_CELL: &str = "no cell of this campaign is meant";

@@ -13,7 +13,7 @@ pub(crate) use cells::cells;
 pub(crate) use claims::claims;
 pub(crate) use compare::compare;
 pub(crate) use not_compared::not_compared;
-pub(crate) use published::published;
+pub(crate) use published::{published, study};
 pub(crate) use utilisation::utilisation;
 
 use super::table::{Align, Column};

@@ -10,15 +10,31 @@ pub(crate) fn remark(comparison: &Comparison) -> String {
     parts.into_iter().chain(note).collect::<Vec<_>>().join("; ")
 }
 
-/// The comparison table; `None` where there is nothing to compare with.
+/// The comparison table of a campaign; `None` where there is nothing to compare with.
 pub(crate) fn published(comparisons: &[Comparison], simulated: bool) -> Option<Table> {
+    table(comparisons, simulated, false)
+}
+
+/// The comparison table of a study, whose rows are named by their number in it.
+pub(crate) fn study(comparisons: &[Comparison]) -> Option<Table> {
+    table(comparisons, true, true)
+}
+
+fn table(comparisons: &[Comparison], simulated: bool, numbered: bool) -> Option<Table> {
     if comparisons.is_empty() {
         return None;
     }
+    // Long names of cells would be repeated in every part of a table too wide for a terminal.
+    let named = |column: Column| if numbered { column } else { column.naming() };
+    let row = |it: &Comparison| if numbered { Value::number(Some(f64::from(it.line))) } else { Value::Empty };
     let columns = vec![
         Column::text("study", "study").naming(),
-        Column { align: Align::Right, ..Column::text("where", "where") }.naming(),
-        Column::text("metric", "what").naming(),
+        Column::number("row", "row", "").digits(Digits::Fixed(0)).naming(),
+        named(Column {
+            align: if numbered { Align::Left } else { Align::Right },
+            ..Column::text("where", "where")
+        }),
+        named(Column::text("metric", "what")),
         Column::number("published", "published", "").digits(Digits::Each),
         Column::number("model", if simulated { "model" } else { "measured" }, "").digits(Digits::Each),
         Column::text("unit", "unit"),
@@ -35,6 +51,7 @@ pub(crate) fn published(comparisons: &[Comparison], simulated: bool) -> Option<T
             let unless = |hidden: bool, text: &str| if hidden { Value::Empty } else { Value::text(text) };
             vec![
                 unless(one_study, &c.study),
+                row(c),
                 Value::text(&c.where_label),
                 Value::text(&c.metric),
                 Value::Bounded(c.published, c.bound),
