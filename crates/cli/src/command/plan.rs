@@ -41,7 +41,7 @@ fn summary(plan: &Plan) -> String {
     let hours = longest.flatten().map(|span| span.as_secs_f64()).sum::<f64>() / 3600.0;
     let counted = match counted {
         0 => String::new(),
-        cells => format!(", besides {cells} cells that end after so many requests"),
+        cells => format!("\nbesides {cells} cells that end after so many requests"),
     };
     let written = plan.prepared_bytes().as_gib();
     let (time, parallel) = match plan.target {
@@ -51,8 +51,9 @@ fn summary(plan: &Plan) -> String {
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
     let ignored: String = plan.ignored().iter().map(|line| format!("\n{line}")).collect();
     format!(
-        "target {target}: {cells} cells ({parallel})\nat most {hours:.2} h of {time} time{counted}; filling writes \
-         {written:.1} GiB,\nand the load what the target takes{ignored}"
+        "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}\nfilling writes {written:.1} GiB, \
+         and the load what the target takes{ignored}",
+        hours.max(0.0) + 0.0
     )
 }
 

@@ -14,7 +14,6 @@ pub(crate) fn claims(claims: &[Checked]) -> Option<Table> {
         Column::text("holds", "holds?"),
         Column::text("found", "found"),
         Column::text("check", "checked"),
-        Column::text("where", "where"),
         Column::text("says", "as published"),
         Column::text("left_out", "explained in"),
     ];
@@ -25,7 +24,6 @@ pub(crate) fn claims(claims: &[Checked]) -> Option<Table> {
             Value::Flag(claim.holds, ["yes", "NO"]),
             Value::text(&claim.found),
             Value::text(&claim.check),
-            Value::text(&claim.where_label),
             Value::text(&claim.says),
             claim.left_out.as_deref().filter(|_| !claim.holds).map_or(Value::Empty, Value::text),
         ]
