@@ -51,8 +51,8 @@ fn summary(plan: &Plan) -> String {
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
     let ignored: String = plan.ignored().iter().map(|line| format!("\n{line}")).collect();
     format!(
-        "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}\nfilling writes {written:.1} GiB, \
-         and the load what the target takes{ignored}",
+        "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}\n\
+         filling writes {written:.1} GiB, and the load what the target takes{ignored}",
         hours.max(0.0) + 0.0
     )
 }
