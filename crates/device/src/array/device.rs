@@ -398,8 +398,7 @@ impl BlockDevice for Array {
     }
 
     fn raw_capacity(&self) -> Option<Bytes> {
-        let raw: Vec<Bytes> = self.members.devices().filter_map(BlockDevice::raw_capacity).collect();
-        (!raw.is_empty()).then(|| raw.into_iter().sum())
+        self.members.raw_capacity()
     }
 
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
@@ -419,11 +418,7 @@ impl BlockDevice for Array {
     }
 
     fn next_done(&self) -> Option<VirtualTime> {
-        if !self.requests.any() {
-            return None;
-        }
-        let inside = if self.requests.waiting() { self.next_inside() } else { None };
-        [self.requests.first(), inside].into_iter().flatten().min().map(VirtualTime::from_nanos)
+        self.requests.next_done(|| self.next_inside()).map(VirtualTime::from_nanos)
     }
 
     fn finish(&mut self) -> Option<(Tag, Completion)> {
@@ -481,7 +476,7 @@ impl BlockDevice for Array {
     }
 
     fn host_memory(&self) -> Bytes {
-        self.members.devices().map(BlockDevice::host_memory).sum()
+        self.members.host_memory()
     }
 }
 

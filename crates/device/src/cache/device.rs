@@ -490,8 +490,7 @@ impl BlockDevice for Cache {
     }
 
     fn raw_capacity(&self) -> Option<Bytes> {
-        let raw: Vec<Bytes> = self.members.devices().filter_map(BlockDevice::raw_capacity).collect();
-        (!raw.is_empty()).then(|| raw.into_iter().sum())
+        self.members.raw_capacity()
     }
 
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
@@ -511,11 +510,7 @@ impl BlockDevice for Cache {
     }
 
     fn next_done(&self) -> Option<VirtualTime> {
-        if !self.requests.any() {
-            return None;
-        }
-        let inside = if self.requests.waiting() { self.next_inside() } else { None };
-        [self.requests.first(), inside].into_iter().flatten().min().map(VirtualTime::from_nanos)
+        self.requests.next_done(|| self.next_inside()).map(VirtualTime::from_nanos)
     }
 
     fn finish(&mut self) -> Option<(Tag, Completion)> {
@@ -569,6 +564,6 @@ impl BlockDevice for Cache {
     }
 
     fn host_memory(&self) -> Bytes {
-        self.members.devices().map(BlockDevice::host_memory).sum()
+        self.members.host_memory()
     }
 }

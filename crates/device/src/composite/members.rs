@@ -4,7 +4,7 @@
 //! asked, what it completes earlier must have been taken from it ([`Members::step`]). Leaves out what the parts are for.
 
 use crate::spec::AnyDevice;
-use lowtide_core::{BlockDevice, Completion, Counters, Request, Tag, VirtualTime};
+use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Request, Tag, VirtualTime};
 
 /// One device and what it has queued.
 struct Member<T> {
@@ -145,6 +145,16 @@ impl<T> Members<T> {
             member.device.secure_erase();
         }
         (0..self.all.len()).for_each(|n| self.changed(n));
+    }
+
+    /// All NAND of the members; `None` where no member has any.
+    pub(crate) fn raw_capacity(&self) -> Option<Bytes> {
+        let raw: Vec<Bytes> = self.devices().filter_map(BlockDevice::raw_capacity).collect();
+        (!raw.is_empty()).then(|| raw.into_iter().sum())
+    }
+
+    pub(crate) fn host_memory(&self) -> Bytes {
+        self.devices().map(BlockDevice::host_memory).sum()
     }
 
     pub(crate) fn counters(&self) -> Counters {

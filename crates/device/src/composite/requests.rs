@@ -104,13 +104,23 @@ impl Requests {
     }
 
     /// Whether a caller waits for anything.
-    pub(crate) fn any(&self) -> bool {
+    fn any(&self) -> bool {
         !self.done.is_empty() || self.waiting()
     }
 
     /// Whether anything waits for its parts.
     pub(crate) fn waiting(&self) -> bool {
         self.free.len() < self.open.len()
+    }
+
+    /// The next thing that a caller must let happen: a request that is complete, or where some wait for parts, the
+    /// composite's own next step, which `inside` tells.
+    pub(crate) fn next_done(&self, inside: impl FnOnce() -> Option<u64>) -> Option<u64> {
+        if !self.any() {
+            return None;
+        }
+        let inside = if self.waiting() { inside() } else { None };
+        [self.first(), inside].into_iter().flatten().min()
     }
 
     /// The instant of the earliest completion that is known.
