@@ -7,6 +7,7 @@
 
 pub mod block;
 pub mod extents;
+mod in_flight;
 pub mod inserts;
 pub mod measure;
 pub mod rng;

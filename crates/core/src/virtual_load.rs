@@ -5,11 +5,11 @@
 
 use crate::block::{BlockDevice, Completion, DeviceError, Op, Request, Tag};
 use crate::extents::Extents;
+use crate::in_flight::InFlight;
 use crate::measure::{Interval, Recorder};
 use crate::rng::{Rng, Seed};
 use crate::units::{Bytes, Nanos, VirtualTime};
 use crate::workload::{Arrivals, Generator, Workload};
-use std::collections::VecDeque;
 
 /// Requests generated ahead, so that the device may warm its tables for them.
 const AHEAD: usize = 64;
@@ -30,28 +30,6 @@ struct Operation {
     since_ns: u64,
     length: u64,
     read: bool,
-}
-
-/// The operations in flight by completion; of two that complete together, the one issued first comes first.
-///
-/// Devices complete nearly in order, so a new operation belongs at or near the end of a sorted queue, which is
-/// cheaper to find than a heap's order is to keep.
-#[derive(Debug, Default)]
-struct InFlight(VecDeque<Operation>);
-
-impl InFlight {
-    #[inline]
-    fn push(&mut self, operation: Operation) {
-        let mut at = self.0.len();
-        while at > 0 && self.0[at - 1].done_ns > operation.done_ns {
-            at -= 1;
-        }
-        if at == self.0.len() {
-            self.0.push_back(operation);
-        } else {
-            self.0.insert(at, operation);
-        }
-    }
 }
 
 /// An operation of which the device has queued a part.
@@ -206,7 +184,7 @@ struct Load<'a, D: ?Sized> {
     device: &'a mut D,
     extents: &'a Extents,
     source: Source,
-    in_flight: InFlight,
+    in_flight: InFlight<Operation>,
     waiting: Waiting,
     start_ns: u64,
     /// Requests that are still to be issued.
@@ -236,7 +214,7 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
         let read = request.op == Op::Read;
         let operation = Operation { done_ns, since_ns: now_ns, length: request.length, read };
         match queued {
-            0 => self.in_flight.push(operation),
+            0 => self.in_flight.push(done_ns, operation),
             parts => self.waiting.add(Queued { operation, parts }),
         }
         Ok(())
@@ -250,18 +228,18 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
             if at.as_nanos() > until_ns {
                 break;
             }
-            if self.in_flight.0.front().is_some_and(|first| first.done_ns <= at.as_nanos()) {
+            if self.in_flight.first_ns() <= at.as_nanos() {
                 break;
             }
             let Some((tag, completion)) = self.device.finish() else { continue };
             let operation = self.waiting.complete(tag, &completion);
             completion.status?;
             if let Some(operation) = operation {
-                self.in_flight.push(operation);
+                self.in_flight.push(operation.done_ns, operation);
             }
         }
-        let by_then = self.in_flight.0.front().is_some_and(|first| first.done_ns <= until_ns);
-        Ok(if by_then { self.in_flight.0.pop_front() } else { None })
+        let by_then = self.in_flight.first_ns() <= until_ns;
+        Ok(if by_then { self.in_flight.pop().map(|(_, operation)| operation) } else { None })
     }
 
     /// Hands out the intervals that ended by `now_ns`; whether to go on.

@@ -5,7 +5,7 @@
 use super::allocation::Files;
 use super::checkpoint::Dirty;
 use super::log::LogWriter;
-use super::storage::{InFlight, Storage};
+use super::storage::{Storage, Writes};
 use super::{EXTENT, EXTENT_PAGES, Inserts, PAGE};
 use crate::block::{DeviceError, Tag};
 use crate::measure::{Interval, Recorder};
@@ -47,7 +47,7 @@ pub fn run(
     let mut engine = Engine {
         inserts,
         storage,
-        in_flight: InFlight::default(),
+        in_flight: Writes::default(),
         files: Files::new(inserts.data_files),
         log: LogWriter::new(&inserts.log),
         dirty: Dirty::new(&inserts.checkpoint, inserts.data_files),
@@ -66,7 +66,7 @@ pub fn run(
 struct Engine<'a, 's> {
     inserts: &'a Inserts,
     storage: Storage<'s>,
-    in_flight: InFlight,
+    in_flight: Writes,
     files: Files,
     log: LogWriter,
     dirty: Dirty,

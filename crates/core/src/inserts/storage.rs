@@ -3,8 +3,8 @@
 //! Data and log may be on one device. Leaves out what the writes mean.
 
 use crate::block::{BlockDevice, Counters, DeviceError, Request, Tag};
+use crate::in_flight::InFlight;
 use crate::units::VirtualTime;
-use std::collections::VecDeque;
 
 /// Where a file begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,20 +32,11 @@ impl Storage<'_> {
     }
 }
 
-/// Writes that a device answered at once, by completion; of two at the same instant, the one begun first.
+/// Writes that a device answered at once, by completion.
 #[derive(Debug, Default)]
-pub(super) struct InFlight(VecDeque<(u64, Tag)>);
+pub(super) struct Writes(InFlight<Tag>);
 
-impl InFlight {
-    #[inline]
-    fn push(&mut self, at_ns: u64, tag: Tag) {
-        let mut place = self.0.len();
-        while place > 0 && self.0[place - 1].0 > at_ns {
-            place -= 1;
-        }
-        self.0.insert(place, (at_ns, tag));
-    }
-
+impl Writes {
     /// Begins a write.
     #[inline]
     pub(super) fn begin(
@@ -59,7 +50,7 @@ impl InFlight {
         let now = VirtualTime::from_nanos(now_ns);
         if let Some(completion) = storage.devices[place.device].begin(now, &request, tag) {
             completion.status?;
-            self.push(completion.at.as_nanos(), tag);
+            self.0.push(completion.at.as_nanos(), tag);
         }
         Ok(())
     }
@@ -72,17 +63,17 @@ impl InFlight {
         until_ns: u64,
     ) -> Result<Option<(u64, Tag)>, DeviceError> {
         loop {
-            let first_ns = self.0.front().map_or(u64::MAX, |first| first.0);
+            let first_ns = self.0.first_ns();
             let steps = storage.devices.iter().enumerate();
             let steps = steps.filter_map(|(at, device)| Some((device.next_done()?.as_nanos(), at)));
             match steps.min().filter(|(at_ns, _)| *at_ns < first_ns && *at_ns <= until_ns) {
                 Some((_, device)) => {
                     if let Some((tag, completion)) = storage.devices[device].finish() {
                         completion.status?;
-                        self.push(completion.at.as_nanos(), tag);
+                        self.0.push(completion.at.as_nanos(), tag);
                     }
                 }
-                None if first_ns <= until_ns && !self.0.is_empty() => return Ok(self.0.pop_front()),
+                None if first_ns <= until_ns => return Ok(self.0.pop()),
                 None => return Ok(None),
             }
         }

@@ -61,11 +61,19 @@ impl Map {
 
     fn split_stripes(&self, offset: u64, length: u64, mut each: impl FnMut(GroupPart)) {
         let (chunk, groups) = (self.chunk, self.groups);
+        let first = offset / chunk;
+        let within = offset - first * chunk;
+        if within + length <= chunk {
+            let row = first / groups;
+            let group = (first - row * groups) as usize;
+            each(GroupPart { group, offset: row * chunk + within, length });
+            return;
+        }
         let end = offset + length;
-        let (first, last) = (offset / chunk, (end - 1) / chunk);
+        let last = (end - 1) / chunk;
         for index in first..=last.min(first + groups - 1) {
             let latest = index + (last - index) / groups * groups;
-            let begin = index / groups * chunk + if index == first { offset % chunk } else { 0 };
+            let begin = index / groups * chunk + if index == first { within } else { 0 };
             let until = latest / groups * chunk + if latest == last { (end - 1) % chunk + 1 } else { chunk };
             each(GroupPart { group: (index % groups) as usize, offset: begin, length: until - begin });
         }

@@ -45,6 +45,14 @@ impl Default for Confidence {
 }
 
 impl Confidence {
+    /// The rule for an answer to within `precision`, as a share: that is the widest half width, and where it is more than
+    /// the default's tolerance, a drift may matter as much.
+    pub fn of_precision(precision: f64) -> Self {
+        let default = Confidence::default();
+        let drift_tolerance = default.drift_tolerance.max(precision);
+        Confidence { relative_half_width: precision, drift_tolerance, ..default }
+    }
+
     /// The rule for a measurement whose length was fixed beforehand.
     ///
     /// A short measurement cannot rule out a slow drift. Where [`Confidence::default`] then says so, this one asks

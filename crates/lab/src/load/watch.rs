@@ -25,7 +25,7 @@ impl Watch {
         };
         let online = match load.length {
             Length::UntilSteady { precision, .. } => {
-                Confidence { relative_half_width: precision, ..Confidence::default() }
+                Confidence::of_precision(precision)
             }
             Length::For(_) | Length::Requests(_) => Confidence::default(),
         };
