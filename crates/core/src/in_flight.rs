@@ -84,8 +84,13 @@ impl<T> InFlight<T> {
         let entry = self.runs[self.first].pop_front()?;
         if self.begun == 1 {
             self.first_ns = self.runs[0].front().map_or(u64::MAX, |head| head.at_ns);
-            return Some((entry.at_ns, entry.what));
+        } else {
+            self.look_for_first();
         }
+        Some((entry.at_ns, entry.what))
+    }
+
+    fn look_for_first(&mut self) {
         let mut next = (u64::MAX, u64::MAX);
         self.first_ns = u64::MAX;
         for (run, entries) in self.runs[..self.begun].iter().enumerate() {
@@ -96,7 +101,6 @@ impl<T> InFlight<T> {
                 (self.first, self.first_ns) = (run, head.at_ns);
             }
         }
-        Some((entry.at_ns, entry.what))
     }
 }
 

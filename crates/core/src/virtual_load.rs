@@ -26,10 +26,21 @@ pub enum Control {
 /// An operation in flight.
 #[derive(Debug, Clone, Copy)]
 struct Operation {
-    done_ns: u64,
     since_ns: u64,
-    length: u64,
-    read: bool,
+    /// Its length, times two; and one more for a read. Many are kept, so they are small.
+    length_and_read: u64,
+}
+
+impl Operation {
+    fn new(since_ns: u64, request: &Request) -> Self {
+        let read = u64::from(request.op == Op::Read);
+        Operation { since_ns, length_and_read: request.length << 1 | read }
+    }
+
+    fn record(self, recorder: &mut Recorder, now_ns: u64) {
+        let (length, read) = (self.length_and_read >> 1, self.length_and_read & 1 == 1);
+        recorder.record(read, length, Nanos::new(now_ns - self.since_ns));
+    }
 }
 
 /// An operation of which the device has queued a part.
@@ -37,6 +48,8 @@ struct Operation {
 struct Queued {
     operation: Operation,
     parts: u32,
+    /// The latest completion of the parts that are done.
+    done_ns: u64,
 }
 
 /// The queued operations, by tag.
@@ -60,17 +73,17 @@ impl Waiting {
         }
     }
 
-    /// A part is complete; the operation where it was the last.
-    fn complete(&mut self, tag: Tag, completion: &Completion) -> Option<Operation> {
+    /// A part is complete; the operation and when it was done, where it was the last.
+    fn complete(&mut self, tag: Tag, completion: &Completion) -> Option<(u64, Operation)> {
         let slot = tag as usize;
         let queued = self.slots[slot].as_mut().expect("a device finishes what was queued");
-        queued.operation.done_ns = queued.operation.done_ns.max(completion.at.as_nanos());
+        queued.done_ns = queued.done_ns.max(completion.at.as_nanos());
         queued.parts -= 1;
         if queued.parts > 0 {
             return None;
         }
         self.free.push(slot);
-        self.slots[slot].take().map(|queued| queued.operation)
+        self.slots[slot].take().map(|queued| (queued.done_ns, queued.operation))
     }
 }
 
@@ -211,11 +224,10 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
             }
         });
         status?;
-        let read = request.op == Op::Read;
-        let operation = Operation { done_ns, since_ns: now_ns, length: request.length, read };
+        let operation = Operation::new(now_ns, &request);
         match queued {
             0 => self.in_flight.push(done_ns, operation),
-            parts => self.waiting.add(Queued { operation, parts }),
+            parts => self.waiting.add(Queued { operation, parts, done_ns }),
         }
         Ok(())
     }
@@ -223,7 +235,7 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
     /// Takes the next operation to complete, where that is by `until_ns`: what is submitted then may change what
     /// the device does later.
     #[inline]
-    fn next_done(&mut self, until_ns: u64) -> Result<Option<Operation>, DeviceError> {
+    fn next_done(&mut self, until_ns: u64) -> Result<Option<(u64, Operation)>, DeviceError> {
         while let Some(at) = self.device.next_done() {
             if at.as_nanos() > until_ns {
                 break;
@@ -234,12 +246,11 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
             let Some((tag, completion)) = self.device.finish() else { continue };
             let operation = self.waiting.complete(tag, &completion);
             completion.status?;
-            if let Some(operation) = operation {
-                self.in_flight.push(operation.done_ns, operation);
+            if let Some((done_ns, operation)) = operation {
+                self.in_flight.push(done_ns, operation);
             }
         }
-        let by_then = self.in_flight.first_ns() <= until_ns;
-        Ok(if by_then { self.in_flight.pop().map(|(_, operation)| operation) } else { None })
+        Ok(if self.in_flight.first_ns() <= until_ns { self.in_flight.pop() } else { None })
     }
 
     /// Hands out the intervals that ended by `now_ns`; whether to go on.
@@ -273,12 +284,12 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
             self.issue_wanted(self.start_ns)?;
         }
         let mut now_ns = self.start_ns;
-        while let Some(done) = self.next_done(u64::MAX)? {
-            now_ns = done.done_ns;
+        while let Some((done_ns, operation)) = self.next_done(u64::MAX)? {
+            now_ns = done_ns;
             if self.hand_out(&mut recorder, now_ns, each) == Control::Stop {
                 return Ok(now_ns);
             }
-            recorder.record(done.read, done.length, Nanos::new(now_ns - done.since_ns));
+            operation.record(&mut recorder, now_ns);
             self.issue_wanted(now_ns)?;
         }
         Ok(self.finish(recorder, now_ns, each))
@@ -313,12 +324,12 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
         loop {
             let last = self.left == 0;
             let arrival_ns = if last { u64::MAX } else { self.start_ns + arrivals.next(&mut rng) };
-            while let Some(done) = self.next_done(arrival_ns)? {
-                now_ns = done.done_ns;
+            while let Some((done_ns, operation)) = self.next_done(arrival_ns)? {
+                now_ns = done_ns;
                 if self.hand_out(&mut recorder, now_ns, each) == Control::Stop {
                     return Ok(now_ns);
                 }
-                recorder.record(done.read, done.length, Nanos::new(now_ns - done.since_ns));
+                operation.record(&mut recorder, now_ns);
             }
             if last {
                 return Ok(self.finish(recorder, now_ns, each));

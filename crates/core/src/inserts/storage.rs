@@ -64,17 +64,19 @@ impl Writes {
     ) -> Result<Option<(u64, Tag)>, DeviceError> {
         loop {
             let first_ns = self.0.first_ns();
-            let steps = storage.devices.iter().enumerate();
-            let steps = steps.filter_map(|(at, device)| Some((device.next_done()?.as_nanos(), at)));
-            match steps.min().filter(|(at_ns, _)| *at_ns < first_ns && *at_ns <= until_ns) {
-                Some((_, device)) => {
-                    if let Some((tag, completion)) = storage.devices[device].finish() {
-                        completion.status?;
-                        self.0.push(completion.at.as_nanos(), tag);
-                    }
+            let (mut next_ns, mut next) = (u64::MAX, 0);
+            for (at, device) in storage.devices.iter().enumerate() {
+                let at_ns = device.next_done().map_or(u64::MAX, |done| done.as_nanos());
+                if at_ns < next_ns {
+                    (next_ns, next) = (at_ns, at);
                 }
-                None if first_ns <= until_ns => return Ok(self.0.pop()),
-                None => return Ok(None),
+            }
+            if next_ns >= first_ns || next_ns > until_ns {
+                return Ok(if first_ns <= until_ns { self.0.pop() } else { None });
+            }
+            if let Some((tag, completion)) = storage.devices[next].finish() {
+                completion.status?;
+                self.0.push(completion.at.as_nanos(), tag);
             }
         }
     }

@@ -7,7 +7,7 @@
 use super::map::Map;
 use super::spec::{ArraySpec, MirrorRead, group_sizes};
 use super::write_cache::WriteCache;
-use crate::composite::{Calendar, Members, Requests, Step, check, transfer_ns};
+use crate::composite::{Calendar, Members, Requests, Step, check, earlier, transfer_ns};
 use crate::spec::{AnyDevice, SpecError};
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
 use std::cmp::Reverse;
@@ -318,7 +318,7 @@ impl Array {
     /// The instant of the next thing that happens inside.
     fn next_inside(&self) -> Option<u64> {
         let destaged = self.destaged.peek().map(|Reverse((at_ns, ..))| *at_ns);
-        [self.members.next_step(), destaged].into_iter().flatten().min()
+        earlier(self.members.next_step(), destaged)
     }
 
     /// Lets everything happen that happens by `until_ns`.

@@ -8,7 +8,7 @@ use super::directory::Directory;
 use super::lines::{Grid, Ranges};
 use super::spec::{CacheSpec, Mode};
 use super::streams::Streams;
-use crate::composite::{Members, Requests, Step, check};
+use crate::composite::{Members, Requests, Step, check, earlier};
 use crate::spec::{AnyDevice, SpecError};
 use lowtide_core::{
     BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
@@ -432,7 +432,7 @@ impl Cache {
     /// The instant of the next thing that happens inside.
     fn next_inside(&self) -> Option<u64> {
         let behind = self.behind.peek().map(|Reverse((at_ns, _))| *at_ns);
-        [self.members.next_step(), behind].into_iter().flatten().min()
+        earlier(self.members.next_step(), behind)
     }
 
     /// Lets everything happen that happens by `until_ns`.

@@ -37,6 +37,15 @@ pub(crate) fn check(request: &Request, capacity: u64, block: u64) -> Result<(), 
     Ok(())
 }
 
+/// The earlier of two instants that may not be. (An iterator over both is several times slower.)
+#[inline]
+pub(crate) fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// Nanoseconds that `bytes` take at `rate` bytes a second; none where there is no limit.
 pub(crate) fn transfer_ns(bytes: u64, rate: Option<u64>) -> u64 {
     match rate {

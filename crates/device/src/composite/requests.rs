@@ -2,6 +2,7 @@
 //!
 //! Leaves out when parts are complete; the composite tells.
 
+use super::earlier;
 use lowtide_core::{Completion, DeviceError, Tag, VirtualTime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -120,7 +121,7 @@ impl Requests {
             return None;
         }
         let inside = if self.waiting() { inside() } else { None };
-        [self.first(), inside].into_iter().flatten().min()
+        earlier(self.first(), inside)
     }
 
     /// The instant of the earliest completion that is known.

@@ -11,6 +11,9 @@ use super::spec::DiskSpec;
 /// Binary digits after the point of nanoseconds per byte.
 const FRACTION: u32 = 32;
 
+/// The bytes are cut into slices, at least two to the power of this many, so that a zone is found without a search.
+const SLICES_BITS: u32 = 8;
+
 /// Tracks that hold equally much.
 #[derive(Debug, Clone, Copy)]
 struct Zone {
@@ -25,6 +28,10 @@ struct Zone {
 #[derive(Debug, Clone)]
 pub struct Surface {
     zones: Vec<Zone>,
+    /// The zone in which each slice of the bytes begins.
+    slices: Vec<u32>,
+    /// A slice is two to the power of this many bytes.
+    slice_bits: u32,
     revolution_ns: u64,
     cylinder_ns: u64,
     end_place: u64,
@@ -52,12 +59,22 @@ impl Surface {
             first_byte = end;
         }
         let cylinder_ns = revolution_ns * u64::from(spec.surfaces);
-        Surface { zones, revolution_ns, cylinder_ns, end_place: first_place }
+        let slice_bits = first_byte.max(1).ilog2().saturating_sub(SLICES_BITS);
+        let slices = 0..=first_byte >> slice_bits;
+        let slices = slices.map(|slice| last_before(&zones, slice << slice_bits) as u32).collect();
+        Surface { zones, slices, slice_bits, revolution_ns, cylinder_ns, end_place: first_place }
     }
 
     #[inline]
     fn zone(&self, byte: u64) -> &Zone {
-        &self.zones[self.zones.partition_point(|zone| zone.first_byte <= byte).max(1) - 1]
+        let slice = self.slices.len().min((byte >> self.slice_bits) as usize + 1) - 1;
+        let mut index = self.slices[slice] as usize;
+        while let Some(next) = self.zones.get(index + 1)
+            && next.first_byte <= byte
+        {
+            index += 1;
+        }
+        &self.zones[index]
     }
 
     /// The place of a byte, in nanoseconds of a long transfer from byte 0.
@@ -107,6 +124,11 @@ impl Surface {
         let total: f64 = self.zones.iter().map(|zone| zone.rate as f64).sum();
         self.zones.iter().map(|zone| zone.rate as f64 / total).collect()
     }
+}
+
+/// The index of the last zone that begins at a byte or before it.
+fn last_before(zones: &[Zone], byte: u64) -> usize {
+    zones.partition_point(|zone| zone.first_byte <= byte).max(1) - 1
 }
 
 #[inline]

@@ -24,9 +24,7 @@ impl Watch {
             SteadyRule::Snia => Criterion::Snia(Snia::default()),
         };
         let online = match load.length {
-            Length::UntilSteady { precision, .. } => {
-                Confidence::of_precision(precision)
-            }
+            Length::UntilSteady { precision, .. } => Confidence::of_precision(precision),
             Length::For(_) | Length::Requests(_) => Confidence::default(),
         };
         Watch {
