@@ -12,6 +12,7 @@ use super::read_ahead::{Found, Segments};
 use super::spec::{DiskSpec, SpecError};
 use super::write_cache::WriteCache;
 use super::{SECTOR, SeekCurve, Surface};
+use crate::composite::transfer_ns;
 use lowtide_core::rng::below;
 use lowtide_core::{
     BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
@@ -114,10 +115,7 @@ impl SimulatedDisk {
     /// Time of so many bytes on the link.
     #[inline]
     fn link_ns(&self, bytes: u64) -> u64 {
-        match bytes.checked_mul(1_000_000_000) {
-            Some(scaled) => scaled / self.link_rate,
-            None => (u128::from(bytes) * 1_000_000_000 / u128::from(self.link_rate)) as u64,
-        }
+        transfer_ns(bytes, Some(self.link_rate))
     }
 
     /// Moves bytes between memory and host from `ready_ns` on, after those before them: when they are there.

@@ -3,6 +3,7 @@
 //! Leaves out which full block to clean (`victim`) and time.
 
 use super::Geometry;
+use super::divisor::Divisor;
 use std::collections::VecDeque;
 
 /// Set in a block's count while it is not full: such a block is never a victim.
@@ -23,7 +24,7 @@ pub(super) struct Blocks {
     free: Vec<VecDeque<(u32, u64)>>,
     free_count: u32,
     total_erases: u64,
-    dies: u32,
+    dies: Divisor,
 }
 
 impl Blocks {
@@ -39,7 +40,7 @@ impl Blocks {
             free: vec![VecDeque::new(); geometry.dies as usize],
             free_count: 0,
             total_erases: 0,
-            dies: geometry.dies,
+            dies: Divisor::new(geometry.dies),
         };
         (0..geometry.blocks).for_each(|block| blocks.put_free(block, 0));
         blocks
@@ -47,7 +48,7 @@ impl Blocks {
 
     #[inline]
     pub(super) fn die_of(&self, block: u32) -> u32 {
-        block % self.dies
+        self.dies.remainder(block)
     }
     #[inline]
     pub(super) fn free_count(&self) -> u32 {
@@ -105,21 +106,23 @@ impl Blocks {
         std::hint::black_box(sum);
     }
 
-    /// An erased block, of `die` if there is one, else of the die on which `open_on` counts the fewest open blocks
-    /// (of those, the one with most erased blocks); `None` where none is left.
-    pub(super) fn take_free(&mut self, die: u32, open_on: impl Fn(u32) -> usize) -> Option<(u32, u64)> {
+    /// An erased block, of `die` if there is one, else of the die with the fewest of the open blocks that `open_on`
+    /// counts (of those, the one with most erased blocks); `None` where none is left.
+    pub(super) fn take_free(&mut self, die: u32, open_on: &[u32]) -> Option<(u32, u64)> {
         let die = if self.free[die as usize].is_empty() {
-            let has_some = (0..self.dies).filter(|&die| !self.free[die as usize].is_empty());
-            has_some.min_by_key(|&die| (open_on(die), usize::MAX - self.free[die as usize].len()))?
+            let dies = self.free.iter().zip(open_on).enumerate();
+            let has_some = dies.filter(|(_, (free, _))| !free.is_empty());
+            has_some.min_by_key(|(_, (free, open))| (**open, usize::MAX - free.len()))?.0
         } else {
-            die
+            die as usize
         };
         self.free_count -= 1;
-        self.free[die as usize].pop_front()
+        self.free[die].pop_front()
     }
 
     fn put_free(&mut self, block: u32, ready_at_ns: u64) {
-        self.free[(block % self.dies) as usize].push_back((block, ready_at_ns));
+        let die = self.die_of(block);
+        self.free[die as usize].push_back((block, ready_at_ns));
         self.free_count += 1;
     }
 

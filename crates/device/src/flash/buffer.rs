@@ -42,9 +42,10 @@ impl WriteBuffer {
     /// The pending units became a page that is durable at `durable_at_ns`.
     #[inline]
     pub(super) fn programmed(&mut self, durable_at_ns: u64) {
-        let count = self.slots.len();
-        for back in 1..=self.pending {
-            self.slots[(self.next + count - back) % count].durable_at_ns = durable_at_ns;
+        let mut at = self.next;
+        for _ in 0..self.pending {
+            at = if at == 0 { self.slots.len() } else { at } - 1;
+            self.slots[at].durable_at_ns = durable_at_ns;
         }
         self.pending = 0;
         self.last_durable_ns = self.last_durable_ns.max(durable_at_ns);

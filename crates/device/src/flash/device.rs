@@ -14,6 +14,7 @@ use super::slc::Slc;
 use super::spec::{FlashSpec, SpecError};
 use super::table::{Table, UNMAPPED};
 use super::victim::Selector;
+use crate::composite::transfer_ns;
 use lowtide_core::rng::Rng;
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, VirtualTime};
 
@@ -41,6 +42,8 @@ pub struct SimulatedSsd {
     pub(super) logs: Option<Logs>,
     pub(super) rng: Rng,
     pub(super) link_busy_ns: u64,
+    /// Bytes of the last request and their time on the link: requests tend to have one length.
+    link_last: (u64, u64),
     pub(super) controller_busy_ns: u64,
     pub(super) last_activity_ns: u64,
     pub(super) map_die: u32,
@@ -98,6 +101,7 @@ impl SimulatedSsd {
             logs: spec.log_units.as_ref().map(|logs| Logs::new(logs, geometry.unit_bytes)),
             rng: seed.part("victims", 0).stream(),
             link_busy_ns: 0,
+            link_last: (0, 0),
             controller_busy_ns: 0,
             last_activity_ns: 0,
             map_die: 0,
@@ -160,18 +164,17 @@ impl SimulatedSsd {
     /// The logical units that a range touches: first, and one past the last.
     #[inline]
     pub(super) fn units(&self, offset: u64, length: u64) -> (u32, u32) {
-        let unit = self.geometry.unit_bytes;
-        ((offset / unit) as u32, (offset + length).div_ceil(unit) as u32)
+        let geometry = &self.geometry;
+        let end = geometry.unit_of(offset + length + (geometry.unit_bytes - 1));
+        (geometry.unit_of(offset) as u32, end as u32)
     }
 
     #[inline]
-    pub(super) fn link_ns(&self, bytes: u64) -> u64 {
-        let rate = self.spec.controller.link_rate.get();
-        match bytes.checked_mul(1_000_000_000) {
-            Some(scaled) => scaled / rate,
-            // A request of more than 18 GB.
-            None => (u128::from(bytes) * 1_000_000_000 / u128::from(rate)) as u64,
+    pub(super) fn link_ns(&mut self, bytes: u64) -> u64 {
+        if self.link_last.0 != bytes {
+            self.link_last = (bytes, transfer_ns(bytes, Some(self.spec.controller.link_rate.get())));
         }
+        self.link_last.1
     }
 }
 
@@ -207,13 +210,12 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn warm(&self, upcoming: &[Request]) {
-        let unit = self.geometry.unit_bytes;
         for chunk in upcoming.chunks(32) {
             let mut logical = [UNMAPPED; 32];
             for (slot, request) in logical.iter_mut().zip(chunk) {
-                *slot = (request.offset / unit) as u32;
+                *slot = self.geometry.unit_of(request.offset) as u32;
             }
-            self.blocks.warm(self.table.warm(&logical).map(|physical| physical / self.geometry.block_units));
+            self.blocks.warm(self.table.warm(&logical).map(|physical| self.geometry.block_of(physical)));
         }
     }
 

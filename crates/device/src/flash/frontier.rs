@@ -26,6 +26,8 @@ pub(super) struct Frontier {
     written_units: u32,
     /// Units of the current page that are taken.
     in_page: u32,
+    /// Open blocks on each die: lanes on one die share its program time, and the others wait for them.
+    open_on: Vec<u32>,
 }
 
 /// Where a unit went.
@@ -51,6 +53,7 @@ impl Frontier {
             block_units,
             written_units,
             in_page: 0,
+            open_on: vec![0; dies as usize],
         }
     }
 
@@ -69,11 +72,8 @@ impl Frontier {
     /// Opens an erased block for the next unit and names it; `None` where none is left.
     pub(super) fn open(&mut self, blocks: &mut Blocks) -> Option<u32> {
         let die = self.turn as u32 * self.dies / self.lanes.len() as u32;
-        let (lanes, dies) = (&self.lanes, self.dies);
-        // Two lanes on one die share its program time, and the others wait for them.
-        let open_on =
-            |die| lanes.iter().filter(|lane| lane.block != NONE && lane.block % dies == die).count();
-        let (block, ready_at_ns) = blocks.take_free(die, open_on)?;
+        let (block, ready_at_ns) = blocks.take_free(die, &self.open_on)?;
+        self.open_on[blocks.die_of(block) as usize] += 1;
         self.lanes[self.turn] = Lane { block, written: 0, ready_at_ns };
         Some(block)
     }
@@ -95,6 +95,7 @@ impl Frontier {
         let block_full = lane.written == self.written_units;
         if block_full {
             lane.block = NONE;
+            self.open_on[(block % self.dies) as usize] -= 1;
         }
         self.turn = if self.turn + 1 == self.lanes.len() { 0 } else { self.turn + 1 };
         Placed { physical, block, page_full, block_full }
@@ -108,6 +109,7 @@ impl Frontier {
     /// Forgets all open blocks.
     pub(super) fn clear(&mut self) {
         self.lanes.iter_mut().for_each(|lane| *lane = Lane { block: NONE, written: 0, ready_at_ns: 0 });
+        self.open_on.fill(0);
         self.turn = 0;
         self.in_page = 0;
     }

@@ -2,6 +2,7 @@
 //!
 //! Everything here is in map units, blocks and nanoseconds. Leaves out policy.
 
+use super::divisor::Divisor;
 use super::spec::FlashSpec;
 use lowtide_core::Bytes;
 
@@ -10,12 +11,15 @@ use lowtide_core::Bytes;
 pub struct Geometry {
     /// Bytes of a map unit.
     pub unit_bytes: u64,
+    /// The logarithm of it, where it is a power of two.
+    unit_bits: Option<u32>,
     /// Map units the host may address.
     pub logical_units: u32,
     /// Map units in a NAND page.
     pub page_units: u32,
     /// Map units in an erase block.
     pub block_units: u32,
+    per_block: Divisor,
     /// Erase blocks.
     pub blocks: u32,
     /// Dies.
@@ -89,6 +93,7 @@ impl Geometry {
         };
         Geometry {
             unit_bytes,
+            unit_bits: unit_bytes.is_power_of_two().then(|| unit_bytes.ilog2()),
             slc_static_blocks,
             slc_lanes: if slc.is_some() { host_lanes } else { 0 },
             fold_slots,
@@ -97,6 +102,7 @@ impl Geometry {
             logical_units: (spec.capacity.get() / unit_bytes) as u32,
             page_units: (nand.page.get() / unit_bytes) as u32,
             block_units,
+            per_block: Divisor::new(block_units),
             blocks,
             dies: nand.dies,
             channels: nand.channels.min(nand.dies),
@@ -113,6 +119,27 @@ impl Geometry {
             transfer_unit_ns: unit_bytes * 1_000_000_000 / nand.channel_rate.get(),
             transfer_map_ns: spec.map.page.get() * 1_000_000_000 / nand.channel_rate.get(),
         }
+    }
+
+    /// The map unit that holds a byte.
+    #[inline]
+    pub fn unit_of(&self, byte: u64) -> u64 {
+        match self.unit_bits {
+            Some(bits) => byte >> bits,
+            None => byte / self.unit_bytes,
+        }
+    }
+
+    /// Whether a number of bytes is one of whole map units.
+    #[inline]
+    pub fn is_whole(&self, bytes: u64) -> bool {
+        self.unit_of(bytes) * self.unit_bytes == bytes
+    }
+
+    /// The block of a physical unit.
+    #[inline]
+    pub fn block_of(&self, physical: u32) -> u32 {
+        self.per_block.divide(physical)
     }
 
     /// Blocks being filled or being cleaned.

@@ -91,7 +91,7 @@ impl SimulatedSsd {
                 continue;
             }
             let page = old / self.geometry.page_units;
-            let die = self.blocks.die_of(old / self.geometry.block_units);
+            let die = self.blocks.die_of(self.geometry.block_of(old));
             let pages = u32::from(page != last_page);
             last_page = page;
             if self.cleaned.needs_block() {

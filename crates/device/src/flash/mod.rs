@@ -16,6 +16,7 @@ mod buffer;
 mod cleaning;
 mod collector;
 mod device;
+mod divisor;
 mod frontier;
 mod geometry;
 mod invariants;

@@ -43,7 +43,7 @@ impl SimulatedSsd {
     #[inline]
     fn page_units_at(&self, physical: u32) -> u32 {
         match &self.slc {
-            Some(slc) if slc.holds(physical / self.geometry.block_units) => slc.page_units(),
+            Some(slc) if slc.holds(self.geometry.block_of(physical)) => slc.page_units(),
             _ => self.geometry.page_units,
         }
     }
@@ -59,7 +59,7 @@ impl SimulatedSsd {
         units: u32,
     ) -> u64 {
         let read_ns = match &self.slc {
-            Some(slc) if slc.holds(physical / self.geometry.block_units) => slc.read_ns(),
+            Some(slc) if slc.holds(self.geometry.block_of(physical)) => slc.read_ns(),
             _ => self.geometry.read_ns,
         };
         self.nand.read_for(die, issued_ns, earliest_ns, 1, units, read_ns)
@@ -100,7 +100,7 @@ impl SimulatedSsd {
                 units += 1;
                 logical += 1;
             }
-            let die = self.blocks.die_of(physical / self.geometry.block_units);
+            let die = self.blocks.die_of(self.geometry.block_of(physical));
             there_ns = there_ns.max(self.read_page(die, physical, decoded_ns, from_ns, units));
         }
         self.counts.host_read_bytes += length;

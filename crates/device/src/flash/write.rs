@@ -12,10 +12,11 @@ impl SimulatedSsd {
         if first == end {
             return now_ns;
         }
+        let link_ns = self.link_ns(length);
         let controller = &self.spec.controller;
         let units_ns = controller.write_unit.get() * u64::from(end - first);
         let latency_ns = controller.latency.get();
-        self.link_busy_ns = self.link_busy_ns.max(now_ns) + self.link_ns(length);
+        self.link_busy_ns = self.link_busy_ns.max(now_ns) + link_ns;
         let blocking = self.spec.map.blocking;
         let mut begun_ns = self.controller_busy_ns.max(now_ns) + controller.request.get();
         let mut ready_ns = self.look_up(begun_ns, first, end, true);
@@ -23,7 +24,7 @@ impl SimulatedSsd {
         if blocking {
             begun_ns = ready_ns;
         }
-        if !(offset | length).is_multiple_of(self.geometry.unit_bytes) {
+        if !(self.geometry.is_whole(offset) && self.geometry.is_whole(length)) {
             ready_ns = self.read_to_merge(ready_ns, offset, length, first, end);
         }
         if self.logs.is_some() {
@@ -85,7 +86,7 @@ impl SimulatedSsd {
             let physical = self.table.physical(logical);
             if partial && physical != UNMAPPED {
                 self.counts.rmw_reads += 1;
-                let die = self.blocks.die_of(physical / self.geometry.block_units);
+                let die = self.blocks.die_of(self.geometry.block_of(physical));
                 done_ns = done_ns.max(self.read_page(die, physical, now_ns, now_ns, 1));
             }
         }
@@ -95,7 +96,7 @@ impl SimulatedSsd {
     /// A physical unit became invalid.
     #[inline]
     pub(super) fn drop_unit(&mut self, physical: u32) {
-        let block = physical / self.geometry.block_units;
+        let block = self.geometry.block_of(physical);
         let count = self.blocks.remove(block);
         self.selector.lowered(block, count);
     }
