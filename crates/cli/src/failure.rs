@@ -6,6 +6,7 @@ use lowtide_lab::campaign::CampaignError;
 use lowtide_lab::catalogue::CatalogueError;
 use lowtide_lab::experiment::BadInput;
 use lowtide_lab::store::StoreError;
+use lowtide_lab::validate::ChooseError;
 use lowtide_lab::validate::ValidateError;
 use std::path::Path;
 
@@ -65,6 +66,17 @@ impl From<BadInput> for Failure {
     fn from(error: BadInput) -> Self {
         // Each with its own line of the file, not as an error and its relatives.
         Failure { code: BAD_INPUT, reports: error.problems().cloned().map(miette::Report::new).collect() }
+    }
+}
+
+impl From<ChooseError> for Failure {
+    fn from(error: ChooseError) -> Self {
+        match error {
+            ChooseError::Unknown { ref accepted, .. } => {
+                Failure::usage(&error, format!("one of {}", accepted.join(", ")))
+            }
+            ChooseError::Experiment(error) => error.into(),
+        }
     }
 }
 

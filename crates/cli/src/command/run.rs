@@ -5,10 +5,8 @@ use crate::args::RunArguments;
 use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
 use crate::progress::Shown;
 use crate::{interrupt, output};
-use lowtide_core::Bytes;
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign;
-use lowtide_lab::plan::{Plan, PlanTarget};
 use lowtide_lab::store::About;
 
 /// Runs an experiment and reports.
@@ -18,7 +16,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         campaign::set_jobs(usize::from(jobs).min(plan.groups.len()));
     }
     output::check_writable(&arguments.report)?;
-    let about = about(&plan, arguments);
+    let about = About {
+        started_at: jiff::Timestamp::now().to_string(),
+        command: arguments.experiment.command(),
+        environment: plan.environment(),
+    };
     let shown = Shown::new(plan.cells.len());
     let flag = interrupt::flag();
     let outcome = campaign::run(&plan, &arguments.store, &about, arguments.resume, &flag, &shown);
@@ -46,23 +48,4 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         return Ok(NO_STEADY_STATE);
     }
     Ok(0)
-}
-
-fn about(plan: &Plan, arguments: &RunArguments) -> About {
-    let environment = match &plan.target {
-        PlanTarget::Simulated(devices) => {
-            let engine = ("engine".to_owned(), "simulated, virtual time".to_owned());
-            let memory = devices.iter().filter_map(|(name, device)| {
-                let memory = device.spec.host_memory() * plan.scale;
-                (memory > Bytes::ZERO).then(|| ("host-memory".to_owned(), format!("{name}: {memory}")))
-            });
-            std::iter::once(engine).chain(memory).collect()
-        }
-        PlanTarget::Host(spec) => lowtide_host::environment::describe(spec.path()),
-    };
-    About {
-        started_at: jiff::Timestamp::now().to_string(),
-        command: arguments.experiment.command(),
-        environment,
-    }
 }

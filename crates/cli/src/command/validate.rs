@@ -17,8 +17,7 @@ use std::time::Instant;
 /// Runs the studies and says how near the models come.
 pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     let began = Instant::now();
-    let chosen = choose(&arguments.studies, Seed::new(arguments.seed), arguments.scale)?
-        .map_err(|unknown| Failure::usage(&unknown, format!("one of {}", unknown.accepted.join(", "))))?;
+    let chosen = choose(&arguments.studies, Seed::new(arguments.seed), arguments.scale)?;
     if let Some(path) = &arguments.report {
         output::check_writable(path)?;
     }

@@ -7,7 +7,7 @@
 use super::map::Map;
 use super::spec::{ArraySpec, MirrorRead, group_sizes};
 use super::write_cache::WriteCache;
-use crate::composite::{Calendar, Members, Requests, Step, check, earlier, transfer_ns};
+use crate::composite::{Calendar, Composite, Members, Requests, Step, check, earlier, transfer_ns};
 use crate::spec::{AnyDevice, SpecError};
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
 use std::cmp::Reverse;
@@ -121,27 +121,6 @@ impl Array {
             destaged: BinaryHeap::new(),
             members: Members::new(members),
         })
-    }
-
-    /// Takes a request: its completion, or `None` where it waits, under `tag` or for `submit`.
-    fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion> {
-        if let Err(error) = check(request, self.map.capacity(), self.block) {
-            return Some(Completion { at: now, status: Err(error) });
-        }
-        let now_ns = now.as_nanos();
-        self.controller_busy_ns = self.controller_busy_ns.max(now_ns) + self.request_ns;
-        let mut at_ns = self.controller_busy_ns;
-        let write = matches!(request.op, Op::Write { .. });
-        if write {
-            let transfer = transfer_ns(request.length, self.link_rate);
-            at_ns = self.link.book(now_ns, at_ns, transfer);
-        }
-        self.advance(at_ns);
-        self.clock_ns = self.clock_ns.max(at_ns);
-        if write && self.cache.as_ref().is_some_and(|cache| cache.takes(request.length)) {
-            return self.write_behind(request, tag);
-        }
-        self.pass_on(now_ns, request, tag)
     }
 
     /// Gives a request to the members it concerns.
@@ -315,37 +294,6 @@ impl Array {
         }
     }
 
-    /// The instant of the next thing that happens inside.
-    fn next_inside(&self) -> Option<u64> {
-        let destaged = self.destaged.peek().map(|Reverse((at_ns, ..))| *at_ns);
-        earlier(self.members.next_step(), destaged)
-    }
-
-    /// Lets everything happen that happens by `until_ns`.
-    fn advance(&mut self, until_ns: u64) {
-        while self.step(until_ns) {}
-    }
-
-    /// Lets the next thing happen, where that is by `until_ns`.
-    fn step(&mut self, until_ns: u64) -> bool {
-        let Some(at_ns) = self.next_inside().filter(|at_ns| *at_ns <= until_ns) else { return false };
-        self.clock_ns = self.clock_ns.max(at_ns);
-        match self.destaged.peek().copied() {
-            Some(Reverse((due_ns, group, number))) if due_ns <= at_ns => {
-                self.destaged.pop();
-                self.cache.as_mut().expect("it came from the cache").written(group, number);
-                self.admit();
-                self.destage(group);
-            }
-            _ => {
-                if let Some(Some(step)) = self.members.step(at_ns) {
-                    self.part_done(step);
-                }
-            }
-        }
-        true
-    }
-
     fn part_done(&mut self, step: Step<Part>) {
         let Step { member, part, completion } = step;
         if self.counts_outstanding() {
@@ -388,6 +336,60 @@ struct Work {
     number: Option<usize>,
 }
 
+impl Composite for Array {
+    fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion> {
+        if let Err(error) = check(request, self.map.capacity(), self.block) {
+            return Some(Completion { at: now, status: Err(error) });
+        }
+        let now_ns = now.as_nanos();
+        self.controller_busy_ns = self.controller_busy_ns.max(now_ns) + self.request_ns;
+        let mut at_ns = self.controller_busy_ns;
+        let write = matches!(request.op, Op::Write { .. });
+        if write {
+            let transfer = transfer_ns(request.length, self.link_rate);
+            at_ns = self.link.book(now_ns, at_ns, transfer);
+        }
+        self.advance(at_ns);
+        self.clock_ns = self.clock_ns.max(at_ns);
+        if write && self.cache.as_ref().is_some_and(|cache| cache.takes(request.length)) {
+            return self.write_behind(request, tag);
+        }
+        self.pass_on(now_ns, request, tag)
+    }
+
+    fn next_inside(&self) -> Option<u64> {
+        let destaged = self.destaged.peek().map(|Reverse((at_ns, ..))| *at_ns);
+        earlier(self.members.next_step(), destaged)
+    }
+
+    fn step(&mut self, until_ns: u64) -> bool {
+        let Some(at_ns) = self.next_inside().filter(|at_ns| *at_ns <= until_ns) else { return false };
+        self.clock_ns = self.clock_ns.max(at_ns);
+        match self.destaged.peek().copied() {
+            Some(Reverse((due_ns, group, number))) if due_ns <= at_ns => {
+                self.destaged.pop();
+                self.cache.as_mut().expect("it came from the cache").written(group, number);
+                self.admit();
+                self.destage(group);
+            }
+            _ => {
+                if let Some(Some(step)) = self.members.step(at_ns) {
+                    self.part_done(step);
+                }
+            }
+        }
+        true
+    }
+
+    fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    fn requests_mut(&mut self) -> &mut Requests {
+        &mut self.requests
+    }
+}
+
 impl BlockDevice for Array {
     fn capacity(&self) -> Bytes {
         Bytes::new(self.map.capacity())
@@ -402,15 +404,7 @@ impl BlockDevice for Array {
     }
 
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
-        if let Some(completion) = self.take(now, request, None) {
-            return completion;
-        }
-        loop {
-            if let Some(completion) = self.requests.take_own() {
-                return completion;
-            }
-            assert!(self.step(u64::MAX), "a request that waits, waits for something");
-        }
+        self.wait(now, request)
     }
 
     fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
@@ -418,15 +412,11 @@ impl BlockDevice for Array {
     }
 
     fn next_done(&self) -> Option<VirtualTime> {
-        self.requests.next_done(|| self.next_inside()).map(VirtualTime::from_nanos)
+        self.next_answer().map(VirtualTime::from_nanos)
     }
 
     fn finish(&mut self) -> Option<(Tag, Completion)> {
-        let at_ns = self.next_done()?.as_nanos();
-        if self.requests.first() != Some(at_ns) {
-            self.step(at_ns);
-        }
-        self.requests.take(at_ns)
+        self.answer()
     }
 
     fn warm(&self, upcoming: &[Request]) {
@@ -477,12 +467,5 @@ impl BlockDevice for Array {
 
     fn host_memory(&self) -> Bytes {
         self.members.host_memory()
-    }
-}
-
-impl Array {
-    /// Lets every request that waits be complete; the caller can still take them.
-    fn finish_all(&mut self) {
-        while self.requests.waiting() && self.step(u64::MAX) {}
     }
 }

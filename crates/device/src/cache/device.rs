@@ -8,7 +8,7 @@ use super::directory::Directory;
 use super::lines::{Grid, Ranges};
 use super::spec::{CacheSpec, Mode};
 use super::streams::Streams;
-use crate::composite::{Members, Requests, Step, check, earlier};
+use crate::composite::{Composite, Members, Requests, Step, check, earlier};
 use crate::spec::{AnyDevice, SpecError};
 use lowtide_core::{
     BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
@@ -183,32 +183,6 @@ impl Cache {
     /// What the backing device has counted.
     pub fn backing_counters(&self) -> Counters {
         self.members.device(BACKING).counters()
-    }
-
-    /// Takes a request: its completion, or `None` where it waits, under `tag` or for `submit`.
-    fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion> {
-        if let Err(error) = check(request, self.capacity, self.block) {
-            return Some(Completion { at: now, status: Err(error) });
-        }
-        self.advance(now.as_nanos());
-        self.clock_ns = self.clock_ns.max(now.as_nanos());
-        let mut work = Work { tag, done_ns: self.clock_ns, status: Ok(()), number: None, bypass: false };
-        match request.op {
-            Op::Flush => self.flush(&mut work),
-            _ if request.length == 0 => {}
-            Op::Read => self.read(&mut work, request),
-            Op::Write { fua } => self.write(&mut work, request, fua),
-            Op::Trim | Op::WriteZeroes => self.discard(&mut work, request),
-        }
-        self.write_back();
-        let Work { done_ns, status, number, .. } = work;
-        match number {
-            None => Some(Completion { at: VirtualTime::from_nanos(done_ns + self.latency_ns), status }),
-            Some(number) => {
-                self.requests.complete(number, done_ns, status, self.latency_ns);
-                None
-            }
-        }
     }
 
     fn flush(&mut self, work: &mut Work) {
@@ -428,19 +402,49 @@ impl Cache {
             Behind::WriteBack(number) => self.wrote_back(number),
         }
     }
+}
 
-    /// The instant of the next thing that happens inside.
+/// Puts a value into the first free place; its number.
+fn keep<T>(places: &mut Vec<Option<T>>, value: T) -> usize {
+    let number = places.iter().position(Option::is_none).unwrap_or(places.len());
+    if number == places.len() {
+        places.push(None);
+    }
+    places[number] = Some(value);
+    number
+}
+
+impl Composite for Cache {
+    fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion> {
+        if let Err(error) = check(request, self.capacity, self.block) {
+            return Some(Completion { at: now, status: Err(error) });
+        }
+        self.advance(now.as_nanos());
+        self.clock_ns = self.clock_ns.max(now.as_nanos());
+        let mut work = Work { tag, done_ns: self.clock_ns, status: Ok(()), number: None, bypass: false };
+        match request.op {
+            Op::Flush => self.flush(&mut work),
+            _ if request.length == 0 => {}
+            Op::Read => self.read(&mut work, request),
+            Op::Write { fua } => self.write(&mut work, request, fua),
+            Op::Trim | Op::WriteZeroes => self.discard(&mut work, request),
+        }
+        self.write_back();
+        let Work { done_ns, status, number, .. } = work;
+        match number {
+            None => Some(Completion { at: VirtualTime::from_nanos(done_ns + self.latency_ns), status }),
+            Some(number) => {
+                self.requests.complete(number, done_ns, status, self.latency_ns);
+                None
+            }
+        }
+    }
+
     fn next_inside(&self) -> Option<u64> {
         let behind = self.behind.peek().map(|Reverse((at_ns, _))| *at_ns);
         earlier(self.members.next_step(), behind)
     }
 
-    /// Lets everything happen that happens by `until_ns`.
-    fn advance(&mut self, until_ns: u64) {
-        while self.step(until_ns) {}
-    }
-
-    /// Lets the next thing happen, where that is by `until_ns`.
     fn step(&mut self, until_ns: u64) -> bool {
         let Some(at_ns) = self.next_inside().filter(|at_ns| *at_ns <= until_ns) else { return false };
         // A device is not asked before what the other completes earlier was taken: this instant is the earliest.
@@ -464,20 +468,13 @@ impl Cache {
         true
     }
 
-    /// Lets every request that waits be complete; the caller can still take them.
-    fn finish_all(&mut self) {
-        while self.requests.waiting() && self.step(u64::MAX) {}
+    fn requests(&self) -> &Requests {
+        &self.requests
     }
-}
 
-/// Puts a value into the first free place; its number.
-fn keep<T>(places: &mut Vec<Option<T>>, value: T) -> usize {
-    let number = places.iter().position(Option::is_none).unwrap_or(places.len());
-    if number == places.len() {
-        places.push(None);
+    fn requests_mut(&mut self) -> &mut Requests {
+        &mut self.requests
     }
-    places[number] = Some(value);
-    number
 }
 
 impl BlockDevice for Cache {
@@ -494,15 +491,7 @@ impl BlockDevice for Cache {
     }
 
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
-        if let Some(completion) = self.take(now, request, None) {
-            return completion;
-        }
-        loop {
-            if let Some(completion) = self.requests.take_own() {
-                return completion;
-            }
-            assert!(self.step(u64::MAX), "a request that waits, waits for something");
-        }
+        self.wait(now, request)
     }
 
     fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
@@ -510,15 +499,11 @@ impl BlockDevice for Cache {
     }
 
     fn next_done(&self) -> Option<VirtualTime> {
-        self.requests.next_done(|| self.next_inside()).map(VirtualTime::from_nanos)
+        self.next_answer().map(VirtualTime::from_nanos)
     }
 
     fn finish(&mut self) -> Option<(Tag, Completion)> {
-        let at_ns = self.next_done()?.as_nanos();
-        if self.requests.first() != Some(at_ns) {
-            self.step(at_ns);
-        }
-        self.requests.take(at_ns)
+        self.answer()
     }
 
     fn idle_until(&mut self, until: VirtualTime) {

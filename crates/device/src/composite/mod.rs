@@ -12,10 +12,12 @@
 mod calendar;
 mod members;
 mod requests;
+mod steps;
 
 pub(crate) use calendar::Calendar;
 pub(crate) use members::{Members, Step};
 pub(crate) use requests::Requests;
+pub(crate) use steps::Composite;
 
 use lowtide_core::{DeviceError, Op, Request};
 

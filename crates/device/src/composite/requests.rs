@@ -2,7 +2,6 @@
 //!
 //! Leaves out when parts are complete; the composite tells.
 
-use super::earlier;
 use lowtide_core::{Completion, DeviceError, Tag, VirtualTime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -105,23 +104,13 @@ impl Requests {
     }
 
     /// Whether a caller waits for anything.
-    fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         !self.done.is_empty() || self.waiting()
     }
 
     /// Whether anything waits for its parts.
     pub(crate) fn waiting(&self) -> bool {
         self.free.len() < self.open.len()
-    }
-
-    /// The next thing that a caller must let happen: a request that is complete, or where some wait for parts, the
-    /// composite's own next step, which `inside` tells.
-    pub(crate) fn next_done(&self, inside: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        if !self.any() {
-            return None;
-        }
-        let inside = if self.waiting() { inside() } else { None };
-        earlier(self.first(), inside)
     }
 
     /// The instant of the earliest completion that is known.

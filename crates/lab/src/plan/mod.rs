@@ -55,6 +55,11 @@ pub struct PlannedCell {
 }
 
 impl Plan {
+    /// What is worth knowing of the place where it will run, by name: for the store.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        self.target.environment(self.scale)
+    }
+
     /// Plans an experiment.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 use crate::catalogue;
 use crate::device::Device;
 use crate::experiment::{BadInput, Experiment, Level, Target};
+use lowtide_core::Bytes;
 use lowtide_device::DeviceSpec;
 use lowtide_host::target::TargetSpec;
 use std::collections::BTreeMap;
@@ -55,6 +56,20 @@ impl PlanTarget {
                 }
                 Ok(PlanTarget::Simulated(devices))
             }
+        }
+    }
+
+    pub(super) fn environment(&self, scale: u64) -> Vec<(String, String)> {
+        match self {
+            PlanTarget::Simulated(devices) => {
+                let engine = ("engine".to_owned(), "simulated, virtual time".to_owned());
+                let memory = devices.iter().filter_map(|(name, device)| {
+                    let memory = device.spec.host_memory() * scale;
+                    (memory > Bytes::ZERO).then(|| ("host-memory".to_owned(), format!("{name}: {memory}")))
+                });
+                std::iter::once(engine).chain(memory).collect()
+            }
+            PlanTarget::Host(spec) => lowtide_host::environment::describe(spec.path()),
         }
     }
 

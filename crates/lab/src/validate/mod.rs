@@ -17,7 +17,7 @@ mod tests;
 
 pub use claims::claims;
 pub use find::Latencies;
-pub use studies::{Chosen, NothingToValidate, Study, ValidateError, choose, excused, run};
+pub use studies::{ChooseError, Chosen, Study, ValidateError, choose, excused, run};
 pub use summary::{Summary, report};
 
 use crate::experiment::{self, BadInput, Experiment, Form, Measure, Of};

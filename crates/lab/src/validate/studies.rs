@@ -7,7 +7,7 @@ use super::{claims, comparisons};
 use crate::campaign::{self, CampaignError, Progress};
 use crate::catalogue;
 use crate::experiment::{BadInput, Experiment, NotCompared};
-use crate::plan::{Plan, PlanTarget};
+use crate::plan::Plan;
 use crate::record::Campaign;
 use crate::report::{Checked, Comparison};
 use crate::store::About;
@@ -41,14 +41,20 @@ pub struct Study {
     pub interrupted: bool,
 }
 
-/// A name that is neither a study nor an experiment with published numbers.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("nothing is compared with published numbers under the name `{name}`")]
-pub struct NothingToValidate {
-    /// The name.
-    pub name: String,
-    /// What there is.
-    pub accepted: Vec<String>,
+/// Why nothing was chosen.
+#[derive(Debug, thiserror::Error)]
+pub enum ChooseError {
+    /// A name is neither a study nor an experiment with published numbers.
+    #[error("nothing is compared with published numbers under the name `{name}`")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// What there is.
+        accepted: Vec<String>,
+    },
+    /// An experiment cannot be planned.
+    #[error(transparent)]
+    Experiment(#[from] BadInput),
 }
 
 /// Why validating ended early.
@@ -69,12 +75,8 @@ pub enum ValidateError {
 /// by a study's, such as `e06`.
 ///
 /// # Errors
-/// [`NothingToValidate`] for a name that is not among them; [`BadInput`] where an experiment cannot be planned.
-pub fn choose(
-    names: &[String],
-    seed: Seed,
-    scale: u64,
-) -> Result<Result<Vec<Chosen>, NothingToValidate>, BadInput> {
+/// [`ChooseError`] for a name that is not among them, or where an experiment cannot be planned.
+pub fn choose(names: &[String], seed: Seed, scale: u64) -> Result<Vec<Chosen>, ChooseError> {
     let mut all: Vec<(Vec<String>, Experiment)> = Vec::new();
     for entry in catalogue::experiments() {
         let experiment = Experiment::parse(entry.path, entry.text, &[])?;
@@ -92,7 +94,7 @@ pub fn choose(
         let mut accepted: Vec<String> = all.into_iter().flat_map(|(known, _)| known).collect();
         accepted.sort_unstable();
         accepted.dedup();
-        return Ok(Err(NothingToValidate { name: name.clone(), accepted }));
+        return Err(ChooseError::Unknown { name: name.clone(), accepted });
     }
     let meant = |known: &[String]| names.is_empty() || names.iter().any(|name| known.contains(name));
     let mut chosen = Vec::new();
@@ -104,7 +106,7 @@ pub fn choose(
     }
     // A chain of cells that need each other's history ends late, so those with the longest begin first.
     chosen.sort_by_key(|chosen| std::cmp::Reverse(chosen.plan.groups.iter().map(Vec::len).max()));
-    Ok(Ok(chosen))
+    Ok(chosen)
 }
 
 /// What the chosen experiments leave out of their studies, and with `whole` what no experiment compares.
@@ -145,10 +147,7 @@ fn one(
     let about = About {
         started_at: started_at.to_owned(),
         command: format!("lowtide run {name} --seed {}{scale}", plan.seed.get()),
-        environment: match plan.target {
-            PlanTarget::Simulated(_) => vec![("engine".to_owned(), "simulated, virtual time".to_owned())],
-            PlanTarget::Host(_) => Vec::new(),
-        },
+        environment: plan.environment(),
     };
     let path = directory.join(format!("{name}.db"));
     let (store, outcome) = campaign::run(plan, &path, &about, false, interrupt, progress)?;
