@@ -138,7 +138,7 @@ fn mount_of(text: &str, path: &Path) -> Option<Mount> {
 }
 
 /// Undoes mountinfo's octal escapes of blanks and backslashes.
-fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
         .fold(text.to_owned(), |text, (code, plain)| text.replace(code, plain))

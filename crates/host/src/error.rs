@@ -3,6 +3,7 @@
 //! Every variant says what was done, where, and what would have been accepted. Leaves out exit codes: the
 //! command line maps variants to those.
 
+use crate::block::Objection;
 use lowtide_core::Bytes;
 use std::fmt;
 use std::io;
@@ -118,6 +119,24 @@ pub enum HostError {
         /// Bytes that the filesystem would give to this user.
         available: Bytes,
     },
+    /// A block device must not be overwritten.
+    #[error("{} is not overwritten: {}", path.display(), list(objections))]
+    Refused {
+        /// The device, as it was named.
+        path: PathBuf,
+        /// Everything that speaks against it.
+        objections: Vec<Objection>,
+    },
+    /// A program that lowtide calls is missing, or failed.
+    #[error("{program} ({what}) is needed here, and failed: {said}")]
+    Tool {
+        /// The program.
+        program: &'static str,
+        /// Where it comes from.
+        what: &'static str,
+        /// What it, or the kernel, said.
+        said: String,
+    },
     /// The path is a block device or a partition.
     #[error(
         "{} is a block device; block devices come with a later version: point lowtide at a file or a directory on it",
@@ -186,6 +205,11 @@ impl HostError {
         move |source| HostError::Io { operation, path, offset: None, source: source.into() }
     }
 
+    /// A program that lowtide calls is missing, or failed.
+    pub(crate) fn tool(program: &'static str, what: &'static str, said: String) -> HostError {
+        HostError::Tool { program, what, said }
+    }
+
     /// For `map_err`: the kernel refused `operation` on `path` at byte `offset`.
     pub(crate) fn io_at<E: Into<io::Error>>(
         operation: Operation,
@@ -195,6 +219,11 @@ impl HostError {
         let path = path.to_owned();
         move |source| HostError::Io { operation, path, offset: Some(offset), source: source.into() }
     }
+}
+
+fn list(objections: &[Objection]) -> String {
+    let texts: Vec<String> = objections.iter().map(Objection::to_string).collect();
+    texts.join("; ")
 }
 
 fn at(offset: Option<u64>) -> String {

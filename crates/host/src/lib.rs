@@ -11,6 +11,7 @@
 //! devices, simulated devices and any judgement about what was measured. Linux only.
 
 pub mod bench;
+pub mod block;
 pub mod cpu;
 pub mod engine;
 pub mod environment;

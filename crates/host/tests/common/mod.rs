@@ -1,6 +1,8 @@
 //! What the integration tests share: files to run on, loads, and running one on each engine.
 #![allow(dead_code, clippy::print_stdout)]
 
+pub mod loopback;
+
 use lowtide_core::workload::{Access, Arrival, Distribution};
 use lowtide_core::{Bytes, Interval, Nanos, Seed, Workload};
 use lowtide_host::HostError;

@@ -1,0 +1,212 @@
+//! [`Disk`]: a block device as sysfs describes it, and its [`Identity`].
+//!
+//! Leaves out who uses it; see [`super::usage`].
+
+use crate::error::{HostError, Operation};
+use lowtide_core::Bytes;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// What tells a device from every other, also after the machine was started anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// What the user types to have it overwritten: the serial number; where a device has none, what stands for it.
+    pub serial: String,
+    /// What the serial is, for people: `serial number`, `backing file`.
+    pub kind: &'static str,
+    /// The model, where it says.
+    pub model: Option<String>,
+    /// Its size.
+    pub size: Bytes,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(model) = &self.model {
+            write!(f, "{model}, ")?;
+        }
+        write!(f, "{} bytes, {} {}", self.size.get(), self.kind, self.serial)
+    }
+}
+
+/// A block device: a whole disk or a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disk {
+    /// As the user named it.
+    pub path: PathBuf,
+    /// The node, without links: `/dev/sdb`.
+    pub node: PathBuf,
+    /// Major and minor number.
+    pub number: (u32, u32),
+    /// The name of the kernel: `sdb`.
+    pub name: String,
+    /// Which device it is.
+    pub identity: Identity,
+    /// Whether the kernel lets nobody write to it.
+    pub read_only: bool,
+    /// The disk that it is a partition of.
+    pub partition_of: Option<String>,
+    /// Its partitions.
+    pub partitions: Vec<String>,
+    /// Bytes of its smallest request.
+    pub logical_block: Bytes,
+    /// Its folder in sysfs.
+    pub(super) folder: PathBuf,
+}
+
+impl Disk {
+    /// The device at a path such as `/dev/sdb` or `/dev/disk/by-id/…`.
+    ///
+    /// # Errors
+    /// [`HostError::WrongKind`] where the path is something else; [`HostError::Io`] where it cannot be examined.
+    pub fn find(path: &Path) -> Result<Disk, HostError> {
+        let node = fs::canonicalize(path).map_err(HostError::io(Operation::Inspect, path))?;
+        let metadata = fs::metadata(&node).map_err(HostError::io(Operation::Inspect, path))?;
+        if !metadata.file_type().is_block_device() {
+            let found = match metadata.file_type() {
+                kind if kind.is_dir() => "a directory",
+                kind if kind.is_file() => "a file",
+                _ => "no block device",
+            };
+            return Err(HostError::WrongKind { path: path.to_owned(), found, wanted: "a block device" });
+        }
+        let number = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+        Self::of_number(path, node, number)
+    }
+
+    /// The device of a number, as the kernel describes it now.
+    pub(super) fn of_number(path: &Path, node: PathBuf, number: (u32, u32)) -> Result<Disk, HostError> {
+        let link = PathBuf::from(format!("/sys/dev/block/{}:{}", number.0, number.1));
+        let folder = fs::canonicalize(&link).map_err(HostError::io(Operation::Inspect, &link))?;
+        let name = file_name(&folder);
+        let is_partition = folder.join("partition").exists();
+        let whole = if is_partition { folder.parent().unwrap_or(&folder).to_owned() } else { folder.clone() };
+        // The kernel counts sectors of 512 bytes here, whatever the device does.
+        let sectors = line(&folder.join("size")).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let (kind, serial) = serial(&whole);
+        let serial = match line(&folder.join("partition")) {
+            Some(part) => format!("{serial}-part{part}"),
+            None => serial,
+        };
+        let identity = Identity {
+            serial,
+            kind,
+            model: line(&whole.join("device/model")),
+            size: Bytes::new(sectors * 512),
+        };
+        Ok(Disk {
+            path: path.to_owned(),
+            node,
+            number,
+            identity,
+            read_only: line(&folder.join("ro")).is_some_and(|flag| flag != "0"),
+            partition_of: is_partition.then(|| file_name(&whole)),
+            partitions: partitions(&folder, &name),
+            logical_block: Bytes::new(
+                line(&whole.join("queue/logical_block_size"))
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or(512),
+            ),
+            name,
+            folder,
+        })
+    }
+
+    /// The folders in sysfs of the device, of its partitions, and of the disk that it is a part of: whoever uses one of
+    /// them uses bytes of this device, or may.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        let mut folders = vec![self.folder.clone()];
+        folders.extend(self.partitions.iter().map(|name| self.folder.join(name)));
+        if self.partition_of.is_some() {
+            folders.extend(self.folder.parent().map(Path::to_owned));
+        }
+        folders
+    }
+
+    /// Their numbers.
+    pub(super) fn numbers(&self) -> Vec<(u32, u32)> {
+        self.folders().iter().filter_map(|folder| numbers(&line(&folder.join("dev"))?)).collect()
+    }
+}
+
+/// `8:17` as a pair.
+pub(super) fn numbers(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// The one line of a file in sysfs, where it says anything.
+pub(super) fn line(path: &Path) -> Option<String> {
+    let text = fs::read(path).ok()?;
+    let text =
+        String::from_utf8_lossy(&text).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn partitions(folder: &Path, name: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter(|entry| entry.path().join("partition").exists())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|part| part.starts_with(name))
+        .collect();
+    names.sort();
+    names
+}
+
+/// What the serial of a whole disk is called, and the serial.
+fn serial(folder: &Path) -> (&'static str, String) {
+    let number = "serial number";
+    // NVMe and MMC say it below `device`, virtio beside it; SCSI and ATA in a page of their own, after four bytes.
+    if let Some(serial) = line(&folder.join("device/serial")).or_else(|| line(&folder.join("serial"))) {
+        return (number, serial);
+    }
+    if let Some(serial) = fs::read(folder.join("device/vpd_pg80")).ok().and_then(|page| page_80(&page)) {
+        return (number, serial);
+    }
+    if let Some(file) = line(&folder.join("loop/backing_file")) {
+        return ("backing file", file);
+    }
+    if let Some(uuid) = line(&folder.join("dm/uuid")).or_else(|| line(&folder.join("md/uuid"))) {
+        return ("UUID", uuid);
+    }
+    if let Some(wwid) = line(&folder.join("device/wwid")).or_else(|| line(&folder.join("wwid"))) {
+        return ("world wide name", wwid);
+    }
+    ("name, for want of a serial number,", file_name(folder))
+}
+
+/// The serial in page 80h of a SCSI device's vital product data (SPC-4, 7.8.15).
+fn page_80(page: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(page.get(4..)?)
+        .trim_matches(|c: char| c.is_whitespace() || c == '\0')
+        .to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_block_device_is_called_by_its_name() {
+        let error = Disk::find(Path::new("/tmp")).unwrap_err().to_string();
+        assert_eq!(error, "/tmp is a directory, but a block device is wanted here");
+        let error = Disk::find(Path::new("/dev/null")).unwrap_err().to_string();
+        assert_eq!(error, "/dev/null is no block device, but a block device is wanted here");
+        assert!(Disk::find(Path::new("/dev/no-such-disk")).is_err());
+    }
+
+    #[test]
+    fn the_page_of_a_serial_is_read_past_its_head() {
+        assert_eq!(page_80(b"\0\x80\0\x0aWD-WCC4N0  \0").as_deref(), Some("WD-WCC4N0"));
+        assert_eq!(page_80(b"\0\x80\0\0"), None);
+        assert_eq!(numbers("259:3"), Some((259, 3)));
+    }
+}

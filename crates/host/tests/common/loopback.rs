@@ -1,0 +1,78 @@
+//! A loop device over a file: a real block device for tests.
+#![allow(dead_code, clippy::print_stdout)]
+
+use super::skipped;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A loop device; it and its file go when this is dropped.
+pub struct Loop {
+    pub node: PathBuf,
+    pub file: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Loop {
+    /// A loop device of so many MiB; `None`, with a message, where there are none.
+    pub fn new(mib: u64, options: &[&str]) -> Option<Loop> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("disk.img");
+        File::create(&file).and_then(|file| file.set_len(mib << 20)).expect("a sparse file");
+        let node = attach(&file, options)?;
+        Some(Loop { node, file, _directory: directory })
+    }
+
+    /// Attaches another file of the same size to the same node.
+    pub fn swap_file(&mut self, mib: u64) {
+        run("losetup", &["--detach", self.node.to_str().expect("plain")]);
+        let file = self.file.with_file_name("other.img");
+        File::create(&file).and_then(|file| file.set_len(mib << 20)).expect("a sparse file");
+        run("losetup", &[self.node.to_str().expect("plain"), file.to_str().expect("plain")]);
+    }
+
+    /// Writes bytes into the file below.
+    pub fn put(&self, offset: u64, bytes: &[u8]) {
+        let file = OpenOptions::new().write(true).open(&self.file).expect("opened");
+        file.write_all_at(bytes, offset).expect("written");
+    }
+
+    /// A checksum of the whole file.
+    pub fn checksum(&self) -> String {
+        run("sync", &[self.file.to_str().expect("plain")]);
+        run("cksum", &[self.file.to_str().expect("plain")])
+    }
+
+    /// The serial to be typed.
+    pub fn serial(&self) -> String {
+        self.file.to_str().expect("plain").to_owned()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.node).status();
+    }
+}
+
+fn attach(file: &Path, options: &[&str]) -> Option<PathBuf> {
+    let output = Command::new("losetup").args(options).args(["--find", "--show"]).arg(file).output();
+    match output {
+        Ok(output) if output.status.success() => {
+            Some(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+        }
+        other => {
+            skipped(&format!("there are no loop devices here: {other:?}"));
+            None
+        }
+    }
+}
+
+/// Runs a program that must succeed; what it printed.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
