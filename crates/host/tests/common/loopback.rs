@@ -6,22 +6,29 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One loop device at a time: a program that a test starts has, for a moment, everything open that the tests beside it
+/// have.
+static ONE: Mutex<()> = Mutex::new(());
 
 /// A loop device; it and its file go when this is dropped.
 pub struct Loop {
     pub node: PathBuf,
     pub file: PathBuf,
     _directory: tempfile::TempDir,
+    _one: MutexGuard<'static, ()>,
 }
 
 impl Loop {
     /// A loop device of so many MiB; `None`, with a message, where there are none.
     pub fn new(mib: u64, options: &[&str]) -> Option<Loop> {
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("disk.img");
         File::create(&file).and_then(|file| file.set_len(mib << 20)).expect("a sparse file");
         let node = attach(&file, options)?;
-        Some(Loop { node, file, _directory: directory })
+        Some(Loop { node, file, _directory: directory, _one: one })
     }
 
     /// Attaches another file of the same size to the same node.
