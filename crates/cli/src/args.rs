@@ -232,7 +232,7 @@ pub struct LifetimeArguments {
     #[arg(long, value_parser = cycles)]
     pub cycles: Option<Cycles>,
     /// All NAND of the real drive [default: its capacity]
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "smart")]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "smart", conflicts_with = "what")]
     pub raw: Option<Bytes>,
     /// How much faster than the mean the fastest blocks wear [default: as simulated]
     #[arg(long, value_name = "FACTOR", value_parser = factor)]

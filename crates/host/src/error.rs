@@ -28,6 +28,8 @@ pub enum Operation {
     Write,
     /// Making writes durable.
     Sync,
+    /// Telling a device that nothing on it is needed any more.
+    Discard,
     /// Marking a file as made by lowtide.
     Mark,
     /// Removing a file.
@@ -47,6 +49,7 @@ impl fmt::Display for Operation {
             Operation::Read => "read",
             Operation::Write => "write",
             Operation::Sync => "sync",
+            Operation::Discard => "discard",
             Operation::Mark => "mark",
             Operation::Remove => "remove",
             Operation::SetUp => "set up the engine for",

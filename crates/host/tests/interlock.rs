@@ -16,7 +16,7 @@ const MIB: u64 = 64;
 fn refused(disk: &Loop, serial: &str, force_signature: bool) -> Vec<Objection> {
     let before = disk.checksum();
     let found = Disk::find(&disk.node).expect("a device");
-    let consent = Consent { serial, force_signature, planned: &found.identity };
+    let consent = Consent { serial: Some(serial), force_signature, planned: &found.identity };
     let objections = match Claim::take(&found, consent) {
         Err(HostError::Refused { objections, .. }) => objections,
         other => panic!("taken, or failed otherwise: {other:?}"),
@@ -27,7 +27,7 @@ fn refused(disk: &Loop, serial: &str, force_signature: bool) -> Vec<Objection> {
 
 fn taken(disk: &Loop, force_signature: bool) -> Claim {
     let found = Disk::find(&disk.node).expect("a device");
-    let consent = Consent { serial: &disk.serial(), force_signature, planned: &found.identity };
+    let consent = Consent { serial: Some(&disk.serial()), force_signature, planned: &found.identity };
     Claim::take(&found, consent).expect("nothing speaks against it")
 }
 
@@ -205,7 +205,7 @@ fn a_device_that_became_another_since_it_was_planned_is_refused() {
     let Some(mut disk) = Loop::new(MIB, &[]) else { return };
     let planned = Disk::find(&disk.node).expect("a device");
     disk.swap_file(MIB);
-    let consent = Consent { serial: &disk.serial(), force_signature: true, planned: &planned.identity };
+    let consent = Consent { serial: Some(&disk.serial()), force_signature: true, planned: &planned.identity };
     let Err(HostError::Refused { objections, .. }) = Claim::take(&planned, consent) else {
         panic!("it must be refused")
     };

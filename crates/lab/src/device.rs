@@ -68,7 +68,7 @@ pub enum DeviceFileError {
 struct File {
     name: String,
     title: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "price")]
     price_usd: Option<f64>,
     #[serde(default)]
     fitted_to: Vec<String>,
@@ -82,6 +82,16 @@ struct File {
     cache: Option<CacheTable>,
     #[serde(default)]
     volume: Option<VolumeSpec>,
+}
+
+fn price<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let price = f64::deserialize(deserializer)?;
+    if (1e-2..=1e9).contains(&price) {
+        return Ok(Some(price));
+    }
+    Err(serde::de::Error::custom(format!(
+        "{price} is not a price: write dollars, from 0.01 to a thousand million"
+    )))
 }
 
 /// The table `[cache]`: two devices by name, and how one caches the other.

@@ -174,6 +174,10 @@ impl ArraySpec {
                 return fail(key, format!("{time} is longer than {LONGEST}"));
             }
         }
+        if write_cache.is_some() && cached + latency + request == Nanos::ZERO && link_rate.is_none() {
+            let message = "a write that takes no time at all never ends; give it, or `latency`, `request` or `link-rate`";
+            return fail("write-cache.latency", message.to_owned());
+        }
         if link_rate.is_some_and(|rate| rate < SLOWEST) {
             return fail("link-rate", format!("must be at least {SLOWEST} per second"));
         }

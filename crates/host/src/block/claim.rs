@@ -3,14 +3,18 @@
 //! The kernel gives a device exclusively (`O_EXCL`) to one user: with a claim, nobody can mount it or build on it.
 //! Leaves out what is done with it.
 
+use super::discard::{Discard, discard};
 use super::disk::{Disk, Identity};
 use super::examine;
 use super::objection::Objection;
 use crate::error::{HostError, Operation};
+use crate::target::{Progress, TestData, fill};
+use lowtide_core::{Bytes, Seed};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::sync::atomic::AtomicBool;
 
 /// A device that may be overwritten, as long as this lives.
 #[derive(Debug)]
@@ -22,8 +26,8 @@ pub struct Claim {
 /// What the user has said of the device.
 #[derive(Debug, Clone, Copy)]
 pub struct Consent<'a> {
-    /// The serial that was typed.
-    pub serial: &'a str,
+    /// The serial that was typed, if any.
+    pub serial: Option<&'a str>,
     /// Whether what lies on it may be lost.
     pub force_signature: bool,
     /// Which device was planned for.
@@ -70,9 +74,40 @@ impl Claim {
         &self.disk
     }
 
-    /// The open device.
-    pub fn file(&self) -> &File {
-        &self.file
+    /// The first `size` bytes, for an engine.
+    ///
+    /// # Errors
+    /// [`HostError::Invalid`] where there is no byte.
+    pub fn data(&self, size: Bytes) -> Result<TestData, HostError> {
+        TestData::new(vec![self.disk.node.clone()], size)
+    }
+
+    /// Writes the first `size` bytes, in order, with random bytes; `progress` hears of each MiB.
+    ///
+    /// # Errors
+    /// [`HostError::Interrupted`] once `interrupt` is set; [`HostError::Io`] where a write fails.
+    pub fn fill(
+        &self,
+        size: Bytes,
+        seed: Seed,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), HostError> {
+        let mut done = Bytes::ZERO;
+        fill((&self.file, &self.disk.node), size, 0, seed, interrupt, &mut |written| {
+            done += written;
+            progress(Progress { done, total: size });
+        })?;
+        self.file.sync_all().map_err(HostError::io(Operation::Sync, &self.disk.node))
+    }
+
+    /// Tells the device that nothing on it is needed any more.
+    ///
+    /// # Errors
+    /// [`HostError::Io`] where the device does not do that.
+    pub fn discard(&self, how: Discard) -> Result<(), HostError> {
+        discard(&self.file, self.disk.identity.size, how)
+            .map_err(HostError::io(Operation::Discard, &self.disk.node))
     }
 }
 
@@ -83,8 +118,11 @@ fn objections(disk: &Disk, consent: Consent<'_>) -> Result<Vec<Objection>, HostE
         let (planned, is) = (consent.planned.to_string(), disk.identity.to_string());
         all.push(Objection::Changed { planned, is });
     }
-    if consent.serial != disk.identity.serial {
-        all.push(Objection::WrongSerial { typed: consent.serial.to_owned(), is: disk.identity.to_string() });
+    let is = disk.identity.to_string();
+    match consent.serial {
+        Some(typed) if typed == disk.identity.serial => {}
+        Some(typed) => all.push(Objection::WrongSerial { typed: typed.to_owned(), is }),
+        None => all.push(Objection::NotTyped { serial: disk.identity.serial.clone(), is }),
     }
     all.extend(examine(disk)?);
     all.retain(|objection| !(consent.force_signature && objection.is_data()));

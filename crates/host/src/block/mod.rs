@@ -13,12 +13,14 @@
 //! Leaves out formats: which signatures there are is util-linux's knowledge (`wipefs`).
 
 mod claim;
+mod discard;
 mod disk;
 mod objection;
 mod signature;
 mod usage;
 
 pub use claim::{Claim, Consent};
+pub use discard::Discard;
 pub use disk::{Disk, Identity};
 pub use objection::Objection;
 

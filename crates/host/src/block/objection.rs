@@ -8,6 +8,13 @@ use std::fmt;
 /// nothing overrides them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Objection {
+    /// Nobody said that it may be overwritten.
+    NotTyped {
+        /// What is to be typed.
+        serial: String,
+        /// What the device says.
+        is: String,
+    },
     /// The serial that was typed is another's.
     WrongSerial {
         /// What was typed.
@@ -84,6 +91,12 @@ impl Objection {
 impl fmt::Display for Objection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Objection::NotTyped { serial, is } => {
+                write!(
+                    f,
+                    "everything on it will be lost; if that is meant, add `--destroy '{serial}'` (this is {is})"
+                )
+            }
             Objection::WrongSerial { typed, is } => {
                 write!(f, "`--destroy {typed}` was typed, but this is {is}")
             }

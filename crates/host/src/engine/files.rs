@@ -11,8 +11,8 @@ use lowtide_core::{Bytes, Seed};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The files of a [`TestData`], in its order.
@@ -37,7 +37,7 @@ impl OpenFiles {
         let files =
             data.files().iter().map(|path| open(path, write, direct)).collect::<Result<Vec<_>, _>>()?;
         for (path, file) in data.files().iter().zip(&files) {
-            let size = file.metadata().map_err(HostError::io(Operation::Inspect, path))?.len();
+            let size = size_of(file).map_err(HostError::io(Operation::Inspect, path))?;
             if size < data.size_each().get() {
                 return Err(HostError::Invalid {
                     what: "the size of a file under test",
@@ -48,6 +48,12 @@ impl OpenFiles {
         }
         Ok(OpenFiles { files, direct })
     }
+}
+
+/// The bytes of a file, or of a block device, whose metadata does not tell.
+fn size_of(file: &File) -> io::Result<u64> {
+    let metadata = file.metadata()?;
+    if metadata.file_type().is_block_device() { (&*file).seek(SeekFrom::End(0)) } else { Ok(metadata.len()) }
 }
 
 fn open(path: &Path, write: bool, direct: bool) -> Result<File, HostError> {
@@ -69,8 +75,10 @@ fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
         }
         opened => opened?,
     };
+    // What fstatfs says of a device is said of the filesystem that its node lies in.
+    let metadata = file.metadata().map_err(HostError::io(Operation::Inspect, path))?;
     let filesystem = rustix::fs::fstatfs(&file).map_err(HostError::io(Operation::Inspect, path))?;
-    if memory_filesystem(filesystem.f_type) {
+    if !metadata.file_type().is_block_device() && memory_filesystem(filesystem.f_type) {
         return Ok(false);
     }
     let refuses = |length: usize| -> Result<bool, HostError> {

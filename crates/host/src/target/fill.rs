@@ -1,16 +1,17 @@
-//! Filling: every byte of a test file written once, in order, 1 MiB at a time, past the page cache where the
+//! Filling: every byte of a test file, or of the part of a device under test, written once, in order, 1 MiB at a time, past the page cache where the
 //! filesystem lets it.
 //!
 //! The bytes are random and stamped (see `pattern`), so that neither compression nor deduplication in a drive
 //! turns the fill into less than it says. Leaves out random fills: those are workloads.
 
-use super::file::TestFile;
 use crate::error::{HostError, Operation};
 use crate::{pattern, region};
 use lowtide_core::{Bytes, Seed};
 use rustix::fs::OFlags;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of one write.
@@ -21,8 +22,8 @@ const CHUNK: usize = 1 << 20;
 ///
 /// # Errors
 /// [`HostError::Interrupted`] once `interrupt` is set, [`HostError::Io`] where the kernel refuses a write.
-pub(super) fn fill(
-    file: &TestFile,
+pub(crate) fn fill(
+    (file, path): (&File, &Path),
     size: Bytes,
     data_offset: u64,
     seed: Seed,
@@ -30,39 +31,39 @@ pub(super) fn fill(
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<(), HostError> {
     let mut rng = seed.part("fill", data_offset).stream();
-    let mut buffer = region::Region::new(CHUNK).map_err(HostError::io(Operation::SetUp, &file.path))?;
+    let mut buffer = region::Region::new(CHUNK).map_err(HostError::io(Operation::SetUp, path))?;
     // Sizes are multiples of 4 KiB (see `Layout`), so each write is aligned. Where direct I/O is refused, writes
     // go through the page cache and are synced at the end.
-    let _ = rustix::fs::fcntl_setfl(&file.file, OFlags::DIRECT);
+    let _ = rustix::fs::fcntl_setfl(file, OFlags::DIRECT);
     let mut offset = 0;
     while offset < size.get() {
         if interrupt.load(Ordering::Relaxed) {
-            return Err(HostError::Interrupted { path: file.path.clone() });
+            return Err(HostError::Interrupted { path: path.to_owned() });
         }
         let length = (size.get() - offset).min(CHUNK as u64) as usize;
         let chunk = &mut buffer.bytes()[..length];
         pattern::randomise(chunk, &mut rng);
         pattern::stamp(chunk, data_offset + offset, 0);
-        write_all(file, chunk, offset)?;
+        write_all((file, path), chunk, offset)?;
         offset += length as u64;
         progress(Bytes::new(length as u64));
     }
     Ok(())
 }
 
-fn write_all(file: &TestFile, chunk: &[u8], offset: u64) -> Result<(), HostError> {
+fn write_all((file, path): (&File, &Path), chunk: &[u8], offset: u64) -> Result<(), HostError> {
     loop {
-        match file.file.write_all_at(chunk, offset) {
+        match file.write_all_at(chunk, offset) {
             Ok(()) => return Ok(()),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && is_direct(file) => {
-                let _ = rustix::fs::fcntl_setfl(&file.file, OFlags::empty());
+                let _ = rustix::fs::fcntl_setfl(file, OFlags::empty());
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(HostError::io_at(Operation::Fill, &file.path, offset)(error)),
+            Err(error) => return Err(HostError::io_at(Operation::Fill, path, offset)(error)),
         }
     }
 }
 
-fn is_direct(file: &TestFile) -> bool {
-    rustix::fs::fcntl_getfl(&file.file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
+fn is_direct(file: &File) -> bool {
+    rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
 }

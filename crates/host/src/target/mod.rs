@@ -20,5 +20,6 @@ mod prepare;
 mod spec;
 
 pub use data::TestData;
+pub(crate) use fill::fill;
 pub use prepare::{Outlook, Preparation, Progress, Target, examine, remove_left_over};
 pub use spec::{Layout, TargetSpec};

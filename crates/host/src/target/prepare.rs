@@ -160,7 +160,7 @@ impl Target {
             if !file.full {
                 file.reserve(size)?;
                 let data_offset = number as u64 * size.get();
-                fill(file, size, data_offset, how.seed, how.interrupt, &mut |written| {
+                fill((&file.file, &file.path), size, data_offset, how.seed, how.interrupt, &mut |written| {
                     done += written;
                     progress(Progress { done, total: outlook.to_write });
                 })?;

@@ -7,8 +7,8 @@ use crate::lifetime::device_of;
 use crate::record::{Campaign, Cell};
 use crate::report::answer::Answer;
 
-/// The factor that changes how much data there is and nothing else.
-const SIZE: &str = "file_size";
+/// The factors that change how much data there is and nothing else.
+const SIZES: [&str; 2] = ["file_size", "utilisation"];
 
 /// One load on one device, at every size that was measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,7 +153,7 @@ fn named(campaign: &Campaign, cell: &Cell) -> (String, Option<f64>) {
 
 /// What tells a load apart, but for the device and the size.
 fn load(cell: &Cell) -> String {
-    let factors = cell.factors.iter().filter(|(name, _)| name != SIZE && name != "device");
+    let factors = cell.factors.iter().filter(|(name, _)| !SIZES.contains(&name.as_str()) && name != "device");
     let parts = cell.step.iter().cloned().chain(factors.map(|(name, value)| format!("{name} {value}")));
     parts.collect::<Vec<_>>().join(", ")
 }

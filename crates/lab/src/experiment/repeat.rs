@@ -18,6 +18,9 @@ words! {
     Interleaved = "interleaved",
 }
 
+/// More repetitions than these are a slip of the keyboard.
+const MOST_TIMES: u32 = 10_000;
+
 /// How often, and in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
@@ -41,6 +44,11 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Repeat {
     let mut repeat = Repeat::default();
     if let Some(times) = table.get("times").and_then(|entry| entry.count(problems)) {
         repeat.times = times;
+        if times > MOST_TIMES {
+            let entry = table.get("times").expect("just read");
+            entry.refuse::<()>(format!("{times} repetitions"), format!("from 1 to {MOST_TIMES}"), problems);
+            repeat.times = 1;
+        }
     }
     if let Some(order) = table.get("order").and_then(|entry| entry.word(problems)) {
         repeat.order = order;

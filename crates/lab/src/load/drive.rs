@@ -27,7 +27,8 @@ pub fn on_drive(
         raw_capacity: drive.raw_capacity(),
         data: database.as_ref().map_or(Bytes::new(extents.length()), |database| database.engine.data()),
         read_only: load.workload().reads_only(),
-        medium: Medium::Flash,
+        // A disk, or a volume of which nobody tells what it is made of, has no honeymoon that is known of.
+        medium: if drive.raw_capacity().is_some() { Medium::Flash } else { Medium::Other },
         written_before: Some(written_before),
     };
     let mut watch = Watch::new(load, context);

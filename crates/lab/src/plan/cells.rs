@@ -10,6 +10,13 @@ use crate::experiment::{
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
 
+/// More cells than these are a slip of the keyboard.
+const MOST_CELLS: u128 = 100_000;
+
+/// What fits into memory, with room to spare: requests in flight, and rows of a cell.
+const MOST_IN_FLIGHT: u64 = 1 << 20;
+const MOST_ROWS: u64 = 2_000_000;
+
 pub(super) fn all(
     experiment: &Experiment,
     target: &PlanTarget,
@@ -18,9 +25,16 @@ pub(super) fn all(
     let mut cells = Vec::new();
     for (number, step) in experiment.steps.iter().enumerate() {
         let mut purge_before = step.purge_before;
+        let points: u128 = step.sweep.iter().map(|factor| factor.levels.len() as u128).product();
+        let count = cells.len() as u128 + points * u128::from(experiment.repeat.times.max(1));
+        if count > MOST_CELLS {
+            let help = format!("at most {MOST_CELLS}: fewer levels of a factor, or fewer repetitions");
+            return Err(experiment.blame("sweep", format!("{count} cells"), help));
+        }
         for (point, repetition) in arrange(step, &experiment.repeat) {
             let written = experiment.settings(step, &point);
             check_rate(experiment, number, &written)?;
+            check_memory(experiment, &written)?;
             let settings = scaled(&written, scale);
             let (data, capacity) = fit(experiment, number, target, &written, &settings, scale)?;
             let purge_before = std::mem::replace(&mut purge_before, Purge::None);
@@ -38,6 +52,22 @@ pub(super) fn all(
         }
     }
     Ok(cells)
+}
+
+/// Refuses a load that would fill the memory with what is in flight, or with rows.
+fn check_memory(experiment: &Experiment, settings: &Settings) -> Result<(), BadInput> {
+    let load = &settings.load;
+    let in_flight = u64::from(load.threads) * u64::from(load.depth);
+    if in_flight > MOST_IN_FLIGHT {
+        let help = format!("`threads` times `depth` is at most {MOST_IN_FLIGHT}");
+        return Err(experiment.blame("workload", format!("{in_flight} requests in flight"), help));
+    }
+    let rows = load.length.longest().map_or(0, |longest| longest.get() / load.interval.get().max(1));
+    if rows > MOST_ROWS {
+        let help = format!("at most {MOST_ROWS} intervals in a measurement, such as `interval = \"1s\"`");
+        return Err(experiment.blame("workload.interval", format!("{rows} intervals"), help));
+    }
+    Ok(())
 }
 
 /// Refuses an open loop so fast or so slow that measuring it would not end.

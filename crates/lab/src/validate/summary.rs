@@ -1,7 +1,7 @@
 //! How near the models come, added up over studies, and the report that says so.
 //!
-//! A bound that is kept counts as an error of zero; a number for which the model has nothing counts as missing, not
-//! as near. Leaves out running ([`super::run`]).
+//! A bound that is kept has no error to speak of, and is counted apart; one that is broken counts like any number. A
+//! number for which the model has nothing counts as missing, not as near. Leaves out running ([`super::run`]).
 
 use super::Study;
 use crate::experiment::NotCompared;
@@ -15,8 +15,10 @@ pub struct Summary {
     pub predicted_median_abs_error_pct: Option<f64>,
     /// The error without sign that nine of ten predicted numbers stay below, in percent.
     pub predicted_p90_abs_error_pct: Option<f64>,
-    /// Numbers that were not used to choose a parameter.
+    /// Numbers that were not used to choose a parameter, of which the two before are taken.
     pub predicted_count: usize,
+    /// Bounds besides, not used to choose a parameter, that the model keeps.
+    pub predicted_bounds_kept: usize,
     /// Numbers that were.
     pub fitted_count: usize,
     /// Numbers for which the model gave nothing.
@@ -42,6 +44,7 @@ impl Summary {
             predicted_median_abs_error_pct: quantile(&errors, 0.5),
             predicted_p90_abs_error_pct: quantile(&errors, 0.9),
             predicted_count: errors.len(),
+            predicted_bounds_kept: comparisons().filter(|it| !it.used_to_fit && keeps_bound(it)).count(),
             fitted_count: comparisons().filter(|it| it.used_to_fit && it.model.is_some()).count(),
             missing_count: comparisons().filter(|it| it.model.is_none()).count(),
             claims_passed: claims().filter(|claim| claim.holds).count(),
@@ -52,8 +55,11 @@ impl Summary {
 }
 
 fn absolute_error(comparison: &Comparison) -> Option<f64> {
-    comparison.model?;
-    Some(comparison.error_percent.map_or(0.0, f64::abs))
+    comparison.error_percent.map(f64::abs)
+}
+
+fn keeps_bound(comparison: &Comparison) -> bool {
+    comparison.bound.is_some() && comparison.model.is_some() && comparison.error_percent.is_none()
 }
 
 /// The quantile of sorted values, between neighbours in proportion.
@@ -85,6 +91,9 @@ fn sentences(summary: &Summary) -> Vec<String> {
              {most:.1} %.",
             summary.predicted_count
         ));
+    }
+    if summary.predicted_bounds_kept > 0 {
+        all.push(format!("{} published bounds are kept besides.", summary.predicted_bounds_kept));
     }
     if summary.fitted_count > 0 {
         all.push(format!(

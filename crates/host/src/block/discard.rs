@@ -1,0 +1,32 @@
+//! Discarding: telling a device that nothing on it is needed any more.
+//!
+//! `unsafe` stands here because the kernel takes this as an `ioctl`. Leaves out the drive's own commands (format,
+//! sanitize, secure erase), which other programs give.
+#![allow(unsafe_code)]
+
+use lowtide_core::Bytes;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// How a device forgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discard {
+    /// TRIM, UNMAP or Deallocate: a hint that the drive may follow.
+    Hint,
+    /// The same, and the drive promises that the data cannot be read any more. Few drives do that.
+    Secure,
+}
+
+/// Discards the first `size` bytes.
+pub(super) fn discard(file: &File, size: Bytes, how: Discard) -> io::Result<()> {
+    // <linux/fs.h>: _IO(0x12, 119) and _IO(0x12, 125).
+    let request = match how {
+        Discard::Hint => 0x1277,
+        Discard::Secure => 0x127d,
+    };
+    let range: [u64; 2] = [0, size.get()];
+    // SAFETY: both requests read two numbers of 64 bits at the address, which `range` holds until the call is over.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), request, range.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
