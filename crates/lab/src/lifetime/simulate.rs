@@ -297,8 +297,8 @@ mod tests {
         assert!(random.steady && reserved.steady && sequential.steady);
         assert!(random.wear.write_amplification > 1.3 * reserved.wear.write_amplification);
         assert!(reserved.wear.write_amplification > sequential.wear.write_amplification);
-        // Above 1 in order, too: the fitted policy takes the best of seven blocks, and with little spare NAND often
-        // none of the seven is empty.
+        // Above 1 in order, too: the policy takes the best of eight blocks, and with little spare NAND often none of
+        // the eight is empty.
         assert!((1.0..2.0).contains(&sequential.wear.write_amplification));
         assert!(random.mib_per_s < reserved.mib_per_s && reserved.mib_per_s < sequential.mib_per_s);
         // What is never written is the same whether it is called reserve or the rest of the fill.
