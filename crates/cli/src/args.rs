@@ -59,7 +59,7 @@ pub enum Verb {
 pub struct ExperimentArguments {
     /// An experiment of the catalogue (see `lowtide experiments`) or the path of a file
     pub experiment: String,
-    /// Run on something else: device:NAME, file:PATH or dir:PATH
+    /// Run on something else: device:NAME, file:PATH, dir:PATH or block:PATH
     #[arg(long, value_name = "TARGET", value_parser = target)]
     pub target: Option<String>,
     /// Change a key of the experiment, such as threads=4 (may be given more than once)
@@ -94,6 +94,12 @@ pub struct RunArguments {
     /// Exit with code 4 where a cell has no steady state
     #[arg(long)]
     pub require_steady: bool,
+    /// Overwrite the block device with this serial number; `lowtide plan` says which it is
+    #[arg(long, value_name = "SERIAL")]
+    pub destroy: Option<String>,
+    /// With --destroy: although it has partitions or carries a filesystem, RAID, LVM, LUKS or ZFS label
+    #[arg(long, requires = "destroy")]
+    pub force_signature: bool,
     /// Cells that run at the same time on simulated devices [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
@@ -414,7 +420,11 @@ fn target(text: &str) -> Result<String, String> {
         }
         None => !text.is_empty(),
     };
-    if known { Ok(text.to_owned()) } else { Err("write device:NAME, file:PATH or dir:PATH".to_owned()) }
+    if known {
+        Ok(text.to_owned())
+    } else {
+        Err("write device:NAME, file:PATH, dir:PATH or block:PATH".to_owned())
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -508,6 +518,12 @@ impl RunArguments {
             if path.as_os_str() != usual {
                 command.push_str(&format!(" {name} {}", quoted(&path.to_string_lossy())));
             }
+        }
+        if let Some(serial) = &self.destroy {
+            command.push_str(&format!(" --destroy {}", quoted(serial)));
+        }
+        if self.force_signature {
+            command.push_str(" --force-signature");
         }
         command
     }

@@ -95,7 +95,10 @@ impl From<StoreError> for Failure {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let code = match error {
-            HostError::NotOurs { .. } | HostError::BlockDevice { .. } | HostError::InUse { .. } => REFUSED,
+            HostError::Refused { .. }
+            | HostError::NotOurs { .. }
+            | HostError::BlockDevice { .. }
+            | HostError::InUse { .. } => REFUSED,
             HostError::WrongKind { .. } | HostError::Invalid { .. } => BAD_INPUT,
             HostError::Io { operation: Operation::Inspect | Operation::Open, .. } => BAD_INPUT,
             HostError::Interrupted { .. } => INTERRUPTED,

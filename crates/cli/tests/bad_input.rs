@@ -112,7 +112,7 @@ fn a_bad_target_says_what_is_accepted() {
     let lab = Lab::new();
     for target in ["disk:/x", "device:", "dir:", ""] {
         let error = lab.refuses(&["run", "./tiny.toml", "--target", target], 2);
-        assert_says(&error, &["device:NAME, file:PATH or dir:PATH"]);
+        assert_says(&error, &["device:NAME, file:PATH, dir:PATH or block:PATH"]);
     }
     let error = lab.refuses(&["run", "./tiny.toml", "--target", "intel-32-160gb"], 2);
     assert_says(&error, &["did you mean `intel-320-160gb`?"]);
@@ -202,12 +202,15 @@ fn an_unknown_campaign_is_named_with_the_nearest() {
 }
 
 #[test]
-fn block_devices_are_refused_with_the_reason() {
+fn what_is_no_block_device_is_refused_with_the_reason() {
     let lab = Lab::new();
-    for path in ["/dev/null", "/dev/x", "/dev/loop0"] {
+    for (path, reason) in [
+        ("/dev/null", "/dev/null is no block device, but a block device is wanted here"),
+        ("/dev/x", "cannot inspect /dev/x: No such file or directory"),
+        ("/tmp", "/tmp is a directory, but a block device is wanted here"),
+    ] {
         let error = lab.refuses(&["run", "./tiny.toml", "--target", &format!("block:{path}")], 2);
-        let reason = format!("{path}: block devices are not supported yet");
-        assert_says(&error, &[&reason, "point at a file or a directory on it"]);
+        assert_says(&error, &[reason, "such as `/dev/disk/by-id/"]);
     }
     let error = lab.refuses(&["run", "./tiny.toml", "--target", "file:/dev/null"], 2);
     assert_says(&error, &["/dev/null is a character device"]);

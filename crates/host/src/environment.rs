@@ -3,6 +3,7 @@
 //! Facts come from `/proc` and `/sys`; one that is not there is left out, and nothing here fails. Leaves out
 //! SMART and firmware, which need a device of their own and the rights to ask it.
 
+use crate::block::Disk;
 use crate::engine;
 use lowtide_core::Bytes;
 use std::fs;
@@ -16,18 +17,7 @@ use std::path::{Path, PathBuf};
 /// `filesystem`, `mount-point`, `mount-options`, `mount-source`, `device`, `device-model`, `device-serial`,
 /// `device-size`, `scheduler`, `rotational`, `write-cache`, `logical-block`, `physical-block`.
 pub fn describe(path: &Path) -> Vec<(String, String)> {
-    let mut facts = Facts::default();
-    let system = rustix::system::uname();
-    let kernel = format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy());
-    facts.add("kernel", Some(kernel));
-    facts.add("architecture", Some(system.machine().to_string_lossy().into_owned()));
-    facts.add("hostname", Some(system.nodename().to_string_lossy().into_owned()));
-    facts.add("cpu", field("/proc/cpuinfo", "model name"));
-    facts.add("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
-    facts.add("governor", line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
-    facts.add("memory", field("/proc/meminfo", "MemTotal"));
-    facts.add("huge-pages", line("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text)));
-    facts.add("engine", Some(engine::available().to_string()));
+    let mut facts = machine();
     let Some(existing) = path.ancestors().map(or_here).find(|path| path.exists()) else { return facts.0 };
     let Ok(existing) = existing.canonicalize() else { return facts.0 };
     if let Some(mount) =
@@ -42,6 +32,33 @@ pub fn describe(path: &Path) -> Vec<(String, String)> {
         add_device(&mut facts, &device);
     }
     facts.0
+}
+
+/// The same about this machine and a block device. Names: those of the machine, and those from `device` on.
+pub fn describe_device(disk: &Disk) -> Vec<(String, String)> {
+    let mut facts = machine();
+    add_device(&mut facts, &disk.whole_folder());
+    facts.set("device", disk.node.display().to_string());
+    facts.set("device-serial", disk.identity.serial.clone());
+    facts.set("device-size", disk.identity.size.to_string());
+    facts.0
+}
+
+/// Facts about this machine.
+fn machine() -> Facts {
+    let mut facts = Facts::default();
+    let system = rustix::system::uname();
+    let kernel = format!("{} {}", system.sysname().to_string_lossy(), system.release().to_string_lossy());
+    facts.add("kernel", Some(kernel));
+    facts.add("architecture", Some(system.machine().to_string_lossy().into_owned()));
+    facts.add("hostname", Some(system.nodename().to_string_lossy().into_owned()));
+    facts.add("cpu", field("/proc/cpuinfo", "model name"));
+    facts.add("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
+    facts.add("governor", line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    facts.add("memory", field("/proc/meminfo", "MemTotal"));
+    facts.add("huge-pages", line("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text)));
+    facts.add("engine", Some(engine::available().to_string()));
+    facts
 }
 
 /// The size of the filesystem that `path` lies on, or would lie on; `None` where it does not say.
@@ -70,6 +87,14 @@ pub(crate) fn memory_filesystem(kind: rustix::fs::FsWord) -> bool {
 struct Facts(Vec<(String, String)>);
 
 impl Facts {
+    /// Puts a value in the place of another of that name, or at the end.
+    fn set(&mut self, name: &str, value: String) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => *known = value,
+            None => self.add(name, Some(value)),
+        }
+    }
+
     fn add(&mut self, name: &str, value: Option<String>) {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             self.0.push((name.to_owned(), value));

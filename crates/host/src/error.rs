@@ -142,7 +142,7 @@ pub enum HostError {
     },
     /// The path is a block device or a partition.
     #[error(
-        "{} is a block device; block devices come with a later version: point lowtide at a file or a directory on it",
+        "{} is a block device, not a file: write `block:PATH` to test it, or name a file or a directory on it",
         path.display()
     )]
     BlockDevice {

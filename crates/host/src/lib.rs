@@ -5,10 +5,11 @@
 //!   (made, filled, marked)      (uring | sync)    (merged over threads, in order)
 //! ```
 //!
-//! [`target`] makes and fills the files under test and never destroys what lowtide did not make; [`engine`]
+//! [`target`] makes and fills the files under test and never destroys what lowtide did not make; [`block`] does the same
+//! for devices, which are overwritten only where the user typed which; [`engine`]
 //! runs a workload of `lowtide-core` on them; [`environment`] says on what machine that happened; [`bench`]
-//! measures what the engine itself costs; [`memory`] backs large tables with huge pages. Leaves out block
-//! devices, simulated devices and any judgement about what was measured. Linux only.
+//! measures what the engine itself costs; [`memory`] backs large tables with huge pages. Leaves out
+//! simulated devices and any judgement about what was measured. Linux only.
 
 pub mod bench;
 pub mod block;

@@ -197,7 +197,7 @@ fn devices_and_other_things_are_refused_by_name() {
         skipped("no block device is visible here, and none can be made");
         return;
     };
-    let expected = "block devices come with a later version: point lowtide at a file or a directory on it";
+    let expected = "not a file: write `block:PATH` to test it, or name a file or a directory on it";
     assert!(text(&device.to_string_lossy()).ends_with(expected));
     // Neither by another name, nor for reading.
     let link = directory.path().join("innocent");

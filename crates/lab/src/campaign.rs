@@ -4,21 +4,20 @@
 //! cells after it in its group, whose history would be another, and no others. Leaves out what is shown while
 //! it runs: [`Progress`] hears of it.
 
-use crate::load::{Ended, on_drive, on_files};
+use crate::load::{Ended, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
-use crate::prepare::{Files, History};
+use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Store, StoreError, Writer};
-use lowtide_core::{BlockDevice, Interval};
+use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::engine::EngineChoice;
 use lowtide_host::target::TargetSpec;
-use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 
 /// Hears how a campaign goes, from any thread.
 pub trait Progress: Sync {
@@ -78,32 +77,20 @@ pub fn run(
     interrupt: &Arc<AtomicBool>,
     progress: &dyn Progress,
 ) -> Result<(Store, Outcome), CampaignError> {
-    if let PlanTarget::Host(spec) = &plan.target {
-        check_host(plan, spec)?;
-    }
-    let (store, campaign, done) = if resume {
-        let mut store = Store::open_to_resume(path)?;
-        let (campaign, done) = store.resume(plan)?;
-        (store, campaign, done)
-    } else {
-        let mut store = Store::open(path)?;
-        let campaign = store.begin(plan, about)?;
-        (store, campaign, vec![false; plan.cells.len()])
+    let running = Running::begin(plan, path, about, resume, interrupt, progress)?;
+    on_all_cores(&plan.groups, |group| running.group(group));
+    Ok(running.finish()?)
+}
+
+/// Gives the jobs, in order, to as many threads as there are (see [`set_jobs`]).
+pub(crate) fn on_all_cores<T: Sync>(jobs: &[T], job: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        while let Some(one) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            job(one);
+        }
     };
-    plan.ignored().iter().for_each(|line| progress.note(line));
-    let writer = Writer::start(store, campaign, Arc::clone(interrupt));
-    let sender = writer.sender();
-    let failed: u32 = plan
-        .groups
-        .par_iter()
-        .map_with(sender, |sender, group| {
-            let run = Group { plan, done: &done, interrupt, progress, sender };
-            run.run(group)
-        })
-        .sum();
-    let interrupted = interrupt.load(Ordering::Relaxed);
-    let store = writer.finish()?;
-    Ok((store, Outcome { campaign, failed, interrupted }))
+    rayon::scope(|scope| (0..rayon::current_num_threads()).for_each(|_| scope.spawn(|_| worker())));
 }
 
 /// Sets how many groups run at the same time; the first call counts, and without one it is a group per core.
@@ -112,30 +99,82 @@ pub fn set_jobs(jobs: usize) {
     let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
 }
 
-/// Refuses a target of the host before anything is written.
-fn check_host(plan: &Plan, spec: &TargetSpec) -> Result<(), HostError> {
+/// Refuses files of the host before anything is written.
+fn check_files(plan: &Plan, spec: &TargetSpec) -> Result<(), HostError> {
     plan.cells.iter().try_for_each(|cell| lowtide_host::target::examine(spec, cell.files()?).map(drop))
 }
 
-/// A group of cells being run.
-struct Group<'a> {
+/// A campaign that has begun. Its groups may be run from several threads.
+pub(crate) struct Running<'a> {
     plan: &'a Plan,
-    done: &'a [bool],
+    campaign: i64,
+    done: Vec<bool>,
     interrupt: &'a AtomicBool,
     progress: &'a dyn Progress,
-    sender: &'a SyncSender<Entry>,
+    writer: Writer,
+    sender: SyncSender<Entry>,
+    /// The target where it is of the host; its cells are one group, which takes it.
+    host: Mutex<Option<HostTarget<'a>>>,
+    failed: AtomicU32,
 }
 
-impl Group<'_> {
+impl<'a> Running<'a> {
+    /// Begins, or goes on with, a campaign; see [`run`].
+    pub(crate) fn begin(
+        plan: &'a Plan,
+        path: &Path,
+        about: &About,
+        resume: bool,
+        interrupt: &'a Arc<AtomicBool>,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, CampaignError> {
+        // Refused before anything is written, the store included.
+        let host = match &plan.target {
+            PlanTarget::Simulated(_) => None,
+            PlanTarget::Host(spec) => {
+                check_files(plan, spec)?;
+                Some(HostTarget::Files(Files::new(spec)))
+            }
+            PlanTarget::Block(block) => Some(HostTarget::Block(Block::take(block)?)),
+        };
+        let (store, campaign, done) = if resume {
+            let mut store = Store::open_to_resume(path)?;
+            let (campaign, done) = store.resume(plan)?;
+            (store, campaign, done)
+        } else {
+            let mut store = Store::open(path)?;
+            let campaign = store.begin(plan, about)?;
+            (store, campaign, vec![false; plan.cells.len()])
+        };
+        plan.ignored().iter().for_each(|line| progress.note(line));
+        let writer = Writer::start(store, campaign, Arc::clone(interrupt));
+        let sender = writer.sender();
+        let (host, failed) = (Mutex::new(host), AtomicU32::new(0));
+        Ok(Running { plan, campaign, done, interrupt, progress, writer, sender, host, failed })
+    }
+
+    /// Waits until everything is in the store.
+    pub(crate) fn finish(self) -> Result<(Store, Outcome), StoreError> {
+        let Running { campaign, interrupt, writer, sender, failed, .. } = self;
+        let interrupted = interrupt.load(Ordering::Relaxed);
+        drop(sender);
+        let store = writer.finish()?;
+        Ok((store, Outcome { campaign, failed: failed.into_inner(), interrupted }))
+    }
+
+    /// Runs the cells of a group in order.
+    pub(crate) fn group(&self, group: &[usize]) {
+        let failed = self.cells(group);
+        self.failed.fetch_add(failed, Ordering::Relaxed);
+    }
+
     /// Runs the cells of a group in order; how many failed.
-    fn run(&self, group: &[usize]) -> u32 {
+    fn cells(&self, group: &[usize]) -> u32 {
         // Cells after the last one to measure need not be done again.
         let Some(last) = group.iter().rposition(|&index| !self.done[index]) else { return 0 };
         let mut histories: BTreeMap<String, History> = BTreeMap::new();
-        let mut host = match &self.plan.target {
-            PlanTarget::Host(spec) => Some(Host { files: Files::new(spec), spec, said: BTreeSet::new() }),
-            PlanTarget::Simulated(_) => None,
-        };
+        let taken = self.host.lock().expect("nobody panics while holding it").take();
+        let mut host = taken.map(|target| Host { target, said: BTreeSet::new() });
         let mut broken: Option<String> = None;
         let mut failed = 0;
         for &index in &group[..=last] {
@@ -143,7 +182,7 @@ impl Group<'_> {
             if self.interrupt.load(Ordering::Relaxed) {
                 break;
             }
-            if self.done[index] && matches!(self.plan.target, PlanTarget::Host(_)) {
+            if self.done[index] && !self.plan.target.is_simulated() {
                 continue;
             }
             let outcome = match (&broken, &mut host) {
@@ -158,13 +197,13 @@ impl Group<'_> {
                     failed += 1;
                     self.progress.ended(cell, Some(&reason));
                     self.send(Entry::End(cell.index, CellEnd::Failed(reason.clone())));
-                    if matches!(self.plan.target, PlanTarget::Simulated(_)) {
+                    if self.plan.target.is_simulated() {
                         broken = Some(format!("cell {} failed", cell.index));
                     }
                 }
             }
         }
-        if let Some(Err(error)) = host.map(|host| host.files.finish()) {
+        if let Some(Err(error)) = host.map(|host| host.target.finish()) {
             self.progress.note(&error.to_string());
         }
         failed
@@ -216,24 +255,28 @@ impl Group<'_> {
             let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
             self.progress.cell(cell, Stage::Prepare, share, None);
         };
-        let prepared = match host.files.prepare(cell, seed, self.interrupt, filling) {
+        let prepared = match host.target.prepare(cell, seed, self.interrupt, filling) {
             Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
             prepared => prepared.map_err(|error| error.to_string())?,
         };
         self.send(Entry::Start(
             cell.index,
-            CellStart { raw_capacity: None, written_before: None, counters: None },
+            CellStart { raw_capacity: None, written_before: prepared.written_before, counters: None },
         ));
-        let each = &mut |interval: &Interval, share| self.interval(cell, Stage::Measure, interval, share);
+        let mut written = Bytes::ZERO;
+        let each = &mut |interval: &Interval, share| {
+            written += Bytes::new(interval.write_bytes);
+            self.interval(cell, Stage::Measure, interval, share);
+        };
         let load = &cell.settings.load;
-        let loaded =
-            on_files(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
+        let loaded = on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
+        host.target.count(written);
         // Files that a load could not use, or that a thread given up may still write to, serve no other cell.
         if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
-            host.files.remove().map_err(|error| error.to_string())?;
+            host.target.give_up().map_err(|error| error.to_string())?;
         }
         let (ended, summary) = loaded.map_err(|error| error.to_string())?;
-        let path = host.spec.path();
+        let path = host.target.path();
         let cached = (!summary.direct && !lowtide_host::environment::in_memory(path))
             .then(|| format!("{} does not take O_DIRECT: numbers include the page cache", path.display()));
         for note in summary.notes.iter().cloned().chain(cached) {
@@ -259,10 +302,59 @@ impl Group<'_> {
     }
 }
 
-/// A campaign on files of the host.
+/// Files of the host, or a block device.
+enum HostTarget<'a> {
+    Files(Files<'a>),
+    Block(Block),
+}
+
+impl HostTarget<'_> {
+    fn path(&self) -> &Path {
+        match self {
+            HostTarget::Files(files) => files.path(),
+            HostTarget::Block(block) => block.path(),
+        }
+    }
+
+    fn prepare(
+        &mut self,
+        cell: &PlannedCell,
+        seed: Seed,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(lowtide_host::target::Progress),
+    ) -> Result<PreparedHost<'_>, HostError> {
+        match self {
+            HostTarget::Files(files) => files.prepare(cell, seed, interrupt, progress),
+            HostTarget::Block(block) => block.prepare(cell, seed, interrupt, progress),
+        }
+    }
+
+    /// The load has written that much.
+    fn count(&mut self, written: Bytes) {
+        if let HostTarget::Block(block) = self {
+            block.count(written);
+        }
+    }
+
+    /// What a load could not use serves no other cell.
+    fn give_up(&mut self) -> Result<(), HostError> {
+        match self {
+            HostTarget::Files(files) => files.remove(),
+            HostTarget::Block(_) => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Result<(), HostError> {
+        match self {
+            HostTarget::Files(files) => files.finish(),
+            HostTarget::Block(_) => Ok(()),
+        }
+    }
+}
+
+/// A campaign on the host.
 struct Host<'a> {
-    spec: &'a TargetSpec,
-    files: Files<'a>,
+    target: HostTarget<'a>,
     /// What the user was told, to be told once.
     said: BTreeSet<String>,
 }

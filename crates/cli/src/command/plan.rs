@@ -46,15 +46,37 @@ fn summary(plan: &Plan) -> String {
     let written = plan.prepared_bytes().as_gib();
     let (time, parallel) = match plan.target {
         PlanTarget::Simulated(_) => ("virtual", format!("{} independent groups", plan.groups.len())),
-        PlanTarget::Host(_) => ("real", "one after the other".to_owned()),
+        PlanTarget::Host(_) | PlanTarget::Block(_) => ("real", "one after the other".to_owned()),
     };
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
+    let device = device_lines(plan);
     let ignored: String = plan.ignored().iter().map(|line| format!("\n{line}")).collect();
     format!(
         "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}\n\
-         filling writes {written:.1} GiB, and the load what the target takes{ignored}",
+         filling writes {written:.1} GiB, and the load what the target takes{device}{ignored}",
         hours.max(0.0) + 0.0
     )
+}
+
+/// Which block device would be overwritten, and what speaks against it.
+fn device_lines(plan: &Plan) -> String {
+    let PlanTarget::Block(block) = &plan.target else { return String::new() };
+    let identity = &block.disk.identity;
+    let mut lines = format!(
+        "\nall data on {} will be lost: {identity}\nto run it, add --destroy '{}'",
+        block.disk.node.display(),
+        identity.serial
+    );
+    match lowtide_host::block::examine(&block.disk) {
+        Err(error) => lines.push_str(&format!("\nit cannot be examined: {error}")),
+        Ok(objections) => {
+            for objection in objections {
+                let way = if objection.is_data() { " (unless --force-signature)" } else { "" };
+                lines.push_str(&format!("\nrefused: {objection}{way}"));
+            }
+        }
+    }
+    lines
 }
 
 fn json(plan: &Plan) -> String {

@@ -11,7 +11,8 @@ use lowtide_lab::store::About;
 
 /// Runs an experiment and reports.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
-    let plan = plan_of(&arguments.experiment)?;
+    let mut plan = plan_of(&arguments.experiment)?;
+    plan.allow(arguments.destroy.clone(), arguments.force_signature);
     if let Some(jobs) = arguments.jobs {
         campaign::set_jobs(usize::from(jobs).min(plan.groups.len()));
     }

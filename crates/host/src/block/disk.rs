@@ -50,6 +50,8 @@ pub struct Disk {
     pub partition_of: Option<String>,
     /// Its partitions.
     pub partitions: Vec<String>,
+    /// Whether it turns.
+    pub rotational: bool,
     /// Bytes of its smallest request.
     pub logical_block: Bytes,
     /// Its folder in sysfs.
@@ -102,6 +104,7 @@ impl Disk {
             number,
             identity,
             read_only: line(&folder.join("ro")).is_some_and(|flag| flag != "0"),
+            rotational: line(&whole.join("queue/rotational")).is_some_and(|flag| flag == "1"),
             partition_of: is_partition.then(|| file_name(&whole)),
             partitions: partitions(&folder, &name),
             logical_block: Bytes::new(
@@ -123,6 +126,12 @@ impl Disk {
             folders.extend(self.folder.parent().map(Path::to_owned));
         }
         folders
+    }
+
+    /// The folder in sysfs of the whole disk.
+    pub(crate) fn whole_folder(&self) -> PathBuf {
+        let parent = self.partition_of.as_ref().and_then(|_| self.folder.parent());
+        parent.unwrap_or(&self.folder).to_owned()
     }
 
     /// Their numbers.

@@ -3,11 +3,11 @@
 //! Leaves out preparation, storage, and which cell comes next (`campaign`).
 
 mod drive;
-mod files;
+mod host;
 mod watch;
 
 pub use drive::on_drive;
-pub use files::on_files;
+pub use host::on_host;
 
 use crate::analysis::Verdict;
 

@@ -126,8 +126,12 @@ fn fit(
         keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.file_size");
     let share = settings.load.utilisation;
     let block = settings.load.block;
-    let devices = match target {
-        PlanTarget::Simulated(devices) => devices,
+    let (name, capacity) = match target {
+        PlanTarget::Simulated(devices) => {
+            let name = settings.device.as_deref().expect("a simulated target names its device");
+            (name.to_owned(), devices[name].spec.capacity())
+        }
+        PlanTarget::Block(block) => (block.disk.path.display().to_string(), block.disk.identity.size),
         PlanTarget::Host(_) if share.is_some() => {
             let own = format!("step.{number}.sweep.utilisation");
             let keys = [own.as_str(), "sweep.utilisation", "workload.utilisation"];
@@ -152,15 +156,25 @@ fn fit(
             return Ok((data, filesystem.max(data)));
         }
     };
-    let name = settings.device.as_deref().expect("a simulated target names its device");
-    let capacity = devices[name].spec.capacity();
     let usable = usable(settings, capacity).map_err(|(key, message)| {
         experiment.blame(key, message, format!("the device {name} has {capacity}"))
     })?;
     if let Some(inserts) = &settings.load.inserts {
-        return fit_inserts(experiment, name, inserts, devices[name].spec.first_part(), capacity);
+        let PlanTarget::Simulated(devices) = target else {
+            let help = "use a simulated device: databases on real ones come later";
+            return Err(experiment.blame("inserts", "inserts run in virtual time only", help));
+        };
+        return fit_inserts(experiment, &name, inserts, devices[&name].spec.first_part(), capacity);
     }
     let Layout { filesystem: kind, partition, .. } = written.preparation.layout;
+    if matches!(target, PlanTarget::Block(_)) && kind != Filesystem::None {
+        let help = "`filesystem = \"none\"`; or make it yourself, and name a directory on it";
+        return Err(experiment.blame(
+            "before-each-cell.layout",
+            format!("{kind} is not made on devices yet"),
+            help,
+        ));
+    }
     let filesystem = filesystem(kind);
     let wanted = settings.load.file_size.unwrap_or(usable);
     if let Some(share) = share {

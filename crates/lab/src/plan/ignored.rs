@@ -1,4 +1,4 @@
-//! What an experiment asks for that files of the host cannot do, for people.
+//! What an experiment asks for that files, or a device, of the host cannot do, for people.
 //!
 //! A study of a drive runs on a disk of one's own, too, so none of this is refused: it is left out, and said.
 
@@ -45,4 +45,11 @@ pub(super) fn on_files(cells: &[PlannedCell]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The same for a block device.
+pub(super) fn on_block(cells: &[PlannedCell]) -> Vec<String> {
+    let random = cells.iter().any(|cell| cell.settings.preparation.fill == Fill::Random);
+    let line = "devices are filled in order, whatever is asked: `fill = \"random\"` is not done";
+    random.then(|| line.to_owned()).into_iter().collect()
 }

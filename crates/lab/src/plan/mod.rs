@@ -9,7 +9,7 @@ mod ignored;
 mod order;
 mod target;
 
-pub use target::PlanTarget;
+pub use target::{PlanTarget, PlannedBlock};
 
 use crate::experiment::{BadInput, Experiment, Level, Purge, Settings};
 use lowtide_core::{Bytes, Seed};
@@ -60,6 +60,14 @@ impl Plan {
         self.target.environment(self.scale)
     }
 
+    /// What the user says of a block device that the plan writes to: its serial, and whether what lies on it may be
+    /// lost. Of no meaning for other targets.
+    pub fn allow(&mut self, destroy: Option<String>, force_signature: bool) {
+        if let PlanTarget::Block(block) = &mut self.target {
+            (block.destroy, block.force_signature) = (destroy, force_signature);
+        }
+    }
+
     /// Plans an experiment.
     ///
     /// # Errors
@@ -95,6 +103,7 @@ impl Plan {
         match self.target {
             PlanTarget::Simulated(_) => Vec::new(),
             PlanTarget::Host(_) => ignored::on_files(&self.cells),
+            PlanTarget::Block(_) => ignored::on_block(&self.cells),
         }
     }
 

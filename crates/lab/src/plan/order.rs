@@ -32,7 +32,7 @@ pub(super) fn arrange(step: &Step, repeat: &Repeat) -> Vec<(Vec<Level>, u32)> {
 /// Groups of cells that share history: on a simulated device a group ends where the next cell erases the drive;
 /// on the host everything is one group, since cells must not disturb each other.
 pub(super) fn groups(cells: &[PlannedCell], target: &PlanTarget) -> Vec<Vec<usize>> {
-    if matches!(target, PlanTarget::Host(_)) {
+    if !target.is_simulated() {
         return vec![(0..cells.len()).collect()];
     }
     let mut groups: Vec<Vec<usize>> = Vec::new();

@@ -1,12 +1,13 @@
-//! What a plan runs on: simulated devices by name, or files of the host.
+//! What a plan runs on: simulated devices by name, files of the host, or a block device of it.
 //!
-//! Leaves out opening anything of the host; its files are looked at when the plan is carried out.
+//! Leaves out opening anything of the host; it is looked at again when the plan is carried out.
 
 use crate::catalogue;
 use crate::device::Device;
 use crate::experiment::{BadInput, Experiment, Level, Target};
 use lowtide_core::Bytes;
 use lowtide_device::DeviceSpec;
+use lowtide_host::block::Disk;
 use lowtide_host::target::TargetSpec;
 use std::collections::BTreeMap;
 
@@ -17,6 +18,19 @@ pub enum PlanTarget {
     Simulated(BTreeMap<String, PlannedDevice>),
     /// Files of this machine.
     Host(TargetSpec),
+    /// A block device of this machine.
+    Block(Box<PlannedBlock>),
+}
+
+/// A block device of a plan, and what the user has said of it.
+#[derive(Debug, Clone)]
+pub struct PlannedBlock {
+    /// The device, as it is now.
+    pub disk: Disk,
+    /// The serial that was typed.
+    pub destroy: Option<String>,
+    /// Whether what lies on it may be lost.
+    pub force_signature: bool,
 }
 
 /// A simulated device of a plan.
@@ -33,11 +47,16 @@ impl PlanTarget {
         match &experiment.target {
             Target::File(path) => Ok(PlanTarget::Host(TargetSpec::File(path.clone()))),
             Target::Directory(path) => Ok(PlanTarget::Host(TargetSpec::Directory(path.clone()))),
-            Target::Block(path) => Err(experiment.blame(
-                "target.block",
-                format!("{}: block devices are not supported yet", path.display()),
-                "point at a file or a directory on it: `file = \"…\"` or `directory = \"…\"`",
-            )),
+            Target::Block(path) => {
+                let disk = Disk::find(path).map_err(|error| {
+                    experiment.blame(
+                        "target.block",
+                        error.to_string(),
+                        "a block device, such as `/dev/disk/by-id/…`",
+                    )
+                })?;
+                Ok(PlanTarget::Block(Box::new(PlannedBlock { disk, destroy: None, force_signature: false })))
+            }
             Target::Device(name) => {
                 let swept =
                     experiment.steps.iter().flat_map(|step| &step.sweep).flat_map(|factor| &factor.levels);
@@ -70,14 +89,20 @@ impl PlanTarget {
                 std::iter::once(engine).chain(memory).collect()
             }
             PlanTarget::Host(spec) => lowtide_host::environment::describe(spec.path()),
+            PlanTarget::Block(block) => lowtide_host::environment::describe_device(&block.disk),
         }
+    }
+
+    /// Whether it is a model, in virtual time.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, PlanTarget::Simulated(_))
     }
 
     /// The simulated devices.
     pub fn devices(&self) -> impl Iterator<Item = &PlannedDevice> {
         let devices = match self {
             PlanTarget::Simulated(devices) => Some(devices),
-            PlanTarget::Host(_) => None,
+            PlanTarget::Host(_) | PlanTarget::Block(_) => None,
         };
         devices.into_iter().flat_map(BTreeMap::values)
     }

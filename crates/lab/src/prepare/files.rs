@@ -3,12 +3,13 @@
 //!
 //! Leaves out purging: a file has nothing to erase, and the filesystem it lies on stays as it is.
 
+use super::{PreparedHost, wait};
 use crate::plan::PlannedCell;
-use lowtide_core::{Bytes, Seed};
+use lowtide_core::Seed;
 use lowtide_host::HostError;
 use lowtide_host::target::{Layout, Preparation, Progress, Target, TargetSpec, remove_left_over};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// The files of a campaign. Dropping it removes them, and what a run that was killed left of them.
 #[derive(Debug)]
@@ -17,18 +18,15 @@ pub struct Files<'a> {
     made: Option<(Layout, Target)>,
 }
 
-/// Files ready for their cell's load.
-#[derive(Debug)]
-pub struct PreparedFiles<'a> {
-    pub(crate) target: &'a Target,
-    /// Bytes of the filesystem they lie on.
-    pub(crate) capacity: Bytes,
-}
-
 impl<'a> Files<'a> {
     /// No files yet, of `spec`.
     pub fn new(spec: &'a TargetSpec) -> Self {
         Files { spec, made: None }
+    }
+
+    /// The file or directory, as the user named it.
+    pub fn path(&self) -> &Path {
+        self.spec.path()
     }
 
     /// Makes the files that `cell` asks for, unless the cell before had the same; others are removed first, so that
@@ -42,22 +40,21 @@ impl<'a> Files<'a> {
         seed: Seed,
         interrupt: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<PreparedFiles<'_>, HostError> {
+    ) -> Result<PreparedHost<'_>, HostError> {
         let layout = cell.files()?;
         if !matches!(&self.made, Some((made, _)) if *made == layout) {
             self.remove()?;
             let how = Preparation { spec: self.spec, layout, seed, keep: false, interrupt };
             self.made = Some((layout, Target::prepare(&how, progress)?));
         }
-        let begin = Instant::now();
-        while begin.elapsed().as_nanos() < u128::from(cell.settings.preparation.idle.get()) {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(HostError::Interrupted { path: self.spec.path().to_owned() });
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait(cell.settings.preparation.idle, self.spec.path(), interrupt)?;
         let (_, target) = self.made.as_ref().expect("they were made above");
-        Ok(PreparedFiles { target, capacity: cell.capacity })
+        Ok(PreparedHost {
+            data: target.data(),
+            capacity: cell.capacity,
+            rotational: false,
+            written_before: None,
+        })
     }
 
     /// Removes the files; a later cell makes them anew.
@@ -93,6 +90,7 @@ mod tests {
     use super::*;
     use crate::experiment::Experiment;
     use crate::plan::{Plan, PlanTarget};
+    use lowtide_core::Bytes;
     use std::os::unix::fs::MetadataExt;
 
     #[test]
@@ -125,7 +123,7 @@ mod tests {
         for cell in &plan.cells {
             let mut last = Bytes::ZERO;
             let prepared = files.prepare(cell, Seed::new(1), &goes_on, &mut |progress| last = progress.done);
-            let path = &prepared.expect("prepared").target.data().files()[0];
+            let path = &prepared.expect("prepared").data.files()[0];
             let metadata = std::fs::metadata(path).expect("there");
             assert_eq!(metadata.len(), cell.data.get());
             made.push(metadata.ino());

@@ -1,12 +1,45 @@
 //! Preparation: a target with exactly the history its cell asks for.
 //!
-//! A load takes a [`PreparedDrive`] or a [`PreparedFiles`], and only this stage makes them, so that nothing is
+//! A load takes a [`PreparedDrive`] or a [`PreparedHost`], and only this stage makes them, so that nothing is
 //! measured on a target that was not prepared. Leaves out measuring.
 
+mod block;
 mod database;
 mod drive;
 mod files;
 
+pub use block::Block;
 pub use database::Database;
 pub use drive::{History, PreparedDrive};
-pub use files::{Files, PreparedFiles};
+pub use files::Files;
+
+use lowtide_core::{Bytes, Nanos};
+use lowtide_host::HostError;
+use lowtide_host::target::TestData;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Files, or a device, of the host, ready for their cell's load.
+#[derive(Debug)]
+pub struct PreparedHost<'a> {
+    pub(crate) data: &'a TestData,
+    /// Bytes of the filesystem they lie on, or of the device.
+    pub(crate) capacity: Bytes,
+    /// Whether it is known to turn.
+    pub(crate) rotational: bool,
+    /// Host bytes written since the last purge; `None` where nobody knows.
+    pub(crate) written_before: Option<Bytes>,
+}
+
+/// Leaves the target at `path` alone for a while.
+fn wait(idle: Nanos, path: &Path, interrupt: &AtomicBool) -> Result<(), HostError> {
+    let begin = Instant::now();
+    while begin.elapsed().as_nanos() < u128::from(idle.get()) {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(HostError::Interrupted { path: path.to_owned() });
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}

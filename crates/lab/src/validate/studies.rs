@@ -4,14 +4,14 @@
 //! its own, in a directory that the caller chose. Leaves out adding up (`summary`).
 
 use super::{claims, comparisons};
-use crate::campaign::{self, CampaignError, Progress};
+use crate::campaign::{self, CampaignError, Progress, Running};
 use crate::catalogue;
 use crate::experiment::{BadInput, Experiment, NotCompared};
 use crate::plan::Plan;
 use crate::record::Campaign;
 use crate::report::{Checked, Comparison};
 use crate::store::About;
-use lowtide_core::Seed;
+use lowtide_core::{Bytes, Seed};
 use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -104,8 +104,6 @@ pub fn choose(names: &[String], seed: Seed, scale: u64) -> Result<Vec<Chosen>, C
             chosen.push(Chosen { name, plan: Plan::new(experiment, seed, scale)? });
         }
     }
-    // A chain of cells that need each other's history ends late, so those with the longest begin first.
-    chosen.sort_by_key(|chosen| std::cmp::Reverse(chosen.plan.groups.iter().map(Vec::len).max()));
     Ok(chosen)
 }
 
@@ -129,19 +127,34 @@ pub fn run(
     interrupt: &Arc<AtomicBool>,
     progress: &dyn Progress,
 ) -> Result<Vec<Study>, ValidateError> {
-    let one = |chosen: &Chosen| one(chosen, directory, started_at, interrupt, progress);
-    let mut studies = chosen.par_iter().map(one).collect::<Result<Vec<Study>, ValidateError>>()?;
+    let begin = |chosen| begin(chosen, directory, started_at, interrupt, progress);
+    let running = chosen.iter().map(begin).collect::<Result<Vec<Running<'_>>, ValidateError>>()?;
+    let groups = chosen.iter().zip(&running).flat_map(|(chosen, running)| {
+        chosen.plan.groups.iter().map(move |group| (running, group, data(&chosen.plan, group)))
+    });
+    let mut groups: Vec<_> = groups.collect();
+    // Those that take longest first, so that the cores end together. How much data there is tells nearly enough.
+    groups.sort_by_key(|(_, _, data)| std::cmp::Reverse(*data));
+    campaign::on_all_cores(&groups, |(running, group, _)| running.group(group));
+    drop(groups);
+    let studies: Vec<Result<Study, ValidateError>> = running.into_par_iter().map(compare).collect();
+    let mut studies = studies.into_iter().collect::<Result<Vec<Study>, ValidateError>>()?;
     studies.sort_by_key(|study| study.comparisons.first().map(|first| (first.study.clone(), first.line)));
     Ok(studies)
 }
 
-fn one(
-    chosen: &Chosen,
+/// Bytes of data over the cells of a group.
+fn data(plan: &Plan, group: &[usize]) -> Bytes {
+    group.iter().map(|index| plan.cells[*index].data).sum()
+}
+
+fn begin<'a>(
+    chosen: &'a Chosen,
     directory: &Path,
     started_at: &str,
-    interrupt: &Arc<AtomicBool>,
-    progress: &dyn Progress,
-) -> Result<Study, ValidateError> {
+    interrupt: &'a Arc<AtomicBool>,
+    progress: &'a dyn Progress,
+) -> Result<Running<'a>, ValidateError> {
     let Chosen { name, plan } = chosen;
     let scale = if plan.scale > 1 { format!(" --scale 1/{}", plan.scale) } else { String::new() };
     let about = About {
@@ -150,7 +163,12 @@ fn one(
         environment: plan.environment(),
     };
     let path = directory.join(format!("{name}.db"));
-    let (store, outcome) = campaign::run(plan, &path, &about, false, interrupt, progress)?;
+    Ok(Running::begin(plan, &path, &about, false, interrupt, progress)?)
+}
+
+/// Waits for the last rows of a campaign, and puts the published numbers beside the model's.
+fn compare(running: Running<'_>) -> Result<Study, ValidateError> {
+    let (store, outcome) = running.finish()?;
     let campaign = store.load(outcome.campaign)?;
     let latencies = |cell, from_ns, to_ns| store.latency(outcome.campaign, cell, from_ns, to_ns).ok();
     let comparisons = comparisons(&campaign, &latencies)?;

@@ -1,37 +1,37 @@
-//! The load on files of the host, in wall time.
+//! The load on files, or a device, of the host, in wall time.
 
 use super::Ended;
 use super::watch::Watch;
 use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
-use crate::prepare::PreparedFiles;
+use crate::prepare::PreparedHost;
 use crate::record::Row;
 use lowtide_core::{Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::engine::{self, EngineChoice, Summary};
 use std::sync::atomic::AtomicBool;
 
-/// Runs `load` on prepared files; `each` hears of every interval and of how far the load is.
+/// Runs `load` on a prepared target; `each` hears of every interval and of how far the load is.
 ///
 /// # Errors
 /// [`HostError`] where the engine cannot run or the target fails.
-pub fn on_files(
-    prepared: &PreparedFiles<'_>,
+pub fn on_host(
+    prepared: &PreparedHost<'_>,
     load: &Load,
     engine: EngineChoice,
     seed: Seed,
     interrupt: &AtomicBool,
     each: &mut dyn FnMut(&Interval, f64),
 ) -> Result<(Ended, Summary), HostError> {
-    let data = prepared.target.data();
+    let data = prepared.data;
     let workload = load.workload();
     let context = Context {
         capacity: prepared.capacity,
         raw_capacity: None,
         data: data.size(),
         read_only: workload.reads_only(),
-        medium: Medium::Unknown,
-        written_before: None,
+        medium: if prepared.rotational { Medium::Other } else { Medium::Unknown },
+        written_before: prepared.written_before,
     };
     let mut watch = Watch::new(load, context);
     let on_interval = &mut |interval: Interval| {
