@@ -6,8 +6,7 @@ use lowtide_lab::campaign::CampaignError;
 use lowtide_lab::catalogue::CatalogueError;
 use lowtide_lab::experiment::BadInput;
 use lowtide_lab::store::StoreError;
-use lowtide_lab::validate::ChooseError;
-use lowtide_lab::validate::ValidateError;
+use lowtide_lab::validate::{ChooseError, ValidateError};
 use std::path::Path;
 
 /// Measured to the end, but not all is well.

@@ -8,12 +8,6 @@ mod loopback;
 use common::{Lab, assert_says};
 use loopback::{Loop, run};
 
-/// Says that something was not tested; where `LOWTIDE_REQUIRE_REAL` is set, that is a failure.
-fn skipped(why: &str) {
-    assert!(std::env::var_os("LOWTIDE_REQUIRE_REAL").is_none(), "LOWTIDE_REQUIRE_REAL is set, but {why}");
-    println!("skipped: {why}");
-}
-
 const EXPERIMENT: &str = r#"name = "block"
 target.device = "intel-320-160gb"
 

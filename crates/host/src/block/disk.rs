@@ -148,10 +148,14 @@ pub(super) fn numbers(text: &str) -> Option<(u32, u32)> {
 
 /// The one line of a file in sysfs, where it says anything.
 pub(super) fn line(path: &Path) -> Option<String> {
-    let text = fs::read(path).ok()?;
-    let text =
-        String::from_utf8_lossy(&text).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned();
-    (!text.is_empty()).then_some(text)
+    trimmed(&fs::read(path).ok()?)
+}
+
+/// A text without the blanks and zeros around it, where anything is left.
+fn trimmed(text: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 fn file_name(path: &Path) -> String {
@@ -193,10 +197,7 @@ fn serial(folder: &Path) -> (&'static str, String) {
 
 /// The serial in page 80h of a SCSI device's vital product data (SPC-4, 7.8.15).
 fn page_80(page: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(page.get(4..)?)
-        .trim_matches(|c: char| c.is_whitespace() || c == '\0')
-        .to_owned();
-    (!text.is_empty()).then_some(text)
+    trimmed(page.get(4..)?)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use crate::error::HostError;
 /// # Errors
 /// [`HostError`] where the system does not tell: what cannot be examined is not written to.
 pub fn examine(disk: &Disk) -> Result<Vec<Objection>, HostError> {
-    let mut objections = usage::objections(disk)?;
+    let mut objections = usage::objections(disk);
     if objections.iter().all(Objection::is_data) {
         objections.extend(signature::objections(disk)?);
     }

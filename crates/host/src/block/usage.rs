@@ -6,7 +6,6 @@
 
 use super::disk::{Disk, line, numbers};
 use super::objection::Objection;
-use crate::error::HostError;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -16,27 +15,28 @@ use std::path::Path;
 const SYSTEM: [&str; 6] = ["/", "/boot", "/boot/efi", "/usr", "/var", "/etc"];
 
 /// What uses the device.
-pub(super) fn objections(disk: &Disk) -> Result<Vec<Objection>, HostError> {
+pub(super) fn objections(disk: &Disk) -> Vec<Objection> {
+    let own = disk.numbers();
     let mut all = Vec::new();
     if disk.read_only {
         all.push(Objection::ReadOnly);
     }
-    all.extend(mounts(disk));
-    all.extend(swaps(disk));
+    all.extend(mounts(&own));
+    all.extend(swaps(&own));
     all.extend(holders(disk));
-    all.extend(loops(disk));
-    all.extend(open_in(disk));
+    all.extend(loops(&own));
+    all.extend(open_in(&own));
     if !disk.partitions.is_empty() {
         all.push(Objection::PartitionTable { what: disk.partitions.join(", ") });
     }
-    Ok(all)
+    all
 }
 
-/// Whether a path is a node of the device or of one of its partitions.
-fn is_node(disk: &Disk, path: &Path) -> Option<(u32, u32)> {
+/// The number of a node, where it is one of the device's own.
+fn own_node(own: &[(u32, u32)], path: &Path) -> Option<(u32, u32)> {
     let metadata = fs::metadata(path).ok()?;
     let number = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
-    (metadata.file_type().is_block_device() && disk.numbers().contains(&number)).then_some(number)
+    (metadata.file_type().is_block_device() && own.contains(&number)).then_some(number)
 }
 
 fn name_of(number: (u32, u32)) -> String {
@@ -46,15 +46,15 @@ fn name_of(number: (u32, u32)) -> String {
 }
 
 /// Mounts of this process and, where it may be read, of the first one, whose mounts others may not see.
-fn mounts(disk: &Disk) -> Vec<Objection> {
+fn mounts(own: &[(u32, u32)]) -> Vec<Objection> {
     let texts = ["/proc/self/mountinfo", "/proc/1/mountinfo"];
     let texts = texts.iter().filter_map(|path| fs::read_to_string(path).ok());
     let mut found = BTreeSet::new();
     for text in texts {
         for (number, source, at) in text.lines().filter_map(mount) {
             // Btrfs gives mounts numbers that no device has; the source tells.
-            let by_number = disk.numbers().contains(&number).then_some(number);
-            if let Some(number) = by_number.or_else(|| is_node(disk, Path::new(&source))) {
+            let by_number = own.contains(&number).then_some(number);
+            if let Some(number) = by_number.or_else(|| own_node(own, Path::new(&source))) {
                 found.insert((name_of(number), at));
             }
         }
@@ -75,11 +75,11 @@ fn mount(line: &str) -> Option<((u32, u32), String, String)> {
     Some((number, crate::environment::unescape(source), crate::environment::unescape(point)))
 }
 
-fn swaps(disk: &Disk) -> Vec<Objection> {
+fn swaps(own: &[(u32, u32)]) -> Vec<Objection> {
     let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let paths = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     paths
-        .filter_map(|path| is_node(disk, Path::new(&crate::environment::unescape(path))))
+        .filter_map(|path| own_node(own, Path::new(&crate::environment::unescape(path))))
         .map(|number| Objection::Swap { device: name_of(number) })
         .collect()
 }
@@ -104,24 +104,24 @@ fn holders(disk: &Disk) -> Vec<Objection> {
 }
 
 /// Loop devices whose file is the device, or a partition of it.
-fn loops(disk: &Disk) -> Vec<Objection> {
+fn loops(own: &[(u32, u32)]) -> Vec<Objection> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let backed = entries.filter_map(|entry| {
         let file = line(&entry.path().join("loop/backing_file"))?;
-        is_node(disk, Path::new(&file))?;
+        own_node(own, Path::new(&file))?;
         Some(Objection::LoopBacking { by: format!("/dev/{}", entry.file_name().to_string_lossy()) })
     });
     backed.collect()
 }
 
 /// Programs that have it open, as far as this user may see; not this one.
-fn open_in(disk: &Disk) -> Vec<Objection> {
-    let own = std::process::id().to_string();
+fn open_in(own: &[(u32, u32)]) -> Vec<Objection> {
+    let this = std::process::id().to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut by: Vec<String> = Vec::new();
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name == own || !name.bytes().all(|byte| byte.is_ascii_digit()) {
+        if name == this || !name.bytes().all(|byte| byte.is_ascii_digit()) {
             continue;
         }
         let descriptors = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
@@ -129,7 +129,7 @@ fn open_in(disk: &Disk) -> Vec<Objection> {
         let mut nodes = descriptors
             .map(|fd| fd.path())
             .filter(|fd| fs::read_link(fd).is_ok_and(|target| target.starts_with("/dev")));
-        if nodes.any(|fd| is_node(disk, &fd).is_some()) {
+        if nodes.any(|fd| own_node(own, &fd).is_some()) {
             let program = line(&entry.path().join("comm")).unwrap_or_else(|| "a program".to_owned());
             by.push(format!("{program} (process {name})"));
         }

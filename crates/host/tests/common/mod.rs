@@ -3,6 +3,8 @@
 
 pub mod loopback;
 
+pub use loopback::skipped;
+
 use lowtide_core::workload::{Access, Arrival, Distribution};
 use lowtide_core::{Bytes, Interval, Nanos, Seed, Workload};
 use lowtide_host::HostError;
@@ -16,12 +18,6 @@ pub const SEED: Seed = Seed::new(20_261_121);
 
 /// Never set.
 pub static GOES_ON: AtomicBool = AtomicBool::new(false);
-
-/// Says that something was not tested; where `LOWTIDE_REQUIRE_REAL` is set, that is a failure.
-pub fn skipped(why: &str) {
-    assert!(std::env::var_os("LOWTIDE_REQUIRE_REAL").is_none(), "LOWTIDE_REQUIRE_REAL is set, but {why}");
-    println!("skipped: {why}");
-}
 
 /// Runs the same test body on both engines. Where io_uring is refused (some containers), says so and tests the
 /// other one.

@@ -42,12 +42,17 @@ impl Default for Repeat {
 pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Repeat {
     table.only(&schema::REPEAT, problems);
     let mut repeat = Repeat::default();
-    if let Some(times) = table.get("times").and_then(|entry| entry.count(problems)) {
-        repeat.times = times;
-        if times > MOST_TIMES {
-            let entry = table.get("times").expect("just read");
-            entry.refuse::<()>(format!("{times} repetitions"), format!("from 1 to {MOST_TIMES}"), problems);
-            repeat.times = 1;
+    if let Some(entry) = table.get("times") {
+        match entry.count(problems) {
+            Some(times) if times > MOST_TIMES => {
+                entry.refuse::<()>(
+                    format!("{times} repetitions"),
+                    format!("from 1 to {MOST_TIMES}"),
+                    problems,
+                );
+            }
+            Some(times) => repeat.times = times,
+            None => {}
         }
     }
     if let Some(order) = table.get("order").and_then(|entry| entry.word(problems)) {
