@@ -6,7 +6,7 @@
 
 use crate::engine::{Control, EngineChoice, Load, run};
 use crate::error::{HostError, Operation};
-use crate::target::{Layout, Preparation, Target, TargetSpec};
+use crate::target::{Layout, Order, Preparation, Target, TargetSpec};
 use lowtide_core::{Bytes, Interval, Latency, Nanos, Seed, Workload};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -63,7 +63,14 @@ pub fn engine_bench(
     let interrupt = AtomicBool::new(false);
     let spec = TargetSpec::File(path.to_owned());
     let layout = Layout::split(size, 1, block)?;
-    let how = Preparation { spec: &spec, layout, seed, keep: true, interrupt: &interrupt };
+    let how = Preparation {
+        spec: &spec,
+        layout,
+        order: Order::Sequential,
+        seed,
+        keep: true,
+        interrupt: &interrupt,
+    };
     let target = match Target::prepare(&how, &mut |_| ()) {
         Err(HostError::NotOurs { .. } | HostError::InUse { .. }) => Target::existing(path, block)?,
         prepared => prepared?,

@@ -5,31 +5,29 @@
 
 use crate::block::Disk;
 use crate::engine;
+use crate::mountinfo;
 use lowtide_core::Bytes;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Facts about this machine and about what `path` lies on, as name and value, in a fixed order. Where `path` does
 /// not exist yet, the nearest directory above it counts.
 ///
 /// Names: `kernel`, `architecture`, `hostname`, `cpu`, `cores`, `governor`, `memory`, `huge-pages`, `engine`,
 /// `filesystem`, `mount-point`, `mount-options`, `mount-source`, `device`, `device-model`, `device-serial`,
-/// `device-size`, `scheduler`, `rotational`, `write-cache`, `logical-block`, `physical-block`.
+/// `device-firmware`, `device-size`, `scheduler`, `rotational`, `write-cache`, `logical-block`, `physical-block`.
 pub fn describe(path: &Path) -> Vec<(String, String)> {
     let mut facts = machine();
     let Some(existing) = path.ancestors().map(or_here).find(|path| path.exists()) else { return facts.0 };
     let Ok(existing) = existing.canonicalize() else { return facts.0 };
-    if let Some(mount) =
-        fs::read_to_string("/proc/self/mountinfo").ok().and_then(|text| mount_of(&text, &existing))
-    {
+    if let Some(mount) = mountinfo::above(mountinfo::of("self"), &existing) {
         facts.add("filesystem", Some(mount.filesystem));
         facts.add("mount-point", Some(mount.point));
         facts.add("mount-options", Some(mount.options));
         facts.add("mount-source", Some(mount.source));
     }
-    if let Some(device) = device_of(&existing) {
-        add_device(&mut facts, &device);
+    if let Some(disk) = Disk::beneath(&existing) {
+        add_device(&mut facts, &disk);
     }
     facts.0
 }
@@ -37,10 +35,7 @@ pub fn describe(path: &Path) -> Vec<(String, String)> {
 /// The same about this machine and a block device. Names: those of the machine, and those from `device` on.
 pub fn describe_device(disk: &Disk) -> Vec<(String, String)> {
     let mut facts = machine();
-    add_device(&mut facts, &disk.whole_folder());
-    facts.set("device", disk.node.display().to_string());
-    facts.set("device-serial", disk.identity.serial.clone());
-    facts.set("device-size", disk.identity.size.to_string());
+    add_device(&mut facts, disk);
     facts.0
 }
 
@@ -87,14 +82,6 @@ pub(crate) fn memory_filesystem(kind: rustix::fs::FsWord) -> bool {
 struct Facts(Vec<(String, String)>);
 
 impl Facts {
-    /// Puts a value in the place of another of that name, or at the end.
-    fn set(&mut self, name: &str, value: String) {
-        match self.0.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => *known = value,
-            None => self.add(name, Some(value)),
-        }
-    }
-
     fn add(&mut self, name: &str, value: Option<String>) {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             self.0.push((name.to_owned(), value));
@@ -127,69 +114,16 @@ fn chosen(text: &str) -> String {
     marked.unwrap_or(text).to_owned()
 }
 
-#[derive(Debug, PartialEq)]
-struct Mount {
-    point: String,
-    options: String,
-    filesystem: String,
-    source: String,
-}
-
-/// The mount that `path` lies on, from the text of `/proc/self/mountinfo` (proc(5)): the longest mount point above
-/// it, and of equal ones the last, which covers the others.
-fn mount_of(text: &str, path: &Path) -> Option<Mount> {
-    let mounts = text.lines().filter_map(|line| {
-        let (left, right) = line.split_once(" - ")?;
-        let left: Vec<&str> = left.split(' ').collect();
-        let mut right = right.split(' ');
-        let (filesystem, source, of_filesystem) = (right.next()?, right.next()?, right.next().unwrap_or(""));
-        let options = format!("{},{of_filesystem}", left.get(5)?);
-        let mut seen = Vec::new();
-        options.split(',').for_each(|option| {
-            if !option.is_empty() && !seen.contains(&option) {
-                seen.push(option);
-            }
-        });
-        Some(Mount {
-            point: unescape(left.get(4)?),
-            options: seen.join(","),
-            filesystem: filesystem.to_owned(),
-            source: unescape(source),
-        })
-    });
-    mounts
-        .filter(|mount| path.starts_with(&mount.point))
-        .max_by_key(|mount| Path::new(&mount.point).components().count())
-}
-
-/// Undoes mountinfo's octal escapes of blanks and backslashes.
-pub(crate) fn unescape(text: &str) -> String {
-    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-        .iter()
-        .fold(text.to_owned(), |text, (code, plain)| text.replace(code, plain))
-}
-
-/// The folder in `/sys` of the whole disk (not the partition) behind `path`.
-fn device_of(path: &Path) -> Option<PathBuf> {
-    let number = fs::metadata(path).ok()?.dev();
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let folder = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-    if folder.join("partition").exists() { folder.parent().map(Path::to_owned) } else { Some(folder) }
-}
-
-fn add_device(facts: &mut Facts, device: &Path) {
-    let of = |name: &str| line(device.join(name));
-    facts.add("device", device.file_name().map(|name| format!("/dev/{}", name.to_string_lossy())));
-    facts.add("device-model", of("device/model"));
-    facts.add("device-serial", of("device/serial").or_else(|| of("serial")));
-    // The kernel counts sectors of 512 bytes here, whatever the device does.
-    let size = of("size").and_then(|sectors| sectors.parse::<u64>().ok());
-    facts.add("device-size", size.map(|sectors| Bytes::new(sectors * 512).to_string()));
+fn add_device(facts: &mut Facts, disk: &Disk) {
+    let whole = disk.whole_folder();
+    let of = |name: &str| line(whole.join(name));
+    facts.add("device", Some(disk.node.display().to_string()));
+    facts.add("device-model", disk.identity.model.clone());
+    facts.add("device-serial", Some(disk.identity.serial.clone()));
+    facts.add("device-firmware", of("device/firmware_rev").or_else(|| of("device/rev")));
+    facts.add("device-size", Some(disk.identity.size.to_string()));
     facts.add("scheduler", of("queue/scheduler").map(|text| chosen(&text)));
-    facts.add(
-        "rotational",
-        of("queue/rotational").map(|flag| if flag == "0" { "no" } else { "yes" }.to_owned()),
-    );
+    facts.add("rotational", Some(if disk.rotational { "yes" } else { "no" }.to_owned()));
     facts.add("write-cache", of("queue/write_cache"));
     facts.add("logical-block", of("queue/logical_block_size").map(|bytes| format!("{bytes}B")));
     facts.add("physical-block", of("queue/physical_block_size").map(|bytes| format!("{bytes}B")));
@@ -198,17 +132,6 @@ fn add_device(facts: &mut Facts, device: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_mount_is_the_longest_and_last_above_the_path() {
-        let text = "1 0 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
-                    2 1 0:5 / /mnt/my\\040data rw - tmpfs none rw,size=1k\n\
-                    3 1 8:1 / /mnt/my\\040data rw,noatime shared:1 - xfs /dev/sda1 rw,attr2\n\
-                    nonsense\n";
-        let mount = mount_of(text, Path::new("/mnt/my data/file")).expect("found");
-        assert_eq!((mount.filesystem.as_str(), mount.options.as_str()), ("xfs", "rw,noatime,attr2"));
-        assert_eq!(mount_of(text, Path::new("/mnt/my")).expect("found").source, "/dev/vda");
-    }
 
     #[test]
     fn describing_never_fails_and_knows_the_kernel() {

@@ -34,6 +34,8 @@ pub enum Operation {
     Mark,
     /// Removing a file.
     Remove,
+    /// Unmounting a filesystem.
+    Unmount,
     /// Setting up an engine: threads, rings, buffers.
     SetUp,
 }
@@ -52,6 +54,7 @@ impl fmt::Display for Operation {
             Operation::Discard => "discard",
             Operation::Mark => "mark",
             Operation::Remove => "remove",
+            Operation::Unmount => "unmount",
             Operation::SetUp => "set up the engine for",
         })
     }
@@ -193,8 +196,8 @@ pub enum HostError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The interrupt flag was set while a file was being filled.
-    #[error("interrupted while filling {}", path.display())]
+    /// The interrupt flag was set while a file or device was being prepared.
+    #[error("interrupted while {} was being prepared", path.display())]
     Interrupted {
         /// The file.
         path: PathBuf,

@@ -18,6 +18,7 @@ pub mod engine;
 pub mod environment;
 pub mod error;
 pub mod memory;
+mod mountinfo;
 mod pattern;
 mod region;
 pub mod target;

@@ -5,7 +5,7 @@ use common::{GOES_ON, SEED, SmallFilesystem, skipped};
 use lowtide_core::Bytes;
 use lowtide_host::HostError;
 use lowtide_host::target::{
-    Layout, Outlook, Preparation, Progress, Target, TargetSpec, examine, remove_left_over,
+    Layout, Order, Outlook, Preparation, Progress, Target, TargetSpec, examine, remove_left_over,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,14 @@ fn layout(size: Bytes, files: u32) -> Layout {
 }
 
 fn prepare(spec: &TargetSpec, size: Bytes, files: u32, keep: bool) -> Result<Target, HostError> {
-    let how = Preparation { spec, layout: layout(size, files), seed: SEED, keep, interrupt: &GOES_ON };
+    let how = Preparation {
+        spec,
+        layout: layout(size, files),
+        order: Order::Sequential,
+        seed: SEED,
+        keep,
+        interrupt: &GOES_ON,
+    };
     Target::prepare(&how, &mut |_| ())
 }
 
@@ -28,8 +35,14 @@ fn lifecycle(directory: &Path) {
     assert!(!path.exists(), "looking changes nothing");
 
     let mut heard = Vec::new();
-    let how =
-        Preparation { spec: &spec, layout: layout(size, 1), seed: SEED, keep: true, interrupt: &GOES_ON };
+    let how = Preparation {
+        spec: &spec,
+        layout: layout(size, 1),
+        order: Order::Sequential,
+        seed: SEED,
+        keep: true,
+        interrupt: &GOES_ON,
+    };
     let target = Target::prepare(&how, &mut |progress| heard.push(progress)).expect("prepared");
     assert_eq!(heard.last(), Some(&Progress { done: size, total: size }));
     assert!(heard.windows(2).all(|pair| pair[0].done < pair[1].done));
@@ -163,6 +176,7 @@ fn an_interrupted_fill_leaves_nothing() {
         spec: &spec,
         layout: layout(Bytes::mib(64), 1),
         seed: SEED,
+        order: Order::Sequential,
         keep: true,
         interrupt: &interrupt,
     };

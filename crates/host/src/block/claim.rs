@@ -5,22 +5,34 @@
 
 use super::discard::{Discard, discard};
 use super::disk::{Disk, Identity};
+use super::erase::{self, Erase};
 use super::examine;
+use super::filesystem::{Filesystem, Formatted};
+use super::journal::{Change, Journal};
 use super::objection::Objection;
+use super::scheduler;
 use crate::error::{HostError, Operation};
-use crate::target::{Progress, TestData, fill};
+use crate::target::{Order, Progress, TestData, fill};
 use lowtide_core::{Bytes, Seed};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
-/// A device that may be overwritten, as long as this lives.
+/// How long a device that lowtide itself let go of may be looked at by others (udev does) before that counts.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A device that may be overwritten, as long as this lives. Dropping it undoes what was changed of its settings.
 #[derive(Debug)]
 pub struct Claim {
-    disk: Disk,
-    file: File,
+    pub(super) disk: Disk,
+    /// Open exclusively, but while a program makes or removes a filesystem, or one is mounted.
+    file: Option<File>,
+    consent: Owned,
+    /// What is to be undone. After the file, which is closed first: programs that undo want the device.
+    pub(super) journal: Option<Journal>,
 }
 
 /// What the user has said of the device.
@@ -34,39 +46,37 @@ pub struct Consent<'a> {
     pub planned: &'a Identity,
 }
 
+/// The same, to be kept.
+#[derive(Debug, Clone)]
+struct Owned {
+    serial: Option<String>,
+    force_signature: bool,
+    planned: Identity,
+}
+
+impl Owned {
+    fn as_consent(&self) -> Consent<'_> {
+        let Owned { serial, force_signature, planned } = self;
+        Consent { serial: serial.as_deref(), force_signature: *force_signature, planned }
+    }
+}
+
 impl Claim {
-    /// Takes a device: examines it, opens it exclusively, and examines it again through what was opened.
+    /// Takes a device: undoes what a killed run left on it, examines it, opens it exclusively, and examines it again
+    /// through what was opened.
     ///
     /// # Errors
     /// [`HostError::Refused`] with every objection that the consent does not cover; [`HostError`] where it cannot be
     /// examined or opened.
     pub fn take(disk: &Disk, consent: Consent<'_>) -> Result<Claim, HostError> {
-        let now = Disk::find(&disk.path)?;
-        let refuse = |disk: &Disk, objections| HostError::Refused { path: disk.path.clone(), objections };
-        let objections = objections(&now, consent)?;
-        if !objections.is_empty() {
-            return Err(refuse(&now, objections));
+        if consent.serial == Some(disk.identity.serial.as_str()) {
+            Journal::clean(disk)?;
         }
-        let opened = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags((OFlags::EXCL | OFlags::CLOEXEC).bits() as i32)
-            .open(&now.node);
-        let file = match opened {
-            Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
-                return Err(refuse(&now, vec![Objection::Busy]));
-            }
-            opened => opened.map_err(HostError::io(Operation::Open, &now.node))?,
-        };
-        // The same again, now that nobody can come between: the path may have become another device's.
-        let number = file.metadata().map_err(HostError::io(Operation::Inspect, &now.node))?.rdev();
-        let number = (rustix::fs::major(number), rustix::fs::minor(number));
-        let held = Disk::of_number(&disk.path, now.node.clone(), number)?;
-        let objections = self::objections(&held, consent)?;
-        if !objections.is_empty() {
-            return Err(refuse(&held, objections));
-        }
-        Ok(Claim { disk: held, file })
+        let (disk, file) = hold(disk, consent)?;
+        let Consent { serial, force_signature, planned } = consent;
+        let serial = serial.map(str::to_owned);
+        let consent = Owned { serial, force_signature, planned: planned.clone() };
+        Ok(Claim { disk, file: Some(file), consent, journal: None })
     }
 
     /// The device.
@@ -82,33 +92,133 @@ impl Claim {
         TestData::new(vec![self.disk.node.clone()], size)
     }
 
-    /// Writes the first `size` bytes, in order, with random bytes; `progress` hears of each MiB.
+    /// Writes the first `size` bytes once with random bytes; `progress` hears of each piece.
     ///
     /// # Errors
     /// [`HostError::Interrupted`] once `interrupt` is set; [`HostError::Io`] where a write fails.
     pub fn fill(
         &self,
         size: Bytes,
+        order: Order,
         seed: Seed,
         interrupt: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), HostError> {
         let mut done = Bytes::ZERO;
-        fill((&self.file, &self.disk.node), size, 0, seed, interrupt, &mut |written| {
+        fill((self.file(), &self.disk.node), size, 0, order, seed, interrupt, &mut |written| {
             done += written;
             progress(Progress { done, total: size });
         })?;
-        self.file.sync_all().map_err(HostError::io(Operation::Sync, &self.disk.node))
+        self.file().sync_all().map_err(HostError::io(Operation::Sync, &self.disk.node))
     }
 
-    /// Tells the device that nothing on it is needed any more.
+    /// Tells the device that nothing in its first `size` bytes is needed any more.
     ///
     /// # Errors
     /// [`HostError::Io`] where the device does not do that.
-    pub fn discard(&self, how: Discard) -> Result<(), HostError> {
-        discard(&self.file, self.disk.identity.size, how)
-            .map_err(HostError::io(Operation::Discard, &self.disk.node))
+    pub fn discard(&self, size: Bytes, how: Discard) -> Result<(), HostError> {
+        let size = size.min(self.disk.identity.size);
+        discard(self.file(), size, how).map_err(HostError::io(Operation::Discard, &self.disk.node))
     }
+
+    /// Has the drive erase itself by a command of its own.
+    ///
+    /// # Errors
+    /// [`HostError::Invalid`] where it is no drive of that kind; [`HostError::Tool`] where the program that gives the
+    /// command is missing or fails.
+    pub fn erase(&self, how: Erase) -> Result<(), HostError> {
+        erase::erase(&self.disk, how)
+    }
+
+    /// Gives the disk another I/O scheduler, until the claim ends.
+    ///
+    /// # Errors
+    /// [`HostError::Invalid`] with those that it has; [`HostError::Io`] where it cannot be set.
+    pub fn set_scheduler(&mut self, name: &str) -> Result<(), HostError> {
+        let disk = self.disk.whole_name();
+        let (_, chosen) = scheduler::choices(&disk);
+        if chosen.as_deref() == Some(name) {
+            return Ok(());
+        }
+        scheduler::check(&self.disk, name)?;
+        let was = chosen.unwrap_or_else(|| "none".to_owned());
+        self.journal()?.will(Change::Scheduler { disk: disk.clone(), was })?;
+        scheduler::write(&disk, name)
+    }
+
+    /// Makes a filesystem on the device and mounts it. See [`Formatted`].
+    ///
+    /// # Errors
+    /// [`HostError`] where that fails; the device is given up, and may be taken again.
+    pub fn format(self, how: &Filesystem<'_>, interrupt: &AtomicBool) -> Result<Formatted, HostError> {
+        Formatted::make(self, how, interrupt)
+    }
+
+    /// Undoes what was changed of the device's settings, and gives it up.
+    ///
+    /// # Errors
+    /// [`HostError`] where something cannot be undone.
+    pub fn release(mut self) -> Result<(), HostError> {
+        self.file = None;
+        self.journal.take().map_or(Ok(()), Journal::close)
+    }
+
+    /// Closes the device, for a program that wants it.
+    pub(super) fn let_go(&mut self) {
+        self.file = None;
+    }
+
+    /// Opens it again, under the same consent.
+    pub(super) fn hold_again(mut self) -> Result<Claim, HostError> {
+        let begin = Instant::now();
+        let passing = |objection: &Objection| matches!(objection, Objection::Open { .. } | Objection::Busy);
+        let (disk, file) = loop {
+            match hold(&self.disk, self.consent.as_consent()) {
+                Err(HostError::Refused { objections, .. })
+                    if objections.iter().all(passing) && begin.elapsed() < PATIENCE =>
+                {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                held => break held?,
+            }
+        };
+        (self.disk, self.file) = (disk, Some(file));
+        Ok(self)
+    }
+
+    fn file(&self) -> &File {
+        self.file.as_ref().expect("only a filesystem on the device takes it away")
+    }
+}
+
+/// Examines a device and opens it exclusively, if nothing speaks against it.
+fn hold(disk: &Disk, consent: Consent<'_>) -> Result<(Disk, File), HostError> {
+    let now = Disk::find(&disk.path)?;
+    let refuse = |disk: &Disk, objections| HostError::Refused { path: disk.path.clone(), objections };
+    let objections = objections(&now, consent)?;
+    if !objections.is_empty() {
+        return Err(refuse(&now, objections));
+    }
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags((OFlags::EXCL | OFlags::CLOEXEC).bits() as i32)
+        .open(&now.node);
+    let file = match opened {
+        Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
+            return Err(refuse(&now, vec![Objection::Busy]));
+        }
+        opened => opened.map_err(HostError::io(Operation::Open, &now.node))?,
+    };
+    // The same again, now that nobody can come between: the path may have become another device's.
+    let number = file.metadata().map_err(HostError::io(Operation::Inspect, &now.node))?.rdev();
+    let number = (rustix::fs::major(number), rustix::fs::minor(number));
+    let held = Disk::of_number(&disk.path, now.node.clone(), number)?;
+    let objections = self::objections(&held, consent)?;
+    if !objections.is_empty() {
+        return Err(refuse(&held, objections));
+    }
+    Ok((held, file))
 }
 
 /// What speaks against the device and is not covered by the consent.

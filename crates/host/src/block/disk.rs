@@ -3,6 +3,7 @@
 //! Leaves out who uses it; see [`super::usage`].
 
 use crate::error::{HostError, Operation};
+use crate::mountinfo;
 use lowtide_core::Bytes;
 use std::fmt;
 use std::fs;
@@ -115,6 +116,26 @@ impl Disk {
             name,
             folder,
         })
+    }
+
+    /// The whole disk that a file or directory lies on, where it lies on one.
+    pub fn beneath(path: &Path) -> Option<Disk> {
+        let number = fs::metadata(path).ok()?.dev();
+        let number = (rustix::fs::major(number), rustix::fs::minor(number));
+        let of = |number| Self::of_number(path, PathBuf::new(), number).ok();
+        // Btrfs has numbers that no device has; what is mounted tells.
+        let part = of(number).or_else(|| {
+            let mount = mountinfo::above(mountinfo::of("self"), &fs::canonicalize(path).ok()?)?;
+            Self::find(Path::new(&mount.source)).ok()
+        })?;
+        let whole = of(numbers(&line(&part.whole_folder().join("dev"))?)?)?;
+        let node = Path::new("/dev").join(&whole.name);
+        Some(Disk { path: node.clone(), node, ..whole })
+    }
+
+    /// The name of the kernel of the whole disk.
+    pub(super) fn whole_name(&self) -> String {
+        self.partition_of.clone().unwrap_or_else(|| self.name.clone())
     }
 
     /// The folders in sysfs of the device, of its partitions, and of the disk that it is a part of: whoever uses one of

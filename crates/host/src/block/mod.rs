@@ -4,6 +4,9 @@
 //!   path ──Disk::find──► Disk ──examine──► Vec<Objection>     (for `plan`)
 //!                          │
 //!                          └──Claim::take(serial typed)──► Claim: open with O_EXCL, checked again ──► engine
+//!                                                           │ format ▲
+//!                                                           ▼        │ release
+//!                                                          Formatted: a filesystem, mounted ──► files, engine
 //! ```
 //!
 //! Safety invariant: nothing is written to a block device but through a [`Claim`], and a claim exists only where the
@@ -15,13 +18,20 @@
 mod claim;
 mod discard;
 mod disk;
+mod erase;
+mod filesystem;
+mod journal;
 mod objection;
+mod scheduler;
 mod signature;
+mod tool;
 mod usage;
 
 pub use claim::{Claim, Consent};
 pub use discard::Discard;
 pub use disk::{Disk, Identity};
+pub use erase::Erase;
+pub use filesystem::{Filesystem, FilesystemKind, Formatted};
 pub use objection::Objection;
 
 use crate::error::HostError;

@@ -4,8 +4,9 @@
 //! and devices above are such users (see [`super::claim`]). The texts read here say who it is, and find what an
 //! exclusive open does not: programs that opened it as a plain file, and loop devices. Leaves out other machines.
 
-use super::disk::{Disk, line, numbers};
+use super::disk::{Disk, line};
 use super::objection::Objection;
+use crate::mountinfo;
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -47,16 +48,12 @@ fn name_of(number: (u32, u32)) -> String {
 
 /// Mounts of this process and, where it may be read, of the first one, whose mounts others may not see.
 fn mounts(own: &[(u32, u32)]) -> Vec<Objection> {
-    let texts = ["/proc/self/mountinfo", "/proc/1/mountinfo"];
-    let texts = texts.iter().filter_map(|path| fs::read_to_string(path).ok());
     let mut found = BTreeSet::new();
-    for text in texts {
-        for (number, source, at) in text.lines().filter_map(mount) {
-            // Btrfs gives mounts numbers that no device has; the source tells.
-            let by_number = own.contains(&number).then_some(number);
-            if let Some(number) = by_number.or_else(|| own_node(own, Path::new(&source))) {
-                found.insert((name_of(number), at));
-            }
+    for mount in ["self", "1"].iter().flat_map(|process| mountinfo::of(process)) {
+        // Btrfs gives mounts numbers that no device has; the source tells.
+        let by_number = own.contains(&mount.number).then_some(mount.number);
+        if let Some(number) = by_number.or_else(|| own_node(own, Path::new(&mount.source))) {
+            found.insert((name_of(number), mount.point));
         }
     }
     let objection = |(device, at): (String, String)| {
@@ -65,21 +62,11 @@ fn mounts(own: &[(u32, u32)]) -> Vec<Objection> {
     found.into_iter().map(objection).collect()
 }
 
-/// Number, source and mount point of a line of mountinfo (proc(5)).
-fn mount(line: &str) -> Option<((u32, u32), String, String)> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ');
-    let number = numbers(left.nth(2)?)?;
-    let point = left.nth(1)?;
-    let source = right.split(' ').nth(1)?;
-    Some((number, crate::environment::unescape(source), crate::environment::unescape(point)))
-}
-
 fn swaps(own: &[(u32, u32)]) -> Vec<Objection> {
     let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let paths = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     paths
-        .filter_map(|path| own_node(own, Path::new(&crate::environment::unescape(path))))
+        .filter_map(|path| own_node(own, Path::new(&mountinfo::unescape(path))))
         .map(|number| Objection::Swap { device: name_of(number) })
         .collect()
 }
@@ -136,16 +123,4 @@ fn open_in(own: &[(u32, u32)]) -> Vec<Objection> {
     }
     by.sort();
     if by.is_empty() { Vec::new() } else { vec![Objection::Open { by }] }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_mountinfo_gives_device_and_place() {
-        let line = "36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue";
-        assert_eq!(mount(line), Some(((98, 0), "/dev/root".to_owned(), "/mnt 2".to_owned())));
-        assert_eq!(mount("nonsense"), None);
-    }
 }

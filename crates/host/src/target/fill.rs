@@ -1,21 +1,34 @@
-//! Filling: every byte of a test file, or of the part of a device under test, written once, in order, 1 MiB at a time, past the page cache where the
-//! filesystem lets it.
+//! Filling: every byte of a test file, or of the part of a device under test, written once, past the page cache where
+//! the filesystem lets it.
 //!
-//! The bytes are random and stamped (see `pattern`), so that neither compression nor deduplication in a drive
-//! turns the fill into less than it says. Leaves out random fills: those are workloads.
+//! The bytes are random and stamped (see `pattern`), so that neither compression nor deduplication in a drive turns
+//! the fill into less than it says. Leaves out filling by the load itself, which writes some blocks twice and others
+//! never.
 
 use crate::error::{HostError, Operation};
 use crate::{pattern, region};
-use lowtide_core::{Bytes, Seed};
+use lowtide_core::{Bytes, Seed, rng};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
 
-/// Bytes of one write.
+/// Bytes of one write in order.
 const CHUNK: usize = 1 << 20;
+/// Writes in flight at random, so that filling takes no longer than it must.
+const IN_FLIGHT: usize = 16;
+
+/// In which order the bytes are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// From the first to the last, 1 MiB at a time.
+    Sequential,
+    /// Blocks of this size, each once, in random order. At least 4 KiB.
+    Random(Bytes),
+}
 
 /// Writes bytes `0..size` of `file`, the first of which is byte `data_offset` of the test data. Tells
 /// `progress` the bytes of each write done.
@@ -26,29 +39,97 @@ pub(crate) fn fill(
     (file, path): (&File, &Path),
     size: Bytes,
     data_offset: u64,
+    order: Order,
     seed: Seed,
     interrupt: &AtomicBool,
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<(), HostError> {
-    let mut rng = seed.part("fill", data_offset).stream();
-    let mut buffer = region::Region::new(CHUNK).map_err(HostError::io(Operation::SetUp, path))?;
     // Sizes are multiples of 4 KiB (see `Layout`), so each write is aligned. Where direct I/O is refused, writes
     // go through the page cache and are synced at the end.
     let _ = rustix::fs::fcntl_setfl(file, OFlags::DIRECT);
-    let mut offset = 0;
-    while offset < size.get() {
+    let seed = seed.part("fill", data_offset);
+    let filling = Filling { file, path, size: size.get(), data_offset, interrupt };
+    match order {
+        Order::Sequential => {
+            let mut writer = filling.writer(CHUNK, seed)?;
+            (0..size.get().div_ceil(CHUNK as u64))
+                .try_for_each(|number| writer.write(number).map(&mut *progress))
+        }
+        Order::Random(block) => filling.at_random((block.get() as usize).max(pattern::PAGE), seed, progress),
+    }
+}
+
+/// What is filled.
+#[derive(Clone, Copy)]
+struct Filling<'a> {
+    file: &'a File,
+    path: &'a Path,
+    size: u64,
+    data_offset: u64,
+    interrupt: &'a AtomicBool,
+}
+
+impl<'a> Filling<'a> {
+    fn writer(self, block: usize, seed: Seed) -> Result<Writer<'a>, HostError> {
+        let buffer = region::Region::new(block).map_err(HostError::io(Operation::SetUp, self.path))?;
+        Ok(Writer { filling: self, block, buffer, rng: seed.stream() })
+    }
+
+    /// Writes every block once in random order, from several threads.
+    fn at_random(self, block: usize, seed: Seed, progress: &mut dyn FnMut(Bytes)) -> Result<(), HostError> {
+        let blocks = self.size.div_ceil(block as u64);
+        let mut order: Vec<u32> = (0..u32::try_from(blocks).unwrap_or(u32::MAX)).collect();
+        rng::shuffle(&mut seed.part("order", 0).stream(), &mut order);
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        let (sender, written) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for thread in 0..IN_FLIGHT {
+                let (sender, order, next, failed) = (sender.clone(), &order, &next, &failed);
+                scope.spawn(move || {
+                    let work = || -> Result<(), HostError> {
+                        let mut writer = self.writer(block, seed.part("thread", thread as u64))?;
+                        while let Some(&number) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                            // The receiver lives until every thread has ended.
+                            let _ = sender.send(writer.write(u64::from(number))?);
+                        }
+                        Ok(())
+                    };
+                    if let Err(error) = work() {
+                        next.store(order.len(), Ordering::Relaxed);
+                        failed.lock().expect("nobody panics while holding it").get_or_insert(error);
+                    }
+                });
+            }
+            drop(sender);
+            written.into_iter().for_each(progress);
+        });
+        failed.into_inner().expect("nobody panics while holding it").map_or(Ok(()), Err)
+    }
+}
+
+/// Writes blocks, one at a time.
+struct Writer<'a> {
+    filling: Filling<'a>,
+    block: usize,
+    buffer: region::Region,
+    rng: rng::Rng,
+}
+
+impl Writer<'_> {
+    /// Writes the block of a number; how many bytes that was.
+    fn write(&mut self, number: u64) -> Result<Bytes, HostError> {
+        let Filling { file, path, size, data_offset, interrupt } = self.filling;
         if interrupt.load(Ordering::Relaxed) {
             return Err(HostError::Interrupted { path: path.to_owned() });
         }
-        let length = (size.get() - offset).min(CHUNK as u64) as usize;
-        let chunk = &mut buffer.bytes()[..length];
-        pattern::randomise(chunk, &mut rng);
+        let offset = number * self.block as u64;
+        let length = (size - offset).min(self.block as u64) as usize;
+        let chunk = &mut self.buffer.bytes()[..length];
+        pattern::randomise(chunk, &mut self.rng);
         pattern::stamp(chunk, data_offset + offset, 0);
         write_all((file, path), chunk, offset)?;
-        offset += length as u64;
-        progress(Bytes::new(length as u64));
+        Ok(Bytes::new(length as u64))
     }
-    Ok(())
 }
 
 fn write_all((file, path): (&File, &Path), chunk: &[u8], offset: u64) -> Result<(), HostError> {
@@ -66,4 +147,32 @@ fn write_all((file, path): (&File, &Path), chunk: &[u8], offset: u64) -> Result<
 
 fn is_direct(file: &File) -> bool {
     rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_is_written_once_in_either_order() {
+        let size = Bytes::kib(1000);
+        for order in [Order::Sequential, Order::Random(Bytes::kib(12)), Order::Random(Bytes::new(512))] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let path = directory.path().join("f");
+            let file = File::create_new(&path).expect("made");
+            let (goes_on, mut told) = (AtomicBool::new(false), Bytes::ZERO);
+            let told_of = &mut |bytes| told += bytes;
+            fill((&file, &path), size, 8192, order, Seed::new(3), &goes_on, told_of).expect("filled");
+            assert_eq!(told, size, "{order:?}");
+            let bytes = std::fs::read(&path).expect("read");
+            assert_eq!(bytes.len() as u64, size.get());
+            for (page, bytes) in bytes.chunks(pattern::PAGE).enumerate() {
+                let stamp = u64::from_le_bytes(bytes[..8].try_into().expect("eight"));
+                assert_eq!(stamp, 8192 + (page * pattern::PAGE) as u64, "{order:?}");
+            }
+            let error =
+                fill((&file, &path), size, 0, order, Seed::new(3), &AtomicBool::new(true), &mut |_| {});
+            assert!(matches!(error, Err(HostError::Interrupted { .. })), "{order:?}");
+        }
+    }
 }

@@ -20,6 +20,7 @@ mod prepare;
 mod spec;
 
 pub use data::TestData;
+pub use fill::Order;
 pub(crate) use fill::fill;
 pub use prepare::{Outlook, Preparation, Progress, Target, examine, remove_left_over};
 pub use spec::{Layout, TargetSpec};

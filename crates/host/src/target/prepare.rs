@@ -3,7 +3,7 @@
 //! Leaves out the steps on a single file; see [`super::file`] and [`super::fill`].
 
 use super::file::{Found, TestFile, refuse_all_but_directories, refuse_all_but_files};
-use super::fill::fill;
+use super::fill::{Order, fill};
 use super::{Layout, TargetSpec, TestData};
 use crate::error::{HostError, Operation};
 use lowtide_core::{Bytes, Seed};
@@ -28,6 +28,8 @@ pub struct Preparation<'a> {
     pub spec: &'a TargetSpec,
     /// Its files.
     pub layout: Layout,
+    /// In which order they are filled.
+    pub order: Order,
     /// The seed of what is written.
     pub seed: Seed,
     /// Whether the files stay when the target is dropped, to be reused by a later run.
@@ -160,10 +162,11 @@ impl Target {
             if !file.full {
                 file.reserve(size)?;
                 let data_offset = number as u64 * size.get();
-                fill((&file.file, &file.path), size, data_offset, how.seed, how.interrupt, &mut |written| {
+                let told = &mut |written| {
                     done += written;
                     progress(Progress { done, total: outlook.to_write });
-                })?;
+                };
+                fill((&file.file, &file.path), size, data_offset, how.order, how.seed, how.interrupt, told)?;
                 file.complete(size)?;
             }
         }

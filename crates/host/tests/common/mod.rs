@@ -9,7 +9,7 @@ use lowtide_core::workload::{Access, Arrival, Distribution};
 use lowtide_core::{Bytes, Interval, Nanos, Seed, Workload};
 use lowtide_host::HostError;
 use lowtide_host::engine::{Control, EngineChoice, Load, Summary, run};
-use lowtide_host::target::{Layout, Preparation, Target, TargetSpec, TestData};
+use lowtide_host::target::{Layout, Order, Preparation, Target, TargetSpec, TestData};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -37,7 +37,14 @@ pub fn each_engine(body: impl Fn(EngineChoice)) {
 pub fn target(directory: &Path, files: u32, size_each: Bytes) -> Target {
     let spec = TargetSpec::Directory(directory.to_owned());
     let layout = Layout::split(size_each * u64::from(files), files, Bytes::kib(4)).expect("a valid layout");
-    let how = Preparation { spec: &spec, layout, seed: SEED, keep: false, interrupt: &GOES_ON };
+    let how = Preparation {
+        spec: &spec,
+        layout,
+        order: Order::Sequential,
+        seed: SEED,
+        keep: false,
+        interrupt: &GOES_ON,
+    };
     Target::prepare(&how, &mut |_| ()).expect("prepared")
 }
 

@@ -1,0 +1,210 @@
+//! The drive's own commands to forget everything: NVMe format and sanitize, ATA secure erase.
+//!
+//! nvme-cli and hdparm give them; they are asked for by name in the experiment, and shown in the plan. None of them can
+//! be stopped once begun. Leaves out SCSI's sanitize and the crypto erase of self-encrypting drives.
+
+use super::disk::{Disk, line};
+use super::tool::{self, Program};
+use crate::error::HostError;
+use std::fs;
+use std::time::Duration;
+
+const NVME: Program = ("nvme", "of nvme-cli");
+const HDPARM: Program = ("hdparm", "of hdparm");
+/// A password that the drive forgets with everything else. One that is found locked with it was interrupted: see
+/// docs/guide/your-own-disk.md.
+const PASSWORD: &str = "lowtide";
+
+/// A command of the drive's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Erase {
+    /// NVMe Format NVM with user data erase, of one namespace.
+    NvmeFormat,
+    /// NVMe Sanitize, block erase, of the whole drive.
+    NvmeSanitize,
+    /// ATA Security Erase Unit, of the whole drive.
+    AtaSecure,
+}
+
+impl Erase {
+    /// The programs it takes, one after the other, as a user would type them.
+    pub fn commands(self, disk: &Disk) -> Vec<String> {
+        let node = disk.node.display();
+        match self {
+            Erase::NvmeFormat => vec![format!("nvme format {node} --ses=1 --force")],
+            Erase::NvmeSanitize => {
+                let drive = controller(&disk.name).unwrap_or_else(|| disk.name.clone());
+                vec![format!("nvme sanitize /dev/{drive} --sanact=2")]
+            }
+            Erase::AtaSecure => vec![
+                format!("hdparm --user-master u --security-set-pass {PASSWORD} {node}"),
+                format!("hdparm --user-master u --security-erase {PASSWORD} {node}"),
+            ],
+        }
+    }
+
+    /// Refuses a device that has no such command, or others on it that would lose their data too.
+    ///
+    /// # Errors
+    /// [`HostError::Invalid`] with the reason.
+    pub fn check(self, disk: &Disk) -> Result<(), HostError> {
+        let refuse = |accepted: String| HostError::Invalid {
+            what: "the way to purge",
+            value: format!("`{}`", self.name()),
+            accepted,
+        };
+        let path = disk.path.display();
+        if disk.partition_of.is_some() {
+            return Err(refuse(format!("it erases the whole drive, and {path} is a part of one")));
+        }
+        let controller = controller(&disk.name);
+        match (self, controller) {
+            (Erase::NvmeFormat, Some(_)) => Ok(()),
+            (Erase::NvmeSanitize, Some(drive)) => match namespaces(&drive) {
+                0 | 1 => Ok(()),
+                several => Err(refuse(format!(
+                    "it erases all {several} namespaces of /dev/{drive}, and {path} is one of them"
+                ))),
+            },
+            (Erase::AtaSecure, None) if is_ata(disk) => Ok(()),
+            (Erase::AtaSecure, _) => Err(refuse(format!("{path} is no ATA drive"))),
+            _ => Err(refuse(format!("{path} is no NVMe drive"))),
+        }
+    }
+
+    /// As experiments write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Erase::NvmeFormat => "nvme-format",
+            Erase::NvmeSanitize => "nvme-sanitize",
+            Erase::AtaSecure => "ata-secure-erase",
+        }
+    }
+}
+
+/// Has the drive erase itself, and waits until it has.
+pub(super) fn erase(disk: &Disk, how: Erase) -> Result<(), HostError> {
+    how.check(disk)?;
+    if how == Erase::AtaSecure {
+        let said = tool::run(HDPARM, &["-I", &disk.node.to_string_lossy()])?;
+        security(&said).map_err(|why| HostError::tool(HDPARM.0, HDPARM.1, why.to_owned()))?;
+    }
+    for command in how.commands(disk) {
+        let words: Vec<&str> = command.split(' ').collect();
+        let program = if words[0] == NVME.0 { NVME } else { HDPARM };
+        tool::run(program, &words[1..])?;
+    }
+    if let (Erase::NvmeSanitize, Some(drive)) = (how, controller(&disk.name)) {
+        let node = format!("/dev/{drive}");
+        loop {
+            let log = tool::run(NVME, &["sanitize-log", &node, "--output-format=json"])?;
+            match sanitized(&log) {
+                Some(true) => break,
+                Some(false) => {
+                    let said = "the drive says that sanitizing failed".to_owned();
+                    return Err(HostError::tool(NVME.0, NVME.1, said));
+                }
+                None => std::thread::sleep(Duration::from_secs(1)),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `nvme0` of `nvme0n1`.
+fn controller(name: &str) -> Option<String> {
+    let rest = name.strip_prefix("nvme")?;
+    let (number, namespace) = rest.split_once('n')?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (digits(number) && digits(namespace)).then(|| format!("nvme{number}"))
+}
+
+fn namespaces(controller: &str) -> usize {
+    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| self::controller(name).as_deref() == Some(controller)).count()
+}
+
+/// Drives behind libata say `ATA` for their vendor.
+fn is_ata(disk: &Disk) -> bool {
+    line(&disk.whole_folder().join("device/vendor")).as_deref() == Some("ATA")
+}
+
+/// Whether the security section of `hdparm -I` lets the drive be erased.
+fn security(text: &str) -> Result<(), &'static str> {
+    let Some(section) = text.split("Security:").nth(1) else {
+        return Err("the drive has no security feature set, so it has no secure erase");
+    };
+    let state = |word: &str| {
+        section.lines().map(str::trim).find_map(
+            |line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+                [found] if found == word => Some(true),
+                ["not", found] if found == word => Some(false),
+                _ => None,
+            },
+        )
+    };
+    if state("supported") == Some(false) {
+        return Err("the drive does not support secure erase");
+    }
+    if state("frozen") == Some(true) {
+        return Err(
+            "the drive is frozen by the firmware of the machine: suspend and wake the machine, or plug \
+                    the drive's cable while it runs",
+        );
+    }
+    if state("locked") == Some(true) || state("enabled") == Some(true) {
+        return Err("the drive has a password already: remove it with hdparm --security-disable");
+    }
+    Ok(())
+}
+
+/// Whether the newest sanitize is done (`true`) or failed; `None` while it goes on. Bits 2:0 of SSTAT, NVMe base
+/// specification, Sanitize Status log.
+fn sanitized(log: &str) -> Option<bool> {
+    let json: serde_json::Value = serde_json::from_str(log).ok()?;
+    // Newer versions name the status under the drive's name.
+    let inner = json.as_object().and_then(|object| object.values().find(|value| value.is_object()));
+    let status = |json: &serde_json::Value| {
+        let sstat = &json["sstat"];
+        sstat.as_u64().or_else(|| sstat["status"].as_u64()).or_else(|| sstat["value"].as_u64())
+    };
+    let status = status(&json).or_else(|| status(inner?))?;
+    match status & 0b111 {
+        2 => None,
+        3 => Some(false),
+        _ => Some(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_nvme_drives_are_told_from_others() {
+        assert_eq!(controller("nvme0n1").as_deref(), Some("nvme0"));
+        assert_eq!(controller("nvme12n3").as_deref(), Some("nvme12"));
+        for other in ["nvme0", "nvme0n1p1", "sda", "nvmen1", "loop0"] {
+            assert_eq!(controller(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_drive_that_cannot_be_erased_says_why() {
+        // Printed by hdparm 9.65 for a drive of each kind.
+        let free = "Security: \n\tMaster password revision code = 65534\n\t\tsupported\n\tnot\tenabled\n\
+                    \tnot\tlocked\n\tnot\tfrozen\n\tnot\texpired: security count\n\t\tsupported: enhanced erase\n";
+        assert_eq!(security(free), Ok(()));
+        assert!(security(&free.replace("\tnot\tfrozen", "\t\tfrozen")).unwrap_err().contains("suspend"));
+        assert!(security(&free.replace("\tnot\tenabled", "\t\tenabled")).unwrap_err().contains("password"));
+        assert!(security("ATA device\nCapabilities:\n").unwrap_err().contains("no security"));
+    }
+
+    #[test]
+    fn sanitizing_is_over_when_the_log_says_so() {
+        assert_eq!(sanitized(r#"{"nvme0":{"sprog":12000,"sstat":{"status":2}}}"#), None);
+        assert_eq!(sanitized(r#"{"sprog":65535,"sstat":257}"#), Some(true));
+        assert_eq!(sanitized(r#"{"sstat":3}"#), Some(false));
+    }
+}

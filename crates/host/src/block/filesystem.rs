@@ -1,0 +1,219 @@
+//! [`Formatted`]: a claimed device with a filesystem of lowtide's on it, mounted; and how it comes and goes.
+//!
+//! While the filesystem is mounted, it holds the device. Before and after, for as long as `mkfs`, `mount` and `wipefs`
+//! run, the claim is given up, because they want the device for themselves; they refuse one that somebody else has
+//! taken meanwhile. Leaves out files on it; see [`crate::target`].
+
+use super::claim::Claim;
+use super::journal::{Change, FOLDER, Journal};
+use super::tool::{self, Program};
+use crate::error::{HostError, Operation};
+use crate::mountinfo;
+use lowtide_core::Bytes;
+use rustix::mount::UnmountFlags;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// How long to wait for programs that look at what was just closed (udev does).
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The kinds of filesystem that are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilesystemKind {
+    /// ext4, with all of its tables written at once.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs.
+    Btrfs,
+}
+
+/// A filesystem to make.
+#[derive(Debug, Clone, Copy)]
+pub struct Filesystem<'a> {
+    /// Its kind.
+    pub kind: FilesystemKind,
+    /// Its size, from the first byte of the device; the whole device where absent.
+    pub size: Option<Bytes>,
+    /// Whether making it discards the device first.
+    pub trims: bool,
+    /// Mount options, as `mount -o` takes them; none where empty.
+    pub options: &'a str,
+}
+
+impl FilesystemKind {
+    /// As mount(8) calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            FilesystemKind::Ext4 => "ext4",
+            FilesystemKind::Xfs => "xfs",
+            FilesystemKind::Btrfs => "btrfs",
+        }
+    }
+
+    fn program(self) -> Program {
+        match self {
+            FilesystemKind::Ext4 => ("mkfs.ext4", "of e2fsprogs"),
+            FilesystemKind::Xfs => ("mkfs.xfs", "of xfsprogs"),
+            FilesystemKind::Btrfs => ("mkfs.btrfs", "of btrfs-progs"),
+        }
+    }
+}
+
+impl Filesystem<'_> {
+    /// The command that makes it on `node`, without the program.
+    fn arguments(&self, node: &str) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let mut add = |words: &[&str]| all.extend(words.iter().map(|&word| word.to_owned()));
+        let node = node.to_owned();
+        match self.kind {
+            FilesystemKind::Ext4 => {
+                // What is left for later would be written while the load is measured.
+                let lazy = "lazy_itable_init=0,lazy_journal_init=0";
+                let discard = if self.trims { "discard" } else { "nodiscard" };
+                add(&["-q", "-F", "-L", "lowtide", "-E", &format!("{lazy},{discard}"), &node]);
+                if let Some(size) = self.size {
+                    add(&[&format!("{}k", size.get() / 1024)]);
+                }
+            }
+            FilesystemKind::Xfs => {
+                add(&["-q", "-f", "-L", "lowtide"]);
+                add(if self.trims { &[] } else { &["-K"] });
+                if let Some(size) = self.size {
+                    add(&["-d", &format!("size={}", size.get())]);
+                }
+                add(&[&node]);
+            }
+            FilesystemKind::Btrfs => {
+                add(&["-q", "-f", "-L", "lowtide"]);
+                add(if self.trims { &[] } else { &["-K"] });
+                if let Some(size) = self.size {
+                    add(&["-b", &size.get().to_string()]);
+                }
+                add(&[&node]);
+            }
+        }
+        all
+    }
+}
+
+/// A device with a mounted filesystem. Dropping it unmounts and wipes it.
+#[derive(Debug)]
+pub struct Formatted {
+    claim: Claim,
+    directory: PathBuf,
+    /// Changes of the claim before the filesystem was made.
+    before: usize,
+}
+
+impl Formatted {
+    /// Makes and mounts a filesystem on a claimed device.
+    ///
+    /// # Errors
+    /// [`HostError`] where that fails, or the user does not want to wait; then the device is given up, as it would be
+    /// by dropping the claim.
+    pub(super) fn make(
+        mut claim: Claim,
+        how: &Filesystem<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<Formatted, HostError> {
+        let disk = claim.disk().clone();
+        let directory = Path::new(FOLDER).join(&disk.name);
+        let node = disk.node.to_string_lossy().into_owned();
+        let before = claim.journal()?.len();
+        let serial = disk.identity.serial.clone();
+        claim.journal()?.will(Change::Filesystem { node: disk.node.clone(), serial })?;
+        claim.let_go();
+        let arguments = how.arguments(&node);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        tool::run_until(how.kind.program(), &arguments, &disk.path, interrupt)?;
+        claim.journal()?.will(Change::Mount { at: directory.clone() })?;
+        fs::create_dir_all(&directory).map_err(HostError::io(Operation::Create, &directory))?;
+        let at = directory.to_string_lossy().into_owned();
+        let mut arguments = vec!["-t", how.kind.name()];
+        if !how.options.is_empty() {
+            arguments.extend(["-o", how.options]);
+        }
+        arguments.extend([node.as_str(), at.as_str()]);
+        tool::run(("mount", "of util-linux"), &arguments)?;
+        Ok(Formatted { claim, directory, before })
+    }
+
+    /// Where it is mounted.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The device, as the user named it.
+    pub fn path(&self) -> &Path {
+        &self.claim.disk().path
+    }
+
+    /// The options that the kernel took.
+    pub fn options(&self) -> Option<String> {
+        mountinfo::above(mountinfo::of("self"), &self.directory).map(|mount| mount.options)
+    }
+
+    /// Unmounts and wipes the filesystem, and takes the device again.
+    ///
+    /// # Errors
+    /// [`HostError`] where it is in use, or the device cannot be taken again.
+    pub fn release(mut self) -> Result<Claim, HostError> {
+        self.claim.journal()?.undo(self.before)?;
+        self.claim.hold_again()
+    }
+}
+
+/// Unmounts a filesystem, if it is mounted there, and removes its mount point.
+pub(super) fn unmount(at: &Path) -> Result<(), HostError> {
+    let mounted = || mountinfo::of("self").iter().any(|mount| Path::new(&mount.point) == at);
+    let begin = Instant::now();
+    while mounted() {
+        match rustix::mount::unmount(at, UnmountFlags::NOFOLLOW) {
+            Err(rustix::io::Errno::BUSY) if begin.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            done => done.map_err(HostError::io(Operation::Unmount, at))?,
+        }
+    }
+    match fs::remove_dir(at) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(HostError::io(Operation::Remove, at)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What holds a journal unused is opened where it is first needed.
+impl Claim {
+    /// The journal of what is to be undone, begun where there is none yet.
+    pub(super) fn journal(&mut self) -> Result<&mut Journal, HostError> {
+        if self.journal.is_none() {
+            self.journal = Some(Journal::open(&self.disk)?);
+        }
+        Ok(self.journal.as_mut().expect("it was opened"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_leave_nothing_for_later_and_discard_only_where_asked() {
+        let how = Filesystem { kind: FilesystemKind::Ext4, size: None, trims: false, options: "" };
+        assert_eq!(
+            how.arguments("/dev/x").join(" "),
+            "-q -F -L lowtide -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/x"
+        );
+        let size = Some(Bytes::mib(512));
+        let how = Filesystem { kind: FilesystemKind::Ext4, size, trims: true, options: "" };
+        assert!(how.arguments("/dev/x").join(" ").ends_with(",discard /dev/x 524288k"));
+        let how = Filesystem { kind: FilesystemKind::Xfs, ..how };
+        assert_eq!(how.arguments("/dev/x").join(" "), "-q -f -L lowtide -d size=536870912 /dev/x");
+        let how = Filesystem { kind: FilesystemKind::Btrfs, trims: false, ..how };
+        assert_eq!(how.arguments("/dev/x").join(" "), "-q -f -L lowtide -K -b 536870912 /dev/x");
+    }
+}

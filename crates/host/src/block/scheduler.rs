@@ -1,0 +1,44 @@
+//! The I/O scheduler of a disk, in sysfs.
+//!
+//! Leaves out its tunables.
+
+use super::disk::{Disk, line};
+use crate::error::{HostError, Operation};
+use std::path::{Path, PathBuf};
+
+fn file(disk: &str) -> PathBuf {
+    Path::new("/sys/block").join(disk).join("queue/scheduler")
+}
+
+/// The schedulers a disk may have, and the one it has; none where it lets nobody choose.
+pub(super) fn choices(disk: &str) -> (Vec<String>, Option<String>) {
+    let text = line(&file(disk)).unwrap_or_default();
+    let plain = |word: &str| word.trim_matches(['[', ']']).to_owned();
+    let chosen = text.split_whitespace().find(|word| word.starts_with('[')).map(plain);
+    (text.split_whitespace().map(plain).collect(), chosen)
+}
+
+/// Refuses a scheduler that a disk does not have.
+///
+/// # Errors
+/// [`HostError::Invalid`] with those that it has.
+pub(super) fn check(disk: &Disk, wanted: &str) -> Result<(), HostError> {
+    let (choices, _) = choices(&disk.whole_name());
+    if choices.iter().any(|name| name == wanted) {
+        return Ok(());
+    }
+    let accepted = match &choices[..] {
+        [] => format!("{} lets nobody choose one", disk.path.display()),
+        choices => format!("{} has {}", disk.path.display(), choices.join(", ")),
+    };
+    Err(HostError::Invalid { what: "the I/O scheduler", value: format!("`{wanted}`"), accepted })
+}
+
+/// Gives a disk a scheduler.
+///
+/// # Errors
+/// [`HostError::Io`] where the kernel does not take it.
+pub(super) fn write(disk: &str, name: &str) -> Result<(), HostError> {
+    let file = file(disk);
+    std::fs::write(&file, name).map_err(HostError::io(Operation::Write, &file))
+}

@@ -1,0 +1,81 @@
+//! What is mounted where: the lines of `/proc/…/mountinfo` (proc(5)).
+//!
+//! Leaves out mounting.
+
+use std::fs;
+use std::path::Path;
+
+/// A mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// Major and minor number of the device; of btrfs, one that no device has.
+    pub number: (u32, u32),
+    /// Where.
+    pub point: String,
+    /// The options of the mount and of the filesystem, each once, joined by commas.
+    pub options: String,
+    /// The kind of filesystem.
+    pub filesystem: String,
+    /// What is mounted, as it was named.
+    pub source: String,
+}
+
+/// The mounts that a process sees (`self`, `1`), in the order they were made; none where that may not be read.
+pub(crate) fn of(process: &str) -> Vec<Mount> {
+    let text = fs::read_to_string(format!("/proc/{process}/mountinfo")).unwrap_or_default();
+    text.lines().filter_map(parse).collect()
+}
+
+/// The mount that `path` lies on: the longest mount point above it, and of equal ones the last, which covers the others.
+pub(crate) fn above(mounts: Vec<Mount>, path: &Path) -> Option<Mount> {
+    let above = mounts.into_iter().filter(|mount| path.starts_with(&mount.point));
+    above.max_by_key(|mount| Path::new(&mount.point).components().count())
+}
+
+/// Undoes the octal escapes of blanks and backslashes.
+pub(crate) fn unescape(text: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(text.to_owned(), |text, (code, plain)| text.replace(code, plain))
+}
+
+fn parse(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let left: Vec<&str> = left.split(' ').collect();
+    let mut right = right.split(' ');
+    let (major, minor) = left.get(2)?.split_once(':')?;
+    let (filesystem, source, of_filesystem) = (right.next()?, right.next()?, right.next().unwrap_or(""));
+    let options = format!("{},{of_filesystem}", left.get(5)?);
+    let mut seen = Vec::new();
+    options.split(',').for_each(|option| {
+        if !option.is_empty() && !seen.contains(&option) {
+            seen.push(option);
+        }
+    });
+    Some(Mount {
+        number: (major.parse().ok()?, minor.parse().ok()?),
+        point: unescape(left.get(4)?),
+        options: seen.join(","),
+        filesystem: filesystem.to_owned(),
+        source: unescape(source),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_is_the_longest_and_last_above_the_path() {
+        let text = "1 0 254:0 / / rw,relatime - ext4 /dev/vda rw,discard\n\
+                    2 1 0:5 / /mnt/my\\040data rw - tmpfs none rw,size=1k\n\
+                    3 1 8:1 / /mnt/my\\040data rw,noatime shared:1 - xfs /dev/sda1 rw,attr2\n\
+                    nonsense\n";
+        let mounts: Vec<Mount> = text.lines().filter_map(parse).collect();
+        assert_eq!(mounts.len(), 3);
+        let mount = above(mounts.clone(), Path::new("/mnt/my data/file")).expect("found");
+        assert_eq!((mount.filesystem.as_str(), mount.options.as_str()), ("xfs", "rw,noatime,attr2"));
+        assert_eq!(mount.number, (8, 1));
+        assert_eq!(above(mounts, Path::new("/mnt/my")).expect("found").source, "/dev/vda");
+    }
+}
