@@ -347,7 +347,7 @@ impl HostTarget<'_> {
     fn finish(self) -> Result<(), HostError> {
         match self {
             HostTarget::Files(files) => files.finish(),
-            HostTarget::Block(_) => Ok(()),
+            HostTarget::Block(block) => block.finish(),
         }
     }
 }

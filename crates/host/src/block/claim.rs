@@ -27,12 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A device that may be overwritten, as long as this lives. Dropping it undoes what was changed of its settings.
 #[derive(Debug)]
 pub struct Claim {
-    pub(super) disk: Disk,
+    disk: Disk,
     /// Open exclusively, but while a program makes or removes a filesystem, or one is mounted.
     file: Option<File>,
     consent: Owned,
     /// What is to be undone. After the file, which is closed first: programs that undo want the device.
-    pub(super) journal: Option<Journal>,
+    journal: Option<Journal>,
 }
 
 /// What the user has said of the device.
@@ -112,13 +112,13 @@ impl Claim {
         self.file().sync_all().map_err(HostError::io(Operation::Sync, &self.disk.node))
     }
 
-    /// Tells the device that nothing in its first `size` bytes is needed any more.
+    /// Tells the device that nothing on it is needed any more.
     ///
     /// # Errors
     /// [`HostError::Io`] where the device does not do that.
-    pub fn discard(&self, size: Bytes, how: Discard) -> Result<(), HostError> {
-        let size = size.min(self.disk.identity.size);
-        discard(self.file(), size, how).map_err(HostError::io(Operation::Discard, &self.disk.node))
+    pub fn discard(&self, how: Discard) -> Result<(), HostError> {
+        discard(self.file(), self.disk.identity.size, how)
+            .map_err(HostError::io(Operation::Discard, &self.disk.node))
     }
 
     /// Has the drive erase itself by a command of its own.
@@ -140,7 +140,7 @@ impl Claim {
         if chosen.as_deref() == Some(name) {
             return Ok(());
         }
-        scheduler::check(&self.disk, name)?;
+        self.disk.check_scheduler(name)?;
         let was = chosen.unwrap_or_else(|| "none".to_owned());
         self.journal()?.will(Change::Scheduler { disk: disk.clone(), was })?;
         scheduler::write(&disk, name)
@@ -184,6 +184,14 @@ impl Claim {
         };
         (self.disk, self.file) = (disk, Some(file));
         Ok(self)
+    }
+
+    /// The journal of what is to be undone, begun where there is none yet.
+    pub(super) fn journal(&mut self) -> Result<&mut Journal, HostError> {
+        if self.journal.is_none() {
+            self.journal = Some(Journal::open(&self.disk)?);
+        }
+        Ok(self.journal.as_mut().expect("it was opened"))
     }
 
     fn file(&self) -> &File {

@@ -133,6 +133,11 @@ impl Disk {
         Some(Disk { path: node.clone(), node, ..whole })
     }
 
+    /// Whether it takes a hint that data is not needed any more (TRIM and its like).
+    pub fn discards(&self) -> bool {
+        line(&self.whole_folder().join("queue/discard_max_bytes")).is_some_and(|most| most != "0")
+    }
+
     /// The name of the kernel of the whole disk.
     pub(super) fn whole_name(&self) -> String {
         self.partition_of.clone().unwrap_or_else(|| self.name.clone())

@@ -5,7 +5,7 @@
 //! taken meanwhile. Leaves out files on it; see [`crate::target`].
 
 use super::claim::Claim;
-use super::journal::{Change, FOLDER, Journal};
+use super::journal::{Change, FOLDER};
 use super::tool::{self, Program};
 use crate::error::{HostError, Operation};
 use crate::mountinfo;
@@ -70,10 +70,10 @@ impl Filesystem<'_> {
         let node = node.to_owned();
         match self.kind {
             FilesystemKind::Ext4 => {
-                // What is left for later would be written while the load is measured.
+                // What is left for later would be written while the load is measured; and nothing is kept for root.
                 let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                 let discard = if self.trims { "discard" } else { "nodiscard" };
-                add(&["-q", "-F", "-L", "lowtide", "-E", &format!("{lazy},{discard}"), &node]);
+                add(&["-q", "-F", "-m", "0", "-L", "lowtide", "-E", &format!("{lazy},{discard}"), &node]);
                 if let Some(size) = self.size {
                     add(&[&format!("{}k", size.get() / 1024)]);
                 }
@@ -186,17 +186,6 @@ pub(super) fn unmount(at: &Path) -> Result<(), HostError> {
     }
 }
 
-/// What holds a journal unused is opened where it is first needed.
-impl Claim {
-    /// The journal of what is to be undone, begun where there is none yet.
-    pub(super) fn journal(&mut self) -> Result<&mut Journal, HostError> {
-        if self.journal.is_none() {
-            self.journal = Some(Journal::open(&self.disk)?);
-        }
-        Ok(self.journal.as_mut().expect("it was opened"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,7 +195,7 @@ mod tests {
         let how = Filesystem { kind: FilesystemKind::Ext4, size: None, trims: false, options: "" };
         assert_eq!(
             how.arguments("/dev/x").join(" "),
-            "-q -F -L lowtide -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/x"
+            "-q -F -m 0 -L lowtide -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/x"
         );
         let size = Some(Bytes::mib(512));
         let how = Filesystem { kind: FilesystemKind::Ext4, size, trims: true, options: "" };

@@ -18,20 +18,22 @@ pub(super) fn choices(disk: &str) -> (Vec<String>, Option<String>) {
     (text.split_whitespace().map(plain).collect(), chosen)
 }
 
-/// Refuses a scheduler that a disk does not have.
-///
-/// # Errors
-/// [`HostError::Invalid`] with those that it has.
-pub(super) fn check(disk: &Disk, wanted: &str) -> Result<(), HostError> {
-    let (choices, _) = choices(&disk.whole_name());
-    if choices.iter().any(|name| name == wanted) {
-        return Ok(());
+impl Disk {
+    /// Refuses a scheduler that the disk does not have.
+    ///
+    /// # Errors
+    /// [`HostError::Invalid`] with those that it has.
+    pub fn check_scheduler(&self, wanted: &str) -> Result<(), HostError> {
+        let (choices, _) = choices(&self.whole_name());
+        if choices.iter().any(|name| name == wanted) {
+            return Ok(());
+        }
+        let accepted = match &choices[..] {
+            [] => format!("{} lets nobody choose one", self.path.display()),
+            choices => format!("{} has {}", self.path.display(), choices.join(", ")),
+        };
+        Err(HostError::Invalid { what: "the I/O scheduler", value: format!("`{wanted}`"), accepted })
     }
-    let accepted = match &choices[..] {
-        [] => format!("{} lets nobody choose one", disk.path.display()),
-        choices => format!("{} has {}", disk.path.display(), choices.join(", ")),
-    };
-    Err(HostError::Invalid { what: "the I/O scheduler", value: format!("`{wanted}`"), accepted })
 }
 
 /// Gives a disk a scheduler.

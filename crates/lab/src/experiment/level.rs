@@ -5,6 +5,7 @@
 
 use super::error::Problems;
 use super::load::Pattern;
+use super::prepare::Filesystem;
 use super::read::Entry;
 use lowtide_core::{Bytes, Nanos};
 use std::fmt;
@@ -94,6 +95,12 @@ factors! {
     Streams(u32) = "streams",
     /// Requests per second of an open loop.
     Rate(f64) = "rate",
+    /// The file system made on the device.
+    Filesystem(Filesystem) = "filesystem",
+    /// The options it is mounted with.
+    MountOptions(String) = "mount_options",
+    /// The I/O scheduler of a real device.
+    Scheduler(String) = "scheduler",
 }
 
 impl fmt::Display for FactorName {
@@ -120,6 +127,9 @@ impl FactorName {
         match self {
             FactorName::Pattern => entry.word(problems).map(Level::Pattern),
             FactorName::Device => entry.text("\"intel-320-160gb\"", problems).map(Level::Device),
+            FactorName::Filesystem => entry.word(problems).map(Level::Filesystem),
+            FactorName::MountOptions => entry.text("\"noatime\"", problems).map(Level::MountOptions),
+            FactorName::Scheduler => entry.text("\"none\"", problems).map(Level::Scheduler),
             _ => {
                 let raw = self.raw(entry, problems)?;
                 match self.level(raw) {
@@ -132,12 +142,19 @@ impl FactorName {
 
     /// Whether people know from a level alone what it is a level of: `10GiB`, but not `4`.
     pub(super) fn names_itself(self) -> bool {
-        matches!(self, FactorName::FileSize | FactorName::Pattern | FactorName::Device)
+        !self.is_numeric() || self == FactorName::FileSize
     }
 
     /// Whether its levels are numbers, so that a range of them makes sense.
     pub(super) fn is_numeric(self) -> bool {
-        !matches!(self, FactorName::Pattern | FactorName::Device)
+        !matches!(
+            self,
+            FactorName::Pattern
+                | FactorName::Device
+                | FactorName::Filesystem
+                | FactorName::MountOptions
+                | FactorName::Scheduler
+        )
     }
 
     /// Reads a number of the kind this factor takes.
@@ -250,7 +267,11 @@ impl Level {
             | Level::Zipf(number)
             | Level::Reserve(number)
             | Level::Rate(number) => Some(*number),
-            Level::Pattern(_) | Level::Device(_) => None,
+            Level::Pattern(_)
+            | Level::Device(_)
+            | Level::Filesystem(_)
+            | Level::MountOptions(_)
+            | Level::Scheduler(_) => None,
         }
     }
 }

@@ -170,7 +170,13 @@ impl Load {
                     inserts.engine.data_files = *files;
                 }
             }
-            Level::Reserve(_) | Level::Partition(_) | Level::Idle(_) | Level::Device(_) => {}
+            Level::Reserve(_)
+            | Level::Partition(_)
+            | Level::Idle(_)
+            | Level::Device(_)
+            | Level::Filesystem(_)
+            | Level::MountOptions(_)
+            | Level::Scheduler(_) => {}
         }
     }
 }

@@ -16,8 +16,16 @@ words! {
     None = "none",
     /// Every address is trimmed.
     Trim = "trim",
-    /// The drive's own erase: as new, but for wear.
+    /// The drive's own erase: as new, but for wear. Of a model; of a real drive, say which of those below.
     SecureErase = "secure-erase",
+    /// TRIM that the drive promises to have done.
+    SecureDiscard = "secure-discard",
+    /// NVMe Format NVM.
+    NvmeFormat = "nvme-format",
+    /// NVMe Sanitize.
+    NvmeSanitize = "nvme-sanitize",
+    /// ATA Security Erase Unit.
+    AtaSecureErase = "ata-secure-erase",
 }
 
 words! {
@@ -44,6 +52,13 @@ words! {
     Random = "random",
 }
 
+impl Purge {
+    /// Whether the drive is as new afterwards, but for wear.
+    pub fn erases(self) -> bool {
+        !matches!(self, Purge::None | Purge::Trim)
+    }
+}
+
 /// Where the data lies on the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
@@ -57,11 +72,20 @@ pub struct Layout {
     pub files: u32,
     /// Whether making the file system trims the partition first.
     pub mkfs_trims: bool,
+    /// Options that a real file system is mounted with, as `mount -o` takes them; empty for none.
+    pub mount_options: String,
 }
 
 impl Default for Layout {
     fn default() -> Self {
-        Layout { filesystem: Filesystem::None, reserve: 0.0, partition: None, files: 1, mkfs_trims: false }
+        Layout {
+            filesystem: Filesystem::None,
+            reserve: 0.0,
+            partition: None,
+            files: 1,
+            mkfs_trims: false,
+            mount_options: String::new(),
+        }
     }
 }
 
@@ -76,11 +100,19 @@ pub struct Preparation {
     pub fill: Fill,
     /// How long the target is left alone before the measurement begins.
     pub idle: Nanos,
+    /// The I/O scheduler of a real device; the one it has where absent.
+    pub scheduler: Option<String>,
 }
 
 impl Default for Preparation {
     fn default() -> Self {
-        Preparation { purge: Purge::None, layout: Layout::default(), fill: Fill::None, idle: Nanos::ZERO }
+        Preparation {
+            purge: Purge::None,
+            layout: Layout::default(),
+            fill: Fill::None,
+            idle: Nanos::ZERO,
+            scheduler: None,
+        }
     }
 }
 
@@ -88,10 +120,10 @@ impl Preparation {
     /// Whether a cell prepared like this owes nothing to the cells before it, but for wear: it may run on a
     /// device of its own. Other cells run in order on one device.
     pub fn forgets_history(&self) -> bool {
-        self.purge == Purge::SecureErase
+        self.purge.erases()
     }
 
-    /// This preparation with the keys that `table` holds (`purge`, `layout`, `fill`, `idle`) in place of its own.
+    /// This preparation with the keys that `table` holds (`purge`, `layout`, `fill`, `idle`, `scheduler`) in place of its own.
     pub(super) fn with(mut self, table: &Table<'_>, problems: &mut Problems<'_>) -> Self {
         if let Some(purge) = table.get("purge").and_then(|entry| entry.word(problems)) {
             self.purge = purge;
@@ -101,6 +133,9 @@ impl Preparation {
         }
         if let Some(idle) = table.get("idle").and_then(|entry| entry.nanos(problems)) {
             self.idle = idle;
+        }
+        if let Some(scheduler) = table.get("scheduler").and_then(|entry| entry.text("\"none\"", problems)) {
+            self.scheduler = Some(scheduler);
         }
         if let Some(layout) = table.get("layout").and_then(|entry| entry.table(problems)) {
             self.layout = self.layout.with(&layout, problems);
@@ -137,6 +172,11 @@ impl Layout {
         }
         if let Some(trims) = table.get("mkfs-trims").and_then(|entry| entry.boolean(problems)) {
             self.mkfs_trims = trims;
+        }
+        if let Some(options) =
+            table.get("mount-options").and_then(|entry| entry.string("\"noatime\"", problems))
+        {
+            self.mount_options = options;
         }
         self
     }

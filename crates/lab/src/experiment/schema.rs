@@ -31,10 +31,10 @@ pub(super) const ROOT: Keys = Keys {
 };
 pub(super) const TARGET: Keys = Keys { table: "target", keys: &["device", "file", "directory", "block"] };
 pub(super) const PREPARATION: Keys =
-    Keys { table: "before-each-cell", keys: &["purge", "layout", "fill", "idle"] };
+    Keys { table: "before-each-cell", keys: &["purge", "layout", "fill", "idle", "scheduler"] };
 pub(super) const LAYOUT: Keys = Keys {
     table: "before-each-cell.layout",
-    keys: &["filesystem", "reserve", "partition", "files", "mkfs-trims"],
+    keys: &["filesystem", "reserve", "partition", "files", "mkfs-trims", "mount-options"],
 };
 pub(super) const WORKLOAD: Keys = Keys {
     table: "workload",
@@ -87,8 +87,10 @@ pub(super) const INSERTS: Keys = Keys {
 pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };
 pub(super) const SWEEP: Keys = Keys { table: "sweep", keys: super::level::FactorName::NAMES };
 pub(super) const REPEAT: Keys = Keys { table: "repeat", keys: &["times", "order", "seed"] };
-pub(super) const STEP: Keys =
-    Keys { table: "step", keys: &["name", "purge-before", "purge", "layout", "fill", "idle", "sweep"] };
+pub(super) const STEP: Keys = Keys {
+    table: "step",
+    keys: &["name", "purge-before", "purge", "layout", "fill", "idle", "scheduler", "sweep"],
+};
 pub(super) const RANGE: Keys = Keys { table: "a range", keys: &["from", "to", "step", "factor"] };
 pub(super) const PUBLISHED: Keys = Keys {
     table: "published",

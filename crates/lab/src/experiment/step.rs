@@ -43,6 +43,9 @@ impl Settings {
             Level::Reserve(reserve) => self.preparation.layout.reserve = *reserve,
             Level::Partition(size) => self.preparation.layout.partition = Some(*size),
             Level::Idle(span) => self.preparation.idle = *span,
+            Level::Filesystem(kind) => self.preparation.layout.filesystem = *kind,
+            Level::MountOptions(options) => self.preparation.layout.mount_options = options.clone(),
+            Level::Scheduler(name) => self.preparation.scheduler = Some(name.clone()),
             Level::Device(device) => self.device = Some(device.clone()),
             level => self.load.set(level),
         }

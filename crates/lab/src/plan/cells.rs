@@ -167,14 +167,6 @@ fn fit(
         return fit_inserts(experiment, &name, inserts, devices[&name].spec.first_part(), capacity);
     }
     let Layout { filesystem: kind, partition, .. } = written.preparation.layout;
-    if matches!(target, PlanTarget::Block(_)) && kind != Filesystem::None {
-        let help = "`filesystem = \"none\"`; or make it yourself, and name a directory on it";
-        return Err(experiment.blame(
-            "before-each-cell.layout",
-            format!("{kind} is not made on devices yet"),
-            help,
-        ));
-    }
     let filesystem = filesystem(kind);
     let wanted = settings.load.file_size.unwrap_or(usable);
     if let Some(share) = share {

@@ -1,4 +1,4 @@
-//! What an experiment asks for that files, or a device, of the host cannot do, for people.
+//! What an experiment asks for that its target cannot do, for people.
 //!
 //! A study of a drive runs on a disk of one's own, too, so none of this is refused: it is left out, and said.
 
@@ -37,19 +37,41 @@ pub(super) fn on_files(cells: &[PlannedCell]) -> Vec<String> {
         if layout.mkfs_trims {
             say("no filesystem is made for files: `mkfs-trims = true` is not done".to_owned());
         }
-        match preparation.fill {
-            Fill::Sequential => {}
-            fill => {
-                say(format!("files are filled in order, whatever is asked: `fill = \"{fill}\"` is not done"))
-            }
+        if preparation.fill == Fill::None {
+            say("files are filled in order, whatever is asked: `fill = \"none\"` is not done".to_owned());
+        }
+        if let Some(name) = &preparation.scheduler {
+            say(format!("the disk below files is others', too: `scheduler = \"{name}\"` is not set"));
+        }
+        if !layout.mount_options.is_empty() {
+            say(format!(
+                "files lie on what is mounted: `mount-options = \"{}\"` is not done",
+                layout.mount_options
+            ));
         }
     }
     lines
 }
 
-/// The same for a block device.
-pub(super) fn on_block(cells: &[PlannedCell]) -> Vec<String> {
-    let random = cells.iter().any(|cell| cell.settings.preparation.fill == Fill::Random);
-    let line = "devices are filled in order, whatever is asked: `fill = \"random\"` is not done";
-    random.then(|| line.to_owned()).into_iter().collect()
+/// The same for models, which have what the page of their device file says, and no kernel above them.
+pub(super) fn on_models(cells: &[PlannedCell]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut say = |line: String| {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    };
+    for cell in cells {
+        let preparation = &cell.settings.preparation;
+        if let Some(name) = &preparation.scheduler {
+            say(format!("models have no I/O scheduler: `scheduler = \"{name}\"` has no effect"));
+        }
+        let options = &preparation.layout.mount_options;
+        if !options.is_empty() {
+            say(format!(
+                "models of filesystems take no options: `mount-options = \"{options}\"` has no effect"
+            ));
+        }
+    }
+    lines
 }

@@ -4,6 +4,7 @@
 //! fits, sizes are scaled. Cells that share history are in one group and run in order; groups are independent.
 //! Leaves out doing anything.
 
+mod block;
 pub(crate) mod cells;
 mod ignored;
 mod order;
@@ -73,20 +74,28 @@ impl Plan {
     /// # Errors
     /// [`BadInput`] points at the key that cannot work: an unknown device, data that does not fit.
     pub fn new(experiment: Experiment, seed: Seed, scale: u64) -> Result<Plan, BadInput> {
-        let target = PlanTarget::of(&experiment, scale)?;
+        let mut target = PlanTarget::of(&experiment, scale)?;
         let cells = cells::all(&experiment, &target, scale)?;
+        block::check(&experiment, &target, &cells)?;
+        if let PlanTarget::Block(planned) = &mut target {
+            planned.only_read = block::only_read(&cells);
+        }
         let groups = order::groups(&cells, &target);
         Ok(Plan { experiment, seed, scale, target, cells, groups })
     }
 
-    /// A text that is the same for two plans exactly when they measure the same: kept in the store, so that only
-    /// the same plan resumes a campaign.
+    /// A text that is the same for two plans exactly when they measure the same, on the same device: kept in the store,
+    /// so that only the same plan resumes a campaign.
     pub fn identity(&self) -> String {
         let devices: String =
             self.target.devices().flat_map(|planned| &planned.device.texts).cloned().collect();
         let target = &self.experiment.target;
+        let is = match &self.target {
+            PlanTarget::Block(planned) => format!(" is {}", planned.disk.identity),
+            PlanTarget::Simulated(_) | PlanTarget::Host(_) => String::new(),
+        };
         format!(
-            "{}\n{devices}\n{target} seed {} scale 1/{}",
+            "{}\n{devices}\n{target}{is} seed {} scale 1/{}",
             self.experiment.text(),
             self.seed.get(),
             self.scale
@@ -98,12 +107,12 @@ impl Plan {
         self.seed.part("cell", u64::from(cell.index))
     }
 
-    /// What the experiment asks for and a target of files cannot do, one line for each.
+    /// What the experiment asks for and its target cannot do, one line for each.
     pub fn ignored(&self) -> Vec<String> {
         match self.target {
-            PlanTarget::Simulated(_) => Vec::new(),
+            PlanTarget::Simulated(_) => ignored::on_models(&self.cells),
             PlanTarget::Host(_) => ignored::on_files(&self.cells),
-            PlanTarget::Block(_) => ignored::on_block(&self.cells),
+            PlanTarget::Block(_) => Vec::new(),
         }
     }
 

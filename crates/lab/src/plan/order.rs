@@ -4,7 +4,7 @@
 
 use super::cells::device;
 use super::{PlanTarget, PlannedCell};
-use crate::experiment::{Level, Order, Purge, Repeat, Step};
+use crate::experiment::{Level, Order, Repeat, Step};
 use lowtide_core::Seed;
 use lowtide_core::rng::shuffle;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub(super) fn groups(cells: &[PlannedCell], target: &PlanTarget) -> Vec<Vec<usiz
     let mut groups: Vec<Vec<usize>> = Vec::new();
     let mut open: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate() {
-        let erased = cell.purge_before == Purge::SecureErase || cell.settings.preparation.forgets_history();
+        let erased = cell.purge_before.erases() || cell.settings.preparation.forgets_history();
         match open.get(&device(cell)) {
             Some(&group) if !erased => groups[group].push(index),
             _ => {

@@ -31,6 +31,8 @@ pub struct PlannedBlock {
     pub destroy: Option<String>,
     /// Whether what lies on it may be lost.
     pub force_signature: bool,
+    /// Whether no cell changes anything on it.
+    pub only_read: bool,
 }
 
 /// A simulated device of a plan.
@@ -55,7 +57,12 @@ impl PlanTarget {
                         "a block device, such as `/dev/disk/by-id/…`",
                     )
                 })?;
-                Ok(PlanTarget::Block(Box::new(PlannedBlock { disk, destroy: None, force_signature: false })))
+                Ok(PlanTarget::Block(Box::new(PlannedBlock {
+                    disk,
+                    destroy: None,
+                    force_signature: false,
+                    only_read: false,
+                })))
             }
             Target::Device(name) => {
                 let swept =

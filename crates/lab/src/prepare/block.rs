@@ -1,38 +1,47 @@
-//! Preparing a block device of the host: discarded, filled, left alone, and held by this process all the while.
+//! Preparing a block device of the host: purged, formatted, filled, left alone, and held by this process all the while.
 //!
-//! Leaves out filesystems on it, and the drive's own commands (format, sanitize, secure erase).
+//! Everything but the data is as before at the end: the filesystem is unmounted and wiped, the scheduler restored. Leaves
+//! out how; see `lowtide_host::block`.
 
 use super::{PreparedHost, wait};
-use crate::experiment::{Fill, Purge};
-use crate::plan::{PlannedBlock, PlannedCell};
+use crate::experiment::{Filesystem, Fill, Purge};
+use crate::plan::{PlannedBlock, PlannedCell, cells};
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
-use lowtide_host::block::{Claim, Consent, Discard};
-use lowtide_host::target::{Progress, TestData};
+use lowtide_host::block::{self, Claim, Consent, Discard, Erase, FilesystemKind, Formatted};
+use lowtide_host::target::{Order, Preparation, Progress, Target, TargetSpec, TestData};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// A block device, held for a campaign.
 #[derive(Debug)]
 pub struct Block {
-    claim: Claim,
+    planned: PlannedBlock,
+    state: State,
     data: Option<TestData>,
     /// Host bytes written since it was last purged; `None` where nobody knows.
     written: Option<Bytes>,
 }
 
+/// How the device is held.
+#[derive(Debug)]
+enum State {
+    /// As a whole.
+    Claimed(Claim),
+    /// By a filesystem on it.
+    Formatted(Formatted),
+    /// Not at all: loads only read, or it was given up because something failed.
+    Free,
+}
+
 impl Block {
-    /// Takes the device of a plan, if nothing speaks against that.
+    /// Takes the device of a plan, if nothing speaks against that; one that is only read is left to others, too.
     ///
     /// # Errors
     /// As [`Claim::take`].
     pub fn take(planned: &PlannedBlock) -> Result<Block, HostError> {
-        let consent = Consent {
-            serial: planned.destroy.as_deref(),
-            force_signature: planned.force_signature,
-            planned: &planned.disk.identity,
-        };
-        Ok(Block { claim: Claim::take(&planned.disk, consent)?, data: None, written: None })
+        let state = if planned.only_read { State::Free } else { State::Claimed(claim(planned)?) };
+        Ok(Block { planned: planned.clone(), state, data: None, written: None })
     }
 
     /// Gives the device the history that `cell` asks for.
@@ -46,23 +55,79 @@ impl Block {
         interrupt: &AtomicBool,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<PreparedHost<'_>, HostError> {
-        let preparation = &cell.settings.preparation;
-        self.purge(cell.purge_before)?;
-        self.purge(preparation.purge)?;
-        if preparation.fill != Fill::None {
-            self.claim.fill(cell.data, seed, interrupt, progress)?;
-            self.count(cell.data);
-        }
-        wait(preparation.idle, &self.claim.disk().path, interrupt)?;
-        let written_before = self.written;
-        let rotational = self.claim.disk().rotational;
-        let data = self.data.insert(self.claim.data(cell.data)?);
+        let data = if self.planned.only_read {
+            TestData::new(vec![self.planned.disk.node.clone()], cell.data)?
+        } else {
+            self.give_history(cell, seed, interrupt, progress)?
+        };
+        wait(cell.settings.preparation.idle, self.path(), interrupt)?;
+        let (written_before, rotational) = (self.written, self.planned.disk.rotational);
+        let data = self.data.insert(data);
         Ok(PreparedHost { data, capacity: cell.capacity, rotational, written_before })
+    }
+
+    fn give_history(
+        &mut self,
+        cell: &PlannedCell,
+        seed: Seed,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<TestData, HostError> {
+        let preparation = &cell.settings.preparation;
+        let mut claim = match std::mem::replace(&mut self.state, State::Free) {
+            State::Claimed(claim) => claim,
+            State::Formatted(formatted) => formatted.release()?,
+            State::Free => claim(&self.planned)?,
+        };
+        for purge in [cell.purge_before, preparation.purge] {
+            if self::purge(&claim, purge)? {
+                self.written = Some(Bytes::ZERO);
+            }
+        }
+        if let Some(scheduler) = &preparation.scheduler {
+            claim.set_scheduler(scheduler)?;
+        }
+        let order = match preparation.fill {
+            Fill::Random => Order::Random(cell.settings.load.block),
+            Fill::Sequential | Fill::None => Order::Sequential,
+        };
+        let Some(kind) = kind(preparation.layout.filesystem) else {
+            if preparation.fill != Fill::None {
+                claim.fill(cell.data, order, seed, interrupt, progress)?;
+                self.count(cell.data);
+            }
+            let data = claim.data(cell.data)?;
+            self.state = State::Claimed(claim);
+            return Ok(data);
+        };
+        let usable = cells::usable(&cell.settings, cell.capacity).expect("the plan checked the partition");
+        let how = block::Filesystem {
+            kind,
+            size: (usable < cell.capacity).then_some(usable),
+            trims: preparation.layout.mkfs_trims,
+            options: &preparation.layout.mount_options,
+        };
+        let formatted = claim.format(&how, interrupt)?;
+        let spec = TargetSpec::Directory(formatted.directory().to_owned());
+        self.state = State::Formatted(formatted);
+        // The files go with their filesystem: removing them first would be one more piece of history.
+        let how = Preparation { spec: &spec, layout: cell.files()?, order, seed, keep: true, interrupt };
+        let target = Target::prepare(&how, progress)?;
+        self.count(cell.data);
+        Ok(target.data().clone())
     }
 
     /// The device, as the user named it.
     pub fn path(&self) -> &Path {
-        &self.claim.disk().path
+        &self.planned.disk.path
+    }
+
+    /// What the kernel mounted the filesystem with, where there is one.
+    pub fn mounted(&self) -> Option<String> {
+        match &self.state {
+            State::Formatted(formatted) => formatted.options(),
+            State::Claimed(_) | State::Free => None,
+        }
     }
 
     /// The load has written that much.
@@ -70,13 +135,58 @@ impl Block {
         self.written = self.written.map(|written| written + bytes);
     }
 
-    fn purge(&mut self, purge: Purge) -> Result<(), HostError> {
-        match purge {
-            Purge::None => return Ok(()),
-            Purge::Trim => self.claim.discard(Discard::Hint)?,
-            Purge::SecureErase => self.claim.discard(Discard::Secure)?,
+    /// Undoes what was changed but the data, and gives the device up.
+    ///
+    /// # Errors
+    /// [`HostError`] where something cannot be undone.
+    pub fn finish(self) -> Result<(), HostError> {
+        match self.state {
+            State::Claimed(claim) => claim.release(),
+            State::Formatted(formatted) => formatted.release()?.release(),
+            State::Free => Ok(()),
         }
-        self.written = Some(Bytes::ZERO);
-        Ok(())
+    }
+}
+
+fn claim(planned: &PlannedBlock) -> Result<Claim, HostError> {
+    let consent = Consent {
+        serial: planned.destroy.as_deref(),
+        force_signature: planned.force_signature,
+        planned: &planned.disk.identity,
+    };
+    Claim::take(&planned.disk, consent)
+}
+
+/// Purges the device; whether that was asked for.
+fn purge(claim: &Claim, purge: Purge) -> Result<bool, HostError> {
+    match purge {
+        Purge::None => return Ok(false),
+        Purge::Trim => claim.discard(Discard::Hint)?,
+        Purge::SecureErase => unreachable!("the plan asks which command is meant"),
+        Purge::SecureDiscard => claim.discard(Discard::Secure)?,
+        Purge::NvmeFormat | Purge::NvmeSanitize | Purge::AtaSecureErase => {
+            claim.erase(erase(purge).expect("one of the drive's own"))?;
+        }
+    }
+    Ok(true)
+}
+
+/// The drive's own command that a purge is.
+pub(crate) fn erase(purge: Purge) -> Option<Erase> {
+    match purge {
+        Purge::NvmeFormat => Some(Erase::NvmeFormat),
+        Purge::NvmeSanitize => Some(Erase::NvmeSanitize),
+        Purge::AtaSecureErase => Some(Erase::AtaSecure),
+        Purge::None | Purge::Trim | Purge::SecureErase | Purge::SecureDiscard => None,
+    }
+}
+
+/// The filesystem that is made.
+fn kind(filesystem: Filesystem) -> Option<FilesystemKind> {
+    match filesystem {
+        Filesystem::None => None,
+        Filesystem::Ext4 => Some(FilesystemKind::Ext4),
+        Filesystem::Xfs => Some(FilesystemKind::Xfs),
+        Filesystem::Btrfs => Some(FilesystemKind::Btrfs),
     }
 }

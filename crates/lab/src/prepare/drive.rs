@@ -107,7 +107,12 @@ impl History {
         match purge {
             Purge::None => return Ok(()),
             Purge::Trim => self.each_chunk(0, self.drive.capacity().get(), Request::trim)?,
-            Purge::SecureErase => self.drive.secure_erase(),
+            // A model has one way to be as new, whatever real drives call it.
+            Purge::SecureErase
+            | Purge::SecureDiscard
+            | Purge::NvmeFormat
+            | Purge::NvmeSanitize
+            | Purge::AtaSecureErase => self.drive.secure_erase(),
         }
         self.written_at_purge = self.drive.counters().host_written_bytes;
         Ok(())

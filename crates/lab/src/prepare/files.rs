@@ -4,10 +4,11 @@
 //! Leaves out purging: a file has nothing to erase, and the filesystem it lies on stays as it is.
 
 use super::{PreparedHost, wait};
+use crate::experiment::Fill;
 use crate::plan::PlannedCell;
 use lowtide_core::Seed;
 use lowtide_host::HostError;
-use lowtide_host::target::{Layout, Preparation, Progress, Target, TargetSpec, remove_left_over};
+use lowtide_host::target::{Layout, Order, Preparation, Progress, Target, TargetSpec, remove_left_over};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -44,7 +45,11 @@ impl<'a> Files<'a> {
         let layout = cell.files()?;
         if !matches!(&self.made, Some((made, _)) if *made == layout) {
             self.remove()?;
-            let how = Preparation { spec: self.spec, layout, seed, keep: false, interrupt };
+            let order = match cell.settings.preparation.fill {
+                Fill::Random => Order::Random(cell.settings.load.block),
+                Fill::Sequential | Fill::None => Order::Sequential,
+            };
+            let how = Preparation { spec: self.spec, layout, order, seed, keep: false, interrupt };
             self.made = Some((layout, Target::prepare(&how, progress)?));
         }
         wait(cell.settings.preparation.idle, self.spec.path(), interrupt)?;
@@ -114,7 +119,8 @@ mod tests {
         let left = TargetSpec::File(directory.path().join("lowtide-0005.dat"));
         let layout = Layout::split(Bytes::mib(1), 1, Bytes::kib(4)).expect("valid");
         let goes_on = AtomicBool::new(false);
-        let how = Preparation { spec: &left, layout, seed: Seed::new(1), keep: false, interrupt: &goes_on };
+        let (order, seed) = (Order::Sequential, Seed::new(1));
+        let how = Preparation { spec: &left, layout, order, seed, keep: false, interrupt: &goes_on };
         std::mem::forget(Target::prepare(&how, &mut |_| ()).expect("prepared"));
 
         let mut filled = Bytes::ZERO;

@@ -9,6 +9,7 @@ mod drive;
 mod files;
 
 pub use block::Block;
+pub(crate) use block::erase;
 pub use database::Database;
 pub use drive::{History, PreparedDrive};
 pub use files::Files;
