@@ -70,3 +70,46 @@ fn a_filesystem_is_named_and_overwritten_only_by_force() {
     assert_eq!(disk.checksum(), before);
     lab.ok(&[&all[..], &["--force-signature"]].concat());
 }
+
+/// A drive whose counters go up each time they are read: a program in the place of smartctl.
+const SMARTCTL: &str = r#"#!/bin/sh
+n=$(cat "$0.count" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.count"
+printf '{"smartctl":{"exit_status":64},"model_name":"X","temperature":{"current":%d},"logical_block_size":512,' $((30 + n))
+printf '"ata_smart_attributes":{"table":[{"id":225,"name":"Host_Writes_32MiB","value":100,"raw":{"value":%d}},' $((100 * n))
+printf '{"id":249,"name":"NAND_Writes_1GiB","value":100,"raw":{"value":%d}}]}}' $((9 * n))
+"#;
+
+#[test]
+fn the_drives_own_counters_and_foreign_traffic_are_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(disk) = Loop::new(64, &[]) else { return };
+    let lab = lab();
+    lab.write("smartctl", SMARTCTL);
+    std::fs::set_permissions(lab.path("smartctl"), std::fs::Permissions::from_mode(0o755)).expect("set");
+    let folder = lab.path("");
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
+    let target = format!("block:{}", disk.node.display());
+    let serial = disk.serial();
+    let all =
+        ["run", "block.toml", "--target", &target, "--destroy", &serial, "--set", "pattern=random-read"];
+    let mut child = lab.command(&all).env("PATH", path).spawn().expect("started");
+    // Once it is taken, somebody else reads the device all the while, past the page cache.
+    while !lab.path("lowtide.db").exists() {
+        assert!(child.try_wait().expect("waited").is_none(), "it never began");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let node = disk.node.to_str().expect("plain");
+    while child.try_wait().expect("waited").is_none() {
+        let arguments =
+            [&format!("if={node}"), "of=/dev/null", "bs=1M", "count=32", "iflag=direct", "status=none"];
+        run("dd", &arguments.map(AsRef::<str>::as_ref));
+    }
+    assert!(child.wait().expect("waited").success());
+    let report = lab.read("report.html");
+    // 100 * 32 MiB by the host and 9 GiB into the NAND: 9 * 1024 / 3200.
+    for words in ["31 °C", "32 °C", "counted-write-amplification", "2.88", "that the load did not ask for"]
+    {
+        assert!(report.contains(words), "{words}");
+    }
+    assert!(!report.contains("log-before"), "logs are for programs");
+}

@@ -4,6 +4,7 @@
 //! SMART and firmware, which need a device of their own and the rights to ask it.
 
 use crate::block::Disk;
+use crate::cgroup;
 use crate::engine;
 use crate::mountinfo;
 use lowtide_core::Bytes;
@@ -14,7 +15,7 @@ use std::path::Path;
 /// not exist yet, the nearest directory above it counts.
 ///
 /// Names: `kernel`, `architecture`, `hostname`, `cpu`, `cores`, `governor`, `memory`, `huge-pages`, `engine`,
-/// `filesystem`, `mount-point`, `mount-options`, `mount-source`, `device`, `device-model`, `device-serial`,
+/// `cgroup-cpu`, `cgroup-memory`, `cgroup-io` (where a limit holds), `filesystem`, `mount-point`, `mount-options`, `mount-source`, `device`, `device-model`, `device-serial`,
 /// `device-firmware`, `device-size`, `scheduler`, `rotational`, `write-cache`, `logical-block`, `physical-block`.
 pub fn describe(path: &Path) -> Vec<(String, String)> {
     let mut facts = machine();
@@ -53,6 +54,9 @@ fn machine() -> Facts {
     facts.add("memory", field("/proc/meminfo", "MemTotal"));
     facts.add("huge-pages", line("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text)));
     facts.add("engine", Some(engine::available().to_string()));
+    for (name, limit) in cgroup::limits() {
+        facts.add(name, Some(limit));
+    }
     facts
 }
 

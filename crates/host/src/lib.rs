@@ -13,6 +13,7 @@
 
 pub mod bench;
 pub mod block;
+mod cgroup;
 pub mod cpu;
 pub mod engine;
 pub mod environment;

@@ -9,8 +9,10 @@ use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Store, StoreError, Writer};
+use crate::witness::{self, Fact, Witness};
 use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
 use lowtide_host::HostError;
+use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
 use lowtide_host::target::TargetSpec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,7 +176,13 @@ impl<'a> Running<'a> {
         let Some(last) = group.iter().rposition(|&index| !self.done[index]) else { return 0 };
         let mut histories: BTreeMap<String, History> = BTreeMap::new();
         let taken = self.host.lock().expect("nobody panics while holding it").take();
-        let mut host = taken.map(|target| Host { target, said: BTreeSet::new() });
+        let mut host = taken.map(|target| {
+            let witness = target.witness().map(|(witness, facts)| {
+                self.say(facts);
+                witness
+            });
+            Host { target, witness, said: BTreeSet::new() }
+        });
         let mut broken: Option<String> = None;
         let mut failed = 0;
         for &index in &group[..=last] {
@@ -203,8 +211,11 @@ impl<'a> Running<'a> {
                 }
             }
         }
-        if let Some(Err(error)) = host.map(|host| host.target.finish()) {
-            self.progress.note(&error.to_string());
+        if let Some(host) = host {
+            if let Err(error) = host.target.finish() {
+                self.progress.note(&error.to_string());
+            }
+            self.say(host.witness.map(Witness::end).unwrap_or_default());
         }
         failed
     }
@@ -212,6 +223,16 @@ impl<'a> Running<'a> {
     /// A writer that failed has set the interrupt flag, so nothing is lost by ignoring that it hung up.
     fn send(&self, entry: Entry) {
         let _ = self.sender.send(entry);
+    }
+
+    /// Keeps facts about the machine and the target; the user hears of those that warn.
+    fn say(&self, facts: impl IntoIterator<Item = Fact>) {
+        for (name, value) in facts {
+            if name == witness::WARNING {
+                self.progress.note(&format!("warning: {value}"));
+            }
+            self.send(Entry::Fact(name, value));
+        }
     }
 
     fn simulated(
@@ -263,14 +284,22 @@ impl<'a> Running<'a> {
             cell.index,
             CellStart { raw_capacity: None, written_before: prepared.written_before, counters: None },
         ));
-        let mut written = Bytes::ZERO;
+        if let Some(witness) = &mut host.witness {
+            witness.load_begins();
+        }
+        let mut own = Traffic::default();
         let each = &mut |interval: &Interval, share| {
-            written += Bytes::new(interval.write_bytes);
+            own.read += Bytes::new(interval.read_bytes);
+            own.written += Bytes::new(interval.write_bytes);
             self.interval(cell, Stage::Measure, interval, share);
         };
         let load = &cell.settings.load;
         let loaded = on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
-        host.target.count(written);
+        host.target.count(own.written);
+        if let Some(options) = host.target.mounted().filter(|options| host.said.insert(options.clone())) {
+            self.say([("mounted-with".to_owned(), options)]);
+        }
+        self.say(host.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
         // Files that a load could not use, or that a thread given up may still write to, serve no other cell.
         if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
             host.target.give_up().map_err(|error| error.to_string())?;
@@ -329,6 +358,22 @@ impl HostTarget<'_> {
         }
     }
 
+    /// What watches its device, and what that says at the beginning.
+    fn witness(&self) -> Option<(Witness, Vec<Fact>)> {
+        match self {
+            HostTarget::Files(files) => Witness::beneath(files.path()),
+            HostTarget::Block(block) => Some(Witness::begin(block.disk().clone())),
+        }
+    }
+
+    /// The filesystem made for the cell, and what the kernel mounted it with.
+    fn mounted(&self) -> Option<String> {
+        match self {
+            HostTarget::Files(_) => None,
+            HostTarget::Block(block) => block.mounted(),
+        }
+    }
+
     /// The load has written that much.
     fn count(&mut self, written: Bytes) {
         if let HostTarget::Block(block) = self {
@@ -355,6 +400,7 @@ impl HostTarget<'_> {
 /// A campaign on the host.
 struct Host<'a> {
     target: HostTarget<'a>,
+    witness: Option<Witness>,
     /// What the user was told, to be told once.
     said: BTreeSet<String>,
 }

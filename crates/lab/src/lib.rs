@@ -20,3 +20,4 @@ pub mod report;
 pub mod store;
 pub mod table;
 pub mod validate;
+pub mod witness;

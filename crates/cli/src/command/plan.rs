@@ -62,6 +62,9 @@ fn summary(plan: &Plan) -> String {
 fn device_lines(plan: &Plan) -> String {
     let PlanTarget::Block(block) = &plan.target else { return String::new() };
     let identity = &block.disk.identity;
+    if block.only_read {
+        return format!("\n{} is only read: {identity}", block.disk.node.display());
+    }
     let mut lines = format!(
         "\nall data on {} will be lost: {identity}\nto run it, add --destroy '{}'",
         block.disk.node.display(),

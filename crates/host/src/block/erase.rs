@@ -112,7 +112,7 @@ pub(super) fn erase(disk: &Disk, how: Erase) -> Result<(), HostError> {
 }
 
 /// `nvme0` of `nvme0n1`.
-fn controller(name: &str) -> Option<String> {
+pub(super) fn controller(name: &str) -> Option<String> {
     let rest = name.strip_prefix("nvme")?;
     let (number, namespace) = rest.split_once('n')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -151,9 +151,10 @@ impl Formatted {
         &self.claim.disk().path
     }
 
-    /// The options that the kernel took.
-    pub fn options(&self) -> Option<String> {
-        mountinfo::above(mountinfo::of("self"), &self.directory).map(|mount| mount.options)
+    /// The kind of filesystem and the options that the kernel took: `xfs, rw,noatime`.
+    pub fn mounted(&self) -> Option<String> {
+        let mount = mountinfo::above(mountinfo::of("self"), &self.directory)?;
+        Some(format!("{}, {}", mount.filesystem, mount.options))
     }
 
     /// Unmounts and wipes the filesystem, and takes the device again.

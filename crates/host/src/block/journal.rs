@@ -14,7 +14,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+/// How long to wait for programs that have the device open.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Where journals and mount points are.
 pub(super) const FOLDER: &str = "/run/lowtide";
 
@@ -182,10 +185,18 @@ fn undo(change: &Change) -> Result<(), HostError> {
         Change::Mount { at } => filesystem::unmount(at),
         Change::Filesystem { node, serial } => {
             // The node may have become another device's since.
-            if Disk::find(node).is_ok_and(|disk| disk.identity.serial == *serial) {
-                tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node.to_string_lossy()])?;
+            if !Disk::find(node).is_ok_and(|disk| disk.identity.serial == *serial) {
+                return Ok(());
             }
-            Ok(())
+            // A `mkfs` that a killed run began may still be at it, and udev looks at what was just closed.
+            let begin = Instant::now();
+            loop {
+                let node = node.to_string_lossy();
+                match tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node]) {
+                    Err(_) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(100)),
+                    wiped => return wiped.map(drop),
+                }
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ mod discard;
 mod disk;
 mod erase;
 mod filesystem;
+mod health;
 mod journal;
 mod objection;
 mod scheduler;
@@ -32,6 +33,7 @@ pub use discard::Discard;
 pub use disk::{Disk, Identity};
 pub use erase::Erase;
 pub use filesystem::{Filesystem, FilesystemKind, Formatted};
+pub use health::Traffic;
 pub use objection::Objection;
 
 use crate::error::HostError;

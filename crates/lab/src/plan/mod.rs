@@ -84,22 +84,26 @@ impl Plan {
         Ok(Plan { experiment, seed, scale, target, cells, groups })
     }
 
-    /// A text that is the same for two plans exactly when they measure the same, on the same device: kept in the store,
-    /// so that only the same plan resumes a campaign.
+    /// A text that is the same for two plans exactly when they measure the same, on whichever device of the host: kept
+    /// in the store, so that only the same plan resumes a campaign.
     pub fn identity(&self) -> String {
         let devices: String =
             self.target.devices().flat_map(|planned| &planned.device.texts).cloned().collect();
         let target = &self.experiment.target;
-        let is = match &self.target {
-            PlanTarget::Block(planned) => format!(" is {}", planned.disk.identity),
-            PlanTarget::Simulated(_) | PlanTarget::Host(_) => String::new(),
-        };
         format!(
-            "{}\n{devices}\n{target}{is} seed {} scale 1/{}",
+            "{}\n{devices}\n{target} seed {} scale 1/{}",
             self.experiment.text(),
             self.seed.get(),
             self.scale
         )
+    }
+
+    /// What tells the block device under test from others, for the same purpose; nothing for other targets.
+    pub fn on_device(&self) -> Option<String> {
+        match &self.target {
+            PlanTarget::Block(planned) => Some(planned.disk.identity.to_string()),
+            PlanTarget::Simulated(_) | PlanTarget::Host(_) => None,
+        }
     }
 
     /// The seed of a cell's part of the campaign.

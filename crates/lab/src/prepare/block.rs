@@ -8,7 +8,7 @@ use crate::experiment::{Filesystem, Fill, Purge};
 use crate::plan::{PlannedBlock, PlannedCell, cells};
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
-use lowtide_host::block::{self, Claim, Consent, Discard, Erase, FilesystemKind, Formatted};
+use lowtide_host::block::{self, Claim, Consent, Discard, Disk, Erase, FilesystemKind, Formatted};
 use lowtide_host::target::{Order, Preparation, Progress, Target, TargetSpec, TestData};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -122,10 +122,15 @@ impl Block {
         &self.planned.disk.path
     }
 
-    /// What the kernel mounted the filesystem with, where there is one.
+    /// The device.
+    pub fn disk(&self) -> &Disk {
+        &self.planned.disk
+    }
+
+    /// The filesystem and what the kernel mounted it with, where there is one.
     pub fn mounted(&self) -> Option<String> {
         match &self.state {
-            State::Formatted(formatted) => formatted.options(),
+            State::Formatted(formatted) => formatted.mounted(),
             State::Claimed(_) | State::Free => None,
         }
     }

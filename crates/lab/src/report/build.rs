@@ -6,6 +6,7 @@ use super::sweep::{describe, identity, varying};
 use super::{Checked, Comparison, Report, figure, number, tables, verdict};
 use crate::experiment::NotCompared;
 use crate::record::{Campaign, Cell, Status};
+use crate::witness;
 
 /// The report of one campaign.
 pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
@@ -22,11 +23,19 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
         verdict: verdict::sentences(campaign, &answers, comparisons),
         tables: all,
         figures: figure::figures(campaign, &answers, comparisons),
-        environment: campaign.environment.clone(),
+        environment: shown(&campaign.environment),
         commands: vec![campaign.command.clone()],
         sources: sources(campaign, ""),
         version: campaign.version.clone(),
     }
+}
+
+/// The facts about the machine and the target that people read: logs of drives stay in the store, and warnings are
+/// part of the verdict.
+fn shown(environment: &[(String, String)]) -> Vec<(String, String)> {
+    let for_people =
+        |(name, _): &&(String, String)| name != witness::WARNING && !name.starts_with(witness::LOG);
+    environment.iter().filter(for_people).cloned().collect()
 }
 
 /// The report of several campaigns beside published numbers.
@@ -202,7 +211,7 @@ pub(crate) fn of_factor(campaign: &Campaign, factor: &str) -> Result<Report, Not
         names.join(", ")
     );
     report.facts = facts(campaign);
-    report.environment = campaign.environment.clone();
+    report.environment = shown(&campaign.environment);
     report.commands = vec![campaign.command.clone()];
     report.sources = sources(campaign, "");
     report.version = campaign.version.clone();

@@ -8,7 +8,10 @@ use super::comparison::Comparison;
 use super::number::{decimals_for_half_width, estimate, percent, significant, size, span, throughput};
 use super::sweep::{Group, groups, short_label, varying};
 use crate::record::{Campaign, Status};
+use crate::witness;
 
+/// More warnings than this are counted.
+const MOST_WARNINGS: usize = 3;
 /// More curves than this get one sentence together.
 const MOST_CURVES: usize = 6;
 
@@ -24,7 +27,20 @@ pub(crate) fn sentences(
         many => sweep(many),
     };
     out.extend(missing(campaign, answers));
+    out.extend(warnings(campaign));
     out.extend(agreement(comparisons));
+    out
+}
+
+/// What went on beside the measurement and may have changed it; many warnings are counted.
+fn warnings(campaign: &Campaign) -> Vec<String> {
+    let mut all = campaign.environment.iter().filter(|(name, _)| name == witness::WARNING);
+    let mut out: Vec<String> =
+        all.by_ref().take(MOST_WARNINGS).map(|(_, text)| format!("Warning: {text}.")).collect();
+    match all.count() {
+        0 => {}
+        more => out.push(format!("And {more} more such warnings, in the store.")),
+    }
     out
 }
 

@@ -46,6 +46,19 @@ pub enum StoreError {
         /// The experiment.
         name: String,
     },
+    /// The campaign of this plan was measured on another device.
+    #[error("the campaign of `{name}` in {} was begun on another device ({was}); this is {is}", path.display())]
+    #[diagnostic(help("resume it on that device, or run without `--resume` to begin another"))]
+    OtherDevice {
+        /// The file.
+        path: PathBuf,
+        /// The experiment.
+        name: String,
+        /// What it was begun on.
+        was: String,
+        /// What it would be resumed on.
+        is: String,
+    },
     /// No such campaign.
     #[error("the store {} has no campaign `{wanted}`{}", path.display(), near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     #[diagnostic(help("`lowtide show` lists what the store has"))]

@@ -23,6 +23,9 @@ use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+/// The name under which the environment keeps which block device was under test.
+const ON_DEVICE: &str = "under-test";
+
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
@@ -126,7 +129,8 @@ impl Store {
             )
             .map_err(&fail)?;
         let campaign = transaction.last_insert_rowid();
-        for (position, (key, value)) in about.environment.iter().enumerate() {
+        let on = plan.on_device().map(|device| (ON_DEVICE.to_owned(), device));
+        for (position, (key, value)) in about.environment.iter().chain(&on).enumerate() {
             transaction
                 .execute(
                     "INSERT INTO environment (campaign, position, key, value) VALUES (?1, ?2, ?3, ?4)",
@@ -178,6 +182,20 @@ impl Store {
                 name: plan.experiment.name.clone(),
             });
         };
+        let was: Option<String> = self
+            .connection
+            .query_row(
+                "SELECT value FROM environment WHERE campaign = ?1 AND key = ?2",
+                params![campaign, ON_DEVICE],
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(&fail)?;
+        if was != plan.on_device() {
+            let (path, name) = (self.path.clone(), plan.experiment.name.clone());
+            let said = |device: Option<String>| device.unwrap_or_else(|| "none".to_owned());
+            return Err(StoreError::OtherDevice { path, name, was: said(was), is: said(plan.on_device()) });
+        }
         let transaction = self.connection.transaction().map_err(&fail)?;
         for table in ["interval", "histogram"] {
             let unfinished = "SELECT cell FROM cell WHERE campaign = ?1 AND status <> 'done'";

@@ -74,6 +74,8 @@ pub enum Entry {
     Interval(u32, Box<Measured>),
     /// The cell ended.
     End(u32, CellEnd),
+    /// Something about the machine or the target, as name and value.
+    Fact(String, String),
 }
 
 /// The writing thread of a campaign.
@@ -211,6 +213,13 @@ fn write(connection: &Connection, campaign: i64, entry: &Entry) -> rusqlite::Res
             }
             Ok(())
         }
+        Entry::Fact(name, value) => connection
+            .prepare_cached(
+                "INSERT INTO environment (campaign, position, key, value)
+                 SELECT ?1, coalesce(max(position) + 1, 0), ?2, ?3 FROM environment WHERE campaign = ?1",
+            )?
+            .execute(params![campaign, name, value])
+            .map(drop),
         Entry::End(cell, CellEnd::Done { verdict, wear }) => connection
             .prepare_cached(
                 "UPDATE cell SET status = 'done', failure = NULL, verdict = ?3, wear = ?4

@@ -112,7 +112,8 @@ fn an_unknown_factor_is_told_the_factors() {
        ·     ╰── not a factor
        ╰────
      help: factors: file_size, utilisation, threads, depth, block, pattern, mix,
-           zipf, reserve, partition, idle, data_files, device, streams, rate
+           zipf, reserve, partition, idle, data_files, device, streams, rate,
+          filesystem, mount_options, scheduler
     "#);
 }
 

@@ -24,6 +24,8 @@ pub struct Reading {
     pub capacity: Option<f64>,
     /// Hours it was switched on.
     pub power_on_hours: Option<f64>,
+    /// How warm it is.
+    pub temperature_celsius: Option<f64>,
     /// Bytes the host wrote.
     pub host_bytes: Option<f64>,
     /// What the NAND took, beside what the host wrote, in one unit.
@@ -74,6 +76,9 @@ impl Reading {
             capacity: number(&json["user_capacity"]["bytes"])
                 .or_else(|| number(&json["nvme_total_capacity"])),
             power_on_hours: number(&json["power_on_time"]["hours"]),
+            temperature_celsius: number(&json["temperature"]["current"])
+                // nvme-cli gives the number of the log, in kelvins.
+                .or_else(|| Some(number(&json["temperature"])? - 273.0)),
             ..Reading::default()
         };
         reading.nvme(&json);
@@ -91,6 +96,7 @@ impl Reading {
         self.model = self.model.or(other.model);
         self.capacity = self.capacity.or(other.capacity);
         self.power_on_hours = self.power_on_hours.or(other.power_on_hours);
+        self.temperature_celsius = self.temperature_celsius.or(other.temperature_celsius);
         self.host_bytes = self.host_bytes.or(other.host_bytes);
         self.used_percent = self.used_percent.or(other.used_percent);
         self.media = match (self.media, other.media) {

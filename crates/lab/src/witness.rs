@@ -1,0 +1,150 @@
+//! What else is known of a campaign on the host: the drive's own counters before and after, and whether others used
+//! the device meanwhile.
+//!
+//! Leaves out what the counters mean for the drive's life (`lifetime`).
+
+use crate::lifetime::Reading;
+use lowtide_core::Bytes;
+use lowtide_host::block::{Disk, Traffic};
+use std::path::Path;
+
+/// The name under which a fact warns the reader.
+pub const WARNING: &str = "warning";
+/// How the names of raw logs begin, which are kept but not shown.
+pub const LOG: &str = "log-";
+
+/// Foreign traffic below this share of the load's own is the filesystem's bookkeeping, or lowtide's.
+const SHARE: f64 = 0.05;
+/// And so is less than this.
+const LEAST: Bytes = Bytes::mib(4);
+
+/// A fact about the machine or the target: name and value.
+pub type Fact = (String, String);
+
+/// Watches the device that a campaign runs on.
+#[derive(Debug)]
+pub struct Witness {
+    disk: Disk,
+    before: Option<Reading>,
+    traffic: Option<Traffic>,
+}
+
+impl Witness {
+    /// Watches the disk that files at `path` lie on, or will lie on; `None` where there is none to be seen.
+    pub fn beneath(path: &Path) -> Option<(Witness, Vec<Fact>)> {
+        let here =
+            |path: &Path| Disk::beneath(if path.as_os_str().is_empty() { Path::new(".") } else { path });
+        path.ancestors().find_map(here).map(Witness::begin)
+    }
+
+    /// Asks the drive before anything is done to it.
+    pub fn begin(disk: Disk) -> (Witness, Vec<Fact>) {
+        let (before, facts) = ask(&disk, "before");
+        (Witness { disk, before, traffic: None }, facts)
+    }
+
+    /// A load begins.
+    pub fn load_begins(&mut self) {
+        self.traffic = self.disk.traffic();
+    }
+
+    /// The load of the cell called `label` has read and written so much; a warning where the device did much more.
+    pub fn load_ended(&self, label: &str, own: Traffic) -> Option<Fact> {
+        let all = self.disk.traffic()?.since(self.traffic?);
+        let foreign = all.since(own);
+        let what = match (is_much(foreign.read, own), is_much(foreign.written, own)) {
+            (true, true) => format!(
+                "{:.0} MiB read and {:.0} MiB written",
+                foreign.read.as_mib(),
+                foreign.written.as_mib()
+            ),
+            (true, false) => format!("{:.0} MiB read", foreign.read.as_mib()),
+            (false, true) => format!("{:.0} MiB written", foreign.written.as_mib()),
+            (false, false) => return None,
+        };
+        let text = format!(
+            "{label}: {} served {what} that the load did not ask for, besides its own {:.0} MiB: something else uses it",
+            self.disk.node.display(),
+            (own.read + own.written).as_mib()
+        );
+        Some((WARNING.to_owned(), text))
+    }
+
+    /// Asks the drive again, and says what it counted in between.
+    pub fn end(self) -> Vec<Fact> {
+        let (after, mut facts) = ask(&self.disk, "after");
+        let (Some(before), Some(after)) = (self.before, after) else { return facts };
+        let host = after.host_bytes.zip(before.host_bytes).map(|(after, before)| after - before);
+        if let Some(host) = host.filter(|host| *host > 0.0) {
+            facts.push(("counted-host-writes".to_owned(), gigabytes(host)));
+        }
+        if let Some((after, before)) = after.media.zip(before.media) {
+            let (host, nand) = (after.host - before.host, after.nand - before.nand);
+            if host > 0.0 && nand > 0.0 {
+                facts.push(("counted-write-amplification".to_owned(), format!("{:.2}", nand / host)));
+            }
+        }
+        facts
+    }
+}
+
+fn is_much(foreign: Bytes, own: Traffic) -> bool {
+    foreign > LEAST && foreign.get() as f64 > SHARE * (own.read + own.written).get() as f64
+}
+
+/// What the drive says now, and its logs as they are.
+fn ask(disk: &Disk, when: &str) -> (Option<Reading>, Vec<Fact>) {
+    let mut facts = Vec::new();
+    let mut reading: Option<Reading> = None;
+    for (number, log) in disk.logs().iter().enumerate() {
+        let text = log.to_string();
+        if let Ok(read) = Reading::parse(&text) {
+            reading = Some(match reading {
+                Some(earlier) => earlier.with(read),
+                None => read,
+            });
+        }
+        facts.push((format!("{LOG}{when}-{}", number + 1), text));
+    }
+    facts.extend(reading.as_ref().map(|reading| (format!("drive-{when}"), describe(reading))));
+    (reading, facts)
+}
+
+/// A reading in one line.
+fn describe(reading: &Reading) -> String {
+    let mut parts = Vec::new();
+    parts.extend(reading.host_bytes.map(|bytes| format!("{} written by hosts", gigabytes(bytes))));
+    parts.extend(reading.nand_bytes().map(|bytes| format!("{} into the NAND", gigabytes(bytes))));
+    parts.extend(reading.used_percent.map(|used| format!("{used} % of its rated life used")));
+    parts.extend(reading.power_on_hours.map(|hours| format!("{hours} h switched on")));
+    parts.extend(reading.temperature_celsius.map(|celsius| format!("{celsius} °C")));
+    parts.join(", ")
+}
+
+fn gigabytes(bytes: f64) -> String {
+    format!("{:.1} GB", bytes / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_is_bookkeeping_and_much_is_somebody_else() {
+        let own = Traffic { read: Bytes::ZERO, written: Bytes::gib(1) };
+        assert!(!is_much(Bytes::mib(3), own) && !is_much(Bytes::mib(40), own));
+        assert!(is_much(Bytes::mib(60), own));
+        assert!(is_much(Bytes::mib(5), Traffic::default()));
+    }
+
+    #[test]
+    fn a_reading_is_one_line() {
+        let reading = Reading {
+            host_bytes: Some(1.5e12),
+            used_percent: Some(3.0),
+            temperature_celsius: Some(38.0),
+            ..Reading::default()
+        };
+        assert_eq!(describe(&reading), "1500.0 GB written by hosts, 3 % of its rated life used, 38 °C");
+    }
+}
