@@ -341,6 +341,18 @@ pub enum BenchVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
+    /// What lowtide itself costs per request, with requests that complete at once
+    EngineNull {
+        /// How long
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        /// The share of requests that read
+        #[arg(long, default_value_t = 0.5, value_name = "SHARE")]
+        mix: f64,
+        /// How to print it
+        #[arg(long, default_value = "table")]
+        format: BenchFormat,
+    },
     /// What the I/O engine costs per 4 KiB random read at depth 64
     Engine {
         /// The file to read; made where there is none

@@ -6,7 +6,7 @@
 
 use crate::engine::{Control, EngineChoice, Load, run};
 use crate::error::{HostError, Operation};
-use crate::target::{Layout, Order, Preparation, Target, TargetSpec};
+use crate::target::{Layout, Order, Preparation, Target, TargetSpec, TestData};
 use lowtide_core::{Bytes, Interval, Latency, Nanos, Seed, Workload};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -76,20 +76,49 @@ pub fn engine_bench(
         prepared => prepared?,
     };
     let workload = Workload { read_share: 1.0, depth, ..Workload::random_write(block) };
+    measure(target.data(), &workload, seconds, engine, seed)
+}
+
+/// The same for requests that complete at once: what lowtide itself costs, without the kernel and without a device.
+/// `read_share` of the requests read, the others write.
+///
+/// # Errors
+/// [`HostError::Io`] where there is no memory.
+pub fn null_bench(
+    block: Bytes,
+    depth: u32,
+    read_share: f64,
+    seconds: u64,
+    seed: Seed,
+) -> Result<EngineBench, HostError> {
+    let data = TestData::new(vec!["nothing".into()], Bytes::gib(100))?;
+    let workload = Workload { read_share, depth, ..Workload::random_write(block) };
+    measure(&data, &workload, seconds, EngineChoice::Null, seed)
+}
+
+fn measure(
+    data: &TestData,
+    workload: &Workload,
+    seconds: u64,
+    engine: EngineChoice,
+    seed: Seed,
+) -> Result<EngineBench, HostError> {
     let load = Load {
-        data: target.data(),
-        workload: &workload,
+        data,
+        workload,
         seed,
         interval: Nanos::from_secs(1),
         duration: Some(Nanos::from_secs(seconds)),
         requests: None,
         engine,
-        interrupt: &interrupt,
+        interrupt: &AtomicBool::new(false),
     };
+    let path = &data.files()[0];
     let mut latency = Latency::default();
     let before = ProcessorTime::now(path)?;
     let summary = run(&load, &mut |interval: Interval| {
         latency.merge(&interval.read_latency);
+        latency.merge(&interval.write_latency);
         Control::Continue
     })?;
     let after = ProcessorTime::now(path)?;
@@ -99,8 +128,8 @@ pub fn engine_bench(
     Ok(EngineBench {
         engine: summary.engine.to_string(),
         direct: summary.direct,
-        block_bytes: block.get(),
-        depth,
+        block_bytes: workload.block.get(),
+        depth: workload.depth,
         seconds: summary.elapsed.as_secs_f64(),
         requests: summary.completed,
         errors: summary.errors,

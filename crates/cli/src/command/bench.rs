@@ -4,7 +4,7 @@ use crate::args::{BenchArguments, BenchFormat, BenchVerb, EngineName};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::{Bytes, Seed};
-use lowtide_host::bench::engine_bench;
+use lowtide_host::bench::{engine_bench, null_bench};
 use lowtide_host::engine::EngineChoice;
 use lowtide_lab::bench::{simulate, steady};
 
@@ -19,6 +19,10 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
     let (figures, format) = match &arguments.verb {
         BenchVerb::Simulate { format, seed } => (serde_json::to_value(simulate(Seed::new(*seed))), *format),
         BenchVerb::Steady { .. } => unreachable!("answered above"),
+        BenchVerb::EngineNull { seconds, mix, format } => {
+            let figures = null_bench(Bytes::kib(4), 64, mix.clamp(0.0, 1.0), *seconds, Seed::new(1))?;
+            (serde_json::to_value(figures), *format)
+        }
         BenchVerb::Engine { file, size, seconds, engine, format } => {
             let engine = match engine {
                 EngineName::Auto => EngineChoice::Auto,

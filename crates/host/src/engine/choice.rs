@@ -13,6 +13,8 @@ pub enum Engine {
     Uring,
     /// pread and pwrite: one thread per request in flight.
     Sync,
+    /// Nothing is moved: for measuring the engines themselves.
+    Null,
 }
 
 impl fmt::Display for Engine {
@@ -20,6 +22,7 @@ impl fmt::Display for Engine {
         f.pad(match self {
             Engine::Uring => "uring",
             Engine::Sync => "sync",
+            Engine::Null => "null",
         })
     }
 }
@@ -34,6 +37,8 @@ pub enum EngineChoice {
     Uring,
     /// [`Engine::Sync`].
     Sync,
+    /// [`Engine::Null`]; it has no name that could be asked for by mistake.
+    Null,
 }
 
 impl fmt::Display for EngineChoice {
@@ -42,6 +47,7 @@ impl fmt::Display for EngineChoice {
             EngineChoice::Auto => "auto",
             EngineChoice::Uring => "uring",
             EngineChoice::Sync => "sync",
+            EngineChoice::Null => "null",
         })
     }
 }
@@ -77,6 +83,7 @@ impl EngineChoice {
     ) -> Result<(Engine, Option<String>), HostError> {
         match self {
             EngineChoice::Sync => Ok((Engine::Sync, None)),
+            EngineChoice::Null => Ok((Engine::Null, None)),
             EngineChoice::Uring => match probe() {
                 Ok(()) => Ok((Engine::Uring, None)),
                 Err(source) => Err(HostError::NoUring { source }),

@@ -18,6 +18,7 @@ mod choice;
 mod collect;
 mod files;
 mod load;
+mod null;
 mod run;
 mod schedule;
 mod sync;

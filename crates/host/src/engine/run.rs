@@ -2,6 +2,7 @@
 //!
 //! Leaves out what the threads do; see [`super::worker`].
 
+use super::choice::Engine;
 use super::collect::Collector;
 use super::files::OpenFiles;
 use super::load::{Ended, Load, Summary};
@@ -35,7 +36,10 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
     let (engine, note) = load.engine.resolve(uring::probe)?;
     load.validate(engine)?;
     let workload = load.workload;
-    let files = OpenFiles::open(load.data, workload.block, !workload.reads_only())?;
+    let files = match engine {
+        Engine::Null => OpenFiles { files: Vec::new(), direct: true },
+        Engine::Uring | Engine::Sync => OpenFiles::open(load.data, workload.block, !workload.reads_only())?,
+    };
     let shared = Arc::new(Shared {
         data: load.data.clone(),
         files,

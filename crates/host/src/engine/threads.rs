@@ -5,7 +5,7 @@
 
 use super::schedule::Schedule;
 use super::worker::{Message, Shared, Worker};
-use super::{Engine, sync, uring};
+use super::{Engine, null, sync, uring};
 use crate::error::{HostError, Operation};
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ pub(super) fn start(
 ) -> Result<u32, HostError> {
     let (threads, depth) = (shared.workload.threads, shared.workload.depth);
     let schedule = |thread| Schedule::new(shared.workload.arrival, shared.seed, thread, threads);
-    let workers = if engine == Engine::Uring { threads } else { threads * depth };
+    let workers = if engine == Engine::Sync { threads * depth } else { threads };
     let mut turns = None;
     for number in 0..workers {
         let place = Place { shared: Arc::clone(shared), number, workers, outbox: outbox.clone() };
@@ -31,6 +31,10 @@ pub(super) fn start(
             Engine::Uring => {
                 let schedule = schedule(number);
                 Box::new(move |place| on_ring(place, schedule))
+            }
+            Engine::Null => {
+                let schedule = schedule(number);
+                Box::new(move |place| nowhere(place, schedule))
             }
             Engine::Sync => {
                 if number % depth == 0 {
@@ -72,6 +76,15 @@ fn on_ring(place: Place, schedule: Option<Schedule>) -> Message {
     };
     let worker = Worker::new(place.shared, place.number, place.workers, place.outbox, note);
     uring::work(worker, ring, schedule).map_or_else(Message::Failed, Message::Done)
+}
+
+fn nowhere(place: Place, schedule: Option<Schedule>) -> Message {
+    let buffers = match null::buffers(&place.shared, place.number) {
+        Ok(buffers) => buffers,
+        Err(error) => return Message::Failed(error),
+    };
+    let worker = Worker::new(place.shared, place.number, place.workers, place.outbox, None);
+    Message::Done(null::work(worker, buffers, schedule))
 }
 
 fn plainly(place: Place, turns: Option<sync::Turns>) -> Message {

@@ -113,7 +113,7 @@ fn an_unknown_factor_is_told_the_factors() {
        ╰────
      help: factors: file_size, utilisation, threads, depth, block, pattern, mix,
            zipf, reserve, partition, idle, data_files, device, streams, rate,
-          filesystem, mount_options, scheduler
+           filesystem, mount_options, scheduler
     "#);
 }
 
