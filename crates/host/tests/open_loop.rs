@@ -67,3 +67,53 @@ fn poisson_arrivals_keep_their_mean() {
         assert!((840..1160).contains(&all), "{all} requests");
     });
 }
+
+/// A filesystem that takes no writes while this lives.
+struct Frozen<'a>(&'a std::path::Path);
+
+impl Frozen<'_> {
+    fn new(at: &std::path::Path) -> Frozen<'_> {
+        common::loopback::run("fsfreeze", &["--freeze", at.to_str().expect("plain")]);
+        Frozen(at)
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        common::loopback::run("fsfreeze", &["--unfreeze", self.0.to_str().expect("plain")]);
+    }
+}
+
+#[test]
+fn a_stall_of_a_real_filesystem_is_in_the_open_loops_percentiles_and_not_in_the_closed_loops() {
+    let Some(disk) = common::loopback::Loop::new(64, &[]) else { return };
+    let node = disk.node.to_str().expect("plain");
+    common::loopback::run("mkfs.ext4", &["-q", node]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path();
+    common::loopback::run("mount", &[node, at.to_str().expect("plain")]);
+    let measure = |arrival: Arrival| {
+        let target = target(at, 1, Bytes::mib(4));
+        let workload = Workload { arrival, ..workload(0.0, Access::Random, 1, 1) };
+        let load = load(target.data(), &workload, lowtide_host::engine::EngineChoice::Sync, 2000);
+        let intervals = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(800));
+                let frozen = Frozen::new(at);
+                std::thread::sleep(std::time::Duration::from_millis(500));
+                drop(frozen);
+            });
+            run_all(&load).1
+        });
+        let mut latency = Latency::default();
+        intervals.iter().for_each(|interval| latency.merge(&interval.write_latency));
+        latency
+    };
+    // 100 a second, 50 of which are due while nothing moves: a quarter of all, the first of them for half a second.
+    let open = measure(Arrival::Fixed { per_second: 100.0 });
+    let closed = measure(Arrival::Closed);
+    common::loopback::run("umount", &[at.to_str().expect("plain")]);
+    let (open, closed) = (open.percentile(99.0), closed.percentile(99.0));
+    assert!(open.get() > 300_000_000, "p99 of the open loop: {open}");
+    assert!(closed.get() < 100_000_000, "p99 of the closed loop: {closed}");
+}
