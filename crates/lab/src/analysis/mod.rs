@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   rows ─► Series ─► honeymoon ─► truncate ─► drift ─► batch ─► Verdict      (confidence: the rule of lowtide)
-//!                 └─► snia, fio ─► Answer                                    (the rules of others, beside it)
+//!                 ├─► snia, fio ─► Answer                                    (the rules of others, beside it)
+//!                 └─► departure ─► Departure                                 (where a steady level was left)
 //! ```
 //!
 //! Pure functions over a [`Series`]; nothing here measures, waits or stores. [`steady`] judges a finished
@@ -13,6 +14,7 @@ mod batch;
 mod compare;
 mod confidence;
 mod criterion;
+mod departure;
 mod drift;
 mod fio;
 mod honeymoon;
@@ -31,6 +33,7 @@ mod tests;
 pub use compare::{Comparison, compare};
 pub use confidence::{Confidence, possible_drift_percent};
 pub use criterion::{Criterion, UnknownCriterion};
+pub use departure::{Departure, departures};
 pub use fio::FioSlope;
 pub use honeymoon::{Interlock, interlock};
 pub use naive::Answer;

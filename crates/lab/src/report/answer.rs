@@ -3,7 +3,7 @@
 //! Sizes and times are those of the experiment as written: what a scaled campaign divided is multiplied back.
 //! Leaves out the search for the steady window: that is [`crate::analysis`].
 
-use crate::analysis::{Estimate, Verdict};
+use crate::analysis::{Departure, Estimate, Verdict, departures};
 use crate::record::{Campaign, Cell, Row, Status};
 use lowtide_core::Latency;
 
@@ -41,6 +41,31 @@ pub(crate) struct Answer<'a> {
     /// Seconds until as many bytes were written since the purge as the device has raw; `None` where that did
     /// not happen during the measurement.
     pub honeymoon_end_s: Option<f64>,
+    /// Steady levels that were left, in order.
+    pub left: Vec<Left>,
+}
+
+/// A steady level that was left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Left {
+    /// When, in seconds since the measurement began, scaled back.
+    pub at_s: f64,
+    /// The level before, in MiB/s.
+    pub before_mib_per_s: f64,
+    /// The level after, in MiB/s.
+    pub after_mib_per_s: f64,
+}
+
+/// The steady levels that a cell left.
+fn left(cell: &Cell, scale: f64) -> Vec<Left> {
+    let rates: Vec<f64> =
+        cell.rows.iter().filter(|row| row.end_ns > row.start_ns).map(Row::mib_per_s).collect();
+    let left = |departure: Departure| Left {
+        at_s: cell.rows[departure.index].start_ns as f64 / 1e9 * scale,
+        before_mib_per_s: departure.before,
+        after_mib_per_s: departure.after,
+    };
+    departures(&rates).into_iter().map(left).collect()
 }
 
 impl<'a> Answer<'a> {
@@ -85,6 +110,7 @@ impl<'a> Answer<'a> {
             write_amplification: cell.write_amplification_between(from, to),
             host_cpu_ns_per_operation: cell.host_cpu_ns_per_operation_between(from, to),
             honeymoon_end_s: honeymoon_end_s(cell, scale),
+            left: left(cell, scale),
         }
     }
 

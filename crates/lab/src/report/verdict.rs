@@ -2,7 +2,7 @@
 //!
 //! Says the level first, then what it depends on, then what is missing. Leaves out advice.
 
-use super::answer::Answer;
+use super::answer::{Answer, Left};
 use super::compare::{Difference, Side, pair};
 use super::comparison::Comparison;
 use super::number::{decimals_for_half_width, estimate, percent, significant, size, span, throughput};
@@ -10,6 +10,8 @@ use super::sweep::{Group, groups, short_label, varying};
 use crate::record::{Campaign, Status};
 use crate::witness;
 
+/// More departures of one cell than this are not told.
+const MOST_DEPARTURES: usize = 3;
 /// More warnings than this are counted.
 const MOST_WARNINGS: usize = 3;
 /// More curves than this get one sentence together.
@@ -53,6 +55,7 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
                 throughput(mean)
             ));
         }
+        out.extend(left(answer));
         return out;
     };
     let mut first =
@@ -72,6 +75,7 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         let so = if tired { ": the fresh plateau ends about there" } else { "" };
         out.push(format!("As many bytes as the device has raw were written after {}{so}.", span(end * 1e9)));
     }
+    out.extend(left(answer));
     if let Some(lowest) = answer.lowest_mib_per_s.filter(|lowest| *lowest < settled.mean_mib_per_s * 0.8) {
         out.push(format!("The lowest interval had {}.", throughput(lowest)));
     }
@@ -89,6 +93,45 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         out.push(format!("The driver took {} of the host's processors per operation.", span(cpu_ns)));
     }
     out
+}
+
+/// The steady levels that were left, each in a sentence, up to a few.
+fn left(answer: &Answer<'_>) -> Vec<String> {
+    let few = answer.left.iter().take(MOST_DEPARTURES);
+    few.map(|left| {
+        let cause = match answer.honeymoon_end_s {
+            Some(end_s) if left.at_s <= end_s * 1.1 => {
+                "the fresh level of a drive ends like that, and so does a cache"
+            }
+            _ => "throttling, a full cache, spent credits and other users of a device look like that",
+        };
+        format!(
+            "After {} it left a steady level of {} for {}: {cause}.",
+            span(left.at_s * 1e9),
+            throughput(left.before_mib_per_s),
+            throughput(left.after_mib_per_s)
+        )
+    })
+    .collect()
+}
+
+/// How many cells of a sweep left a steady level, and the first that did.
+fn left_in_sweep(answers: &[Answer<'_>]) -> Option<String> {
+    let leaving: Vec<(&Answer<'_>, &Left)> =
+        answers.iter().filter_map(|answer| Some((answer, answer.left.first()?))).collect();
+    let (answer, left) = leaving.first()?;
+    let varying = varying(answers.iter().map(|a| a.cell));
+    let count = match leaving.len() {
+        1 => "One cell left a steady level".to_owned(),
+        several => format!("{several} of {} cells left a steady level; the first of them", answers.len()),
+    };
+    Some(format!(
+        "{count}: {}, after {}, {} for {}.",
+        short_label(answer.cell, &varying, false),
+        span(left.at_s * 1e9),
+        throughput(left.before_mib_per_s),
+        throughput(left.after_mib_per_s)
+    ))
 }
 
 fn reason<'s>(answer: &'s Answer<'_>) -> &'s str {
@@ -124,6 +167,7 @@ fn sweep(answers: &[Answer<'_>]) -> Vec<String> {
         }
         some => out.push(format!("{} of {} cells found no steady state.", some.len(), answers.len())),
     }
+    out.extend(left_in_sweep(answers));
     out
 }
 

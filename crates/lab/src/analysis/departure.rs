@@ -1,0 +1,142 @@
+//! Where a steady level was left: throttling by heat, a cache that ran full, credits that were spent.
+//!
+//! Two windows of equal length are moved over the series, one before and one after each interval. A level was left where
+//! the one before is flat by the steady-state rule of SNIA's specification ([`super::Snia`], its five rounds being
+//! fifths of the window), the two do not overlap but for their outer quarters, and most of the change happens within a
+//! few intervals. So a slow relaxation is not a departure, noise is not, and a single slow interval is not. Leaves out
+//! why: a level that ends looks the same whatever ended it.
+
+use super::Snia;
+use super::batch::averages;
+
+/// Intervals of a window at least, and the share of the series that it is at least.
+const LEAST: usize = 10;
+const SHARE: usize = 20;
+/// A level counts as left where the other is below this share of it, or above its inverse.
+const CHANGE: f64 = 0.9;
+/// Intervals on either side in which at least half of the change happens.
+const EDGE: usize = 3;
+
+/// A steady level that was left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Departure {
+    /// The first interval of the other level.
+    pub index: usize,
+    /// The level before, in the unit of the series.
+    pub before: f64,
+    /// The level after.
+    pub after: f64,
+}
+
+/// The steady levels that a series left, in order.
+pub fn departures(values: &[f64]) -> Vec<Departure> {
+    let window = LEAST.max(values.len() / SHARE);
+    let mut found: Vec<Departure> = Vec::new();
+    let mut begin = 0;
+    while let Some(departure) = first(values, begin, window) {
+        begin = departure.index + 1;
+        found.push(departure);
+    }
+    found
+}
+
+/// The first departure whose window before begins at `begin` or later.
+fn first(values: &[f64], begin: usize, window: usize) -> Option<Departure> {
+    let last = values.len().checked_sub(window)?;
+    let at = |index| judge(values, index, window);
+    let found = (begin + window..=last).find(|&index| at(index).is_some())?;
+    // The windows begin to differ before the change is in the middle of them.
+    let near = found..=(found + window).min(last);
+    near.filter_map(at).max_by(|a, b| size(a).total_cmp(&size(b)))
+}
+
+/// How large a change is, up or down.
+fn size(departure: &Departure) -> f64 {
+    (departure.after.max(f64::MIN_POSITIVE) / departure.before).ln().abs()
+}
+
+/// Whether a level was left at `index`.
+fn judge(values: &[f64], index: usize, window: usize) -> Option<Departure> {
+    let (before, after) = (&values[index - window..index], &values[index..index + window]);
+    let (b, a) = (Quartiles::of(before), Quartiles::of(after));
+    let apart = a.upper < CHANGE * b.lower || CHANGE * a.lower > b.upper;
+    if !apart || b.median <= 0.0 || !Snia::default().holds(&averages(before, window / 5)) {
+        return None;
+    }
+    let edge = |part: &[f64]| Quartiles::of(part).median;
+    let step = edge(&after[..EDGE]) - edge(&before[window - EDGE..]);
+    let whole = a.median - b.median;
+    (step / whole >= 0.5).then_some(Departure { index, before: b.median, after: a.median })
+}
+
+struct Quartiles {
+    lower: f64,
+    median: f64,
+    upper: f64,
+}
+
+impl Quartiles {
+    fn of(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
+        Quartiles { lower: at(0.25), median: at(0.5), upper: at(0.75) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_core::Seed;
+    use lowtide_core::rng::{Rng, unit};
+
+    fn noisy(rng: &mut Rng, level: f64, share: f64) -> f64 {
+        level * (1.0 + share * (unit(rng) + unit(rng) - 1.0))
+    }
+
+    #[test]
+    fn a_level_that_ends_is_found_where_it_ends() {
+        for seed in 0..50 {
+            let mut rng = Seed::new(seed).stream();
+            let level = |i: usize| match i {
+                0..137 => 118.0,
+                137..300 => 40.0,
+                _ => 80.0,
+            };
+            let values: Vec<f64> = (0..400).map(|i| noisy(&mut rng, level(i), 0.1)).collect();
+            let found = departures(&values);
+            let at: Vec<usize> = found.iter().map(|departure| departure.index).collect();
+            assert_eq!(at.len(), 2, "seed {seed}: {found:?}");
+            assert!(at[0].abs_diff(137) <= 1 && at[1].abs_diff(300) <= 1, "seed {seed}: {at:?}");
+            assert!(
+                (found[0].before / 118.0 - 1.0).abs() < 0.05 && (found[0].after / 40.0 - 1.0).abs() < 0.05
+            );
+        }
+    }
+
+    #[test]
+    fn noise_outliers_ramps_and_relaxations_are_no_departures() {
+        for seed in 0..200 {
+            let mut rng = Seed::new(seed).stream();
+            let level: Vec<f64> = (0..400).map(|_| noisy(&mut rng, 50.0, 0.3)).collect();
+            assert_eq!(departures(&level), [], "seed {seed}: noise");
+            let outliers: Vec<f64> =
+                (0..400).map(|i| if i % 37 == 0 { 2.0 } else { noisy(&mut rng, 50.0, 0.05) }).collect();
+            assert_eq!(departures(&outliers), [], "seed {seed}: outliers");
+            let relaxing: Vec<f64> =
+                (0..400).map(|i| noisy(&mut rng, 30.0 + 60.0 * (-f64::from(i) / 60.0).exp(), 0.02)).collect();
+            assert_eq!(departures(&relaxing), [], "seed {seed}: relaxation");
+            let ramp: Vec<f64> =
+                (0..400).map(|i| noisy(&mut rng, 100.0 - f64::from(i) / 5.0, 0.02)).collect();
+            assert_eq!(departures(&ramp), [], "seed {seed}: ramp");
+        }
+        assert_eq!(departures(&[]), []);
+        assert_eq!(departures(&[0.0; 100]), []);
+    }
+
+    #[test]
+    fn a_stop_is_a_departure() {
+        let values: Vec<f64> = (0..60).map(|i| if i < 40 { 10.0 } else { 0.0 }).collect();
+        assert_eq!(departures(&values), [Departure { index: 40, before: 10.0, after: 0.0 }]);
+    }
+}
