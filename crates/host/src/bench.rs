@@ -72,6 +72,7 @@ pub fn engine_bench(
     let load = Load {
         data: target.data(),
         workload: &workload,
+        replay: None,
         seed,
         interval: Nanos::from_secs(1),
         duration: Some(Nanos::from_secs(seconds)),

@@ -39,6 +39,9 @@ pub(super) const LAYOUT: Keys = Keys {
 pub(super) const WORKLOAD: Keys = Keys {
     table: "workload",
     keys: &[
+        "trace",
+        "pace",
+        "wrap",
         "pattern",
         "mix",
         "block",

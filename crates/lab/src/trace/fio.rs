@@ -68,13 +68,13 @@ impl Reader {
                     sum.ok_or_else(|| TraceFileError::at(number, "waits longer than any clock counts"))?;
                 return Ok(());
             }
+            "wait" => return Err(TraceFileError::at(number, "`wait` in version 3, which has times")),
             "read" => Op::Read,
             "write" => Op::Write { fua: false },
             "trim" => Op::Trim,
             "sync" | "datasync" => Op::Flush,
             other => {
                 let known = ["read", "write", "trim", "sync", "datasync", "add", "open", "close", "wait"];
-                let known = known.into_iter().filter(|known| !(self.timed && *known == "wait"));
                 let near = lowtide_core::suggest::nearest(other, known);
                 let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                 return Err(TraceFileError::at(number, format!("the action `{other}` is not known{hint}")));

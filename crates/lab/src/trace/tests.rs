@@ -74,7 +74,7 @@ fn what_is_no_trace_is_refused_at_its_line() {
         (format!("{head}5 /a read -4096 4096\n"), "line 2: the offset is `-4096`, no whole number"),
         (format!("{head}NaN /a read 0 4096\n"), "line 2: the time in microseconds is `NaN`, no whole number"),
         (format!("{head}5 /a raed 0 4096\n"), "line 2: the action `raed` is not known; did you mean `read`?"),
-        (format!("{head}5 /a wait 0 4096\n"), "line 2: the action `wait` is not known"),
+        (format!("{head}5 /a wait 0 4096\n"), "line 2: `wait` in version 3, which has times"),
         (
             format!("{head}5 /a read 100 4096\n"),
             "line 2: 4096 bytes at 100 are not whole sectors of 512 bytes below 4 EiB",
