@@ -183,9 +183,15 @@ pub struct ExportArguments {
     /// Which campaign
     #[command(flatten)]
     pub campaign: CampaignArguments,
-    /// csv: one row per interval; json: everything
+    /// csv: one row per interval; json: everything; fio: the load as a job of fio
     #[arg(long, default_value = "csv")]
     pub format: RawFormat,
+    /// With --format fio: the load of this experiment instead, a name of the catalogue or a file
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "campaign")]
+    pub experiment: Option<String>,
+    /// With --experiment: change a key of it (may be given more than once)
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "experiment")]
+    pub set: Vec<String>,
     /// Where to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -412,6 +418,8 @@ pub enum RawFormat {
     Csv,
     /// Everything
     Json,
+    /// The load as a job of fio
+    Fio,
 }
 
 /// How to print a figure of merit.

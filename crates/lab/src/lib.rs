@@ -11,6 +11,7 @@ pub mod catalogue;
 pub mod cost;
 pub mod device;
 pub mod experiment;
+pub mod fio_job;
 pub mod import;
 pub mod lifetime;
 pub mod load;
