@@ -39,9 +39,6 @@ pub(super) const LAYOUT: Keys = Keys {
 pub(super) const WORKLOAD: Keys = Keys {
     table: "workload",
     keys: &[
-        "trace",
-        "pace",
-        "wrap",
         "pattern",
         "mix",
         "block",
@@ -61,6 +58,9 @@ pub(super) const WORKLOAD: Keys = Keys {
         "precision",
         "interval",
         "steady",
+        "trace",
+        "pace",
+        "wrap",
     ],
 };
 pub(super) const INSERTS: Keys = Keys {
