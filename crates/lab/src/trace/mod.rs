@@ -123,10 +123,8 @@ impl Requests {
 
     /// The trace, from its first request on.
     fn trace(mut self) -> Result<Trace, TraceFileError> {
-        let begin_ns = self.requests.first().map_or(0, |first| first.at_ns);
-        for traced in &mut self.requests {
-            traced.at_ns = traced.at_ns.saturating_sub(begin_ns);
-        }
+        let begin_ns = self.requests.iter().map(|traced| traced.at_ns).min().unwrap_or(0);
+        self.requests.iter_mut().for_each(|traced| traced.at_ns -= begin_ns);
         let lines = self.lines;
         let line = |index: usize| lines.get(index).map_or(0, |line| *line as usize);
         Trace::new(self.requests).map_err(|error| match error {
