@@ -364,5 +364,6 @@ fn what_cannot_be_imported_leaves_nothing_behind() {
     lab.ok(&["import", "good_bw.1.log", "--name", "good"]);
     lab.refuses(&["import", "a_bw.1.log"], 2);
     assert_says(&lab.ok(&["show"]), &["good"]);
-    assert_says(&lab.ok(&["show", "good"]), &["1000 ms", "lowtide import good_bw.1.log --name good"]);
+    let shown = lab.ok(&["show", "good", "--format", "json"]);
+    assert_says(&shown, &["\"1000 ms\"", "lowtide import good_bw.1.log --name good"]);
 }

@@ -30,7 +30,13 @@ pub(super) fn read(source: &Source) -> Result<Vec<Run>, ImportError> {
     let mut runs = Vec::new();
     for (index, job) in list.iter().enumerate() {
         let place = Place { source, path: format!("jobs[{index}]"), value: job };
-        let mut run = self::job(&place, &global)?;
+        let same = |other: &&Json| ["jobname", "groupid"].iter().all(|key| other[*key] == job[*key]);
+        let alone = list.iter().filter(same).count() == 1;
+        let mut run = self::job(&place, &global, alone)?;
+        if !alone {
+            // Clones of a job (`numjobs`) that report apart have one name.
+            run.job = format!("{}.{}", run.job, 1 + list[..index].iter().filter(same).count());
+        }
         run.facts.splice(0..0, facts(&whole, passed));
         run.started_at = started_at(&whole, job);
         runs.push(run);
@@ -70,13 +76,13 @@ fn reason(error: &serde_json::Error) -> String {
     format!("this is not JSON: {}", text.split(" at line ").next().unwrap_or(&text))
 }
 
-fn job(place: &Place<'_>, global: &Options) -> Result<Run, ImportError> {
+fn job(place: &Place<'_>, global: &Options, alone: bool) -> Result<Run, ImportError> {
     let job = place.value;
     let mut all = global.clone();
     all.extend(options(&job["job options"]));
     let name = job["jobname"].as_str().unwrap_or("job").to_owned();
     let mut run = Run { program: "fio", job: name, ..Run::default() };
-    fio_options::apply(&all, &mut run);
+    fio_options::apply(&all, alone, &mut run);
     let (read, write) = (Direction::of(place, "read")?, Direction::of(place, "write")?);
     run.facts.extend(all.iter().map(|(name, value)| (format!("option {name}"), value.clone())));
     run.facts.extend(kept(&[&read, &write]));

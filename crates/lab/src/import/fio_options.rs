@@ -8,15 +8,15 @@ use lowtide_core::Bytes;
 /// Options by name, global ones first and a job's own after them.
 pub(super) type Options = Vec<(String, String)>;
 
-/// Takes from the options what a run has places for.
-pub(super) fn apply(options: &Options, run: &mut Run) {
+/// Takes from the options what a run has places for. `alone` says whether the job has one entry in the output: then its
+/// `numjobs` report together, of which fio prints no option.
+pub(super) fn apply(options: &Options, alone: bool, run: &mut Run) {
     let get = |names: &[&str]| {
         let found = options.iter().rev().find(|(name, _)| names.contains(&name.as_str()));
         found.map(|(_, value)| value.as_str())
     };
-    let grouped = get(&["group_reporting"]).is_some_and(|value| value != "0");
     let jobs = get(&["numjobs"]).and_then(|text| text.parse().ok()).unwrap_or(1).clamp(1, 65_536);
-    run.threads = if grouped { jobs } else { 1 };
+    run.threads = if alone { jobs } else { 1 };
     let pattern = get(&["rw", "readwrite"]).map_or("read", |text| text.split(':').next().unwrap_or(text));
     run.settings.push(("pattern", in_our_words(pattern).to_owned()));
     let block = get(&["bs", "blocksize"]).unwrap_or("4k");
@@ -30,7 +30,9 @@ pub(super) fn apply(options: &Options, run: &mut Run) {
         run.settings.push(("mix", (share / 100.0).to_string()));
     }
     if let Some(rate) = get(&["rate_iops"]) {
-        run.settings.push(("rate", rate.to_owned()));
+        // fio's rate is of each job, ours of all.
+        let whole = rate.parse::<u64>().ok().and_then(|rate| rate.checked_mul(u64::from(run.threads)));
+        run.settings.push(("rate", whole.map_or_else(|| rate.to_owned(), |rate| rate.to_string())));
     }
     let data = get(&["size", "filesize"]).and_then(size);
     let file = get(&["filename"]);
@@ -97,19 +99,15 @@ mod tests {
             list.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
         };
         let mut run = Run::default();
-        let list = [
-            ("numjobs", "4"),
-            ("rw", "randrw"),
-            ("rwmixread", "70"),
-            ("size", "1g"),
-            ("group_reporting", "1"),
-        ];
-        apply(&options(&list), &mut run);
+        let list =
+            [("numjobs", "4"), ("rw", "randrw"), ("rwmixread", "70"), ("size", "1g"), ("rate_iops", "50")];
+        apply(&options(&list), true, &mut run);
         assert_eq!((run.threads, run.data), (4, Some(Bytes::gib(4))));
         assert!(run.settings.contains(&("pattern", "random-mixed".to_owned())), "{:?}", run.settings);
         assert!(run.settings.contains(&("mix", "0.7".to_owned())), "{:?}", run.settings);
+        assert!(run.settings.contains(&("rate", "200".to_owned())), "{:?}", run.settings);
         let mut apart = Run::default();
-        apply(&options(&list[..4]), &mut apart);
+        apply(&options(&list), false, &mut apart);
         assert_eq!((apart.threads, apart.data), (1, Some(Bytes::gib(1))));
     }
 }

@@ -82,6 +82,10 @@ fn what_differs_between_jobs_is_a_factor_and_the_same_again_is_a_repetition() {
             label("depth 16, repetition 2", 2)
         ]
     );
+    let clones = output(&[job("a", ""), job("a", "")]);
+    let imported = files(&[("1.json", &clones)], &Options::default()).expect("imports");
+    let labels: Vec<String> = imported.campaign.cells.iter().map(crate::record::Cell::label).collect();
+    assert_eq!(labels, ["job a.1", "job a.2"], "clones of a job ran beside each other");
     let alike = output(&[job("a", ""), job("b", "")]);
     let imported = files(&[("1.json", &alike)], &Options::default()).expect("imports");
     let labels: Vec<String> = imported.campaign.cells.iter().map(crate::record::Cell::label).collect();
@@ -182,7 +186,7 @@ fn bad_files_are_told_where_and_what_is_accepted() {
         ("a.json", "", "a.json: it is empty"),
         ("a.txt", "hello\n", "a.txt: nothing says what it is"),
         ("a.json", &whole[..300], "a.json:3:68: the JSON ends too early"),
-        ("a.json", &whole.replace("1500.5", "NaN"), "a.json:4:54: this is not JSON: expected value"),
+        ("a.json", &whole.replace("1500.5", "NaN"), "a.json:3:55: this is not JSON: expected value"),
         ("a.json", &whole.replace("4096000", "-5"), "a.json: `jobs[0].read.io_bytes` is `-5`"),
         ("a.json", &whole.replace("4096000", "1e300"), "a.json: `jobs[0].read.io_bytes` is `1e+300`"),
         ("a.json", &whole.replace("total_ios", "t"), "a.json: `jobs[0].read.total_ios` is missing"),
