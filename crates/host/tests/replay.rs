@@ -94,7 +94,6 @@ fn a_trace_that_could_touch_other_bytes_is_refused() {
         let threads = Workload { threads: 2, ..workload.clone() };
         let two = Load { replay: of(&inside), requests: Some(1), workload: &threads, ..base };
         assert_eq!(refused(&two), "the number of threads");
-        drop(small);
         let directory = tempfile::tempdir().expect("a directory");
         let several = target(directory.path(), 2, Bytes::mib(1));
         let replay = Load { replay: of(&inside), requests: Some(1), data: several.data(), ..base };

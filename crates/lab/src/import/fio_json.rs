@@ -184,9 +184,11 @@ fn histogram(place: &Place<'_>, unit_ns: u64) -> Result<Latency, ImportError> {
     let layout = bins.get("FIO_IO_U_PLAT_NR").and_then(Json::as_u64);
     let layout = layout.and_then(|count| bins::Layout::of_count(usize::try_from(count).ok()?));
     let mut latency = Latency::default();
+    let mut counted = 0;
     for (name, count) in bins.iter().filter(|(name, _)| !name.starts_with("FIO_")) {
         let place = Place { path: format!("{}.{name}", place.path), value: count, ..*place };
-        let count = place.whole(MOST)?;
+        let count = place.whole(MOST - counted)?;
+        counted += count;
         let number: u64 = name.parse().map_err(|_| place.refuse("the name of a bin is a whole number"))?;
         let at = match layout {
             Some(layout) => layout.value(usize::try_from(number.min(1 << 12)).expect("small")),

@@ -142,7 +142,7 @@ impl Job {
         };
         let each = |entries: &[Entry], of: Direction, amount: fn(&Entry) -> f64| {
             let one = |entry: &Entry| {
-                let at = entry.time_ms - grid.origin_ms;
+                let at = entry.time_ms.saturating_sub(grid.origin_ms);
                 Span { from_ms: at, to_ms: at, amount: amount(entry) }
             };
             let of = entries.iter().filter(|entry| entry.direction == of);
@@ -166,20 +166,19 @@ impl Job {
         if operations.is_none() && singles.is_none() && took.is_none() {
             run.facts.push(("operations".to_owned(), "not known: there is no `_iops` log".to_owned()));
         }
+        let counted = took.iter().flatten().fold(0u64, |sum, it| sum.saturating_add(it.count));
         let total: f64 = bytes.iter().chain(&counts).flatten().sum();
-        if total > MOST as f64 {
+        if total > MOST as f64 || counted > MOST {
             return Err(refuse("more bytes or operations than any device serves", "a log of fio, unchanged"));
         }
         let means = Direction::KEPT.map(|of| self.means(of, grid));
-        let (kept, what) = match (&self.histograms, &took, &self.latency) {
-            (Some(_), ..) => (true, "clat, every bin of the histogram log"),
-            (None, Some(_), _) => (true, "every request of the latency log"),
-            (None, None, Some(_)) => (true, "means of the latency log, in nanoseconds as fio 3 writes it"),
-            (None, None, None) => (false, ""),
+        let kept = match (&self.histograms, &took, &self.latency) {
+            (Some(_), ..) => Some("clat, every bin of the histogram log"),
+            (None, Some(_), _) => Some("every request of the latency log"),
+            (None, None, Some(_)) => Some("means of the latency log, in nanoseconds as fio 3 writes it"),
+            (None, None, None) => None,
         };
-        if kept {
-            run.facts.push(("latency".to_owned(), what.to_owned()));
-        }
+        run.facts.extend(kept.map(|kept| ("latency".to_owned(), kept.to_owned())));
         run.facts.push(("interval of the log".to_owned(), format!("{} ms", grid.length_ms)));
         if grid.origin_ms > EPOCH_MS {
             let at =

@@ -201,6 +201,11 @@ fn bad_files_are_told_where_and_what_is_accepted() {
         ("a_bw.1.log", "0, 2, 0, 0\n", "a_bw.1.log: the run took no time"),
         ("a_lat.1.log", "5, 2, 0, 0\n", "a_lat.1.log: nothing says how much data was moved"),
         ("a_clat_hist.1.log", &format!("5, 0, 0{}\n", ", 1".repeat(77)), "a_clat_hist.1.log:1: 77 bins"),
+        (
+            "a_bw.1.log",
+            &format!("100, {0}, 0, 0\n200, {0}, 0, 0\n", 1u64 << 60),
+            "a_bw.1.log: more bytes or operations than any device serves",
+        ),
         ("a.iolog", "fio version 3 iolog\n", "a.iolog: it is a trace, a load and not a result"),
         ("a.txt", "sysbench 1.0.20\n", "a.txt: `total time` is missing: did the run end?"),
         ("a.txt", &SYSBENCH_05.replace("[   2s]", "[   1s]"), "a.txt:9: the time goes back from 1 to 1 s"),
