@@ -45,7 +45,7 @@ pub(super) struct Took {
 /// The entries of a log with one value a line.
 pub(super) fn entries(source: &Source) -> Result<Vec<Entry>, ImportError> {
     let mut entries: Vec<Entry> = Vec::new();
-    each_line(source, &mut |line, columns| {
+    each_line(source, |line, columns| {
         let (time_ms, direction) = begin(source, line, columns, 2)?;
         let value = whole(source, line, "value", columns[1], MOST)?;
         let block = columns.get(3).map_or(Ok(0), |text| whole(source, line, "block size", text, MOST))?;
@@ -60,7 +60,7 @@ pub(super) fn entries(source: &Source) -> Result<Vec<Entry>, ImportError> {
 pub(super) fn histograms(source: &Source) -> Result<Vec<Took>, ImportError> {
     let mut all: Vec<Took> = Vec::new();
     let mut last_ms = None;
-    each_line(source, &mut |line, columns| {
+    each_line(source, |line, columns| {
         let (time_ms, direction) = begin(source, line, columns, 1)?;
         let bins = columns.get(3..).unwrap_or_default();
         let layout = Layout::of_count(bins.len()).ok_or_else(|| {
@@ -86,7 +86,7 @@ pub(super) fn histograms(source: &Source) -> Result<Vec<Took>, ImportError> {
 /// Hands out the lines that are not empty, with their number and columns.
 fn each_line(
     source: &Source,
-    each: &mut dyn FnMut(usize, &[&str]) -> Result<(), ImportError>,
+    mut each: impl FnMut(usize, &[&str]) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     let mut columns = Vec::new();
     for (number, line) in source.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
