@@ -16,7 +16,7 @@ pub fn run(arguments: &ImportArguments) -> Result<u8, Failure> {
         command: arguments.command(),
     };
     let imported = import(&arguments.files, &options)?;
-    imported.notes.iter().for_each(|note| output::say(note));
+    imported.notes.iter().for_each(output::say);
     let mut store = Store::open(&arguments.store)?;
     let number = store.add(imported)?;
     let report = report_of(&store, number, &store.load(number)?)?;
