@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
 use lowtide_device::flash::spec::Cycles;
 use lowtide_lab::experiment::Override;
+use lowtide_lab::import::Kind;
 use lowtide_lab::lifetime::{RateError, WriteRate};
 use std::path::PathBuf;
 
@@ -33,8 +34,10 @@ pub enum Verb {
     Report(ReportArguments),
     /// Compare campaigns, or the values of a factor inside one
     Compare(CompareArguments),
-    /// Write every raw number of a campaign
+    /// Write every raw number of a campaign, or its load as a job of fio
     Export(ExportArguments),
+    /// Read what fio or sysbench measured into a store
+    Import(ImportArguments),
     /// List simulated devices, or show the file of one
     Devices(CatalogueArguments),
     /// List experiments, or show the file of one
@@ -180,12 +183,46 @@ pub struct ExportArguments {
     /// Which campaign
     #[command(flatten)]
     pub campaign: CampaignArguments,
-    /// csv: one row per interval; json: everything
+    /// csv: one row per interval; json: everything; fio: the load as a job of fio
     #[arg(long, default_value = "csv")]
     pub format: RawFormat,
+    /// With --format fio: the load of this experiment instead, a name of the catalogue or a file
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "campaign")]
+    pub experiment: Option<String>,
+    /// With --experiment: change a key of it (may be given more than once)
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "experiment")]
+    pub set: Vec<String>,
     /// Where to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "One campaign of all files: fio --output-format=json or json+, fio's logs (job_bw.1.log and so on;\n\
+    those of a job become one series), and what sysbench fileio printed. A fio iolog is a load: see workload.trace."
+)]
+pub struct ImportArguments {
+    /// What fio or sysbench wrote
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// What every file is: fio-json, fio-bw-log, fio-iops-log, fio-lat-log, fio-hist-log or sysbench
+    /// [default: by its content]
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<Kind>,
+    /// The store that keeps every number
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+    pub store: PathBuf,
+    /// What to call the campaign [default: the name of the first file]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Bytes of data under test, where no file tells: writes have no steady state without
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<Bytes>,
+    /// How to print the answer
+    #[arg(long, default_value = "table")]
+    pub format: Format,
 }
 
 /// Arguments of `devices` and `experiments`.
@@ -393,6 +430,8 @@ pub enum RawFormat {
     Csv,
     /// Everything
     Json,
+    /// The load as a job of fio
+    Fio,
 }
 
 /// How to print a figure of merit.
@@ -538,6 +577,19 @@ impl RunArguments {
             command.push_str(" --force-signature");
         }
         command
+    }
+}
+
+impl ImportArguments {
+    /// The arguments as the user would type them again.
+    pub fn command(&self) -> String {
+        let mut words = vec!["lowtide".to_owned(), "import".to_owned()];
+        words.extend(self.files.iter().map(|file| quoted(&file.to_string_lossy())));
+        let kind = self.kind.and_then(|kind| Kind::WORDS.into_iter().find(|(_, known)| *known == kind));
+        words.extend(kind.map(|(word, _)| format!("--kind {word}")));
+        words.extend(self.name.iter().map(|name| format!("--name {}", quoted(name))));
+        words.extend(self.size.map(|size| format!("--size {size}")));
+        words.join(" ")
     }
 }
 

@@ -5,6 +5,7 @@ use lowtide_host::{HostError, Operation};
 use lowtide_lab::campaign::CampaignError;
 use lowtide_lab::catalogue::CatalogueError;
 use lowtide_lab::experiment::BadInput;
+use lowtide_lab::import::ImportError;
 use lowtide_lab::store::StoreError;
 use lowtide_lab::validate::{ChooseError, ValidateError};
 use std::path::Path;
@@ -88,6 +89,12 @@ impl From<CatalogueError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Failure::new(if error.is_bad_input() { BAD_INPUT } else { FAILED }, error.into())
+    }
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        Failure::new(BAD_INPUT, error.into())
     }
 }
 

@@ -39,6 +39,7 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Report(arguments) => command::report::run(&arguments),
         Verb::Compare(arguments) => command::compare::run(&arguments),
         Verb::Export(arguments) => command::export::run(&arguments),
+        Verb::Import(arguments) => command::import::run(&arguments),
         Verb::Devices(arguments) => command::catalogue::devices(&arguments),
         Verb::Experiments(arguments) => command::catalogue::experiments(&arguments),
         Verb::Lifetime(arguments) => command::lifetime::run(&arguments),

@@ -1,4 +1,4 @@
-//! A load in virtual time: runs a workload on a [`BlockDevice`] and gives its intervals.
+//! A load in virtual time: runs a workload, or replays a trace, on a [`BlockDevice`] and gives its intervals.
 //!
 //! The counterpart of the host crate's engines, for devices that live in virtual time. Threads have no cost of
 //! their own here: only the device takes time. Leaves out when to stop, which is the callback's decision.
@@ -8,6 +8,7 @@ use crate::extents::Extents;
 use crate::in_flight::InFlight;
 use crate::measure::{Interval, Recorder};
 use crate::rng::{Rng, Seed};
+use crate::trace::{Pacing, Trace, Traced};
 use crate::units::{Bytes, Nanos, VirtualTime};
 use crate::workload::{Arrivals, Generator, Workload};
 
@@ -27,19 +28,31 @@ pub enum Control {
 #[derive(Debug, Clone, Copy)]
 struct Operation {
     since_ns: u64,
-    /// Its length, times two; and one more for a read. Many are kept, so they are small.
-    length_and_read: u64,
+    /// Its length, times four; and what it counts as. Many are kept, so they are small.
+    length_and_kind: u64,
 }
+
+/// What an operation counts as.
+const WRITE: u64 = 0;
+const READ: u64 = 1;
+/// Flushes, trims and zeroes, which move no data.
+const NEITHER: u64 = 2;
 
 impl Operation {
     fn new(since_ns: u64, request: &Request) -> Self {
-        let read = u64::from(request.op == Op::Read);
-        Operation { since_ns, length_and_read: request.length << 1 | read }
+        let kind = match request.op {
+            Op::Read => READ,
+            Op::Write { .. } => WRITE,
+            Op::Trim | Op::WriteZeroes | Op::Flush => NEITHER,
+        };
+        Operation { since_ns, length_and_kind: request.length << 2 | kind }
     }
 
     fn record(self, recorder: &mut Recorder, now_ns: u64) {
-        let (length, read) = (self.length_and_read >> 1, self.length_and_read & 1 == 1);
-        recorder.record(read, length, Nanos::new(now_ns - self.since_ns));
+        let (length, kind) = (self.length_and_kind >> 2, self.length_and_kind & 3);
+        if kind != NEITHER {
+            recorder.record(kind == READ, length, Nanos::new(now_ns - self.since_ns));
+        }
     }
 }
 
@@ -129,21 +142,59 @@ pub fn run_span<D: BlockDevice + ?Sized>(
     span: Span,
     each: &mut dyn FnMut(Interval) -> Control,
 ) -> Result<VirtualTime, DeviceError> {
-    let mut load = Load {
-        device,
-        extents,
-        source: Source::new(workload, extents, seed),
-        in_flight: InFlight::default(),
-        waiting: Waiting::default(),
-        start_ns: span.start.as_nanos(),
-        left: span.requests.unwrap_or(u64::MAX),
-    };
+    let mut load = Load::new(device, extents, Source::new(workload, extents, seed), span);
     let recorder = Recorder::new(span.interval);
     let end_ns = match Arrivals::new(workload.arrival, 0, 1) {
         None => load.closed(recorder, workload.outstanding(), each)?,
-        Some(arrivals) => load.open(recorder, arrivals, seed.part("arrivals", 0).stream(), each)?,
+        Some(arrivals) => {
+            let starts = Starts::Drawn(arrivals, seed.part("arrivals", 0).stream());
+            load.open(recorder, starts, each)?
+        }
     };
     Ok(VirtualTime::from_nanos(end_ns).max(drain(load.device)))
+}
+
+/// Replays `trace` over the data in `extents` until it ends, after `span.requests` of its requests, or when `each` says
+/// stop. The instant of the end.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// Where the trace reaches past the data; [`Trace::on`] makes one that does not.
+pub fn replay<D: BlockDevice + ?Sized>(
+    device: &mut D,
+    extents: &Extents,
+    trace: &Trace,
+    pacing: Pacing,
+    span: Span,
+    each: &mut dyn FnMut(Interval) -> Control,
+) -> Result<VirtualTime, DeviceError> {
+    let requests = span.requests.map_or(trace.count(), |wanted| wanted.min(trace.count()));
+    let source = Source::Recorded { trace: trace.requests(), taken: 0 };
+    let mut load = Load::new(device, extents, source, Span { requests: Some(requests), ..span });
+    let recorder = Recorder::new(span.interval);
+    let end_ns = match pacing {
+        Pacing::AsFastAsPossible { depth } => load.closed(recorder, depth as usize, each)?,
+        Pacing::Recorded => load.open(recorder, Starts::Recorded(trace.requests().iter()), each)?,
+    };
+    Ok(VirtualTime::from_nanos(end_ns).max(drain(load.device)))
+}
+
+/// When the requests of an open loop are made.
+enum Starts<'a> {
+    Drawn(Arrivals, Rng),
+    Recorded(std::slice::Iter<'a, Traced>),
+}
+
+impl Starts<'_> {
+    /// The next one, in nanoseconds since the load began; `u64::MAX` after the last.
+    fn next(&mut self) -> u64 {
+        match self {
+            Starts::Drawn(arrivals, rng) => arrivals.next(rng),
+            Starts::Recorded(trace) => trace.next().map_or(u64::MAX, |traced| traced.at_ns),
+        }
+    }
 }
 
 /// Lets what is still queued complete, so that a later load does not meet it. The instant of the last completion.
@@ -157,19 +208,42 @@ fn drain<D: BlockDevice + ?Sized>(device: &mut D) -> VirtualTime {
     end
 }
 
+/// Where requests come from.
+enum Source<'a> {
+    Drawn(Drawn),
+    /// Asked for no more often than there are requests.
+    Recorded {
+        trace: &'a [Traced],
+        taken: usize,
+    },
+}
+
+impl Source<'_> {
+    fn new(workload: &Workload, extents: &Extents, seed: Seed) -> Self {
+        let generator = Generator::new(workload, Bytes::new(extents.length()), seed, 0, 1);
+        Source::Drawn(Drawn { generator, batch: Vec::with_capacity(AHEAD), taken: 0 })
+    }
+
+    #[inline]
+    fn next<D: BlockDevice + ?Sized>(&mut self, device: &D, extents: &Extents) -> Request {
+        match self {
+            Source::Drawn(drawn) => drawn.next(device, extents),
+            Source::Recorded { trace, taken } => {
+                *taken += 1;
+                trace[*taken - 1].request
+            }
+        }
+    }
+}
+
 /// Requests generated a batch ahead.
-struct Source {
+struct Drawn {
     generator: Generator,
     batch: Vec<Request>,
     taken: usize,
 }
 
-impl Source {
-    fn new(workload: &Workload, extents: &Extents, seed: Seed) -> Self {
-        let generator = Generator::new(workload, Bytes::new(extents.length()), seed, 0, 1);
-        Source { generator, batch: Vec::with_capacity(AHEAD), taken: 0 }
-    }
-
+impl Drawn {
     #[inline]
     fn next<D: BlockDevice + ?Sized>(&mut self, device: &D, extents: &Extents) -> Request {
         if self.taken == self.batch.len() {
@@ -196,7 +270,7 @@ impl Source {
 struct Load<'a, D: ?Sized> {
     device: &'a mut D,
     extents: &'a Extents,
-    source: Source,
+    source: Source<'a>,
     in_flight: InFlight<Operation>,
     waiting: Waiting,
     start_ns: u64,
@@ -204,7 +278,19 @@ struct Load<'a, D: ?Sized> {
     left: u64,
 }
 
-impl<D: BlockDevice + ?Sized> Load<'_, D> {
+impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
+    fn new(device: &'a mut D, extents: &'a Extents, source: Source<'a>, span: Span) -> Self {
+        Load {
+            device,
+            extents,
+            source,
+            in_flight: InFlight::default(),
+            waiting: Waiting::default(),
+            start_ns: span.start.as_nanos(),
+            left: span.requests.unwrap_or(u64::MAX),
+        }
+    }
+
     /// Submits the next request at `now_ns`.
     #[inline]
     fn issue(&mut self, now_ns: u64) -> Result<(), DeviceError> {
@@ -316,14 +402,13 @@ impl<D: BlockDevice + ?Sized> Load<'_, D> {
     fn open(
         &mut self,
         mut recorder: Recorder,
-        mut arrivals: Arrivals,
-        mut rng: Rng,
+        mut starts: Starts<'_>,
         each: &mut dyn FnMut(Interval) -> Control,
     ) -> Result<u64, DeviceError> {
         let mut now_ns = self.start_ns;
         loop {
             let last = self.left == 0;
-            let arrival_ns = if last { u64::MAX } else { self.start_ns + arrivals.next(&mut rng) };
+            let arrival_ns = if last { u64::MAX } else { self.start_ns + starts.next() };
             while let Some((done_ns, operation)) = self.next_done(arrival_ns)? {
                 now_ns = done_ns;
                 if self.hand_out(&mut recorder, now_ns, each) == Control::Stop {
@@ -417,6 +502,45 @@ mod tests {
             assert_eq!(counted, 12_345);
             assert_eq!(end, Ok(VirtualTime::from_nanos(device.busy_ns)), "nothing comes after the last one");
             assert_eq!(ended, device.busy_ns);
+        }
+    }
+
+    #[test]
+    fn a_trace_is_replayed_at_its_times_or_in_its_order() {
+        // Three requests at once and one much later, on a server that takes a microsecond for each.
+        let at = |at_ns, request| Traced { at_ns, request };
+        let trace = Trace::new(vec![
+            at(0, Request::write(0, 4096)),
+            at(0, Request::flush()),
+            at(0, Request::read(4096, 8192)),
+            at(1_000_000, Request::trim(0, 4096)),
+            at(5_000_000, Request::read(0, 4096)),
+        ]);
+        let trace = trace.expect("valid");
+        let replayed = |pacing| {
+            let mut device = Server { service_ns: 1000, busy_ns: 0 };
+            let mut all = Vec::new();
+            let span = Span { start: VirtualTime::START, interval: Nanos::from_millis(2), requests: None };
+            let each = &mut |interval| {
+                all.push(interval);
+                Control::Continue
+            };
+            let end =
+                replay(&mut device, &Extents::whole(1 << 20), &trace, pacing, span, each).expect("serves");
+            (all, end.as_nanos())
+        };
+        let (recorded, end_ns) = replayed(Pacing::Recorded);
+        assert_eq!(end_ns, 5_001_000);
+        let reads: Vec<u64> = recorded.iter().map(|interval| interval.reads).collect();
+        assert_eq!(reads, [1, 0, 1]);
+        // Histograms have three digits.
+        let longest = |interval: &Interval| interval.read_latency.max().get() / 10 * 10;
+        assert_eq!(longest(&recorded[0]), 3000, "it waited for the write and the flush");
+        assert_eq!((recorded[0].writes, recorded[0].write_bytes, recorded[0].read_bytes), (1, 4096, 8192));
+        for (depth, latency_ns) in [(1, 1000), (5, 5000)] {
+            let (fast, end_ns) = replayed(Pacing::AsFastAsPossible { depth });
+            assert_eq!((end_ns, fast.len(), fast[0].reads), (5000, 1, 2));
+            assert_eq!(longest(&fast[0]), latency_ns);
         }
     }
 

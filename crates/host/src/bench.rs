@@ -106,6 +106,7 @@ fn measure(
     let load = Load {
         data,
         workload,
+        replay: None,
         seed,
         interval: Nanos::from_secs(1),
         duration: Some(Nanos::from_secs(seconds)),

@@ -64,7 +64,7 @@ impl fmt::Display for Operation {
 /// after it.
 #[derive(Debug)]
 pub struct IoFailure {
-    /// [`Operation::Read`] or [`Operation::Write`].
+    /// [`Operation::Read`] or [`Operation::Write`]; of a trace also [`Operation::Sync`] and [`Operation::Discard`].
     pub operation: Operation,
     /// The file.
     pub path: PathBuf,

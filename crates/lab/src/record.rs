@@ -14,7 +14,8 @@ pub struct Campaign {
     pub name: String,
     /// The experiment's title, a line for people.
     pub title: String,
-    /// The experiment as written, with every `--set` applied: the text that reproduces the campaign.
+    /// The experiment as written, with every `--set` applied: the text that reproduces the campaign. Empty where
+    /// another program measured it.
     pub experiment: String,
     /// The target as the user would write it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`.
     pub target: String,
@@ -177,6 +178,13 @@ impl Row {
     }
 }
 
+impl Campaign {
+    /// Whether another program measured it: then there is no experiment.
+    pub fn is_imported(&self) -> bool {
+        self.experiment.is_empty()
+    }
+}
+
 impl Cell {
     /// Data as a share of the capacity.
     pub fn fill(&self) -> f64 {
@@ -195,9 +203,10 @@ impl Cell {
         }
         if parts.is_empty() { format!("cell {}", self.index) } else { parts.join(", ") }
     }
-    /// Where the last quarter of the measurement begins, in nanoseconds since it began.
+    /// Where the last quarter of the measurement begins, in nanoseconds since it began; at the latest where the last
+    /// interval does, so that a single one is not left out.
     pub fn last_quarter_ns(&self) -> u64 {
-        self.rows.last().map_or(0, |row| row.end_ns / 4 * 3)
+        self.rows.last().map_or(0, |row| (row.end_ns / 4 * 3).min(row.start_ns))
     }
     /// The window that an answer about the cell rests on, in nanoseconds since the measurement began, and whether it is
     /// a steady one: else it is the last quarter.

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod completions;
 pub mod cost;
 pub mod export;
+pub mod import;
 pub mod lifetime;
 pub mod plan;
 pub mod report;

@@ -1,7 +1,8 @@
 //! When requests are issued: a closed loop, or an open one at a fixed or Poisson rate.
 //!
 //! In an open loop latency counts from the *intended* start, so a stalled device cannot hide its stall by
-//! holding the load back (coordinated omission). Leaves out bursts and traces.
+//! holding the load back (coordinated omission). Leaves out bursts, and traces, which bring
+//! their own times.
 
 use crate::rng::{Rng, unit};
 use serde::{Deserialize, Serialize};

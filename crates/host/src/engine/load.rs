@@ -5,8 +5,10 @@
 use super::{Engine, EngineChoice, sync, uring};
 use crate::error::{HostError, IoFailure};
 use crate::target::TestData;
+use lowtide_core::trace::{Pacing, Trace};
 use lowtide_core::workload::Arrival;
-use lowtide_core::{Bytes, Nanos, Seed, Workload};
+use lowtide_core::{Bytes, Nanos, Op, Seed, Workload};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Bytes of a request at most: what io_uring registers in one piece.
@@ -19,6 +21,9 @@ pub struct Load<'a> {
     pub data: &'a TestData,
     /// The workload. Files are opened for writing only if it writes.
     pub workload: &'a Workload,
+    /// A trace in place of the workload's own requests. The workload then says how long its longest request is
+    /// (`block`), how many are in flight at most (`depth`), and has one thread; it is no open loop.
+    pub replay: Option<(&'a Arc<Trace>, Pacing)>,
     /// The seed of addresses, of arrivals and of what is written.
     pub seed: Seed,
     /// The length of an interval.
@@ -72,6 +77,20 @@ pub struct Summary {
 }
 
 impl Load<'_> {
+    /// Whether something is written or discarded.
+    pub(super) fn changes_data(&self) -> bool {
+        let changes = |op: Op| matches!(op, Op::Write { .. } | Op::Trim | Op::WriteZeroes);
+        match self.replay {
+            Some((trace, _)) => trace.requests().iter().any(|traced| changes(traced.request.op)),
+            None => !self.workload.reads_only(),
+        }
+    }
+
+    /// What every request is a multiple of.
+    pub(super) fn unit(&self) -> Bytes {
+        self.replay.map_or(self.workload.block, |(trace, _)| trace.granule())
+    }
+
     /// Whether `engine` can run this.
     ///
     /// # Errors
@@ -103,11 +122,21 @@ impl Load<'_> {
         check(block_good, "the block size of the workload", &block, &|| {
             format!("more than 0 and at most {BLOCK_MAX} is accepted")
         })?;
-        let size = self.data.size_each();
+        let (size, block) = (self.data.size_each(), self.unit());
         let whole = size.get().is_multiple_of(block.get());
         check(whole, "the size of a file under test", &size, &|| {
             format!("a multiple of the block of {block} is needed")
         })?;
+        if let Some((trace, _)) = self.replay {
+            // A request that crossed from one file to the next would make the first one grow.
+            check(self.data.files().len() == 1, "the number of files", &self.data.files().len(), &|| {
+                "a trace is replayed on one".to_owned()
+            })?;
+            check(threads == 1, "the number of threads", &threads, &|| "a trace has one".to_owned())?;
+            check(trace.end() <= size, "the size of the data", &size, &|| {
+                format!("the trace reaches up to {}", trace.end())
+            })?;
+        }
         check(self.interval > Nanos::ZERO, "the interval", &self.interval, &|| {
             "more than 0 is needed".to_owned()
         })?;

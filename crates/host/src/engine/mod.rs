@@ -11,7 +11,8 @@
 //! and count latency from those, so a stall is seen by every request that waited behind it. Every completion
 //! is counted in the histogram of its interval. The clock is read once per batch of completions; that reading
 //! is also the start of the requests that replace them, so latency errs on the long side by the time it takes
-//! to prepare a batch. Leaves out verification of what was read, trims and flushes.
+//! to prepare a batch. A trace ([`Load::replay`]) takes the place of the generator; its flushes and discards are
+//! done and not counted. Leaves out verification of what was read.
 
 mod buffer;
 mod choice;

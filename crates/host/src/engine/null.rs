@@ -8,6 +8,7 @@ use super::buffer::Buffers;
 use super::schedule::Schedule;
 use super::worker::{Done, Issued, Shared, Worker};
 use crate::pattern;
+use lowtide_core::Op;
 use std::io;
 use std::time::Duration;
 
@@ -22,8 +23,7 @@ pub(super) fn buffers(shared: &Shared, thread: u32) -> io::Result<Buffers> {
 /// Runs one thread's part of the measurement.
 pub(super) fn work(mut worker: Worker, mut buffers: Buffers, mut schedule: Option<Schedule>) -> Done {
     let depth = worker.shared.workload.depth as usize;
-    let result = worker.shared.workload.block.get() as i32;
-    let mut slots = vec![Issued::default(); depth];
+    let mut slots = vec![Issued::NONE; depth];
     let mut now_ns = worker.now_ns();
     loop {
         let mut in_flight = 0;
@@ -35,9 +35,10 @@ pub(super) fn work(mut worker: Worker, mut buffers: Buffers, mut schedule: Optio
                     None => break,
                 },
             };
-            let issued = worker.next(start_ns);
-            if !issued.read {
-                pattern::stamp(buffers.write_piece(in_flight), issued.data_offset, issued.number);
+            let Some(issued) = worker.next(start_ns) else { break };
+            if let Op::Write { .. } = issued.op {
+                let piece = &mut buffers.write_piece(in_flight)[..issued.length as usize];
+                pattern::stamp(piece, issued.data_offset, issued.number);
             }
             slots[in_flight] = issued;
             in_flight += 1;
@@ -50,7 +51,7 @@ pub(super) fn work(mut worker: Worker, mut buffers: Buffers, mut schedule: Optio
         if !worker.pass(now_ns) {
             break;
         }
-        slots[..in_flight].iter().for_each(|issued| worker.complete(issued, now_ns, result));
+        slots[..in_flight].iter().for_each(|issued| worker.complete(issued, now_ns, issued.moves() as i32));
     }
     let end_ns = worker.shared.end_ns.load(std::sync::atomic::Ordering::Relaxed);
     worker.finish(schedule.map_or(0, |mut schedule| schedule.overdue(end_ns)))

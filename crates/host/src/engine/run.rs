@@ -8,7 +8,7 @@ use super::files::OpenFiles;
 use super::load::{Ended, Load, Summary};
 use super::threads;
 use super::uring;
-use super::worker::{GRACE, Message, NOTICE_NS, Shared};
+use super::worker::{GRACE, Message, NOTICE_NS, Replay, Shared};
 use crate::error::{HostError, Operation};
 use lowtide_core::{Control, Interval, Nanos};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -38,12 +38,13 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
     let workload = load.workload;
     let files = match engine {
         Engine::Null => OpenFiles { files: Vec::new(), direct: true },
-        Engine::Uring | Engine::Sync => OpenFiles::open(load.data, workload.block, !workload.reads_only())?,
+        Engine::Uring | Engine::Sync => OpenFiles::open(load.data, load.unit(), load.changes_data())?,
     };
     let shared = Arc::new(Shared {
         data: load.data.clone(),
         files,
         workload: workload.clone(),
+        replay: load.replay.map(|(trace, pacing)| Replay::new(trace, pacing)),
         seed: load.seed,
         interval: load.interval,
         begun: OnceLock::new(),

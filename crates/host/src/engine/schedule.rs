@@ -5,23 +5,55 @@
 
 use lowtide_core::Seed;
 use lowtide_core::rng::Rng;
+use lowtide_core::trace::Trace;
 use lowtide_core::workload::{Arrival, Arrivals};
+use std::sync::Arc;
 
 /// The intended starts of one thread's requests, in nanoseconds since the measurement began.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    arrivals: Arrivals,
-    rng: Rng,
+    starts: Starts,
     next_ns: u64,
+}
+
+/// Where the starts come from.
+#[derive(Debug)]
+enum Starts {
+    Drawn(Arrivals, Rng),
+    /// Of a trace, from this position on.
+    Recorded(Arc<Trace>, usize),
+}
+
+impl Starts {
+    /// The next one; never, after the last of a trace.
+    fn next(&mut self) -> u64 {
+        match self {
+            Starts::Drawn(arrivals, rng) => arrivals.next(rng),
+            Starts::Recorded(trace, next) => {
+                let start = trace.requests().get(*next).map_or(u64::MAX, |traced| traced.at_ns);
+                *next += 1;
+                start
+            }
+        }
+    }
 }
 
 impl Schedule {
     /// The schedule of thread `thread` of `threads`; `None` for a closed loop.
     pub(super) fn new(arrival: Arrival, seed: Seed, thread: u32, threads: u32) -> Option<Schedule> {
-        let mut arrivals = Arrivals::new(arrival, thread, threads)?;
-        let mut rng = seed.part("arrivals", u64::from(thread)).stream();
-        let next_ns = arrivals.next(&mut rng);
-        Some(Schedule { arrivals, rng, next_ns })
+        let arrivals = Arrivals::new(arrival, thread, threads)?;
+        let rng = seed.part("arrivals", u64::from(thread)).stream();
+        Some(Schedule::of(Starts::Drawn(arrivals, rng)))
+    }
+
+    /// The times of a trace.
+    pub(super) fn recorded(trace: &Arc<Trace>) -> Schedule {
+        Schedule::of(Starts::Recorded(Arc::clone(trace), 0))
+    }
+
+    fn of(mut starts: Starts) -> Schedule {
+        let next_ns = starts.next();
+        Schedule { starts, next_ns }
     }
 
     /// When the next request is meant to start.
@@ -33,7 +65,7 @@ impl Schedule {
     /// Takes the next intended start.
     #[inline]
     pub(super) fn take(&mut self) -> u64 {
-        std::mem::replace(&mut self.next_ns, self.arrivals.next(&mut self.rng))
+        std::mem::replace(&mut self.next_ns, self.starts.next())
     }
 
     /// Takes the next intended start if it has come.

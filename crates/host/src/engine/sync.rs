@@ -7,6 +7,8 @@ use super::buffer::Buffers;
 use super::schedule::Schedule;
 use super::worker::{Done, Issued, Shared, Worker};
 use crate::pattern;
+use lowtide_core::Op;
+use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -32,21 +34,28 @@ pub(super) fn buffers(shared: &Shared, worker: u32) -> io::Result<Buffers> {
 
 /// Runs one worker's part of the measurement.
 pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns>) -> Done {
-    let take = |turns: &Turns| turns.lock().unwrap_or_else(PoisonError::into_inner).take();
     let shared = Arc::clone(&worker.shared);
     let mut now_ns = worker.now_ns();
     let mut lost = 0;
     while worker.pass(now_ns) {
-        let mut start_ns = now_ns;
-        if let Some(turns) = &turns {
-            start_ns = take(turns);
+        let issued = match &turns {
+            None => worker.next(now_ns),
+            // The start and the request of a trace belong together.
+            Some(turns) => {
+                let mut schedule = turns.lock().unwrap_or_else(PoisonError::into_inner);
+                worker.next(schedule.take())
+            }
+        };
+        // After the last request of a trace there is only the end to wait for.
+        let start_ns = issued.map_or(u64::MAX, |issued| issued.start_ns);
+        if turns.is_some() || issued.is_none() {
             now_ns = sleep_until(start_ns, &mut worker);
             if !worker.pass(now_ns) {
                 lost = u64::from(start_ns < end_ns(&shared));
                 break;
             }
         }
-        let issued = worker.next(start_ns);
+        let Some(issued) = issued else { continue };
         let result = perform(&shared.files.files[issued.file as usize], &issued, &mut buffers);
         now_ns = worker.now_ns();
         if !worker.pass(now_ns) {
@@ -79,12 +88,23 @@ fn sleep_until(at_ns: u64, worker: &mut Worker) -> u64 {
 /// Bytes moved, or a negated error number.
 fn perform(file: &File, issued: &Issued, buffers: &mut Buffers) -> i32 {
     loop {
-        let moved = if issued.read {
-            file.read_at(buffers.read_piece(0), issued.offset)
-        } else {
-            let piece = buffers.write_piece(0);
-            pattern::stamp(piece, issued.data_offset, issued.number);
-            file.write_at(piece, issued.offset)
+        let length = issued.length as usize;
+        let moved = match issued.op {
+            Op::Read => file.read_at(&mut buffers.read_piece(0)[..length], issued.offset),
+            Op::Write { fua } => {
+                let piece = &mut buffers.write_piece(0)[..length];
+                pattern::stamp(piece, issued.data_offset, issued.number);
+                file.write_at(piece, issued.offset).and_then(|moved| match fua {
+                    true => file.sync_data().map(|()| moved),
+                    false => Ok(moved),
+                })
+            }
+            Op::Flush => file.sync_data().map(|()| 0),
+            Op::Trim | Op::WriteZeroes => {
+                let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                let punched = rustix::fs::fallocate(file, flags, issued.offset, u64::from(issued.length));
+                punched.map(|()| 0).map_err(io::Error::from)
+            }
         };
         match moved {
             Ok(bytes) => return bytes as i32,

@@ -4,9 +4,10 @@
 //! out waiting for them.
 
 use super::schedule::Schedule;
-use super::worker::{Message, Shared, Worker};
+use super::worker::{Message, Replay, Shared, Worker};
 use super::{Engine, null, sync, uring};
 use crate::error::{HostError, Operation};
+use lowtide_core::trace::Pacing;
 use std::num::NonZeroU64;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
@@ -22,7 +23,11 @@ pub(super) fn start(
     outbox: &Sender<Message>,
 ) -> Result<u32, HostError> {
     let (threads, depth) = (shared.workload.threads, shared.workload.depth);
-    let schedule = |thread| Schedule::new(shared.workload.arrival, shared.seed, thread, threads);
+    let schedule = |thread| match &shared.replay {
+        Some(Replay { trace, pacing: Pacing::Recorded, .. }) => Some(Schedule::recorded(trace)),
+        Some(_) => None,
+        None => Schedule::new(shared.workload.arrival, shared.seed, thread, threads),
+    };
     let workers = if engine == Engine::Sync { threads * depth } else { threads };
     let mut turns = None;
     for number in 0..workers {

@@ -10,8 +10,9 @@ use super::buffer::Buffers;
 use super::schedule::Schedule;
 use super::worker::{Done, GRACE, Issued, Shared, Worker};
 use crate::pattern;
-use io_uring::types::{Fixed, SubmitArgs, Timespec};
+use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
+use lowtide_core::Op;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
@@ -66,7 +67,6 @@ fn build(depth: u32) -> io::Result<IoUring> {
 pub(super) struct Ring {
     ring: IoUring,
     buffers: ManuallyDrop<Buffers>,
-    block: u32,
     fixed_buffers: bool,
     in_flight: usize,
     /// Requests queued and not yet submitted.
@@ -95,7 +95,6 @@ impl Ring {
         let ring = Ring {
             ring,
             buffers: ManuallyDrop::new(buffers),
-            block: workload.block.get() as u32,
             fixed_buffers: registered.is_ok(),
             in_flight: 0,
             queued: 0,
@@ -107,21 +106,31 @@ impl Ring {
     #[inline]
     fn push(&mut self, slot: usize, issued: &Issued) -> io::Result<()> {
         let file = Fixed(issued.file);
-        let (block, offset) = (self.block, issued.offset);
-        let entry: squeue::Entry = if issued.read {
-            let to = self.buffers.read_ptr(slot);
-            if self.fixed_buffers {
-                opcode::ReadFixed::new(file, to, block, 0).offset(offset).build()
-            } else {
-                opcode::Read::new(file, to, block).offset(offset).build()
+        let (length, offset) = (issued.length, issued.offset);
+        let entry: squeue::Entry = match issued.op {
+            Op::Read => {
+                let to = self.buffers.read_ptr(slot);
+                if self.fixed_buffers {
+                    opcode::ReadFixed::new(file, to, length, 0).offset(offset).build()
+                } else {
+                    opcode::Read::new(file, to, length).offset(offset).build()
+                }
             }
-        } else {
-            pattern::stamp(self.buffers.write_piece(slot), issued.data_offset, issued.number);
-            let from = self.buffers.write_ptr(slot);
-            if self.fixed_buffers {
-                opcode::WriteFixed::new(file, from, block, 0).offset(offset).build()
-            } else {
-                opcode::Write::new(file, from, block).offset(offset).build()
+            Op::Write { fua } => {
+                let piece = &mut self.buffers.write_piece(slot)[..length as usize];
+                pattern::stamp(piece, issued.data_offset, issued.number);
+                let from = self.buffers.write_ptr(slot);
+                let flags = if fua { libc::RWF_DSYNC } else { 0 };
+                if self.fixed_buffers {
+                    opcode::WriteFixed::new(file, from, length, 0).offset(offset).rw_flags(flags).build()
+                } else {
+                    opcode::Write::new(file, from, length).offset(offset).rw_flags(flags).build()
+                }
+            }
+            Op::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+            Op::Trim | Op::WriteZeroes => {
+                let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                opcode::Fallocate::new(file, u64::from(length)).offset(offset).mode(mode).build()
             }
         };
         // SAFETY: the entry's memory is a piece of `buffers` that no other request uses until this one completes,
@@ -195,7 +204,7 @@ impl Drop for Ring {
 /// Runs one thread's part of the measurement.
 pub(super) fn work(mut worker: Worker, mut ring: Ring, mut schedule: Option<Schedule>) -> io::Result<Done> {
     let depth = worker.shared.workload.depth as usize;
-    let mut slots = vec![Issued::default(); depth];
+    let mut slots = vec![Issued::NONE; depth];
     let mut free: Vec<u32> = (0..depth as u32).rev().collect();
     let mut now_ns = worker.now_ns();
     loop {
@@ -207,8 +216,9 @@ pub(super) fn work(mut worker: Worker, mut ring: Ring, mut schedule: Option<Sche
                     None => break,
                 },
             };
+            let Some(issued) = worker.next(start_ns) else { break };
             free.pop();
-            slots[slot] = worker.next(start_ns);
+            slots[slot] = issued;
             ring.push(slot, &slots[slot])?;
         }
         let wait_ns = match &schedule {

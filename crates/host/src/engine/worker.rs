@@ -6,9 +6,10 @@
 use super::files::OpenFiles;
 use crate::error::{IoFailure, Operation};
 use crate::target::TestData;
+use lowtide_core::trace::{Pacing, Trace, Traced};
 use lowtide_core::{Generator, Interval, Nanos, Op, Recorder, Seed, Workload};
 use std::io;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,12 +26,34 @@ pub(super) const GRACE: Duration = Duration::from_secs(10);
 /// How far ahead an early end is set, so that every thread cuts its last interval at the same instant.
 pub(super) const NOTICE_NS: u64 = 1_000_000;
 
+/// A trace, and how far it is.
+#[derive(Debug)]
+pub(super) struct Replay {
+    pub(super) trace: Arc<Trace>,
+    pub(super) pacing: Pacing,
+    /// The position of the next request.
+    next: AtomicUsize,
+}
+
+impl Replay {
+    pub(super) fn new(trace: &Arc<Trace>, pacing: Pacing) -> Replay {
+        Replay { trace: Arc::clone(trace), pacing, next: AtomicUsize::new(0) }
+    }
+
+    /// The next request; `None` after the last.
+    fn take(&self) -> Option<&Traced> {
+        self.trace.requests().get(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// What all threads of a measurement share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) data: TestData,
     pub(super) files: OpenFiles,
     pub(super) workload: Workload,
+    /// The trace that takes the place of the workload's requests.
+    pub(super) replay: Option<Replay>,
     pub(super) seed: Seed,
     pub(super) interval: Nanos,
     /// When the measurement began; set once every thread is ready.
@@ -77,9 +100,10 @@ pub(super) struct Done {
 }
 
 /// A request as an engine issues it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Issued {
-    pub(super) read: bool,
+    pub(super) op: Op,
+    pub(super) length: u32,
     pub(super) file: u32,
     /// First byte, in the file.
     pub(super) offset: u64,
@@ -91,12 +115,23 @@ pub(super) struct Issued {
     pub(super) number: u64,
 }
 
+impl Issued {
+    /// What stands in a slot before its first request.
+    pub(super) const NONE: Issued =
+        Issued { op: Op::Read, length: 0, file: 0, offset: 0, data_offset: 0, start_ns: 0, number: 0 };
+
+    /// The bytes it moves: none where it only flushes or discards.
+    pub(super) fn moves(&self) -> u32 {
+        if matches!(self.op, Op::Read | Op::Write { .. }) { self.length } else { 0 }
+    }
+}
+
 /// One thread's part in the measurement.
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
     begun: Instant,
-    block: u64,
-    generator: Generator,
+    /// Draws requests, where no trace has them.
+    generator: Option<Generator>,
     recorder: Recorder,
     outbox: Sender<Message>,
     numbers: u64,
@@ -116,12 +151,12 @@ impl Worker {
         note: Option<String>,
     ) -> Worker {
         let workload = &shared.workload;
-        let generator = Generator::new(workload, shared.data.size(), shared.seed, worker, workers);
+        let drawn = || Generator::new(workload, shared.data.size(), shared.seed, worker, workers);
+        let generator = shared.replay.is_none().then(drawn);
         let recorder = Recorder::new(shared.interval);
         let _ = outbox.send(Message::Ready(note));
         let begun = *shared.begun.wait();
         Worker {
-            block: workload.block.get(),
             generator,
             recorder,
             outbox,
@@ -152,42 +187,59 @@ impl Worker {
         now_ns < end_ns
     }
 
-    /// The next request, starting at `start_ns`.
+    /// The next request, starting at `start_ns`; `None` at the end of a trace.
     #[inline]
-    pub(super) fn next(&mut self, start_ns: u64) -> Issued {
-        let request = self.generator.next_request();
+    pub(super) fn next(&mut self, start_ns: u64) -> Option<Issued> {
+        let request = match (&mut self.generator, &self.shared.replay) {
+            (Some(generator), _) => generator.next_request(),
+            (None, replay) => replay.as_ref()?.take()?.request,
+        };
         let (file, offset) = self.shared.data.locate(request.offset);
         self.numbers += 1;
-        Issued {
-            read: request.op == Op::Read,
+        Some(Issued {
+            op: request.op,
+            length: request.length as u32,
             file: file as u32,
             offset,
             data_offset: request.offset,
             start_ns,
             number: self.numbers,
-        }
+        })
     }
 
     /// Counts a request that completed by `now_ns` with `result`: bytes moved, or a negated error number.
     #[inline]
     pub(super) fn complete(&mut self, issued: &Issued, now_ns: u64, result: i32) {
-        if i64::from(result) == self.block as i64 {
+        if i64::from(result) == i64::from(issued.moves()) {
             self.failures = self.failures.saturating_sub(FORGIVEN);
             self.completed += 1;
-            if let Some(wanted) = &self.shared.wanted
-                && wanted.fetch_sub(1, Ordering::Relaxed) <= 1
-            {
-                self.shared.end_by(now_ns + NOTICE_NS);
+            self.count_down(now_ns);
+            if issued.moves() > 0 {
+                let took = Nanos::new(now_ns.saturating_sub(issued.start_ns));
+                self.recorder.record(issued.op == Op::Read, u64::from(issued.length), took);
             }
-            self.recorder.record(issued.read, self.block, Nanos::new(now_ns.saturating_sub(issued.start_ns)));
         } else {
             self.fail(issued, now_ns, result);
+        }
+    }
+
+    /// One request fewer is wanted.
+    #[inline]
+    fn count_down(&self, now_ns: u64) {
+        if let Some(wanted) = &self.shared.wanted
+            && wanted.fetch_sub(1, Ordering::Relaxed) <= 1
+        {
+            self.shared.end_by(now_ns + NOTICE_NS);
         }
     }
 
     #[cold]
     fn fail(&mut self, issued: &Issued, now_ns: u64, result: i32) {
         self.recorder.record_error();
+        if self.shared.replay.is_some() {
+            // A trace has no other request to make up for it.
+            self.count_down(now_ns);
+        }
         self.failures += 1;
         if self.failures >= FAILURES_MAX && self.gave_up.is_none() {
             self.gave_up = Some(self.failures);
@@ -200,11 +252,16 @@ impl Worker {
             } else {
                 io::Error::new(
                     io::ErrorKind::UnexpectedEof,
-                    format!("only {result} of {} bytes moved", self.block),
+                    format!("only {result} of {} bytes moved", issued.length),
                 )
             };
             *first = Some(IoFailure {
-                operation: if issued.read { Operation::Read } else { Operation::Write },
+                operation: match issued.op {
+                    Op::Read => Operation::Read,
+                    Op::Write { .. } | Op::WriteZeroes => Operation::Write,
+                    Op::Trim => Operation::Discard,
+                    Op::Flush => Operation::Sync,
+                },
                 path: self.shared.data.files()[issued.file as usize].clone(),
                 offset: issued.offset,
                 source,

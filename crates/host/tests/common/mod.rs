@@ -65,6 +65,7 @@ pub fn load<'a>(data: &'a TestData, workload: &'a Workload, engine: EngineChoice
     Load {
         data,
         workload,
+        replay: None,
         seed: SEED,
         interval: Nanos::from_millis(100),
         duration: Some(Nanos::from_millis(ms)),

@@ -23,6 +23,11 @@ pub(super) struct Whole<'a> {
 impl Whole<'_> {
     /// Records every contradiction.
     pub(super) fn check(&self, problems: &mut Problems<'_>) {
+        if self.load.replay.is_some() {
+            self.traced(problems);
+            self.devices(problems);
+            return;
+        }
         self.once_only(problems);
         self.one_size(problems);
         self.required(problems);
@@ -77,6 +82,19 @@ impl Whole<'_> {
                 break;
             }
         }
+    }
+
+    /// A trace says every request: nothing of them can be varied.
+    fn traced(&self, problems: &mut Problems<'_>) {
+        for factor in FactorName::NAMES {
+            let varies = ["file_size", "utilisation", "depth", "reserve", "partition", "idle", "device"];
+            if let (Some(at), false) = (self.swept(factor), varies.contains(factor)) {
+                let help = format!("a trace leaves to vary: {}", varies.join(", "));
+                problems.add(at, format!("the factor `{factor}` beside `trace`"), "has no effect", help);
+            }
+        }
+        self.once_only(problems);
+        self.one_size(problems);
     }
 
     fn required(&self, problems: &mut Problems<'_>) {

@@ -31,6 +31,9 @@ pub enum Length {
 }
 
 impl Length {
+    /// All requests of a trace: more than one may hold.
+    pub(super) const WHOLE_TRACE: Length = Length::Requests(u64::MAX);
+
     /// The longest the measurement takes; `None` where requests are counted.
     pub fn longest(self) -> Option<Nanos> {
         match self {

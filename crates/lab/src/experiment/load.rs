@@ -8,8 +8,10 @@ use super::inserts::Inserts;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
 use super::read::{Entry, Table};
+use super::replay::{self, Replay, ReplayPace};
 use super::schema;
 use super::words::words;
+use lowtide_core::trace::Pacing;
 use lowtide_core::workload::{Access, Arrival, Distribution};
 use lowtide_core::{Bytes, Nanos, Workload};
 
@@ -99,6 +101,8 @@ pub struct Load {
     pub steady: SteadyRule,
     /// Inserts into an index, in place of requests of a pattern.
     pub inserts: Option<Inserts>,
+    /// A trace, in place of requests of a pattern.
+    pub replay: Option<Replay>,
 }
 
 impl Default for Load {
@@ -119,6 +123,7 @@ impl Default for Load {
             interval: Nanos::from_secs(10),
             steady: SteadyRule::Lowtide,
             inserts: None,
+            replay: None,
         }
     }
 }
@@ -145,6 +150,14 @@ impl Load {
                 Pace::Poisson => Arrival::Poisson { per_second: self.rate },
             },
         }
+    }
+
+    /// When the requests of its trace are made; `None` without one.
+    pub fn pacing(&self) -> Option<Pacing> {
+        self.replay.as_ref().map(|replay| match replay.pace {
+            ReplayPace::Recorded => Pacing::Recorded,
+            ReplayPace::AsFastAsPossible => Pacing::AsFastAsPossible { depth: self.depth },
+        })
     }
 
     /// Puts a factor's level in place; what is done to the target, and the device, are not the load's.
@@ -211,7 +224,13 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
     if let Some(steady) = table.get("steady").and_then(|entry| entry.word(problems)) {
         load.steady = steady;
     }
-    if let Some(length) = length::read(table, problems) {
+    load.replay = replay::read(table, problems);
+    if table.get("trace").is_some() {
+        let all = table.get("requests").is_none();
+        load.length =
+            if all { Length::WHOLE_TRACE } else { length::read(table, problems).unwrap_or(load.length) };
+        load.interval = length::interval(table, load.length, problems).unwrap_or(load.interval);
+    } else if let Some(length) = length::read(table, problems) {
         load.length = length;
         load.interval = length::interval(table, length, problems).unwrap_or(load.interval);
     }

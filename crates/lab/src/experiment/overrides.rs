@@ -66,6 +66,10 @@ impl Override {
     pub(super) fn apply(&self, document: Document) -> Result<Document, Problem> {
         let edit = Edit::new(self)?;
         let paths = self.paths(&document, &edit)?;
+        let document = match paths.iter().any(|path| path == "workload.trace") {
+            true => without(document, super::replay::replaced())?,
+            false => document,
+        };
         paths.iter().try_fold(document, |document, path| edit.set(document, path))
     }
 
@@ -177,7 +181,8 @@ impl Edit {
             self.refuse_table(&document, rival, &value)?;
             let document =
                 document.spliced(range, vec![self.glue(format!("{key} = ")), self.value.clone()])?;
-            return if *rival == "workload.until" { without_its_limits(document) } else { Ok(document) };
+            let limits = ["workload.max", "workload.precision"].map(str::to_owned);
+            return if *rival == "workload.until" { without(document, limits) } else { Ok(document) };
         }
         self.insert(&document, path, key)
     }
@@ -226,10 +231,11 @@ impl Edit {
     }
 }
 
-/// The document without `max` and `precision`, which say nothing once `until` is gone.
-fn without_its_limits(document: Document) -> Result<Document, Problem> {
-    ["workload.max", "workload.precision"].into_iter().try_fold(document, |document, path| {
-        let Some(place) = document.place(path) else { return Ok(document) };
+/// The document without keys that say nothing any more: `max` and `precision` once `until` is gone, a pattern once there
+/// is a trace.
+fn without(document: Document, paths: impl IntoIterator<Item = String>) -> Result<Document, Problem> {
+    paths.into_iter().try_fold(document, |document, path| {
+        let Some(place) = document.place(&path) else { return Ok(document) };
         let (start, end) = (place.key.start, place.value.end);
         let text = document.text();
         let from = text[..start].rfind('\n').map_or(0, |at| at + 1);

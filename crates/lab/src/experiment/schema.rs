@@ -58,6 +58,9 @@ pub(super) const WORKLOAD: Keys = Keys {
         "precision",
         "interval",
         "steady",
+        "trace",
+        "pace",
+        "wrap",
     ],
 };
 pub(super) const INSERTS: Keys = Keys {

@@ -7,6 +7,7 @@ mod faults;
 mod inserts;
 mod overrides;
 mod resolve;
+mod trace;
 
 use super::{Experiment, Override};
 use miette::GraphicalReportHandler;

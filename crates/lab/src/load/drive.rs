@@ -58,6 +58,12 @@ pub fn on_drive(
         Length::Requests(number) => Some(number),
         Length::For(_) | Length::UntilSteady { .. } => None,
     };
+    if let (Some(replay), Some(pacing)) = (&load.replay, load.pacing()) {
+        let trace = replay.trace.as_ref().expect("the plan read the trace");
+        let span = virtual_load::Span { start: *now, interval: load.interval, requests };
+        *now = virtual_load::replay(drive, &extents, trace, pacing, span, on_interval)?;
+        return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
+    }
     let span = virtual_load::Span { start: *now, interval: load.interval, requests };
     *now = virtual_load::run_span(drive, &extents, &workload, seed, span, on_interval)?;
     Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) })

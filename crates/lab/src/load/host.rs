@@ -6,10 +6,20 @@ use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedHost;
 use crate::record::Row;
-use lowtide_core::{Interval, Seed};
+use lowtide_core::trace::Pacing;
+use lowtide_core::{Bytes, Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::engine::{self, EngineChoice, Summary};
 use std::sync::atomic::AtomicBool;
+
+/// Requests of a trace that may be in flight at its recorded times: more would have to wait, which their latency shows.
+const SLOTS: u64 = 64;
+/// Memory for them, for reads and as much for writes.
+const SLOT_MEMORY: u64 = 256 << 20;
+
+fn slots(longest: Bytes) -> u32 {
+    (SLOT_MEMORY / longest.get()).clamp(1, SLOTS) as u32
+}
 
 /// Runs `load` on a prepared target; `each` hears of every interval and of how far the load is.
 ///
@@ -24,7 +34,16 @@ pub fn on_host(
     each: &mut dyn FnMut(&Interval, f64),
 ) -> Result<(Ended, Summary), HostError> {
     let data = prepared.data;
-    let workload = load.workload();
+    let mut workload = load.workload();
+    let trace = load.replay.as_ref().and_then(|replay| replay.trace.as_ref());
+    let replay = trace.zip(load.pacing());
+    if let Some((trace, pacing)) = replay {
+        workload.block = trace.longest();
+        workload.depth = match pacing {
+            Pacing::AsFastAsPossible { depth } => depth,
+            Pacing::Recorded => slots(trace.longest()),
+        };
+    }
     let context = Context {
         capacity: prepared.capacity,
         raw_capacity: None,
@@ -48,6 +67,7 @@ pub fn on_host(
     let request = engine::Load {
         data,
         workload: &workload,
+        replay,
         seed,
         interval: load.interval,
         duration,

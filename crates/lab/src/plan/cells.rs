@@ -3,7 +3,7 @@
 //! Leaves out which cells depend on each other (`order`).
 
 use super::order::arrange;
-use super::{PlanTarget, PlannedCell};
+use super::{PlanTarget, PlannedCell, traced};
 use crate::experiment::{
     BadInput, Experiment, FactorName, Filesystem, Inserts, Layout, Length, Level, Purge, Settings,
 };
@@ -22,6 +22,7 @@ pub(super) fn all(
     target: &PlanTarget,
     scale: u64,
 ) -> Result<Vec<PlannedCell>, BadInput> {
+    let trace = traced::read(experiment, target, scale)?;
     let mut cells = Vec::new();
     for (number, step) in experiment.steps.iter().enumerate() {
         let mut purge_before = step.purge_before;
@@ -35,8 +36,16 @@ pub(super) fn all(
             let written = experiment.settings(step, &point);
             check_rate(experiment, number, &written)?;
             check_memory(experiment, &written)?;
-            let settings = scaled(&written, scale);
+            let mut settings = scaled(&written, scale);
+            if let Some(trace) = &trace {
+                settings.load.file_size =
+                    settings.load.file_size.or_else(|| traced::needs(trace, &settings, target));
+            }
             let (data, capacity) = fit(experiment, number, target, &written, &settings, scale)?;
+            if let Some(trace) = &trace {
+                traced::place(experiment, &mut settings, trace, data)?;
+                check_memory(experiment, &settings)?;
+            }
             let purge_before = std::mem::replace(&mut purge_before, Purge::None);
             let (index, step) = (cells.len() as u32, step.name.clone());
             cells.push(PlannedCell {
@@ -62,7 +71,8 @@ fn check_memory(experiment: &Experiment, settings: &Settings) -> Result<(), BadI
         let help = format!("`threads` times `depth` is at most {MOST_IN_FLIGHT}");
         return Err(experiment.blame("workload", format!("{in_flight} requests in flight"), help));
     }
-    let rows = load.length.longest().map_or(0, |longest| longest.get() / load.interval.get().max(1));
+    let longest = load.length.longest().or_else(|| traced::longest(load));
+    let rows = longest.map_or(0, |longest| longest.get() / load.interval.get().max(1));
     if rows > MOST_ROWS {
         let help = format!("at most {MOST_ROWS} intervals in a measurement, such as `interval = \"1s\"`");
         return Err(experiment.blame("workload.interval", format!("{rows} intervals"), help));

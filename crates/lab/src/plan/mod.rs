@@ -9,11 +9,12 @@ pub(crate) mod cells;
 mod ignored;
 mod order;
 mod target;
+mod traced;
 
 pub use target::{PlanTarget, PlannedBlock};
 
 use crate::experiment::{BadInput, Experiment, Level, Purge, Settings};
-use lowtide_core::{Bytes, Seed};
+use lowtide_core::{Bytes, Seed, Trace};
 use lowtide_host::HostError;
 use lowtide_host::target::Layout;
 
@@ -58,7 +59,13 @@ pub struct PlannedCell {
 impl Plan {
     /// What is worth knowing of the place where it will run, by name: for the store.
     pub fn environment(&self) -> Vec<(String, String)> {
-        self.target.environment(self.scale)
+        let trace = self.trace().map(|trace| ("trace".to_owned(), traced::describe(trace)));
+        self.target.environment(self.scale).into_iter().chain(trace).collect()
+    }
+
+    /// The trace that is replayed, as it lies on the data of the first cell.
+    fn trace(&self) -> Option<&Trace> {
+        self.cells.first()?.settings.load.replay.as_ref()?.trace.as_deref()
     }
 
     /// What the user says of a block device that the plan writes to: its serial, and whether what lies on it may be
@@ -90,8 +97,10 @@ impl Plan {
         let devices: String =
             self.target.devices().flat_map(|planned| &planned.device.texts).cloned().collect();
         let target = &self.experiment.target;
+        let trace: String =
+            self.trace().map(|trace| format!("\ntrace {:016x}", traced::digest(trace))).unwrap_or_default();
         format!(
-            "{}\n{devices}\n{target} seed {} scale 1/{}",
+            "{}\n{devices}\n{target} seed {} scale 1/{}{trace}",
             self.experiment.text(),
             self.seed.get(),
             self.scale

@@ -105,7 +105,7 @@ impl<'a> Answer<'a> {
             iops: (seconds > 0.0).then(|| operations as f64 / seconds),
             fresh_mib_per_s: fresh(cell, scale),
             end_mib_per_s: cell.mean_mib_per_s_between(cell.last_quarter_ns(), u64::MAX),
-            lowest_mib_per_s: lowest.min_by(f64::total_cmp),
+            lowest_mib_per_s: lowest.min_by(f64::total_cmp).filter(|_| !is_one_number(cell)),
             latency,
             write_amplification: cell.write_amplification_between(from, to),
             host_cpu_ns_per_operation: cell.host_cpu_ns_per_operation_between(from, to),
@@ -144,6 +144,9 @@ impl<'a> Answer<'a> {
 }
 
 fn fresh(cell: &Cell, scale: f64) -> Option<f64> {
+    if is_one_number(cell) {
+        return None;
+    }
     let at_most = ((cell.rows.len() as f64 * FRESH_SHARE) as usize).max(1);
     let first = cell.rows.first()?;
     let count = cell
@@ -154,6 +157,11 @@ fn fresh(cell: &Cell, scale: f64) -> Option<f64> {
         .count()
         .max(1);
     cell.mean_mib_per_s_between(first.start_ns, cell.rows[count - 1].end_ns)
+}
+
+/// Whether a single interval stands for the whole measurement, and says nothing of its beginning or its ups and downs.
+fn is_one_number(cell: &Cell) -> bool {
+    cell.rows.len() == 1
 }
 
 fn honeymoon_end_s(cell: &Cell, scale: f64) -> Option<f64> {

@@ -8,6 +8,7 @@
 //! only once all its rows and its verdict are in, in one transaction; rows of a cell that was cut off are
 //! removed when the campaign resumes. The schema is in `docs/formats.md`. Leaves out analysis.
 
+mod add;
 mod error;
 mod reader;
 mod schema;
@@ -18,7 +19,7 @@ pub use reader::Listed;
 pub use writer::{CellEnd, CellStart, Entry, Measured, Writer};
 
 use crate::plan::Plan;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -109,55 +110,35 @@ impl Store {
         }
         let device = (!texts.is_empty()).then(|| serde_json::to_string(&texts).expect("texts serialise"));
         let transaction = self.connection.transaction().map_err(&fail)?;
-        transaction
-            .execute(
-                "INSERT INTO campaign (name, title, experiment, target, device, seed, scale, version, started_at,
-                 command, plan) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                params![
-                    experiment.name,
-                    experiment.title,
-                    experiment.text(),
-                    experiment.target.to_string(),
-                    device,
-                    plan.seed.get() as i64,
-                    plan.scale as i64,
-                    env!("CARGO_PKG_VERSION"),
-                    about.started_at,
-                    about.command,
-                    plan.identity(),
-                ],
-            )
-            .map_err(&fail)?;
-        let campaign = transaction.last_insert_rowid();
         let on = plan.on_device().map(|device| (ON_DEVICE.to_owned(), device));
-        for (position, (key, value)) in about.environment.iter().chain(&on).enumerate() {
-            transaction
-                .execute(
-                    "INSERT INTO environment (campaign, position, key, value) VALUES (?1, ?2, ?3, ?4)",
-                    params![campaign, position as i64, key, value],
-                )
-                .map_err(&fail)?;
-        }
+        let environment: Vec<_> = about.environment.iter().cloned().chain(on).collect();
+        let head = add::Head {
+            name: &experiment.name,
+            title: &experiment.title,
+            experiment: experiment.text(),
+            target: &experiment.target.to_string(),
+            device: device.as_deref(),
+            seed: plan.seed.get(),
+            scale: plan.scale,
+            started_at: &about.started_at,
+            command: &about.command,
+            plan: &plan.identity(),
+            environment: &environment,
+        };
+        let campaign = add::campaign(&transaction, &head).map_err(&fail)?;
         for cell in &plan.cells {
-            let factors = serde_json::to_string(&cell.factors()).expect("strings serialise");
             let workload = cell.settings.load.workload();
-            transaction
-                .execute(
-                    "INSERT INTO cell (campaign, cell, step, factors, repetition, status, data_bytes, capacity_bytes,
-                     threads, read_share) VALUES (?1, ?2, ?3, ?4, ?5, 'pending', ?6, ?7, ?8, ?9)",
-                    params![
-                        campaign,
-                        cell.index,
-                        cell.step,
-                        factors,
-                        cell.repetition,
-                        cell.data.get() as i64,
-                        cell.capacity.get() as i64,
-                        workload.threads,
-                        workload.read_share,
-                    ],
-                )
-                .map_err(&fail)?;
+            let cell = add::Planned {
+                index: cell.index,
+                step: cell.step.as_deref(),
+                factors: &cell.factors(),
+                repetition: cell.repetition,
+                data: cell.data,
+                capacity: cell.capacity,
+                threads: workload.threads,
+                read_share: workload.read_share,
+            };
+            add::cell(&transaction, campaign, &cell).map_err(&fail)?;
         }
         transaction.commit().map_err(&fail)?;
         Ok(campaign)
@@ -186,7 +167,7 @@ impl Store {
             .connection
             .query_row(
                 "SELECT value FROM environment WHERE campaign = ?1 AND key = ?2",
-                params![campaign, ON_DEVICE],
+                rusqlite::params![campaign, ON_DEVICE],
                 |row| row.get(0),
             )
             .optional()

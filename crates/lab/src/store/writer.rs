@@ -5,7 +5,7 @@
 use super::{Store, StoreError};
 use crate::analysis::Verdict;
 use crate::record::{Percentiles, Row};
-use lowtide_core::{Bytes, Counters, Interval};
+use lowtide_core::{Bytes, Counters, Interval, Latency};
 use rusqlite::{Connection, params};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,12 +31,13 @@ pub struct Measured {
 impl Measured {
     /// What is kept of an interval.
     pub fn of(interval: &Interval) -> Self {
-        let bytes = |latency: &lowtide_core::Latency| (latency.count() > 0).then(|| latency.to_bytes());
-        Measured {
-            row: Row::of(interval),
-            read: bytes(&interval.read_latency),
-            write: bytes(&interval.write_latency),
-        }
+        Measured::new(Row::of(interval), &interval.read_latency, &interval.write_latency)
+    }
+
+    /// A row whose histograms came from elsewhere; they may be empty although operations completed.
+    pub fn new(row: Row, read: &Latency, write: &Latency) -> Self {
+        let bytes = |latency: &Latency| (latency.count() > 0).then(|| latency.to_bytes());
+        Measured { row, read: bytes(read), write: bytes(write) }
     }
 }
 
@@ -158,7 +159,7 @@ fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("records serialise")
 }
 
-fn write(connection: &Connection, campaign: i64, entry: &Entry) -> rusqlite::Result<()> {
+pub(super) fn write(connection: &Connection, campaign: i64, entry: &Entry) -> rusqlite::Result<()> {
     match entry {
         Entry::Start(cell, start) => connection
             .prepare_cached(

@@ -13,7 +13,7 @@ use crate::report::{Checked, number};
 /// [`BadInput`] where the experiment kept in the store no longer parses.
 pub fn claims(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Checked>, BadInput> {
     let experiment = super::kept(campaign)?;
-    Ok(checked(&experiment, campaign, latencies))
+    Ok(experiment.map_or_else(Vec::new, |experiment| checked(&experiment, campaign, latencies)))
 }
 
 pub(super) fn checked(

@@ -30,13 +30,13 @@ use find::{Finder, mean};
 /// # Errors
 /// [`BadInput`] where the experiment kept in the store no longer parses.
 pub fn comparisons(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Comparison>, BadInput> {
-    let experiment = kept(campaign)?;
-    Ok(compared(&experiment, campaign, latencies))
+    Ok(kept(campaign)?.map_or_else(Vec::new, |experiment| compared(&experiment, campaign, latencies)))
 }
 
-/// The experiment that a campaign ran.
-fn kept(campaign: &Campaign) -> Result<Experiment, BadInput> {
-    Experiment::parse("the experiment in the store", &campaign.experiment, &[])
+/// The experiment that a campaign ran; `None` where another program ran it.
+fn kept(campaign: &Campaign) -> Result<Option<Experiment>, BadInput> {
+    let parse = || Experiment::parse("the experiment in the store", &campaign.experiment, &[]);
+    (!campaign.is_imported()).then(parse).transpose()
 }
 
 fn compared(experiment: &Experiment, campaign: &Campaign, latencies: &Latencies<'_>) -> Vec<Comparison> {

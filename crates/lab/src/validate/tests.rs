@@ -212,7 +212,7 @@ fn what_is_found_does_not_depend_on_what_was_published() {
         measure = \"settled\""
     );
     let campaign = campaign(&text, 1);
-    let mut experiment = kept(&campaign).expect("it parses");
+    let mut experiment = kept(&campaign).expect("it parses").expect("it ran here");
     let before = compared(&experiment, &campaign, &latency);
     for comparison in &mut experiment.published {
         let row = comparison.published;

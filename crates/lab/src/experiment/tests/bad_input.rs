@@ -15,7 +15,7 @@ fn an_unknown_key_is_shown_in_its_line_with_the_nearest() {
        ╰────
      help: valid keys of [workload]: pattern, mix, block, file_size, utilisation,
            threads, depth, streams, zipf, hot-cold, rate, arrival, duration,
-           until, requests, max, precision, interval, steady
+           until, requests, max, precision, interval, steady, trace, pace, wrap
     "#);
 }
 

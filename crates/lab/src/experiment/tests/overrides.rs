@@ -97,7 +97,8 @@ fn an_unknown_key_is_told_the_nearest() {
            workload.depth, workload.streams, workload.zipf, workload.hot-cold,
            workload.rate, workload.arrival, workload.duration, workload.until,
            workload.requests, workload.max, workload.precision,
-           workload.interval, workload.steady
+           workload.interval, workload.steady, workload.trace, workload.pace,
+           workload.wrap
     "#);
     insta::assert_snapshot!(refused(GOOD, &["workload.threds=4"]), @r#"
      × unknown key `workload.threds`: did you mean `workload.threads`?
@@ -111,7 +112,8 @@ fn an_unknown_key_is_told_the_nearest() {
            workload.depth, workload.streams, workload.zipf, workload.hot-cold,
            workload.rate, workload.arrival, workload.duration, workload.until,
            workload.requests, workload.max, workload.precision,
-           workload.interval, workload.steady
+           workload.interval, workload.steady, workload.trace, workload.pace,
+           workload.wrap
     "#);
 }
 

@@ -1,0 +1,26 @@
+//! `lowtide import`: what other programs measured, as a campaign.
+
+use super::report_of;
+use crate::args::ImportArguments;
+use crate::failure::Failure;
+use crate::output;
+use lowtide_lab::import::{Options, import};
+use lowtide_lab::store::Store;
+
+/// Reads all files, then adds one campaign and shows its answer.
+pub fn run(arguments: &ImportArguments) -> Result<u8, Failure> {
+    let options = Options {
+        kind: arguments.kind,
+        name: arguments.name.clone(),
+        size: arguments.size,
+        command: arguments.command(),
+    };
+    let imported = import(&arguments.files, &options)?;
+    imported.notes.iter().for_each(output::say);
+    let mut store = Store::open(&arguments.store)?;
+    let number = store.add(imported)?;
+    let report = report_of(&store, number, &store.load(number)?)?;
+    output::print_report(&report, arguments.format)?;
+    output::say(format_args!("every number: {} (campaign {number})", arguments.store.display()));
+    Ok(0)
+}

@@ -1,0 +1,369 @@
+//! What real programs write, read back: fio in every format and sysbench, run here for a second or two.
+//!
+//! The oracles are the programs' own totals and percentiles. Where a program is missing, its test says that it was
+//! skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. No number depends on how fast the machine is.
+#![allow(clippy::print_stdout)]
+
+mod common;
+
+#[path = "../../host/tests/common/loopback.rs"]
+mod loopback;
+
+use common::{Lab, assert_says};
+use loopback::skipped;
+use serde_json::Value as Json;
+use std::process::{Command, Output};
+
+/// The share of a value that one of fio's bins is wide.
+const BIN: f64 = 1.0 / 64.0;
+
+/// Runs a program in the lab's directory; `None`, with a message, where there is none.
+fn real(lab: &Lab, program: &str, arguments: &[&str]) -> Option<Output> {
+    match Command::new(program).args(arguments).current_dir(lab.path("")).output() {
+        Ok(output) => {
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{program} {arguments:?}\n{error}");
+            Some(output)
+        }
+        Err(error) => {
+            skipped(&format!("{program} cannot be run: {error}"));
+            None
+        }
+    }
+}
+
+/// Runs fio on a file of 8 MiB in the lab, with a fixed seed.
+fn fio(lab: &Lab, arguments: &[&str]) -> Option<Output> {
+    let usual = ["--filename=data", "--size=8m", "--ioengine=psync", "--randseed=1", "--thread"];
+    real(lab, "fio", &[&usual, arguments].concat())
+}
+
+fn json(lab: &Lab, file: &str) -> Json {
+    let text = lab.read(file);
+    let text = &text[text.find("\n{").map_or(0, |at| at + 1)..];
+    let first = serde_json::Deserializer::from_str(text).into_iter().next();
+    first.expect("an object").expect("JSON")
+}
+
+/// The last campaign of the store, as exported.
+fn exported(lab: &Lab) -> Json {
+    serde_json::from_str(&lab.ok(&["export", "--format", "json"])).expect("JSON")
+}
+
+/// The sum of a column over the intervals of a cell.
+fn sum(cell: &Json, column: &str) -> u64 {
+    let intervals = cell["intervals"].as_array().expect("intervals");
+    intervals.iter().map(|interval| interval[column].as_u64().expect("a count")).sum()
+}
+
+#[test]
+fn totals_and_percentiles_of_fio_come_back_from_every_json_format() {
+    let lab = Lab::new();
+    for format in ["json", "json+", "normal,json"] {
+        let format = format!("--output-format={format}");
+        let more =
+            ["--name=one", "--rw=randread", "--number_ios=3000", "--name=two", "--stonewall", "--rw=randrw"];
+        let more =
+            [&more[..], &["--bs=8k", "--number_ios=2000", "--numjobs=2", "--group_reporting"]].concat();
+        if fio(&lab, &[&[&*format, "--output=out.json"], &more[..]].concat()).is_none() {
+            return;
+        }
+        lab.ok(&["import", "out.json"]);
+        let (found, expected) = (exported(&lab), json(&lab, "out.json"));
+        let (cells, jobs) =
+            (found["cells"].as_array().expect("cells"), expected["jobs"].as_array().expect("jobs"));
+        assert_eq!(cells.len(), jobs.len());
+        for (cell, job) in cells.iter().zip(jobs) {
+            for direction in ["read", "write"] {
+                let fio = &job[direction];
+                assert_eq!(sum(cell, &format!("{direction}s")), fio["total_ios"].as_u64().expect("a count"));
+                assert_eq!(
+                    sum(cell, &format!("{direction}_bytes")),
+                    fio["io_bytes"].as_u64().expect("bytes")
+                );
+                let ours = &cell["intervals"][0][format!("{direction}_latency")];
+                for (key, percent) in
+                    [("ns_p50", "50.000000"), ("ns_p95", "95.000000"), ("ns_p99", "99.000000")]
+                {
+                    let Some(theirs) = fio["clat_ns"]["percentile"][percent].as_f64() else { continue };
+                    let ours = ours[key].as_f64().expect("a latency");
+                    assert!(
+                        (ours / theirs - 1.0).abs() <= BIN,
+                        "{format} {direction} {key}: {ours} against {theirs}"
+                    );
+                }
+            }
+            let reason = cell["verdict"]["no_steady_state"].as_str().expect("one number is no steady state");
+            assert!(reason.starts_with("one number"), "{reason}");
+        }
+        let environment = lab.ok(&["show", "1", "--format", "json"]);
+        assert_says(&environment, &["\"fio\": \"fio-", "\"option bs (pattern random-mixed"]);
+    }
+    lab.ok(&["report"]);
+    assert_says(&lab.ok(&["compare", "1", "2"]), &["no cell in common in which both settled"]);
+}
+
+#[test]
+fn logs_of_single_requests_hold_exactly_what_fio_counted() {
+    let lab = Lab::new();
+    let logs = ["--write_bw_log=j", "--write_iops_log=j", "--write_lat_log=j", "--log_offset=1"];
+    let load = [
+        "--name=j",
+        "--rw=randrw",
+        "--bs=4k",
+        "--number_ios=5000",
+        "--output-format=json",
+        "--output=o.json",
+    ];
+    if fio(&lab, &[&logs[..], &load].concat()).is_none() {
+        return;
+    }
+    lab.ok(&["import", "j_bw.1.log", "j_iops.1.log", "j_lat.1.log", "j_clat.1.log", "j_slat.1.log"]);
+    let (found, job) = (exported(&lab), json(&lab, "o.json")["jobs"][0].clone());
+    let cell = &found["cells"][0];
+    for direction in ["read", "write"] {
+        assert_eq!(
+            sum(cell, &format!("{direction}s")),
+            job[direction]["total_ios"].as_u64().expect("a count")
+        );
+        assert_eq!(
+            sum(cell, &format!("{direction}_bytes")),
+            job[direction]["io_bytes"].as_u64().expect("bytes")
+        );
+        // The log has the whole latency of each request, rounded to three digits in our histograms.
+        let longest = cell["intervals"].as_array().expect("intervals").iter();
+        let longest = longest
+            .filter_map(|it| it[format!("{direction}_latency")]["ns_max"].as_f64())
+            .fold(0.0, f64::max);
+        let theirs = job[direction]["lat_ns"]["max"].as_f64().expect("a latency");
+        assert!((longest / theirs - 1.0).abs() < 0.001, "{direction}: {longest} against {theirs}");
+    }
+}
+
+#[test]
+fn averaged_logs_and_histograms_become_a_series_with_the_same_sums() {
+    let lab = Lab::new();
+    let logs = ["--write_bw_log=j", "--write_iops_log=j", "--write_lat_log=j", "--write_hist_log=j"];
+    let often = ["--log_avg_msec=100", "--log_hist_msec=200", "--log_hist_coarseness=2"];
+    let load = ["--name=j", "--rw=randrw", "--bs=4k", "--time_based", "--runtime=2"];
+    if fio(&lab, &[&logs[..], &often, &load, &["--output-format=json", "--output=o.json"]].concat()).is_none()
+    {
+        return;
+    }
+    let files =
+        ["import", "j_bw.1.log", "j_iops.1.log", "j_lat.1.log", "j_clat_hist.1.log", "--size", "8MiB"];
+    lab.ok(&files);
+    let (found, job) = (exported(&lab), json(&lab, "o.json")["jobs"][0].clone());
+    let cell = &found["cells"][0];
+    let rows = cell["intervals"].as_array().expect("intervals");
+    assert!(rows.len() > 5, "{} rows", rows.len());
+    let lengths: Vec<u64> = rows[..rows.len() - 1]
+        .iter()
+        .map(|row| row["end_ns"].as_u64().expect("ns") - row["start_ns"].as_u64().expect("ns"))
+        .collect();
+    assert!(lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");
+    let columns = |file: &str| -> Vec<Vec<u64>> {
+        let line = |line: &str| line.split(',').map(|text| text.trim().parse().expect("a number")).collect();
+        lab.read(file).lines().map(line).collect()
+    };
+    for (at, direction) in [(0, "read"), (1, "write")] {
+        let mut before = 0;
+        let mut bytes = 0.0;
+        for line in columns("j_bw.1.log").iter().filter(|line| line[2] == at) {
+            bytes += (line[1] * 1024 * (line[0] - before)) as f64 / 1000.0;
+            before = line[0];
+        }
+        let ours = sum(cell, &format!("{direction}_bytes")) as f64;
+        assert!((ours - bytes).abs() <= 1.0, "{direction}: {ours} against {bytes}");
+        // What fio itself counted includes the time after the last entry.
+        let theirs = job[direction]["io_bytes"].as_f64().expect("bytes");
+        assert!(ours <= theirs * 1.1, "{direction}: {ours} against {theirs} of the whole run");
+        let counted: u64 = columns("j_clat_hist.1.log")
+            .iter()
+            .filter(|line| line[1] == at)
+            .flat_map(|line| line[3..].to_vec())
+            .sum();
+        let window = cell[format!("{direction}_latency_ns_counts")].as_array().expect("buckets");
+        let kept: u64 = window.iter().map(|bucket| bucket[1].as_u64().expect("a count")).sum();
+        assert!(kept > 0 && kept <= counted, "{direction}: {kept} of {counted} in the last quarter");
+    }
+    let reason = cell["verdict"]["no_steady_state"].as_str();
+    assert!(reason.is_none_or(|reason| !reason.starts_with("one number")), "{reason:?}");
+    assert_says(
+        &lab.refuses(&["import", "j_iops.1.log"], 2),
+        &["nothing says how much data was moved", "_bw"],
+    );
+}
+
+#[test]
+fn a_trace_of_fio_is_replayed_request_by_request() {
+    let lab = Lab::new();
+    let load =
+        ["--name=j", "--rw=randrw", "--bs=4k,8k", "--number_ios=400", "--fsync=50", "--write_iolog=io.log"];
+    if fio(&lab, &[&load[..], &["--output-format=json", "--output=o.json"]].concat()).is_none() {
+        return;
+    }
+    let job = json(&lab, "o.json")["jobs"][0].clone();
+    lab.write(
+        "replay.toml",
+        "name = \"replay\"\ntarget.device = \"intel-320-160gb\"\n[workload]\ntrace = \"io.log\"\ninterval = \"10ms\"\n",
+    );
+    std::fs::create_dir(lab.path("here")).expect("a directory");
+    let fast: &[&str] = &["--set", "pace=as-fast-as-possible", "--set", "depth=4"];
+    for more in [&[][..], fast, &["--target", "dir:here"], &[&["--target", "dir:here"], fast].concat()] {
+        lab.ok(&[&["run", "./replay.toml"], more].concat());
+        let found = exported(&lab);
+        let cell = &found["cells"][0];
+        assert_eq!(sum(cell, "errors"), 0, "{more:?}");
+        for direction in ["read", "write"] {
+            let theirs = &job[direction];
+            assert_eq!(
+                sum(cell, &format!("{direction}s")),
+                theirs["total_ios"].as_u64().expect("a count"),
+                "{more:?}"
+            );
+            assert_eq!(sum(cell, &format!("{direction}_bytes")), theirs["io_bytes"].as_u64().expect("bytes"));
+        }
+    }
+    assert!(lab.names().iter().all(|name| name != "here/lowtide-0000.dat"));
+    assert_eq!(common::names(&lab.path("here")), [""; 0], "the files are removed");
+    // Virtual time is the same twice, and a trace takes the place of what an experiment asks for.
+    let export = |store: &str| {
+        lab.ok(&["run", "./reads.toml", "--set", "workload.trace=io.log", "--store", store]);
+        lab.exports(store)
+    };
+    assert_eq!(export("a.db"), export("b.db"));
+    let small = lab.ends(&["run", "./replay.toml", "--set", "file_size=1MiB", "--store", "c.db"], 2).1;
+    assert_says(&small, &["the trace reaches up to byte", "1MiB of data", "wrap = true"]);
+    lab.ok(&["run", "./replay.toml", "--set", "file_size=1MiB", "--set", "wrap=true"]);
+    lab.write(
+        "old.log",
+        "fio version 2 iolog\ndata add\ndata open\ndata read 0 4096\ndata write 4096 8192\ndata close\n",
+    );
+    let all_at_once = lab.ends(&["run", "./replay.toml", "--set", "trace=old.log", "--store", "c.db"], 2).1;
+    assert_says(&all_at_once, &["all requests of the trace have the same time", "as-fast-as-possible"]);
+    // fio reads version 2 in the same way.
+    let read = ["--name=j", "--read_iolog=old.log", "--output-format=json", "--output=old.json"];
+    real(&lab, "fio", &[&read[..], &["--ioengine=psync"]].concat());
+    let job = json(&lab, "old.json")["jobs"][0].clone();
+    lab.ok(&[&["run", "./replay.toml", "--set", "trace=old.log"], fast].concat());
+    let cell = exported(&lab)["cells"][0].clone();
+    for direction in ["read", "write"] {
+        assert_eq!(
+            sum(&cell, &format!("{direction}_bytes")),
+            job[direction]["io_bytes"].as_u64().expect("bytes")
+        );
+    }
+}
+
+#[test]
+fn fio_accepts_and_runs_what_is_exported_for_it() {
+    let lab = Lab::new();
+    if fio(&lab, &["--name=j", "--rw=write", "--bs=1m", "--output=o"]).is_none() {
+        return;
+    }
+    let names = lab.ok(&["experiments", "list"]);
+    let names: Vec<&str> = names.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let mut parsed = 0;
+    for name in names.iter().filter(|name| lab.run(&["experiments", "show", name]).status.success()) {
+        let job = lab.run(&["export", "--format", "fio", "--experiment", name, "--output", "job.fio"]);
+        if !job.status.success() {
+            assert_says(&String::from_utf8_lossy(&job.stderr), &["rows inserted into an index"]);
+            continue;
+        }
+        real(&lab, "fio", &["--parse-only", "job.fio"]);
+        parsed += 1;
+    }
+    assert!(parsed > 10, "{parsed} experiments of {names:?}");
+
+    lab.write(
+        "small.toml",
+        "name = \"small\"\ntarget.directory = \".\"\n[workload]\npattern = \"random-mixed\"\nmix = 0.7\nblock = \"8KiB\"\n\
+         file_size = \"4MiB\"\nrequests = 2000\nthreads = 2\n[sweep]\ndepth = [1, 4]\n",
+    );
+    lab.ok(&["run", "./small.toml"]);
+    let job = lab.ok(&["export", "--format", "fio"]);
+    assert_eq!(job, lab.ok(&["export", "--format", "fio", "--experiment", "./small.toml"]));
+    lab.write(
+        "small.fio",
+        job.replace("ioengine=io_uring", "ioengine=psync").replace("direct=1", "direct=0"),
+    );
+    real(&lab, "fio", &["--output-format=json+", "--output=small.json", "small.fio"]);
+    lab.ok(&["import", "small.json"]);
+    let found = exported(&lab);
+    let cells = found["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 2, "a cell each");
+    for (cell, depth) in cells.iter().zip(["1", "4"]) {
+        assert_eq!(
+            cell["factors"],
+            serde_json::json!([["depth", depth]]),
+            "the same factor as in the experiment"
+        );
+        assert_eq!(sum(cell, "reads") + sum(cell, "writes"), 2000);
+        assert_eq!(sum(cell, "read_bytes") + sum(cell, "write_bytes"), 2000 * 8192);
+        assert_eq!((cell["threads"].as_u64(), cell["data_bytes"].as_u64()), (Some(2), Some(4 << 20)));
+        let share = cell["read_share"].as_f64().expect("a share");
+        assert!((share - 0.7).abs() < 0.05, "{share}");
+    }
+    assert_says(&lab.refuses(&["export", "--format", "fio"], 2), &["was imported"]);
+}
+
+#[test]
+fn sysbench_says_the_same_before_and_after() {
+    let lab = Lab::new();
+    let usual = ["fileio", "--file-total-size=4M", "--file-num=2", "--time=2", "--report-interval=1"];
+    let sysbench = |mode: &str, verb: &str| {
+        let mode = format!("--file-test-mode={mode}");
+        real(&lab, "sysbench", &[&usual[..], &[&*mode, verb]].concat())
+    };
+    if sysbench("rndrd", "prepare").is_none() {
+        return;
+    }
+    for mode in ["rndrd", "rndrw", "seqrewr"] {
+        let output = sysbench(mode, "run").expect("it ran before");
+        lab.write("sb.txt", &output.stdout);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let said = |key: &str| -> f64 {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(key)).expect(key);
+            line.trim().trim_end_matches('s').parse().expect(key)
+        };
+        let seconds = said("total time:");
+        let once: String =
+            text.lines().filter(|line| !line.starts_with('[')).map(|line| format!("{line}\n")).collect();
+        lab.write("once.txt", once);
+        lab.ok(&["import", "once.txt"]);
+        let cell = exported(&lab)["cells"][0].clone();
+        for (direction, key, mib) in
+            [("read", "reads/s:", "read, MiB/s:"), ("write", "writes/s:", "written, MiB/s:")]
+        {
+            let (count, bytes) = (said(key) * seconds, said(mib) * seconds * 1024.0 * 1024.0);
+            assert!((sum(&cell, &format!("{direction}s")) as f64 - count).abs() <= 1.0, "{mode} {direction}");
+            let ours = sum(&cell, &format!("{direction}_bytes")) as f64;
+            // Both are printed with two decimals.
+            assert!(
+                (ours - bytes).abs() <= 0.03 * 1024.0 * 1024.0 + 2.0 * 16_384.0,
+                "{mode}: {ours} against {bytes}"
+            );
+        }
+        lab.ok(&["import", "sb.txt"]);
+        let found = exported(&lab);
+        let rows = found["cells"][0]["intervals"].as_array().expect("intervals").len();
+        let reports = text.lines().filter(|line| line.starts_with('[')).count();
+        assert!(reports > 0 && rows == reports, "{mode}: {rows} rows, {reports} reports");
+    }
+}
+
+#[test]
+fn what_cannot_be_imported_leaves_nothing_behind() {
+    let lab = Lab::new();
+    lab.write("a_bw.1.log", "5, 2, 0, 0\n4, 2, 0, 0\n");
+    lab.write("good_bw.1.log", "1000, 2, 0, 0\n2000, 2, 0, 0\n");
+    let error = lab.refuses(&["import", "good_bw.1.log", "a_bw.1.log"], 2);
+    assert_says(&error, &["a_bw.1.log:2: the time goes back from 5 to 4 ms", "per_job_logs=0"]);
+    assert_says(&lab.refuses(&["import", "x", "--kind", "fio-jsno"], 2), &["did you mean `fio-json`?"]);
+    lab.ok(&["import", "good_bw.1.log", "--name", "good"]);
+    lab.refuses(&["import", "a_bw.1.log"], 2);
+    assert_says(&lab.ok(&["show"]), &["good"]);
+    let shown = lab.ok(&["show", "good", "--format", "json"]);
+    assert_says(&shown, &["\"1000 ms\"", "lowtide import good_bw.1.log --name good"]);
+}

@@ -1,0 +1,217 @@
+//! The load of an experiment as a job file of fio: a section for each cell, one after the other (`stonewall`).
+//!
+//! What fio says otherwise, or not at all, stands as a comment where it would have been. A target that the job would
+//! overwrite without asking, a block device, is a comment, too. Leaves out running it, and inserts, which are no
+//! requests that could be written down.
+
+use crate::experiment::{Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Target};
+use crate::plan::{Plan, PlannedCell};
+use lowtide_core::workload::{Access, Distribution};
+use std::fmt::Write;
+
+/// A load that fio cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rows inserted into an index are no requests that fio could make")]
+pub struct NotRequests;
+
+/// The job file of a plan.
+///
+/// # Errors
+/// [`NotRequests`] where the experiment inserts rows.
+pub fn fio_job(plan: &Plan) -> Result<String, NotRequests> {
+    let experiment = &plan.experiment;
+    if experiment.load.inserts.is_some() {
+        return Err(NotRequests);
+    }
+    let mut job = Job::default();
+    job.comment(&format!("{} of lowtide {}, as a job of fio", experiment.name, env!("CARGO_PKG_VERSION")));
+    job.line("[global]");
+    job.line("ioengine=io_uring");
+    job.line("direct=1");
+    job.line("thread");
+    job.line("group_reporting");
+    job.target(&experiment.target);
+    job.comment("lowtide draws blocks anew each time, and writes random bytes:");
+    job.line("norandommap");
+    job.line("refill_buffers");
+    for cell in &plan.cells {
+        job.cell(cell);
+    }
+    Ok(job.0)
+}
+
+/// The text so far.
+#[derive(Default)]
+struct Job(String);
+
+impl Job {
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    fn option(&mut self, name: &str, value: impl std::fmt::Display) {
+        writeln!(self.0, "{name}={value}").expect("writing to memory does not fail");
+    }
+
+    fn comment(&mut self, text: &str) {
+        text.lines().for_each(|line| self.line(&format!("; {line}")));
+    }
+
+    fn target(&mut self, target: &Target) {
+        match target {
+            Target::File(path) => self.option("filename", escaped(&path.to_string_lossy())),
+            Target::Directory(path) => {
+                self.option("directory", escaped(&path.to_string_lossy()));
+                self.option("filename", "lowtide-fio.dat");
+            }
+            Target::Block(path) => {
+                self.comment(
+                    "this overwrites the device, and fio does not ask; without it, a file is made here:",
+                );
+                self.comment(&format!("filename={}", escaped(&path.to_string_lossy())));
+                self.option("filename", "lowtide-fio.dat");
+            }
+            Target::Device(name) => {
+                self.comment(&format!("the target was the model {name}; name a file or device of yours:"));
+                self.option("filename", "lowtide-fio.dat");
+            }
+        }
+    }
+
+    fn cell(&mut self, cell: &PlannedCell) {
+        let load = &cell.settings.load;
+        self.line("");
+        self.line(&format!("[cell-{}]", cell.index));
+        self.comment(&cell.label());
+        self.line("stonewall");
+        self.preparation(cell.purge_before, &cell.settings.preparation);
+        self.option("size", cell.data.get());
+        match &load.replay {
+            Some(replay) => self.replay(replay, load),
+            None => self.requests(load),
+        }
+        match load.length {
+            Length::For(time) => self.time(time.as_secs_f64()),
+            Length::UntilSteady { max, precision } => {
+                self.comment(&format!(
+                    "until = \"steady\", precision {precision}: fio's `steadystate` is another rule; this is the longest \
+                     time"
+                ));
+                self.time(max.as_secs_f64());
+            }
+            Length::Requests(_) if load.replay.is_some() => {}
+            Length::Requests(number) => {
+                // fio counts for each job.
+                let each = number.div_ceil(u64::from(load.threads.max(1)));
+                self.option("number_ios", each);
+                self.option("io_size", each.saturating_mul(load.block.get()));
+            }
+        }
+    }
+
+    fn preparation(&mut self, purge_before: Purge, preparation: &Preparation) {
+        for (key, purge) in [("purge-before", purge_before), ("purge", preparation.purge)] {
+            if purge != Purge::None {
+                self.comment(&format!("{key} = \"{purge}\": fio does not do that"));
+            }
+        }
+        if preparation.layout != crate::experiment::Layout::default() {
+            self.comment("layout: fio takes the filesystem, the partition and the reserve that are there");
+        }
+        match preparation.fill {
+            Fill::None => {}
+            fill => self.comment(&format!(
+                "fill = \"{fill}\": fio writes a file once where there is none, and no device"
+            )),
+        }
+        if preparation.idle.get() > 0 {
+            self.comment(&format!("idle = \"{}\": in fio, before each section", preparation.idle));
+            self.option("startdelay", preparation.idle.as_secs_f64().ceil() as u64);
+        }
+    }
+
+    fn requests(&mut self, load: &Load) {
+        let workload = load.workload();
+        let (random, share) = (workload.access == Access::Random, workload.read_share);
+        let direction = match (random, share) {
+            (true, 1.0) => "randread",
+            (true, 0.0) => "randwrite",
+            (true, _) => "randrw",
+            (false, 1.0) => "read",
+            (false, 0.0) => "write",
+            (false, _) => "rw",
+        };
+        self.option("rw", direction);
+        if direction.ends_with("rw") {
+            self.rounded("rwmixread", share * 100.0, "mix");
+        }
+        self.option("bs", load.block.get());
+        self.option("iodepth", load.depth);
+        self.option("numjobs", load.threads);
+        match workload.distribution {
+            Distribution::Uniform => {}
+            Distribution::Zipf { exponent } => self.option("random_distribution", format!("zipf:{exponent}")),
+            Distribution::HotCold { hot_data, hot_access } => {
+                let (data, access) = ((hot_data * 100.0).round() as u64, (hot_access * 100.0).round() as u64);
+                if data as f64 != hot_data * 100.0 || access as f64 != hot_access * 100.0 {
+                    self.comment(&format!(
+                        "hot-cold = {{ data = {hot_data}, access = {hot_access} }}: in whole percent"
+                    ));
+                }
+                let zones = format!("zoned:{access}/{data}:{}/{}", 100 - access, 100 - data);
+                self.option("random_distribution", zones);
+            }
+        }
+        if !random && load.streams > 1 {
+            self.comment(&format!("streams = {}: in fio, each job reads or writes one stream", load.streams));
+        }
+        if !random && load.threads > 1 {
+            self.comment(
+                "threads share a stream in lowtide; in fio each has its own from the beginning of the file",
+            );
+        }
+        if load.pace != Pace::Closed {
+            self.rounded("rate_iops", load.rate / f64::from(load.threads.max(1)), "rate, for each job");
+            if load.pace == Pace::Poisson {
+                self.option("rate_process", "poisson");
+            }
+            self.comment(
+                "lowtide counts latency from the intended start; fio from the start, whatever held it back",
+            );
+        }
+    }
+
+    fn replay(&mut self, replay: &Replay, load: &Load) {
+        self.comment(
+            "fio reads its own iologs (and binary files of blktrace), with the files that they name",
+        );
+        self.option("read_iolog", escaped(&replay.path.to_string_lossy()));
+        if replay.pace == ReplayPace::AsFastAsPossible {
+            self.option("replay_no_stall", 1);
+            self.option("iodepth", load.depth);
+        }
+        if replay.wrap {
+            self.comment("wrap = true: fio does not do that");
+        }
+    }
+
+    /// A number that fio takes only whole; with what it was where that is not the same.
+    fn rounded(&mut self, name: &str, value: f64, was: &str) {
+        let whole = value.round().max(1.0);
+        if (whole - value).abs() > 1e-9 {
+            self.comment(&format!("{was} is {value}: fio takes whole numbers"));
+        }
+        self.option(name, whole as u64);
+    }
+
+    fn time(&mut self, seconds: f64) {
+        self.line("time_based");
+        self.option("runtime", format!("{}ms", (seconds * 1000.0).ceil().max(1.0) as u64));
+    }
+}
+
+/// fio takes a colon for the end of a file name.
+fn escaped(path: &str) -> String {
+    path.replace(':', "\\:")
+}

@@ -1,0 +1,112 @@
+//! The trace of a plan: read once, placed on each cell's data, told apart from others.
+//!
+//! Leaves out the formats (`trace`).
+
+use super::PlanTarget;
+use crate::experiment::{BadInput, Experiment, Length, Load, Pattern, ReplayPace, Settings};
+use crate::trace;
+use lowtide_core::trace::{Trace, TraceError};
+use lowtide_core::{Bytes, Nanos, Op};
+use std::sync::Arc;
+
+const KEY: &str = "workload.trace";
+
+/// Reads the trace that the experiment names; `None` where it names none.
+pub(super) fn read(
+    experiment: &Experiment,
+    target: &PlanTarget,
+    scale: u64,
+) -> Result<Option<Arc<Trace>>, BadInput> {
+    let Some(replay) = &experiment.load.replay else { return Ok(None) };
+    let trace = trace::read(&replay.path).map_err(|error| {
+        experiment.blame(KEY, format!("{}: {error}", replay.path.display()), trace::ACCEPTED)
+    })?;
+    if scale > 1 {
+        let help = "run it without `--scale`, on a device of its own size";
+        return Err(experiment.blame(KEY, "a trace has a size of its own, which is not divided", help));
+    }
+    if replay.pace == ReplayPace::Recorded && trace.count() > 1 && trace.length() == Nanos::ZERO {
+        let help =
+            "`pace = \"as-fast-as-possible\"`; or a trace with times, such as version 3 of fio's iolog";
+        return Err(experiment.blame(KEY, "all requests of the trace have the same time", help));
+    }
+    let files = experiment.steps.iter().map(|step| step.preparation.layout.files).max();
+    if !target.is_simulated() && files > Some(1) {
+        let help = "`layout.files = 1`: a request may cross from one file to the next";
+        return Err(experiment.blame("before-each-cell.layout", "a trace on several files", help));
+    }
+    Ok(Some(Arc::new(trace)))
+}
+
+/// The data that a trace needs, where nothing else says how much there is: on files as much as it reaches.
+pub(super) fn needs(trace: &Trace, settings: &Settings, target: &PlanTarget) -> Option<Bytes> {
+    let files = matches!(target, PlanTarget::Host(_)) && settings.load.utilisation.is_none();
+    files.then(|| trace.end().align_up(settings.load.block).max(settings.load.block))
+}
+
+/// Puts the trace onto the data of a cell.
+pub(super) fn place(
+    experiment: &Experiment,
+    settings: &mut Settings,
+    trace: &Arc<Trace>,
+    data: Bytes,
+) -> Result<(), BadInput> {
+    let load = &mut settings.load;
+    let replay = load.replay.as_mut().expect("the experiment has a trace");
+    let placed = if trace.end() <= data {
+        Arc::clone(trace)
+    } else {
+        Arc::new(Trace::on((**trace).clone(), data, replay.wrap).map_err(|error| {
+            let help = match error {
+                TraceError::Beyond { .. } => {
+                    "more data (`file_size`), or `wrap = true` to begin again from the front"
+                }
+                _ => "more data (`file_size`)",
+            };
+            experiment.blame(KEY, error.to_string(), help)
+        })?)
+    };
+    // What later stages ask of a load: whether it reads, and when it ends.
+    (load.pattern, load.mix) = (Pattern::RandomMixed, placed.read_share());
+    if let Length::Requests(wanted) = &mut load.length {
+        *wanted = placed.count().min(*wanted);
+    }
+    replay.trace = Some(placed);
+    Ok(())
+}
+
+/// How long a trace lasts at its own times; `None` where nobody knows.
+pub(super) fn longest(load: &Load) -> Option<Nanos> {
+    let replay = load.replay.as_ref().filter(|replay| replay.pace == ReplayPace::Recorded)?;
+    Some(replay.trace.as_ref()?.length())
+}
+
+/// A trace in one line.
+pub(super) fn describe(trace: &Trace) -> String {
+    let count = |wanted: fn(Op) -> bool| trace.requests().iter().filter(|it| wanted(it.request.op)).count();
+    format!(
+        "{} reads, {} writes, {} trims, {} flushes in {:.3} s, up to {}",
+        count(|op| op == Op::Read),
+        count(|op| matches!(op, Op::Write { .. })),
+        count(|op| op == Op::Trim),
+        count(|op| op == Op::Flush),
+        trace.length().as_secs_f64(),
+        trace.end()
+    )
+}
+
+/// A number that differs between traces that differ, but for one in 2⁶⁴ (FNV-1a over all requests).
+pub(super) fn digest(trace: &Trace) -> u64 {
+    let numbers = trace.requests().iter().flat_map(|it| {
+        let op = match it.request.op {
+            Op::Read => 0,
+            Op::Write { fua } => 1 + u64::from(fua),
+            Op::Trim => 3,
+            Op::WriteZeroes => 4,
+            Op::Flush => 5,
+        };
+        [it.at_ns, op, it.request.offset, it.request.length]
+    });
+    let bytes = numbers.flat_map(u64::to_le_bytes);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
