@@ -33,6 +33,8 @@ pub enum Verb {
     Report(ReportArguments),
     /// Compare campaigns, or the values of a factor inside one
     Compare(CompareArguments),
+    /// Name campaigns that others are compared with
+    Baseline(BaselineArguments),
     /// Write every raw number of a campaign
     Export(ExportArguments),
     /// List simulated devices, or show the file of one
@@ -154,7 +156,8 @@ pub struct ReportArguments {
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// Campaigns: NUMBER or NAME in the store, or FILE:NUMBER in another store; the first is the base
+    /// Campaigns: NUMBER or NAME in the store, FILE:NUMBER in another store, FILE for its last one, or @NAME for a
+    /// baseline; the first is the base
     #[arg(required = true)]
     pub campaigns: Vec<String>,
     /// Compare the values of this factor inside one campaign instead
@@ -169,9 +172,59 @@ pub struct CompareArguments {
     /// Also write the comparison as HTML
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Exit with code 5 where a cell is significantly slower than the base by more than this share, such as 5%
+    /// Exit with code 5 where the 95 % interval of a ratio to the base lies beyond a limit, such as "throughput < 0.95"
+    /// or "latency_p99 > 110% overall" (may be given more than once)
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_if: Vec<String>,
+    /// The same as --fail-if "throughput < 1 - PERCENT", such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_below: Option<f64>,
+    /// Compare cells without a steady state, too, by the last quarter of their measurement
+    #[arg(long)]
+    pub unsettled: bool,
+}
+
+/// Arguments of `baseline`.
+#[derive(Debug, Args)]
+pub struct BaselineArguments {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: BaselineVerb,
+}
+
+/// What to do with baselines.
+#[derive(Debug, Subcommand)]
+pub enum BaselineVerb {
+    /// Give a campaign a name, to compare with as @NAME
+    Set {
+        /// The name: letters, digits, - _ and .
+        name: String,
+        /// The campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or FILE for its last one
+        campaign: String,
+        /// Take the name from the campaign that has it
+        #[arg(long)]
+        replace: bool,
+        /// The store that keeps the name
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+    },
+    /// List baselines
+    List {
+        /// The store
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+        /// How to print them
+        #[arg(long, default_value = "table")]
+        format: Format,
+    },
+    /// Forget a name; its campaign stays
+    Remove {
+        /// The name
+        name: String,
+        /// The store
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+    },
 }
 
 /// Arguments of `export`.
