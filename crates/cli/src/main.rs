@@ -38,6 +38,7 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Show(arguments) => command::show::run(&arguments),
         Verb::Report(arguments) => command::report::run(&arguments),
         Verb::Compare(arguments) => command::compare::run(&arguments),
+        Verb::Baseline(arguments) => command::baseline::run(&arguments),
         Verb::Export(arguments) => command::export::run(&arguments),
         Verb::Devices(arguments) => command::catalogue::devices(&arguments),
         Verb::Experiments(arguments) => command::catalogue::experiments(&arguments),
