@@ -31,6 +31,8 @@ pub struct Plan {
     pub cells: Vec<PlannedCell>,
     /// Indices of cells that run in order on one history, group by group.
     pub groups: Vec<Vec<usize>>,
+    /// With which others it is measured in turns; empty where it runs alone.
+    pub(crate) beside: String,
 }
 
 /// One combination of factor values × one repetition, ready to run.
@@ -76,7 +78,7 @@ impl Plan {
         let target = PlanTarget::of(&experiment, scale)?;
         let cells = cells::all(&experiment, &target, scale)?;
         let groups = order::groups(&cells, &target);
-        Ok(Plan { experiment, seed, scale, target, cells, groups })
+        Ok(Plan { experiment, seed, scale, target, cells, groups, beside: String::new() })
     }
 
     /// A text that is the same for two plans exactly when they measure the same: kept in the store, so that only
@@ -86,10 +88,11 @@ impl Plan {
             self.target.devices().flat_map(|planned| &planned.device.texts).cloned().collect();
         let target = &self.experiment.target;
         format!(
-            "{}\n{devices}\n{target} seed {} scale 1/{}",
+            "{}\n{devices}\n{target} seed {} scale 1/{}{}",
             self.experiment.text(),
             self.seed.get(),
-            self.scale
+            self.scale,
+            self.beside
         )
     }
 

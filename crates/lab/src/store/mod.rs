@@ -8,14 +8,16 @@
 //! only once all its rows and its verdict are in, in one transaction; rows of a cell that was cut off are
 //! removed when the campaign resumes. The schema is in `docs/formats.md`. Leaves out analysis.
 
+mod baseline;
 mod error;
 mod reader;
 mod schema;
 mod writer;
 
+pub use baseline::{Baseline, is_baseline_name};
 pub use error::StoreError;
 pub use reader::Listed;
-pub use writer::{CellEnd, CellStart, Entry, Measured, Writer};
+pub use writer::{CellEnd, CellStart, Entry, Measured, Sender, Writer};
 
 use crate::plan::Plan;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
