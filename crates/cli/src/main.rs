@@ -8,6 +8,9 @@ mod failure;
 mod interrupt;
 mod output;
 mod progress;
+mod serve;
+mod show;
+mod watch;
 
 use args::{Arguments, Verb};
 use clap::Parser;

@@ -4,7 +4,8 @@
 //! cells after it in its group, whose history would be another, and no others. Leaves out what is shown while
 //! it runs: [`Progress`] hears of it.
 
-use crate::load::{Ended, on_drive, on_host};
+use crate::analysis::Verdict;
+use crate::load::{Each, Ended, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
@@ -26,6 +27,12 @@ pub trait Progress: Sync {
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>);
     /// Something the user should know.
     fn note(&self, text: &str);
+    /// A campaign is in the store, under this number.
+    fn begun(&self, _campaign: i64) {}
+    /// A cell that is being measured can be judged by what there is of it so far; that takes a while, so not too often.
+    fn so_far(&self, _cell: &PlannedCell, _judge: &dyn Fn() -> Verdict) {}
+    /// What a cell came to, before it ends.
+    fn judged(&self, _cell: &PlannedCell, _verdict: &Verdict) {}
 }
 
 /// What is happening to a cell.
@@ -178,6 +185,7 @@ impl<'a> Cells<'a> {
         progress: &'a dyn Progress,
         sender: Sender,
     ) -> Self {
+        progress.begun(campaign);
         plan.ignored().iter().for_each(|line| progress.note(line));
         let (host, failed) = (Mutex::new(None), AtomicU32::new(0));
         Cells { plan, campaign, done, interrupt, progress, sender, host, failed }
@@ -236,7 +244,10 @@ impl<'a> Cells<'a> {
             };
             match outcome {
                 Ok(Ended::Interrupted) => break,
-                Ok(Ended::Complete(_)) => self.progress.ended(cell, None),
+                Ok(Ended::Complete(verdict)) => {
+                    self.progress.judged(cell, &verdict);
+                    self.progress.ended(cell, None);
+                }
                 Err(reason) => {
                     failed += 1;
                     self.fail(cell, reason);
@@ -280,8 +291,9 @@ impl<'a> Cells<'a> {
             };
             self.sender.send(Entry::Start(cell.index, start));
         }
-        let each =
-            &mut |interval: &Interval, share| self.interval(cell, stage(Stage::Measure), interval, share);
+        let each: &mut Each<'_> = &mut |interval, share, so_far| {
+            self.interval(cell, stage(Stage::Measure), interval, share, so_far);
+        };
         let load = &cell.settings.load;
         let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each);
         let ended = ended.map_err(|error| error.to_string())?;
@@ -307,9 +319,9 @@ impl<'a> Cells<'a> {
             CellStart { raw_capacity: None, written_before: prepared.written_before, counters: None },
         ));
         let mut written = Bytes::ZERO;
-        let each = &mut |interval: &Interval, share| {
+        let each: &mut Each<'_> = &mut |interval, share, so_far| {
             written += Bytes::new(interval.write_bytes);
-            self.interval(cell, Stage::Measure, interval, share);
+            self.interval(cell, Stage::Measure, interval, share, so_far);
         };
         let load = &cell.settings.load;
         let loaded = on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
@@ -337,9 +349,17 @@ impl<'a> Cells<'a> {
         Ok(ended)
     }
 
-    fn interval(&self, cell: &PlannedCell, stage: Stage, interval: &Interval, share: f64) {
+    fn interval(
+        &self,
+        cell: &PlannedCell,
+        stage: Stage,
+        interval: &Interval,
+        share: f64,
+        so_far: &dyn Fn() -> Verdict,
+    ) {
         let measured = Measured::of(interval);
         self.progress.cell(cell, stage, share, Some(&measured.row));
+        self.progress.so_far(cell, so_far);
         if stage == Stage::Measure {
             self.sender.send(Entry::Interval(cell.index, Box::new(measured)));
         }

@@ -9,6 +9,7 @@
 //! every cell's target is prepared anew, because another experiment's cell lies between it and the one before. Virtual
 //! time does not drift: models are measured side by side, as ever. Leaves out comparing (`compare`).
 
+use crate::analysis::Verdict;
 use crate::campaign::{self, CampaignError, Cells, HostTarget, Outcome, Progress, Stage, on_all_cores};
 use crate::experiment::{Fill, Purge};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
@@ -184,6 +185,15 @@ impl Progress for Named<'_> {
     }
     fn note(&self, text: &str) {
         self.inner.note(text);
+    }
+    fn begun(&self, campaign: i64) {
+        self.inner.begun(campaign);
+    }
+    fn so_far(&self, cell: &PlannedCell, judge: &dyn Fn() -> Verdict) {
+        self.inner.so_far(&self.cells[cell.index as usize], judge);
+    }
+    fn judged(&self, cell: &PlannedCell, verdict: &Verdict) {
+        self.inner.judged(&self.cells[cell.index as usize], verdict);
     }
 }
 

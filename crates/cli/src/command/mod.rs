@@ -7,6 +7,7 @@ pub mod compare;
 pub mod completions;
 pub mod cost;
 pub mod export;
+pub mod interleave;
 pub mod lifetime;
 pub mod plan;
 pub mod report;
@@ -27,7 +28,12 @@ use std::path::Path;
 
 /// The plan of what the user asked for.
 fn plan_of(arguments: &ExperimentArguments) -> Result<Plan, Failure> {
-    let found = files::experiment(&arguments.experiment)?;
+    plan_named(&arguments.experiment, arguments)
+}
+
+/// The plan of an experiment, changed as the arguments say.
+fn plan_named(experiment: &str, arguments: &ExperimentArguments) -> Result<Plan, Failure> {
+    let found = files::experiment(experiment)?;
     let experiment = Experiment::parse(&found.path, &found.text, &arguments.overrides()?)?;
     Ok(Plan::new(experiment, Seed::new(arguments.seed), arguments.scale)?)
 }
@@ -74,7 +80,7 @@ fn stored_report(arguments: &CampaignArguments) -> Result<Report, Failure> {
 }
 
 /// The report of a campaign with its published numbers.
-fn report_of(store: &Store, number: i64, campaign: &Campaign) -> Result<Report, Failure> {
+pub(crate) fn report_of(store: &Store, number: i64, campaign: &Campaign) -> Result<Report, Failure> {
     let latencies = |cell, from_ns, to_ns| store.latency(number, cell, from_ns, to_ns).ok();
     let comparisons = studies::comparisons(campaign, &latencies)?;
     let claims = studies::claims(campaign, &latencies)?;

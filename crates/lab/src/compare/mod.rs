@@ -61,7 +61,7 @@ pub(crate) struct Pair {
     pub identity: Identity,
     /// Data as a share of the capacity, where both sides agree.
     pub fill: Option<f64>,
-    /// What the intervals rest on: `3 + 3 repetitions`, `3 pairs`, `batches`.
+    /// What the intervals rest on: `3 + 3 runs`, `3 pairs`, `batches`.
     pub rests_on: String,
     /// One finding per metric, in the order of [`Metric::ALL`].
     pub findings: Vec<Finding>,
@@ -122,7 +122,10 @@ impl Comparison {
 
     /// The geometric mean of a metric's ratios over all pairs that have one.
     pub fn overall(&self, metric: Metric) -> Option<Ratio> {
-        geometric_mean(&self.ratios(metric))
+        let ratios = self.ratios(metric);
+        // A single one is as wide as it has to be already.
+        let rounding = if ratios.len() > 1 { metric.resolution() } else { 0.0 };
+        Some(geometric_mean(&ratios)?.widened(rounding))
     }
 }
 
@@ -142,9 +145,9 @@ fn pair(
         (Some(turns), ..) => format!("{} pairs", turns.count()),
         (None, 0, _) | (None, _, 0) => String::new(),
         (None, 1, 1) => "batches".to_owned(),
-        (None, 1, others) => format!("batches + {others} repetitions"),
-        (None, bases, 1) => format!("{bases} repetitions + batches"),
-        (None, bases, others) => format!("{bases} + {others} repetitions"),
+        (None, 1, others) => format!("batches, {others} runs"),
+        (None, bases, 1) => format!("{bases} runs, batches"),
+        (None, bases, others) => format!("{bases} + {others} runs"),
     };
     Pair { identity: identity.clone(), fill: fill(&base).filter(same), rests_on, findings }
 }

@@ -57,7 +57,7 @@ fn repetitions_are_the_unit_where_there_are_two() {
     let steady = campaign(&["1GiB"], 3, |_, _| 100.0);
     let wild = campaign(&["1GiB"], 3, |_, repetition| 80.0 + 10.0 * f64::from(repetition));
     let comparison = compared(&steady, &wild, false, false);
-    assert_eq!(comparison.pairs[0].rests_on, "3 + 3 repetitions");
+    assert_eq!(comparison.pairs[0].rests_on, "3 + 3 runs");
     // 90, 100, 110 beside 100: mean 100, standard error 10/√3, t(2) = 4.303.
     let ratio = throughput(&comparison)[0];
     let half = 4.303 * 0.1 / 3f64.sqrt();
@@ -71,7 +71,7 @@ fn repetitions_are_the_unit_where_there_are_two() {
     assert_eq!(single.pairs[0].rests_on, "batches");
     assert!(throughput(&single)[0].below(0.95));
     let mixed = compared(&steady, &campaign(&["1GiB"], 1, |_, _| 90.0), false, false);
-    assert_eq!(mixed.pairs[0].rests_on, "3 repetitions + batches");
+    assert_eq!(mixed.pairs[0].rests_on, "3 runs, batches");
 }
 
 #[test]

@@ -148,12 +148,13 @@ pub(crate) fn of_campaigns(campaigns: &[&Campaign], question: &Question) -> (Rep
     (report, judged)
 }
 
-/// What to call each campaign: the first of name, target, version and start that tells them all apart.
+/// What to call each campaign: the first of name, target, version, seed and start that tells them all apart.
 fn names(campaigns: &[&Campaign]) -> Vec<String> {
-    let candidates: [fn(&Campaign) -> String; 4] = [
+    let candidates: [fn(&Campaign) -> String; 5] = [
         |c| c.name.clone(),
         |c| c.target.clone(),
         |c| format!("version {}", c.version),
+        |c| format!("{}, seed {}", c.name, c.seed),
         |c| when(&c.started_at),
     ];
     for candidate in candidates {

@@ -236,8 +236,8 @@ fn note(comparison: &Comparison) -> String {
              measures that.",
         );
     }
-    if rests("repetitions") {
-        note.push_str(" Repetitions: it rests on how the repetitions scatter.");
+    if rests("runs") {
+        note.push_str(" Runs: it rests on how the repetitions scatter.");
     }
     if rests("pairs") {
         note.push_str(" Pairs: it rests on the ratios of repetitions that were measured in turns.");
