@@ -17,11 +17,11 @@ fill = "sequential"
 pattern = "random-write"
 block = "16KiB"
 interval = "10min"
-requests = 100000
+requests = 600000000
 [sweep]
 file_size = ["10GiB", "20GiB", "30GiB", "40GiB", "50GiB", "60GiB", "70GiB", "80GiB"]
 [repeat]
-times = 400
+times = 40
 "#;
 
 /// The status line with headers, and the body.

@@ -20,7 +20,10 @@ pub struct Part {
 
 impl Part {
     fn of(latency: &Latency) -> Part {
-        Part { operations: latency.count(), latency: Percentiles::of(latency) }
+        match latency.count() {
+            0 => Part { operations: 0, latency: Percentiles::default() },
+            operations => Part { operations, latency: Percentiles::of(latency) },
+        }
     }
 }
 
@@ -82,11 +85,18 @@ impl Gatherer {
         if self.read.part.count() + self.write.part.count() == 0 {
             return;
         }
-        self.parts.read.push(Part::of(&self.read.part));
-        self.parts.write.push(Part::of(&self.write.part));
-        let mut all = self.read.part.clone();
-        all.merge(&self.write.part);
-        self.parts.all.push(Part::of(&all));
+        let (read, write) = (Part::of(&self.read.part), Part::of(&self.write.part));
+        self.parts.read.push(read);
+        self.parts.write.push(write);
+        self.parts.all.push(match (read.operations, write.operations) {
+            (_, 0) => read,
+            (0, _) => write,
+            _ => {
+                let mut all = self.read.part.clone();
+                all.merge(&self.write.part);
+                Part::of(&all)
+            }
+        });
         for gathered in [&mut self.read, &mut self.write] {
             gathered.whole.merge(&gathered.part);
             gathered.part.clear();

@@ -88,9 +88,9 @@ impl State {
     pub fn ended(&mut self, cell: &PlannedCell, failure: Option<&str>) {
         let at = self.running.iter().position(|it| it.index == cell.index);
         let running = at.map(|at| self.running.remove(at));
-        let answer = match (failure, running.as_ref().and_then(|it| it.verdict.as_ref())) {
+        let answer = match (failure, running) {
             (Some(reason), _) => format!("failed: {reason}"),
-            (None, Some(verdict)) => words(verdict),
+            (None, Some(running)) => running.answer(),
             (None, None) => String::new(),
         };
         self.ended.push((cell.label(), answer));
@@ -126,6 +126,15 @@ impl Running {
         match self.stage {
             Stage::Prepare => self.share * PREPARE,
             Stage::Measure | Stage::Replay => PREPARE + self.share * (1.0 - PREPARE),
+        }
+    }
+
+    /// What it came to, in a few words.
+    fn answer(&self) -> String {
+        match (&self.verdict, self.throughput.last()) {
+            (Some(verdict @ Verdict::Steady(_)), _) => words(verdict),
+            (_, Some((_, rate))) => format!("no steady state, {rate:.1} MiB/s at the end"),
+            (_, None) => "no steady state".to_owned(),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::analysis::{Level, Ratio};
 use crate::latency_parts::Part;
 use crate::record::{Percentiles, Row};
 use crate::report::answer::Answer;
-use lowtide_core::Latency;
+use lowtide_core::{Counters, Latency};
 use std::fmt;
 
 /// Parts in which write amplification and operations per second are taken; as many as there are of latency.
@@ -167,7 +167,7 @@ fn level(metric: Metric, answer: &Answer<'_>, value: f64) -> Result<Level, Missi
         Metric::Iops => each_part(answer, |rows, _| ratio(rows, |row| row.reads + row.writes)),
         Metric::WriteAmplification => each_part(answer, |rows, before| {
             let last = rows.last()?.counters?;
-            last.write_amplification_since(&before?.counters?)
+            last.write_amplification_since(&before?)
         }),
         Metric::Latency(operations, statistic) => return of_parts(operations, statistic, answer, value),
     };
@@ -185,9 +185,9 @@ fn ratio(rows: &[Row], what: impl Fn(&Row) -> u64) -> Option<f64> {
     (seconds > 0.0).then(|| rows.iter().map(what).sum::<u64>() as f64 / seconds)
 }
 
-/// Something of each of the equal parts of a cell's window, which also hears of the row before it. `None` where a part
-/// has none.
-fn each_part(answer: &Answer<'_>, of: impl Fn(&[Row], Option<&Row>) -> Option<f64>) -> Option<Vec<f64>> {
+/// Something of each of the equal parts of a cell's window, which also hears of the counters before it. `None` where a
+/// part has none.
+fn each_part(answer: &Answer<'_>, of: impl Fn(&[Row], Option<Counters>) -> Option<f64>) -> Option<Vec<f64>> {
     let (from_ns, to_ns, _) = answer.cell.window();
     let rows = &answer.cell.rows;
     let begin = rows.partition_point(|row| row.start_ns < from_ns);
@@ -195,10 +195,11 @@ fn each_part(answer: &Answer<'_>, of: impl Fn(&[Row], Option<&Row>) -> Option<f6
     let length = (end - begin).div_ceil(PARTS).max(1);
     // What does not divide is left out at the beginning.
     let begin = begin + (end - begin) % length;
-    (begin..end)
-        .step_by(length)
-        .map(|from| of(&rows[from..from + length], from.checked_sub(1).map(|before| &rows[before])))
-        .collect()
+    let before = |from: usize| match from.checked_sub(1) {
+        Some(before) => rows[before].counters,
+        None => answer.cell.counters_before,
+    };
+    (begin..end).step_by(length).map(|from| of(&rows[from..from + length], before(from))).collect()
 }
 
 /// The histogram of a cell's window.

@@ -126,6 +126,7 @@ pub(crate) fn thresholds(judged: &[Judged]) -> Option<Table> {
         Column::text("threshold", "fails if").naming(),
         Column::text("campaign", "of"),
         Column::text("outcome", "outcome"),
+        Column::text("why", "why"),
         count("crossed", "crossed"),
         count("undecided", "undecided"),
         count("kept", "kept"),
@@ -142,7 +143,6 @@ pub(crate) fn thresholds(judged: &[Judged]) -> Option<Table> {
             significant: false,
             probability: ratio.probability(it.threshold.limit),
         });
-        let outcome = it.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         let of_cells = |count: usize| match it.threshold.scope {
             Scope::Each => Value::Number(count as f64),
             Scope::Overall => Value::Empty,
@@ -150,7 +150,8 @@ pub(crate) fn thresholds(judged: &[Judged]) -> Option<Table> {
         vec![
             Value::text(it.threshold.to_string()),
             Value::text(it.other.clone()),
-            Value::text(format!("{}{outcome}", it.outcome.word())),
+            Value::text(it.outcome.word()),
+            Value::text(it.reason.clone().unwrap_or_default()),
             of_cells(it.crossed),
             of_cells(it.undecided),
             of_cells(it.kept),
