@@ -85,7 +85,9 @@ fn answer(request: Request, pages: &mut Pages, own: IpAddr) {
             Ok(report) => (200, "application/json", report.json()),
         },
     };
-    let mut response = Response::from_string(text).with_status_code(code);
+    // The length is known, so that simple clients need not put pieces together.
+    let whole = Response::from_string(text).with_chunked_threshold(usize::MAX);
+    let mut response = whole.with_status_code(code);
     let mut headers =
         vec![("Content-Type", kind), ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")];
     if code == 405 {

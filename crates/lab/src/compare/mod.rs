@@ -117,7 +117,7 @@ impl Comparison {
 
     /// The ratios of a metric, of the pairs that have one.
     pub fn ratios(&self, metric: Metric) -> Vec<Ratio> {
-        self.pairs.iter().filter_map(|pair| pair.of(metric).ratio.clone().ok()).collect()
+        self.pairs.iter().filter_map(|pair| pair.of(metric).ratio.ok()).collect()
     }
 
     /// The geometric mean of a metric's ratios over all pairs that have one.

@@ -119,7 +119,7 @@ fn cells_without_a_steady_state_are_compared_only_where_that_is_asked_for() {
 fn percentiles_of_too_few_operations_have_no_interval() {
     let base = campaign(&["1GiB"], 1, |_, _| 100.0);
     let comparison = compared(&base, &base, false, false);
-    let ratio = |name| comparison.pairs[0].of(Metric::named(name).expect("a metric")).ratio.clone();
+    let ratio = |name| comparison.pairs[0].of(Metric::named(name).expect("a metric")).ratio;
     // 400 operations an interval, two intervals a part: 800, of which 8 lie beyond the 99th percentile.
     assert!(ratio("latency_p99").is_ok());
     assert_eq!(ratio("latency_p999").expect_err("less than one operation"), Missing::Few);

@@ -14,6 +14,7 @@ use lowtide_core::suggest::nearest;
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// One-sided: half of what a 95 % interval leaves out lies beyond each end.
 const BEYOND: f64 = 0.025;
@@ -63,7 +64,7 @@ impl fmt::Display for Threshold {
 pub struct ThresholdError {
     message: String,
     #[source_code]
-    text: NamedSource<String>,
+    text: Arc<NamedSource<String>>,
     #[label("{label}")]
     at: SourceSpan,
     label: String,
@@ -129,7 +130,7 @@ fn metrics() -> String {
 fn fault(text: &str, at: std::ops::Range<usize>, message: String, label: &str, help: &str) -> ThresholdError {
     ThresholdError {
         message,
-        text: NamedSource::new("--fail-if", text.to_owned()),
+        text: Arc::new(NamedSource::new("--fail-if", text.to_owned())),
         at: at.into(),
         label: label.to_owned(),
         help: help.to_owned(),
