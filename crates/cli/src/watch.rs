@@ -40,8 +40,10 @@ pub struct Watch {
 
 /// Whether there is a terminal to draw on, and it is large enough.
 fn is_possible() -> bool {
-    let large = |(columns, lines)| columns >= SMALLEST.0 && lines >= SMALLEST.1;
-    std::io::stderr().is_terminal() && std::io::stdin().is_terminal() && terminal::size().is_ok_and(large)
+    // Of the terminal that is drawn on, which need not be the one that controls the process.
+    let size = console::Term::stderr().size_checked();
+    let large = size.is_some_and(|(lines, columns)| columns >= SMALLEST.0 && lines >= SMALLEST.1);
+    large && std::io::stderr().is_terminal() && std::io::stdin().is_terminal()
 }
 
 impl Watch {
