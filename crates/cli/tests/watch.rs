@@ -82,9 +82,8 @@ fn the_view_is_drawn_and_the_terminal_comes_back_at_the_end() {
     let mut child = terminal.run(&lab, &["run", "./files.toml", "--watch"]);
     assert_eq!(child.wait(), Some(0), "{}", terminal.text());
     let text = terminal.text();
-    for wanted in
-        ["lowtide: files, dir:data", "throughput, MiB/s", "latency p99, ms", "file_size 1MiB", "Ctrl-C"]
-    {
+    // Only what changes is drawn, so that a phrase may come in words.
+    for wanted in ["lowtide: files, dir:data", "┌throughput,", "p99,", "file_size 1MiB", "Ctrl-C"] {
         assert!(text.contains(wanted), "`{wanted}` is not in:\n{text:?}");
     }
     let (enter, leave) = (text.find(ENTER).expect("the other screen"), text.rfind(LEAVE).expect("and back"));
