@@ -8,6 +8,7 @@ use lowtide_device::flash::spec::Cycles;
 use lowtide_lab::experiment::Override;
 use lowtide_lab::import::Kind;
 use lowtide_lab::lifetime::{RateError, WriteRate};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// Measure storage at low tide: what a drive sustains once it is no longer fresh.
@@ -34,6 +35,8 @@ pub enum Verb {
     Report(ReportArguments),
     /// Compare campaigns, or the values of a factor inside one
     Compare(CompareArguments),
+    /// Name campaigns that others are compared with
+    Baseline(BaselineArguments),
     /// Write every raw number of a campaign, or its load as a job of fio
     Export(ExportArguments),
     /// Read what fio or sysbench measured into a store
@@ -82,6 +85,13 @@ pub struct RunArguments {
     /// What to run
     #[command(flatten)]
     pub experiment: ExperimentArguments,
+    /// With --interleave: the experiments to measure in turns with the first
+    #[arg(value_name = "OTHERS", requires = "interleave")]
+    pub others: Vec<String>,
+    /// Measure two or more experiments in turns, cell by cell, so that a machine that drifts, drifts for all; then
+    /// compare them
+    #[arg(long, requires = "others")]
+    pub interleave: bool,
     /// The store that keeps every number
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
@@ -103,6 +113,12 @@ pub struct RunArguments {
     /// With --destroy: although it has partitions or carries a filesystem, RAID, LVM, LUKS or ZFS label
     #[arg(long, requires = "destroy")]
     pub force_signature: bool,
+    /// Draw the running cell in the terminal: throughput, latency, the verdict so far
+    #[arg(long)]
+    pub watch: bool,
+    /// Show the growing report to a browser while it runs, at http://127.0.0.1:PORT; 0 takes any free port
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
+    pub serve: Option<SocketAddr>,
     /// Cells that run at the same time on simulated devices [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub jobs: Option<u16>,
@@ -157,7 +173,8 @@ pub struct ReportArguments {
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// Campaigns: NUMBER or NAME in the store, or FILE:NUMBER in another store; the first is the base
+    /// Campaigns: NUMBER or NAME in the store, FILE:NUMBER in another store, FILE for its last one, or @NAME for a
+    /// baseline; the first is the base
     #[arg(required = true)]
     pub campaigns: Vec<String>,
     /// Compare the values of this factor inside one campaign instead
@@ -172,9 +189,59 @@ pub struct CompareArguments {
     /// Also write the comparison as HTML
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Exit with code 5 where a cell is significantly slower than the base by more than this share, such as 5%
+    /// Exit with code 5 where the 95 % interval of a ratio to the base lies beyond a limit, such as "throughput < 0.95"
+    /// or "latency_p99 > 110% overall" (may be given more than once)
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_if: Vec<String>,
+    /// The same as --fail-if "throughput < 1 - PERCENT", such as 5%
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_below: Option<f64>,
+    /// Compare cells without a steady state, too, by the last quarter of their measurement
+    #[arg(long)]
+    pub unsettled: bool,
+}
+
+/// Arguments of `baseline`.
+#[derive(Debug, Args)]
+pub struct BaselineArguments {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: BaselineVerb,
+}
+
+/// What to do with baselines.
+#[derive(Debug, Subcommand)]
+pub enum BaselineVerb {
+    /// Give a campaign a name, to compare with as @NAME
+    Set {
+        /// The name: letters, digits, - _ and .
+        name: String,
+        /// The campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or FILE for its last one
+        campaign: String,
+        /// Take the name from the campaign that has it
+        #[arg(long)]
+        replace: bool,
+        /// The store that keeps the name
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+    },
+    /// List baselines
+    List {
+        /// The store
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+        /// How to print them
+        #[arg(long, default_value = "table")]
+        format: Format,
+    },
+    /// Forget a name; its campaign stays
+    Remove {
+        /// The name
+        name: String,
+        /// The store
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+    },
 }
 
 /// Arguments of `export`.
@@ -485,6 +552,15 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `8080`, `127.0.0.1:8080` or `[::1]:8080`.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = || text.parse().ok().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let address = text.parse().ok().or_else(port);
+    address.ok_or_else(|| {
+        "write a port such as `8080`, or an address and a port such as `127.0.0.1:8080`".to_owned()
+    })
+}
+
 fn rate(text: &str) -> Result<WriteRate, String> {
     text.parse().map_err(|error: RateError| format!("{}; write {}", error.reason, RateError::ACCEPTED))
 }
@@ -563,6 +639,10 @@ impl RunArguments {
     /// The arguments as the user would type them again, with the places that are not the usual ones.
     pub fn command(&self) -> String {
         let mut command = self.experiment.command();
+        if self.interleave {
+            command.push_str(" --interleave");
+            self.others.iter().for_each(|other| command.push_str(&format!(" {}", quoted(other))));
+        }
         for (name, path, usual) in
             [("--store", &self.store, "lowtide.db"), ("--report", &self.report, "report.html")]
         {
@@ -617,6 +697,29 @@ mod tests {
         assert_eq!(scale("1/8"), Ok(8));
         assert_eq!(scale("1"), Ok(1));
         assert!(scale("0").is_err() && scale("1/0").is_err() && scale("x").is_err());
+    }
+
+    #[test]
+    fn addresses_are_loopback_unless_named() {
+        assert_eq!(address("8080").map(|it| it.to_string()), Ok("127.0.0.1:8080".to_owned()));
+        assert_eq!(address("0.0.0.0:0").map(|it| it.to_string()), Ok("0.0.0.0:0".to_owned()));
+        assert_eq!(address("[::1]:80").map(|it| it.to_string()), Ok("[::1]:80".to_owned()));
+        assert!(address("localhost").is_err() && address("70000").is_err() && address("1.2.3.4").is_err());
+    }
+
+    #[test]
+    fn experiments_in_turns_are_typed_again() {
+        let parsed =
+            Arguments::try_parse_from(["lowtide", "run", "--interleave", "a", "b b", "c"]).expect("parses");
+        let Verb::Run(run) = parsed.verb else { panic!("it runs") };
+        assert_eq!(run.command(), "lowtide run a --seed 1 --interleave 'b b' c");
+        let again =
+            Arguments::try_parse_from(["lowtide", "run", "a", "--seed", "1", "--interleave", "b b", "c"]);
+        let Verb::Run(again) = again.expect("parses").verb else { panic!("it runs") };
+        assert_eq!((again.experiment.experiment, again.others), ("a".to_owned(), run.others));
+        for wrong in [&["run", "a", "b"][..], &["run", "--interleave", "a"]] {
+            assert!(Arguments::try_parse_from(["lowtide"].iter().chain(wrong)).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -4,8 +4,10 @@ use crate::output;
 use lowtide_host::{HostError, Operation};
 use lowtide_lab::campaign::CampaignError;
 use lowtide_lab::catalogue::CatalogueError;
+use lowtide_lab::compare::ThresholdError;
 use lowtide_lab::experiment::BadInput;
 use lowtide_lab::import::ImportError;
+use lowtide_lab::interleave::InterleaveError;
 use lowtide_lab::store::StoreError;
 use lowtide_lab::validate::{ChooseError, ValidateError};
 use std::path::Path;
@@ -82,6 +84,18 @@ impl From<ChooseError> for Failure {
 
 impl From<CatalogueError> for Failure {
     fn from(error: CatalogueError) -> Self {
+        Failure::new(BAD_INPUT, error.into())
+    }
+}
+
+impl From<InterleaveError> for Failure {
+    fn from(error: InterleaveError) -> Self {
+        Failure::new(BAD_INPUT, error.into())
+    }
+}
+
+impl From<ThresholdError> for Failure {
+    fn from(error: ThresholdError) -> Self {
         Failure::new(BAD_INPUT, error.into())
     }
 }

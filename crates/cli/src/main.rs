@@ -8,6 +8,9 @@ mod failure;
 mod interrupt;
 mod output;
 mod progress;
+mod serve;
+mod show;
+mod watch;
 
 use args::{Arguments, Verb};
 use clap::Parser;
@@ -38,6 +41,7 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Show(arguments) => command::show::run(&arguments),
         Verb::Report(arguments) => command::report::run(&arguments),
         Verb::Compare(arguments) => command::compare::run(&arguments),
+        Verb::Baseline(arguments) => command::baseline::run(&arguments),
         Verb::Export(arguments) => command::export::run(&arguments),
         Verb::Import(arguments) => command::import::run(&arguments),
         Verb::Devices(arguments) => command::catalogue::devices(&arguments),

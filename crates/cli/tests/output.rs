@@ -25,6 +25,7 @@ fn help_fits_a_terminal() {
         "show",
         "report",
         "compare",
+        "baseline",
         "export",
         "devices",
         "experiments",

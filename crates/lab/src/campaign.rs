@@ -4,11 +4,12 @@
 //! cells after it in its group, whose history would be another, and no others. Leaves out what is shown while
 //! it runs: [`Progress`] hears of it.
 
-use crate::load::{Ended, on_drive, on_host};
+use crate::analysis::Verdict;
+use crate::load::{Each, Ended, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
-use crate::store::{About, CellEnd, CellStart, Entry, Measured, Store, StoreError, Writer};
+use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
 use crate::witness::{self, Fact, Witness};
 use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
 use lowtide_host::HostError;
@@ -18,7 +19,6 @@ use lowtide_host::target::TargetSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 /// Hears how a campaign goes, from any thread.
@@ -29,6 +29,12 @@ pub trait Progress: Sync {
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>);
     /// Something the user should know.
     fn note(&self, text: &str);
+    /// A campaign is in the store, under this number.
+    fn begun(&self, _campaign: i64) {}
+    /// A cell that is being measured can be judged by what there is of it so far; that takes a while, so not too often.
+    fn so_far(&self, _cell: &PlannedCell, _judge: &dyn Fn() -> Verdict) {}
+    /// What a cell came to, before it ends.
+    fn judged(&self, _cell: &PlannedCell, _verdict: &Verdict) {}
 }
 
 /// What is happening to a cell.
@@ -106,18 +112,10 @@ fn check_files(plan: &Plan, spec: &TargetSpec) -> Result<(), HostError> {
     plan.cells.iter().try_for_each(|cell| lowtide_host::target::examine(spec, cell.files()?).map(drop))
 }
 
-/// A campaign that has begun. Its groups may be run from several threads.
+/// A campaign that has begun, with a store of its own. Its groups may be run from several threads.
 pub(crate) struct Running<'a> {
-    plan: &'a Plan,
-    campaign: i64,
-    done: Vec<bool>,
-    interrupt: &'a AtomicBool,
-    progress: &'a dyn Progress,
+    cells: Cells<'a>,
     writer: Writer,
-    sender: SyncSender<Entry>,
-    /// The target where it is of the host; its cells are one group, which takes it.
-    host: Mutex<Option<HostTarget<'a>>>,
-    failed: AtomicU32,
 }
 
 impl<'a> Running<'a> {
@@ -131,37 +129,91 @@ impl<'a> Running<'a> {
         progress: &'a dyn Progress,
     ) -> Result<Self, CampaignError> {
         // Refused before anything is written, the store included.
-        let host = match &plan.target {
-            PlanTarget::Simulated(_) => None,
-            PlanTarget::Host(spec) => {
-                check_files(plan, spec)?;
-                Some(HostTarget::Files(Files::new(spec)))
-            }
-            PlanTarget::Block(block) => Some(HostTarget::Block(Block::take(block)?)),
-        };
-        let (store, campaign, done) = if resume {
-            let mut store = Store::open_to_resume(path)?;
-            let (campaign, done) = store.resume(plan)?;
-            (store, campaign, done)
-        } else {
-            let mut store = Store::open(path)?;
-            let campaign = store.begin(plan, about)?;
-            (store, campaign, vec![false; plan.cells.len()])
-        };
-        plan.ignored().iter().for_each(|line| progress.note(line));
-        let writer = Writer::start(store, campaign, Arc::clone(interrupt));
-        let sender = writer.sender();
-        let (host, failed) = (Mutex::new(host), AtomicU32::new(0));
-        Ok(Running { plan, campaign, done, interrupt, progress, writer, sender, host, failed })
+        let host = HostTarget::of(plan)?;
+        let (mut store, begin) = open(path, resume)?;
+        let (campaign, done) = begin(&mut store, plan, about)?;
+        let writer = Writer::start(store, Arc::clone(interrupt));
+        let cells = Cells::new(plan, campaign, done, interrupt, progress, writer.sender(campaign));
+        *cells.host.lock().expect("nobody else has it yet") = host;
+        Ok(Running { cells, writer })
     }
 
     /// Waits until everything is in the store.
     pub(crate) fn finish(self) -> Result<(Store, Outcome), StoreError> {
-        let Running { campaign, interrupt, writer, sender, failed, .. } = self;
-        let interrupted = interrupt.load(Ordering::Relaxed);
-        drop(sender);
-        let store = writer.finish()?;
-        Ok((store, Outcome { campaign, failed: failed.into_inner(), interrupted }))
+        let Running { cells, writer } = self;
+        let outcome = cells.finish();
+        Ok((writer.finish()?, outcome))
+    }
+
+    /// Runs the cells of a group in order.
+    pub(crate) fn group(&self, group: &[usize]) {
+        self.cells.group(group);
+    }
+}
+
+/// How a campaign begins in a store: its number, and which of its cells are done.
+type Begin = fn(&mut Store, &Plan, &About) -> Result<(i64, Vec<bool>), StoreError>;
+
+/// Opens the store at `path` for new campaigns, or to go on with those that are there.
+pub(crate) fn open(path: &Path, resume: bool) -> Result<(Store, Begin), StoreError> {
+    if resume {
+        Ok((Store::open_to_resume(path)?, |store, plan, _| store.resume(plan)))
+    } else {
+        let begin: Begin =
+            |store, plan, about| Ok((store.begin(plan, about)?, vec![false; plan.cells.len()]));
+        Ok((Store::open(path)?, begin))
+    }
+}
+
+/// The cells of a campaign that has begun.
+pub(crate) struct Cells<'a> {
+    plan: &'a Plan,
+    campaign: i64,
+    done: Vec<bool>,
+    interrupt: &'a AtomicBool,
+    progress: &'a dyn Progress,
+    sender: Sender,
+    /// The target where it is of the host; its cells are one group, which takes it.
+    host: Mutex<Option<HostTarget<'a>>>,
+    failed: AtomicU32,
+}
+
+impl<'a> Cells<'a> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        campaign: i64,
+        done: Vec<bool>,
+        interrupt: &'a AtomicBool,
+        progress: &'a dyn Progress,
+        sender: Sender,
+    ) -> Self {
+        progress.begun(campaign);
+        plan.ignored().iter().for_each(|line| progress.note(line));
+        let (host, failed) = (Mutex::new(None), AtomicU32::new(0));
+        Cells { plan, campaign, done, interrupt, progress, sender, host, failed }
+    }
+
+    /// How it ended.
+    pub(crate) fn finish(self) -> Outcome {
+        let interrupted = self.interrupt.load(Ordering::Relaxed);
+        Outcome { campaign: self.campaign, failed: self.failed.into_inner(), interrupted }
+    }
+
+    /// Runs one cell on a target of the host, which is taken for it alone.
+    pub(crate) fn turn(&self, index: usize) {
+        if self.done[index] || self.interrupt.load(Ordering::Relaxed) {
+            return;
+        }
+        match HostTarget::of(self.plan) {
+            Ok(host) => {
+                *self.host.lock().expect("nobody panics while holding it") = host;
+                self.group(&[index]);
+            }
+            Err(error) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                self.fail(&self.plan.cells[index], error.to_string());
+            }
+        }
     }
 
     /// Runs the cells of a group in order.
@@ -200,11 +252,13 @@ impl<'a> Running<'a> {
             };
             match outcome {
                 Ok(Ended::Interrupted) => break,
-                Ok(Ended::Complete(_)) => self.progress.ended(cell, None),
+                Ok(Ended::Complete(verdict)) => {
+                    self.progress.judged(cell, &verdict);
+                    self.progress.ended(cell, None);
+                }
                 Err(reason) => {
                     failed += 1;
-                    self.progress.ended(cell, Some(&reason));
-                    self.send(Entry::End(cell.index, CellEnd::Failed(reason.clone())));
+                    self.fail(cell, reason);
                     if self.plan.target.is_simulated() {
                         broken = Some(format!("cell {} failed", cell.index));
                     }
@@ -220,9 +274,9 @@ impl<'a> Running<'a> {
         failed
     }
 
-    /// A writer that failed has set the interrupt flag, so nothing is lost by ignoring that it hung up.
-    fn send(&self, entry: Entry) {
-        let _ = self.sender.send(entry);
+    fn fail(&self, cell: &PlannedCell, reason: String) {
+        self.progress.ended(cell, Some(&reason));
+        self.sender.send(Entry::End(cell.index, CellEnd::Failed(reason)));
     }
 
     /// Keeps facts about the machine and the target; the user hears of those that warn.
@@ -231,7 +285,7 @@ impl<'a> Running<'a> {
             if name == witness::WARNING {
                 self.progress.note(&format!("warning: {value}"));
             }
-            self.send(Entry::Fact(name, value));
+            self.sender.send(Entry::Fact(name, value));
         }
     }
 
@@ -256,16 +310,17 @@ impl<'a> Running<'a> {
                 written_before: Some(prepared.written_before),
                 counters: Some(prepared.drive.counters()),
             };
-            self.send(Entry::Start(cell.index, start));
+            self.sender.send(Entry::Start(cell.index, start));
         }
-        let each =
-            &mut |interval: &Interval, share| self.interval(cell, stage(Stage::Measure), interval, share);
+        let each: &mut Each<'_> = &mut |interval, share, so_far| {
+            self.interval(cell, stage(Stage::Measure), interval, share, so_far);
+        };
         let load = &cell.settings.load;
         let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each);
         let ended = ended.map_err(|error| error.to_string())?;
         if let (Ended::Complete(verdict), false) = (&ended, replay) {
             let wear = wear(&history.drive().erase_counts());
-            self.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));
+            self.sender.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));
         }
         Ok(ended)
     }
@@ -280,7 +335,7 @@ impl<'a> Running<'a> {
             Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
             prepared => prepared.map_err(|error| error.to_string())?,
         };
-        self.send(Entry::Start(
+        self.sender.send(Entry::Start(
             cell.index,
             CellStart { raw_capacity: None, written_before: prepared.written_before, counters: None },
         ));
@@ -288,10 +343,10 @@ impl<'a> Running<'a> {
             witness.load_begins();
         }
         let mut own = Traffic::default();
-        let each = &mut |interval: &Interval, share| {
+        let each: &mut Each<'_> = &mut |interval, share, so_far| {
             own.read += Bytes::new(interval.read_bytes);
             own.written += Bytes::new(interval.write_bytes);
-            self.interval(cell, Stage::Measure, interval, share);
+            self.interval(cell, Stage::Measure, interval, share, so_far);
         };
         let load = &cell.settings.load;
         let loaded = on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
@@ -317,24 +372,47 @@ impl<'a> Running<'a> {
             self.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
         }
         if let Ended::Complete(verdict) = &ended {
-            self.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() }));
+            let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
+            self.sender.send(Entry::End(cell.index, done));
         }
         Ok(ended)
     }
 
-    fn interval(&self, cell: &PlannedCell, stage: Stage, interval: &Interval, share: f64) {
+    fn interval(
+        &self,
+        cell: &PlannedCell,
+        stage: Stage,
+        interval: &Interval,
+        share: f64,
+        so_far: &dyn Fn() -> Verdict,
+    ) {
         let measured = Measured::of(interval);
         self.progress.cell(cell, stage, share, Some(&measured.row));
+        self.progress.so_far(cell, so_far);
         if stage == Stage::Measure {
-            self.send(Entry::Interval(cell.index, Box::new(measured)));
+            self.sender.send(Entry::Interval(cell.index, Box::new(measured)));
         }
     }
 }
 
 /// Files of the host, or a block device.
-enum HostTarget<'a> {
+pub(crate) enum HostTarget<'a> {
     Files(Files<'a>),
     Block(Block),
+}
+
+impl<'a> HostTarget<'a> {
+    /// The target of a plan, if nothing speaks against it; `None` for a simulated one.
+    pub(crate) fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
+        Ok(match &plan.target {
+            PlanTarget::Simulated(_) => None,
+            PlanTarget::Host(spec) => {
+                check_files(plan, spec)?;
+                Some(HostTarget::Files(Files::new(spec)))
+            }
+            PlanTarget::Block(block) => Some(HostTarget::Block(Block::take(block)?)),
+        })
+    }
 }
 
 impl HostTarget<'_> {

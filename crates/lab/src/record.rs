@@ -4,6 +4,7 @@
 //! (`analysis`). Everything here is a fact that was measured or written down, so a report made from a store
 //! years later says the same.
 
+use crate::latency_parts::LatencyParts;
 use lowtide_core::{Bytes, Counters, Interval, Latency};
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +86,8 @@ pub struct Cell {
     pub read_latency: Latency,
     /// Latency of writes over the measured window.
     pub write_latency: Latency,
+    /// Latency of equal parts of that window.
+    pub latency_parts: LatencyParts,
     /// Erase counts of the device's blocks after the cell, as a histogram `(erases, blocks)`; empty where unknown.
     pub wear: Vec<(u64, u64)>,
     /// What the analysis found; set when the cell is done.
@@ -131,6 +134,16 @@ pub struct Percentiles {
     pub p999_ns: u64,
     /// Longest.
     pub max_ns: u64,
+}
+
+/// The fact of a campaign's environment that is the same for campaigns that were measured in turns.
+pub const INTERLEAVED: &str = "interleaved";
+
+impl Campaign {
+    /// What it has in common with the campaigns that were measured in turns with it; `None` where it ran alone.
+    pub fn interleaved(&self) -> Option<&str> {
+        self.environment.iter().find(|(key, _)| key == INTERLEAVED).map(|(_, value)| value.as_str())
+    }
 }
 
 impl Percentiles {

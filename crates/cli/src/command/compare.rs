@@ -1,21 +1,23 @@
-//! `lowtide compare`: campaigns beside each other, or the values of a factor inside one.
+//! `lowtide compare`: campaigns beside each other, or the values of a factor inside one; and limits to judge by.
 
 use super::campaign_named;
 use crate::args::CompareArguments;
-use crate::failure::{Failure, REGRESSION};
+use crate::failure::{FAILED, Failure, REGRESSION};
 use crate::output;
+use lowtide_lab::compare::{Judged, Metric, Operator, Outcome, Question, Scope, Threshold};
 use lowtide_lab::record::Campaign;
-use lowtide_lab::report::{Report, differences};
+use lowtide_lab::report::Report;
 
-/// Compares; exit code 5 where something is slower than allowed.
+/// Compares; exit code 5 where a limit is crossed, 1 where one cannot be judged.
 pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
+    let question = question(arguments)?;
     let campaigns: Vec<Campaign> = arguments
         .campaigns
         .iter()
         .map(|name| campaign_named(&arguments.store, name))
         .collect::<Result<_, _>>()?;
-    let report = match (&arguments.factor, campaigns.as_slice()) {
-        (Some(factor), [campaign]) => Report::compare_factor(campaign, factor)
+    let (report, judged) = match (&arguments.factor, campaigns.as_slice()) {
+        (Some(factor), [campaign]) => Report::compare_factor(campaign, factor, &question)
             .map_err(|error| Failure::usage(error, "name a factor that the experiment sweeps"))?,
         (Some(_), _) => {
             return Err(Failure::usage("`--factor` compares inside one campaign", "name one campaign"));
@@ -26,18 +28,33 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
                 "name two or more, or a factor with `--factor`; `lowtide show` lists campaigns",
             ));
         }
-        (None, campaigns) => Report::compare(&campaigns.iter().collect::<Vec<_>>()),
+        (None, campaigns) => Report::compare(&campaigns.iter().collect::<Vec<_>>(), &question),
     };
     output::print_report(&report, arguments.format)?;
     if let Some(path) = &arguments.report {
         output::write_file(path, report.html().as_bytes())?;
     }
-    let (Some(limit), [base, others @ ..]) = (arguments.fail_below, campaigns.as_slice()) else {
-        return Ok(0);
-    };
-    let slower = others.iter().flat_map(|other| differences(base, other)).any(|difference| {
-        let change = difference.difference_percent();
-        difference.significant() == Some(true) && change.is_some_and(|change| change < -limit)
-    });
-    Ok(if slower { REGRESSION } else { 0 })
+    Ok(code(&judged))
+}
+
+/// What the arguments ask, limits read.
+fn question(arguments: &CompareArguments) -> Result<Question, Failure> {
+    let read = |text: &String| text.parse::<Threshold>().map_err(Failure::from);
+    let mut thresholds = arguments.fail_if.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    thresholds.extend(arguments.fail_below.map(|percent| Threshold {
+        metric: Metric::Throughput,
+        operator: Operator::Below,
+        limit: 1.0 - percent / 100.0,
+        scope: Scope::Each,
+    }));
+    Ok(Question { unsettled: arguments.unsettled, thresholds })
+}
+
+fn code(judged: &[Judged]) -> u8 {
+    let any = |outcome| judged.iter().any(|it| it.outcome == outcome);
+    match () {
+        () if any(Outcome::Crossed) => REGRESSION,
+        () if any(Outcome::NotJudged) => FAILED,
+        () => 0,
+    }
 }

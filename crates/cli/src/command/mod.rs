@@ -1,5 +1,6 @@
 //! The verbs, a file each.
 
+pub mod baseline;
 pub mod bench;
 pub mod catalogue;
 pub mod compare;
@@ -7,6 +8,7 @@ pub mod completions;
 pub mod cost;
 pub mod export;
 pub mod import;
+pub mod interleave;
 pub mod lifetime;
 pub mod plan;
 pub mod report;
@@ -27,7 +29,12 @@ use std::path::Path;
 
 /// The plan of what the user asked for.
 fn plan_of(arguments: &ExperimentArguments) -> Result<Plan, Failure> {
-    let found = files::experiment(&arguments.experiment)?;
+    plan_named(&arguments.experiment, arguments)
+}
+
+/// The plan of an experiment, changed as the arguments say.
+fn plan_named(experiment: &str, arguments: &ExperimentArguments) -> Result<Plan, Failure> {
+    let found = files::experiment(experiment)?;
     let experiment = Experiment::parse(&found.path, &found.text, &arguments.overrides()?)?;
     Ok(Plan::new(experiment, Seed::new(arguments.seed), arguments.scale)?)
 }
@@ -39,15 +46,31 @@ fn campaign_of(arguments: &CampaignArguments) -> Result<Campaign, Failure> {
     Ok(store.load(number)?)
 }
 
-/// The campaign called `NUMBER`, `NAME` or `FILE:NUMBER`.
+/// Where the campaign called `NUMBER`, `NAME`, `FILE:NUMBER` or `FILE` is, and what it is called there; the last one of
+/// a file alone.
+fn place_of<'a>(store: &'a Path, name: &'a str) -> (&'a Path, Option<&'a str>) {
+    match name.rsplit_once(':') {
+        Some((path, wanted)) if Path::new(path).exists() => (Path::new(path), Some(wanted)),
+        // A campaign may be called like a file of the folder; a store has a `/` in its path, or ends in `.db`.
+        _ if (name.contains('/') || name.ends_with(".db")) && Path::new(name).exists() => {
+            (Path::new(name), None)
+        }
+        _ => (store, Some(name)),
+    }
+}
+
+/// The campaign called so (see [`place_of`]), or by the baseline `@NAME`.
 fn campaign_named(store: &Path, name: &str) -> Result<Campaign, Failure> {
-    let (path, wanted) = match name.rsplit_once(':') {
-        Some((path, wanted)) if Path::new(path).exists() => (Path::new(path), wanted),
-        _ => (store, name),
-    };
+    let (path, wanted) = place_of(store, name);
     let store = Store::open_existing(path)?;
-    let number = store.find(Some(wanted))?;
-    Ok(store.load(number)?)
+    if let Some(name) = wanted.and_then(|wanted| wanted.strip_prefix('@')) {
+        let baseline = store.baseline(name)?;
+        return Ok(match &baseline.store {
+            None => store.load(baseline.campaign)?,
+            Some(path) => Store::open_existing(path)?.load(baseline.campaign)?,
+        });
+    }
+    Ok(store.load(store.find(wanted)?)?)
 }
 
 /// The report of the campaign the user means.
@@ -58,7 +81,7 @@ fn stored_report(arguments: &CampaignArguments) -> Result<Report, Failure> {
 }
 
 /// The report of a campaign with its published numbers.
-fn report_of(store: &Store, number: i64, campaign: &Campaign) -> Result<Report, Failure> {
+pub(crate) fn report_of(store: &Store, number: i64, campaign: &Campaign) -> Result<Report, Failure> {
     let latencies = |cell, from_ns, to_ns| store.latency(number, cell, from_ns, to_ns).ok();
     let comparisons = studies::comparisons(campaign, &latencies)?;
     let claims = studies::claims(campaign, &latencies)?;

@@ -3,7 +3,7 @@
 use super::{plan_of, report_of};
 use crate::args::RunArguments;
 use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
-use crate::progress::Shown;
+use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign;
@@ -11,6 +11,9 @@ use lowtide_lab::store::About;
 
 /// Runs an experiment and reports.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    if arguments.interleave {
+        return super::interleave::run(arguments);
+    }
     let mut plan = plan_of(&arguments.experiment)?;
     plan.allow(arguments.destroy.clone(), arguments.force_signature);
     if let Some(jobs) = arguments.jobs {
@@ -22,10 +25,11 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         command: arguments.experiment.command(),
         environment: plan.environment(),
     };
-    let shown = Shown::new(plan.cells.len());
     let flag = interrupt::flag();
-    let outcome = campaign::run(&plan, &arguments.store, &about, arguments.resume, &flag, &shown);
-    shown.finish();
+    let title = format!("{}, {}", plan.experiment.name, plan.experiment.target);
+    let show = Show::begin(arguments, &title, plan.cells.len(), &flag)?;
+    let outcome = campaign::run(&plan, &arguments.store, &about, arguments.resume, &flag, show.progress());
+    show.end();
     let (store, outcome) = outcome?;
     let campaign = store.load(outcome.campaign)?;
     let report = report_of(&store, outcome.campaign, &campaign)?;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Pure functions over a [`Series`]; nothing here measures, waits or stores. [`steady`] judges a finished
-//! measurement, [`Online`] a running one, [`compare`] two answers. The equations are in
-//! `docs/models/steady-state.md`. Leaves out latency and everything about more than two cells.
+//! measurement, [`Online`] a running one; a [`Ratio`] compares two answers. The equations are in
+//! `docs/models/steady-state.md`. Leaves out which cells are held against each other (`compare`).
 
 mod batch;
 mod compare;
@@ -18,24 +18,29 @@ mod departure;
 mod drift;
 mod fio;
 mod honeymoon;
+mod many;
 mod naive;
 mod online;
 mod reason;
+mod sections;
 mod series;
 mod snia;
 mod truncate;
 
 #[cfg(test)]
+mod coverage;
+#[cfg(test)]
 mod shapes;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Comparison, compare};
+pub use compare::{Level, Ratio, geometric_mean};
 pub use confidence::{Confidence, possible_drift_percent};
 pub use criterion::{Criterion, UnknownCriterion};
 pub use departure::{Departure, departures};
 pub use fio::FioSlope;
 pub use honeymoon::{Interlock, interlock};
+pub use many::holm;
 pub use naive::Answer;
 pub use online::{Online, Step};
 pub use reason::Reason;

@@ -8,6 +8,7 @@ use super::error::ImportError;
 use super::run::Run;
 use super::{Imported, Options};
 use crate::analysis::{Confidence, Context, Criterion, Medium, Series, Verdict, steady};
+use crate::latency_parts::LatencyParts;
 use crate::record::{Campaign, Cell, Status};
 use crate::store::Measured;
 use lowtide_core::{Bytes, Latency};
@@ -122,6 +123,7 @@ fn cell(run: &Run, index: u32, factors: Vec<(String, String)>, repetition: u32) 
         rows: Vec::new(),
         read_latency: Latency::default(),
         write_latency: Latency::default(),
+        latency_parts: LatencyParts::default(),
         wear: Vec::new(),
         verdict: (!failed).then(|| verdict(run, written == 0)),
     }

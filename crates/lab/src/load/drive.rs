@@ -1,7 +1,7 @@
 //! The load on a simulated drive, in virtual time.
 
-use super::Ended;
 use super::watch::Watch;
+use super::{Each, Ended};
 use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedDrive;
@@ -19,7 +19,7 @@ pub fn on_drive(
     load: &Load,
     seed: Seed,
     interrupt: &AtomicBool,
-    each: &mut dyn FnMut(&Interval, f64),
+    each: &mut Each<'_>,
 ) -> Result<Ended, DeviceError> {
     let PreparedDrive { drive, now, extents, written_before, database } = prepared;
     let context = Context {
@@ -43,7 +43,7 @@ pub fn on_drive(
         let control = watch.push(&row);
         rows += row.writes;
         let share = total.map_or_else(|| watch.progress(&row), |total| rows as f64 / total as f64);
-        each(&interval, share);
+        each(&interval, share, &|| watch.so_far());
         control
     };
     if let Some(database) = database {

@@ -1,7 +1,7 @@
 //! The load on files, or a device, of the host, in wall time.
 
-use super::Ended;
 use super::watch::Watch;
+use super::{Each, Ended};
 use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedHost;
@@ -31,7 +31,7 @@ pub fn on_host(
     engine: EngineChoice,
     seed: Seed,
     interrupt: &AtomicBool,
-    each: &mut dyn FnMut(&Interval, f64),
+    each: &mut Each<'_>,
 ) -> Result<(Ended, Summary), HostError> {
     let data = prepared.data;
     let mut workload = load.workload();
@@ -56,7 +56,7 @@ pub fn on_host(
     let on_interval = &mut |interval: Interval| {
         let row = Row::of(&interval);
         let control = watch.push(&row);
-        each(&interval, watch.progress(&row));
+        each(&interval, watch.progress(&row), &|| watch.so_far());
         control
     };
     let (duration, requests) = match load.length {

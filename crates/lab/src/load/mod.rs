@@ -10,6 +10,10 @@ pub use drive::on_drive;
 pub use host::on_host;
 
 use crate::analysis::Verdict;
+use lowtide_core::Interval;
+
+/// What hears of every interval, of how far the load is, and may ask what can be said so far.
+pub type Each<'a> = dyn FnMut(&Interval, f64, &dyn Fn() -> Verdict) + 'a;
 
 /// How a load ended.
 #[derive(Debug, Clone, PartialEq)]

@@ -58,12 +58,17 @@ impl Watch {
         }
     }
 
-    /// What the analysis says at the end.
-    pub(super) fn verdict(self) -> Verdict {
-        match (self.verdict, self.length) {
-            (Some(verdict), _) => verdict,
+    /// What the analysis says of everything so far.
+    pub(super) fn so_far(&self) -> Verdict {
+        match (&self.verdict, self.length) {
+            (Some(verdict), _) => verdict.clone(),
             (None, Length::UntilSteady { .. }) => self.online.verdict(),
             (None, Length::For(_) | Length::Requests(_)) => steady(self.online.series(), &self.fixed),
         }
+    }
+
+    /// What it says at the end.
+    pub(super) fn verdict(self) -> Verdict {
+        self.so_far()
     }
 }

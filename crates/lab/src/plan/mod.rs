@@ -33,6 +33,8 @@ pub struct Plan {
     pub cells: Vec<PlannedCell>,
     /// Indices of cells that run in order on one history, group by group.
     pub groups: Vec<Vec<usize>>,
+    /// With which others it is measured in turns; empty where it runs alone.
+    pub(crate) beside: String,
 }
 
 /// One combination of factor values × one repetition, ready to run.
@@ -88,7 +90,7 @@ impl Plan {
             planned.only_read = block::only_read(&cells);
         }
         let groups = order::groups(&cells, &target);
-        Ok(Plan { experiment, seed, scale, target, cells, groups })
+        Ok(Plan { experiment, seed, scale, target, cells, groups, beside: String::new() })
     }
 
     /// A text that is the same for two plans exactly when they measure the same, on whichever device of the host: kept
@@ -100,10 +102,11 @@ impl Plan {
         let trace: String =
             self.trace().map(|trace| format!("\ntrace {:016x}", traced::digest(trace))).unwrap_or_default();
         format!(
-            "{}\n{devices}\n{target} seed {} scale 1/{}{trace}",
+            "{}\n{devices}\n{target} seed {} scale 1/{}{trace}{}",
             self.experiment.text(),
             self.seed.get(),
-            self.scale
+            self.scale,
+            self.beside
         )
     }
 

@@ -1,9 +1,9 @@
 //! Puts reports together: of one campaign, of several compared, of the values of a factor compared.
 
 use super::answer::Answer;
-use super::compare::{NothingToCompare, Side};
 use super::sweep::{describe, identity, varying};
 use super::{Checked, Comparison, Report, figure, number, tables, verdict};
+use crate::compare::{self, Judged, NothingToCompare, Question, Side};
 use crate::experiment::NotCompared;
 use crate::record::{Campaign, Cell, Status};
 use crate::witness;
@@ -132,7 +132,7 @@ fn sources(campaign: &Campaign, prefix: &str) -> Vec<(String, String)> {
 const CAMPAIGN: &str = "campaign";
 
 /// The comparison of several campaigns.
-pub(crate) fn of_campaigns(campaigns: &[&Campaign]) -> Report {
+pub(crate) fn of_campaigns(campaigns: &[&Campaign], question: &Question) -> (Report, Vec<Judged>) {
     let names = names(campaigns);
     let mut cells: Vec<(Cell, u64)> = Vec::new();
     for (campaign, name) in campaigns.iter().zip(&names) {
@@ -143,7 +143,9 @@ pub(crate) fn of_campaigns(campaigns: &[&Campaign]) -> Report {
             cells.push((cell, campaign.scale));
         }
     }
-    let mut report = compared(&cells, CAMPAIGN, &names);
+    let base = campaigns.first().and_then(|campaign| campaign.interleaved());
+    let in_turns = |other: usize| base.is_some() && campaigns[other].interleaved() == base;
+    let (mut report, judged) = compared(&cells, CAMPAIGN, &names, question, in_turns);
     report.title = format!("Comparison: {}", names.join(", "));
     report.environment = differing(campaigns);
     for (campaign, name) in campaigns.iter().zip(&names) {
@@ -152,15 +154,16 @@ pub(crate) fn of_campaigns(campaigns: &[&Campaign]) -> Report {
         report.sources.extend(sources(campaign, &format!("{name}: ")));
     }
     report.version = campaigns.first().map_or_else(String::new, |c| c.version.clone());
-    report
+    (report, judged)
 }
 
-/// What to call each campaign: the first of name, target, version and start that tells them all apart.
+/// What to call each campaign: the first of name, target, version, seed and start that tells them all apart.
 fn names(campaigns: &[&Campaign]) -> Vec<String> {
-    let candidates: [fn(&Campaign) -> String; 4] = [
+    let candidates: [fn(&Campaign) -> String; 5] = [
         |c| c.name.clone(),
         |c| c.target.clone(),
         |c| format!("version {}", c.version),
+        |c| format!("{}, seed {}", c.name, c.seed),
         |c| when(&c.started_at),
     ];
     for candidate in candidates {
@@ -192,7 +195,11 @@ fn differing(campaigns: &[&Campaign]) -> Vec<(String, String)> {
 }
 
 /// The comparison of the values of a factor.
-pub(crate) fn of_factor(campaign: &Campaign, factor: &str) -> Result<Report, NothingToCompare> {
+pub(crate) fn of_factor(
+    campaign: &Campaign,
+    factor: &str,
+    question: &Question,
+) -> Result<(Report, Vec<Judged>), NothingToCompare> {
     let mut values: Vec<String> = Vec::new();
     for (name, value) in campaign.cells.iter().flat_map(identity) {
         if name == factor && !values.contains(&value) {
@@ -203,7 +210,7 @@ pub(crate) fn of_factor(campaign: &Campaign, factor: &str) -> Result<Report, Not
         return Err(NothingToCompare { factor: factor.to_owned(), accepted: varying(&campaign.cells) });
     }
     let cells: Vec<(Cell, u64)> = campaign.cells.iter().map(|c| (c.clone(), campaign.scale)).collect();
-    let mut report = compared(&cells, factor, &values);
+    let (mut report, judged) = compared(&cells, factor, &values, question, |_| false);
     let names: Vec<String> = values.iter().map(|value| describe(factor, value)).collect();
     report.title = format!(
         "{}: {}",
@@ -215,11 +222,18 @@ pub(crate) fn of_factor(campaign: &Campaign, factor: &str) -> Result<Report, Not
     report.commands = vec![campaign.command.clone()];
     report.sources = sources(campaign, "");
     report.version = campaign.version.clone();
-    Ok(report)
+    Ok((report, judged))
 }
 
-/// Tables, verdict and figures of a comparison; the caller says what it is of.
-fn compared(cells: &[(Cell, u64)], factor: &str, values: &[String]) -> Report {
+/// Tables, verdict and figures of a comparison; the caller says what it is of, and which values were measured in turns
+/// with the first.
+fn compared(
+    cells: &[(Cell, u64)],
+    factor: &str,
+    values: &[String],
+    question: &Question,
+    in_turns: impl Fn(usize) -> bool,
+) -> (Report, Vec<Judged>) {
     let done = cells.iter().filter(|(cell, _)| cell.status == Status::Done);
     let answers: Vec<Answer<'_>> = done.map(|(cell, scale)| Answer::of(cell, *scale)).collect();
     let sides: Vec<Side<'_>> = values.iter().map(|value| Side::value(&answers, factor, value)).collect();
@@ -234,12 +248,17 @@ fn compared(cells: &[(Cell, u64)], factor: &str, values: &[String]) -> Report {
         sources: Vec::new(),
         version: String::new(),
     };
-    let Some((base, others)) = sides.split_first() else { return report };
+    let Some((base, others)) = sides.split_first() else { return (report, Vec::new()) };
+    let mut judged: Vec<Judged> = Vec::new();
     for (n, other) in others.iter().enumerate() {
-        let key = if others.len() == 1 { "comparison".to_owned() } else { format!("comparison_{}", n + 1) };
-        report.tables.push(tables::compare(base, other, &key));
-        report.verdict.push(verdict::of_sides(base, other));
+        let suffix = if others.len() == 1 { String::new() } else { format!("_{}", n + 1) };
+        let comparison = compare::Comparison::of(base, other, question.unsettled, in_turns(n + 1));
+        report.tables.extend(tables::compare(&comparison, &suffix));
+        report.verdict.push(verdict::of_sides(&comparison));
+        judged.extend(question.thresholds.iter().map(|threshold| threshold.judge(&comparison)));
     }
+    report.verdict.extend(verdict::of_limits(&judged));
+    report.tables.extend(tables::thresholds(&judged));
     // Where both sides have the same fill in a row, the comparison shows it already.
     if !report.tables.iter().any(|table| table.columns.iter().any(|column| column.key == "fill")) {
         report.tables.extend(tables::utilisation(&answers));
@@ -250,5 +269,5 @@ fn compared(cells: &[(Cell, u64)], factor: &str, values: &[String]) -> Report {
             number::fixed(sides.len() as f64, 0)
         ));
     }
-    report
+    (report, judged)
 }

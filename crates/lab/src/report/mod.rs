@@ -15,7 +15,6 @@
 pub(crate) mod answer;
 mod build;
 mod claim;
-mod compare;
 mod comparison;
 mod export;
 mod figure;
@@ -24,7 +23,7 @@ pub(crate) mod number;
 mod render;
 #[cfg(test)]
 pub(crate) mod sample;
-mod sweep;
+pub(crate) mod sweep;
 mod table;
 mod tables;
 #[cfg(test)]
@@ -32,12 +31,12 @@ mod tests;
 mod verdict;
 
 pub use claim::Checked;
-pub use compare::{Difference, NothingToCompare, differences};
 pub use comparison::{Bound, Comparison, Quantity};
 pub use export::{export_csv, export_json};
 pub use figure::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series};
 pub use table::{Align, Column, Digits, Table, Value};
 
+use crate::compare::{Judged, NothingToCompare, Question};
 use crate::experiment::NotCompared;
 use crate::record::Campaign;
 
@@ -89,17 +88,23 @@ impl Report {
         self
     }
 
-    /// A comparison of two or more campaigns, cell by matching cell; the first is compared against.
-    pub fn compare(campaigns: &[&Campaign]) -> Report {
-        build::of_campaigns(campaigns)
+    /// A comparison of two or more campaigns, cell by matching cell; the first is compared against. With it what became
+    /// of each limit, for every campaign but the first.
+    pub fn compare(campaigns: &[&Campaign], question: &Question) -> (Report, Vec<Judged>) {
+        build::of_campaigns(campaigns, question)
     }
 
-    /// A comparison of the values of one factor inside a campaign; the first value is compared against.
+    /// A comparison of the values of one factor inside a campaign; the first value is compared against. With it what
+    /// became of each limit, for every value but the first.
     ///
     /// # Errors
     /// Where the campaign has fewer than two values of `factor`.
-    pub fn compare_factor(campaign: &Campaign, factor: &str) -> Result<Report, NothingToCompare> {
-        build::of_factor(campaign, factor)
+    pub fn compare_factor(
+        campaign: &Campaign,
+        factor: &str,
+        question: &Question,
+    ) -> Result<(Report, Vec<Judged>), NothingToCompare> {
+        build::of_factor(campaign, factor, question)
     }
 
     /// One HTML page that needs nothing else.

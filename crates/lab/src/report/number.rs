@@ -3,7 +3,7 @@
 //! Leaves out machine formats: JSON and CSV carry every digit.
 
 /// Between a number and its unit: a space at which no line breaks.
-const NBSP: char = '\u{a0}';
+pub(crate) const NBSP: char = '\u{a0}';
 /// Groups of three digits are set apart by a narrow space that does not break.
 const GROUP: char = '\u{202f}';
 

@@ -1,6 +1,7 @@
 //! Made-up campaigns for the tests: the shapes that real ones have, from closed formulas.
 
 use crate::analysis::{Estimate, Verdict};
+use crate::latency_parts::{Gatherer, LatencyParts};
 use crate::record::{Campaign, Cell, Percentiles, Row, Status};
 use lowtide_core::{Bytes, Counters, Latency, Nanos};
 
@@ -47,6 +48,7 @@ pub(crate) fn pending(index: u32, factors: &[(&str, &str)]) -> Cell {
         rows: Vec::new(),
         read_latency: Latency::default(),
         write_latency: Latency::default(),
+        latency_parts: LatencyParts::default(),
         wear: Vec::new(),
         verdict: None,
     }
@@ -73,6 +75,7 @@ pub(crate) fn measured(mut cell: Cell, count: u32, from: u32, level: impl Fn(u32
         nand_written_bytes: nand,
         ..Counters::default()
     });
+    let mut gatherer = Gatherer::new(count.saturating_sub(from) as usize);
     for k in 0..count {
         let blocks = (level(k) * (1 << 20) as f64 * 10.0 / BLOCK as f64) as u64;
         let waited = latency(f64::from(cell.threads) * 10e9 / blocks.max(1) as f64, 400);
@@ -98,10 +101,11 @@ pub(crate) fn measured(mut cell: Cell, count: u32, from: u32, level: impl Fn(u32
                 Some(Counters { host_written_bytes: host, nand_written_bytes: nand, ..Counters::default() });
         }
         if k >= from {
-            if reads { cell.read_latency.merge(&waited) } else { cell.write_latency.merge(&waited) }
+            gatherer.add((k - from) as usize, reads, &waited);
         }
         cell.rows.push(row);
     }
+    (cell.read_latency, cell.write_latency, cell.latency_parts) = gatherer.finish();
     let steady: Vec<f64> = (from..count).map(&level).collect();
     let mean = steady.iter().sum::<f64>() / steady.len().max(1) as f64;
     cell.status = Status::Done;

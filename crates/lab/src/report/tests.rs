@@ -3,6 +3,7 @@
 use super::sample;
 use super::*;
 use crate::analysis::Verdict;
+use crate::compare::Question;
 use crate::record::{Cell, Status};
 use std::collections::BTreeSet;
 
@@ -194,11 +195,7 @@ fn campaigns_are_compared_cell_by_cell() {
             estimate.mean_mib_per_s *= factor;
         }
     }
-    let pairs = differences(&base, &other);
-    assert_eq!(pairs.len(), 2);
-    assert_eq!([pairs[0].significant(), pairs[1].significant()], [Some(false), Some(true)]);
-    assert!((pairs[1].advantage().expect("both settled") - 1.3).abs() < 1e-9);
-    let report = Report::compare(&[&base, &other]);
+    let (report, _) = Report::compare(&[&base, &other], &Question::default());
     insta::assert_snapshot!("compare", report.terminal(80));
     assert_eq!(report.figures[0].name, "throughput-by-size");
     assert_eq!(report.figures[0].panels[0].series.len(), 2);
@@ -207,10 +204,12 @@ fn campaigns_are_compared_cell_by_cell() {
 #[test]
 fn values_of_a_factor_are_compared_inside_a_campaign() {
     let campaign = sample::quick();
-    let report = Report::compare_factor(&campaign, "threads").expect("threads vary");
+    let (report, _) =
+        Report::compare_factor(&campaign, "threads", &Question::default()).expect("threads vary");
     assert_eq!(report.tables[0].title, "threads 16 against threads 1");
     assert_eq!(report.tables[0].rows.len(), 6);
-    let error = Report::compare_factor(&campaign, "block").expect_err("block does not vary");
+    let error =
+        Report::compare_factor(&campaign, "block", &Question::default()).expect_err("block does not vary");
     assert_eq!(
         error.to_string(),
         "no two values of `block` to compare; factors that vary: file_size, pattern, threads"

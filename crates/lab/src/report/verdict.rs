@@ -3,10 +3,10 @@
 //! Says the level first, then what it depends on, then what is missing. Leaves out advice.
 
 use super::answer::{Answer, Left};
-use super::compare::{Difference, Side, pair};
 use super::comparison::Comparison;
-use super::number::{decimals_for_half_width, estimate, percent, significant, size, span, throughput};
+use super::number::{self, decimals_for_half_width, estimate, percent, significant, size, span, throughput};
 use super::sweep::{Group, groups, short_label, varying};
+use crate::compare::{self, Judged, Metric, Outcome};
 use crate::record::{Campaign, Status};
 use crate::witness;
 
@@ -320,33 +320,60 @@ fn agreement(comparisons: &[Comparison]) -> Option<String> {
     Some(format!("Of {} published {numbers}, {near} are met within 10\u{a0}%{worst}{fitted}.", judged.len()))
 }
 
-/// One sentence on how `other` compares with `base`.
-pub(crate) fn of_sides(base: &Side<'_>, other: &Side<'_>) -> String {
-    let pairs: Vec<Difference> = pair(base, other);
-    let ratios: Vec<f64> = pairs.iter().filter_map(Difference::advantage).filter(|r| *r > 0.0).collect();
-    if ratios.is_empty() {
-        return format!("{} and {} have no cell in common in which both settled.", base.name, other.name);
-    }
-    let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
-    let significant_count = pairs.iter().filter(|p| p.significant() == Some(true)).count();
-    let (least, most) = ratios.iter().fold((f64::INFINITY, 0.0f64), |(l, m), r| (l.min(*r), m.max(*r)));
-    if let [one] = ratios.as_slice() {
-        let sure = if significant_count == 1 { "" } else { ", which is not significant" };
+/// One sentence on how one side compares with the other.
+pub(crate) fn of_sides(comparison: &compare::Comparison) -> String {
+    let (base, other) = (&comparison.base, &comparison.other);
+    let ratios = comparison.ratios(Metric::Throughput);
+    let Some(mean) = comparison.overall(Metric::Throughput) else {
+        return match comparison.pairs.len() {
+            0 => format!("{base} and {other} have no cell in common."),
+            _ => format!("{base} and {other} have no cell in common in which both settled."),
+        };
+    };
+    let interval = format!("{} to {}", share(mean.low), share(mean.high));
+    let significant =
+        comparison.pairs.iter().filter(|pair| pair.of(Metric::Throughput).significant()).count();
+    if ratios.len() == 1 {
+        let sure = if significant == 1 { "" } else { ": no significant difference" };
         return format!(
-            "{} has {} of the settled throughput of {}{sure}.",
-            other.name,
-            percent(*one),
-            base.name
+            "{other} has {} of the throughput of {base} (95\u{a0}% interval {interval}){sure}.",
+            share(mean.ratio)
         );
     }
+    let least = ratios.iter().map(|it| it.ratio).fold(f64::INFINITY, f64::min);
+    let most = ratios.iter().map(|it| it.ratio).fold(0.0, f64::max);
     format!(
-        "{} has {} of the settled throughput of {} on (geometric) average over {} cells, from {} to {}; the \
-         difference is significant in {significant_count} of them.",
-        other.name,
-        percent(mean),
-        base.name,
+        "{other} has {} of the throughput of {base} on (geometric) average over {} cells (95\u{a0}% interval {interval}), \
+         from {} to {}; the difference is significant in {significant} of them.",
+        share(mean.ratio),
         ratios.len(),
-        percent(least),
-        percent(most),
+        share(least),
+        share(most),
     )
+}
+
+/// One sentence for each limit that was crossed or could not be judged.
+pub(crate) fn of_limits(judged: &[Judged]) -> Vec<String> {
+    let sentence = |it: &Judged| {
+        let (threshold, other) = (&it.threshold, &it.other);
+        match (it.outcome, &it.worst) {
+            (Outcome::Crossed, Some((label, ratio))) => Some(format!(
+                "Limit crossed by {other}: {threshold} ({label}: {}, 95\u{a0}% interval {} to {}).",
+                share(ratio.ratio),
+                share(ratio.low),
+                share(ratio.high),
+            )),
+            (Outcome::NotJudged, _) => Some(format!(
+                "The limit {threshold} cannot be judged for {other}: {}.",
+                it.reason.as_deref().unwrap_or("nothing was measured")
+            )),
+            _ => None,
+        }
+    };
+    judged.iter().filter_map(sentence).collect()
+}
+
+/// A ratio in percent, with one decimal: most of them are near 100.
+fn share(ratio: f64) -> String {
+    format!("{}\u{a0}%", number::fixed(100.0 * ratio, 1))
 }

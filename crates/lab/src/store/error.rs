@@ -70,6 +70,28 @@ pub enum StoreError {
         /// The nearest name.
         near: Option<String>,
     },
+    /// No such baseline.
+    #[error("the store {} has no baseline `@{wanted}`{}", path.display(), near.as_ref().map(|near| format!("; did you mean `@{near}`?")).unwrap_or_default())]
+    #[diagnostic(help(
+        "`lowtide baseline list` shows them, `lowtide baseline set {wanted} CAMPAIGN` makes it"
+    ))]
+    NoBaseline {
+        /// The file.
+        path: PathBuf,
+        /// The name asked for.
+        wanted: String,
+        /// The nearest name.
+        near: Option<String>,
+    },
+    /// A baseline of that name is there already.
+    #[error("the store {} has a baseline `@{}` already: campaign {}", path.display(), before.name, before.campaign)]
+    #[diagnostic(help("`--replace` gives the name to the other campaign; campaigns are never deleted"))]
+    BaselineExists {
+        /// The file.
+        path: PathBuf,
+        /// The one that is there.
+        before: Box<super::Baseline>,
+    },
     /// A value in the store does not read back.
     #[error("the store {} is damaged: {what}", path.display())]
     Damaged {

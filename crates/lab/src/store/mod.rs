@@ -9,14 +9,16 @@
 //! removed when the campaign resumes. The schema is in `docs/formats.md`. Leaves out analysis.
 
 mod add;
+mod baseline;
 mod error;
 mod reader;
 mod schema;
 mod writer;
 
+pub use baseline::{Baseline, is_baseline_name};
 pub use error::StoreError;
 pub use reader::Listed;
-pub use writer::{CellEnd, CellStart, Entry, Measured, Writer};
+pub use writer::{CellEnd, CellStart, Entry, Measured, Sender, Writer};
 
 use crate::plan::Plan;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};

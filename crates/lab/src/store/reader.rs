@@ -2,7 +2,7 @@
 
 use super::writer::percentiles;
 use super::{Store, StoreError};
-use crate::analysis::Verdict;
+use crate::latency_parts::{Gatherer, LatencyParts};
 use crate::record::{Campaign, Cell, Row, Status};
 use lowtide_core::{Bytes, Latency};
 use rusqlite::{OptionalExtension, params};
@@ -168,12 +168,9 @@ impl Store {
                 rows: self.rows(campaign, index)?,
                 read_latency: Latency::default(),
                 write_latency: Latency::default(),
+                latency_parts: LatencyParts::default(),
             };
-            let (from_ns, to_ns) = match &cell.verdict {
-                Some(Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns),
-                _ => (cell.last_quarter_ns(), u64::MAX),
-            };
-            self.merge_latency(campaign, &mut cell, from_ns, to_ns)?;
+            self.read_latency(campaign, &mut cell)?;
             cells.push(cell);
         }
         Ok(cells)
@@ -220,51 +217,51 @@ impl Store {
     /// [`StoreError`] where the store cannot be read.
     pub fn latency(&self, campaign: i64, cell: u32, from_ns: u64, to_ns: u64) -> Result<Latency, StoreError> {
         let mut all = Latency::default();
-        self.each_latency(campaign, cell, from_ns, to_ns, &mut |_, latency| all.merge(latency))?;
+        self.each_latency(campaign, cell, from_ns, to_ns, &mut |_, _, latency| all.merge(latency))?;
         Ok(all)
     }
 
-    /// Merges the histograms of the intervals between two instants into the cell's.
-    fn merge_latency(
-        &self,
-        campaign: i64,
-        cell: &mut Cell,
-        from_ns: u64,
-        to_ns: u64,
-    ) -> Result<(), StoreError> {
-        let (read, write) = (&mut cell.read_latency, &mut cell.write_latency);
-        self.each_latency(campaign, cell.index, from_ns, to_ns, &mut |op, latency| {
-            let whole = if op == "read" { &mut *read } else { &mut *write };
-            whole.merge(latency);
-        })
+    /// Merges the histograms of the measured window into the cell's.
+    fn read_latency(&self, campaign: i64, cell: &mut Cell) -> Result<(), StoreError> {
+        let (from_ns, to_ns, _) = cell.window();
+        let starts = cell.rows.iter().map(|row| row.start_ns);
+        let starts: Vec<u64> = starts.filter(|start| (from_ns..to_ns).contains(start)).collect();
+        let mut gatherer = Gatherer::new(starts.len());
+        self.each_latency(campaign, cell.index, from_ns, to_ns, &mut |start_ns, op, latency| {
+            gatherer.add(starts.partition_point(|start| *start < start_ns), op == "read", latency);
+        })?;
+        (cell.read_latency, cell.write_latency, cell.latency_parts) = gatherer.finish();
+        Ok(())
     }
 
-    /// Hands out the histograms of the intervals between two instants, each with its operation.
+    /// Hands out the histograms of the intervals between two instants in order, each with its beginning and operation.
     fn each_latency(
         &self,
         campaign: i64,
         cell: u32,
         from_ns: u64,
         to_ns: u64,
-        each: &mut dyn FnMut(&str, &Latency),
+        each: &mut dyn FnMut(u64, &str, &Latency),
     ) -> Result<(), StoreError> {
         let fail = StoreError::on(&self.path);
         let mut statement = self
             .connection
             .prepare_cached(
-                "SELECT op, hdr FROM histogram WHERE campaign = ?1 AND cell = ?2 AND start_ns >= ?3 AND start_ns < ?4",
+                "SELECT start_ns, op, hdr FROM histogram
+                 WHERE campaign = ?1 AND cell = ?2 AND start_ns >= ?3 AND start_ns < ?4 ORDER BY start_ns, op",
             )
             .map_err(&fail)?;
         let range = params![campaign, cell, from_ns as i64, to_ns.min(i64::MAX as u64) as i64];
         let mut found = statement.query(range).map_err(&fail)?;
         while let Some(row) = found.next().map_err(&fail)? {
-            let op: String = row.get(0).map_err(&fail)?;
-            let hdr: Vec<u8> = row.get(1).map_err(&fail)?;
+            let start_ns: i64 = row.get(0).map_err(&fail)?;
+            let op: String = row.get(1).map_err(&fail)?;
+            let hdr: Vec<u8> = row.get(2).map_err(&fail)?;
             let latency = Latency::from_bytes(&hdr).ok_or_else(|| StoreError::Damaged {
                 path: self.path.clone(),
                 what: format!("a histogram of cell {cell}"),
             })?;
-            each(&op, &latency);
+            each(start_ns as u64, &op, &latency);
         }
         Ok(())
     }

@@ -79,20 +79,34 @@ pub enum Entry {
     Fact(String, String),
 }
 
-/// The writing thread of a campaign.
+/// Where the cells of one campaign send.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    campaign: i64,
+    queue: SyncSender<(i64, Entry)>,
+}
+
+impl Sender {
+    /// Sends an entry. A writer that failed has set the interrupt flag, so nothing is lost by ignoring that it hung up.
+    pub fn send(&self, entry: Entry) {
+        let _ = self.queue.send((self.campaign, entry));
+    }
+}
+
+/// The writing thread of a store, for one campaign or several.
 #[derive(Debug)]
 pub struct Writer {
-    sender: SyncSender<Entry>,
+    queue: SyncSender<(i64, Entry)>,
     thread: JoinHandle<Result<Store, StoreError>>,
 }
 
 impl Writer {
-    /// Starts writing to `campaign`. Where the store fails, `interrupt` is set, so that the load ends; the error
+    /// Starts writing. Where the store fails, `interrupt` is set, so that the load ends; the error
     /// comes from [`Writer::finish`].
-    pub fn start(store: Store, campaign: i64, interrupt: Arc<AtomicBool>) -> Writer {
-        let (sender, receiver) = sync_channel(QUEUE);
+    pub fn start(store: Store, interrupt: Arc<AtomicBool>) -> Writer {
+        let (queue, receiver) = sync_channel(QUEUE);
         let thread = std::thread::spawn(move || {
-            let written = write_all(&store.connection, &store.path, campaign, &receiver);
+            let written = write_all(&store.connection, &store.path, &receiver);
             if written.is_err() {
                 interrupt.store(true, Ordering::Relaxed);
                 // Cells may still be sending; take what they have until they notice.
@@ -100,12 +114,12 @@ impl Writer {
             }
             written.map(|()| store)
         });
-        Writer { sender, thread }
+        Writer { queue, thread }
     }
 
-    /// A handle for a cell to send with.
-    pub fn sender(&self) -> SyncSender<Entry> {
-        self.sender.clone()
+    /// What the cells of a campaign send with.
+    pub fn sender(&self, campaign: i64) -> Sender {
+        Sender { campaign, queue: self.queue.clone() }
     }
 
     /// Waits until everything is committed. All senders must be gone.
@@ -113,7 +127,7 @@ impl Writer {
     /// # Errors
     /// [`StoreError`] where something could not be written.
     pub fn finish(self) -> Result<Store, StoreError> {
-        drop(self.sender);
+        drop(self.queue);
         self.thread.join().expect("the writer does not panic")
     }
 }
@@ -121,8 +135,7 @@ impl Writer {
 fn write_all(
     connection: &Connection,
     path: &std::path::Path,
-    campaign: i64,
-    receiver: &Receiver<Entry>,
+    receiver: &Receiver<(i64, Entry)>,
 ) -> Result<(), StoreError> {
     let path: PathBuf = path.to_owned();
     let fail = StoreError::on(&path);
@@ -131,7 +144,7 @@ fn write_all(
         let wait = open_since
             .map_or(Duration::from_secs(3600), |since| COMMIT_EVERY.saturating_sub(since.elapsed()));
         match receiver.recv_timeout(wait) {
-            Ok(entry) => {
+            Ok((campaign, entry)) => {
                 if open_since.is_none() {
                     connection.execute_batch("BEGIN IMMEDIATE").map_err(&fail)?;
                     open_since = Some(Instant::now());

@@ -49,6 +49,7 @@ fn campaign(text: &str, scale: u64) -> Campaign {
         rows: mib.iter().enumerate().map(|(second, mib)| row(second as u64, *mib)).collect(),
         read_latency: Latency::default(),
         write_latency: Latency::default(),
+        latency_parts: crate::latency_parts::LatencyParts::default(),
         wear: Vec::new(),
         verdict: Some(Verdict::NoSteadyState { reason: "too short".to_owned() }),
     };

@@ -78,6 +78,20 @@ pub enum Value {
     Estimate(f64, f64),
     /// A number that may be only a bound.
     Bounded(f64, Option<Bound>),
+    /// A ratio with its 95 % confidence interval, the chance of such a one where the truth is 1, and whether that is
+    /// little.
+    Ratio {
+        /// The ratio.
+        ratio: f64,
+        /// Lower end of the interval.
+        low: f64,
+        /// Upper end.
+        high: f64,
+        /// Marked for people.
+        significant: bool,
+        /// The chance, 0 to 1.
+        probability: f64,
+    },
     /// Yes or no, and the words for yes and no.
     Flag(bool, [&'static str; 2]),
     /// Why there is no number, in a column of numbers: `no steady state`. Machines find it under the column's key
@@ -98,6 +112,7 @@ impl Value {
     fn magnitude(&self) -> Option<f64> {
         match self {
             Value::Number(v) | Value::Estimate(v, _) | Value::Bounded(v, _) => Some(v.abs()),
+            Value::Ratio { ratio, .. } => Some(ratio.abs()),
             Value::Empty | Value::Text(_) | Value::Flag(..) | Value::Missing(_) => None,
         }
     }
@@ -192,6 +207,16 @@ fn fields(key: &str, value: &Value) -> Vec<(String, Json)> {
         Value::Missing(why) => vec![(format!("{key}_missing"), Json::from(why.as_str()))],
         Value::Estimate(mean, half) => {
             vec![first(Json::from(*mean)), (format!("{key}_half_width"), Json::from(*half))]
+        }
+        Value::Ratio { ratio, low, high, significant, probability } => {
+            let with = |end: &str, json: Json| (format!("{key}_{end}"), json);
+            vec![
+                first(Json::from(*ratio)),
+                with("low", Json::from(*low)),
+                with("high", Json::from(*high)),
+                with("significant", Json::from(*significant)),
+                with("probability", Json::from(*probability)),
+            ]
         }
         Value::Bounded(v, None) => vec![first(Json::from(*v))],
         Value::Bounded(v, Some(bound)) => {

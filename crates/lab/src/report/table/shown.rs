@@ -74,6 +74,13 @@ fn show(value: &Value, column: &Column, decimals: Option<usize>) -> String {
             Some(d) => number::estimate_with(mean * scale, half * scale, d),
             None => number::estimate(mean * scale, half * scale),
         },
+        Value::Ratio { ratio, low, high, significant, .. } => {
+            let [ratio, low, high] =
+                [ratio, low, high].map(|v| number::fixed(*v, if *v < 9.9995 { 3 } else { 1 }));
+            // What is not marked keeps the place of the mark, so that numbers stand below each other.
+            let mark = if *significant { '*' } else { number::NBSP };
+            format!("{ratio}{}[{low},{}{high}]{mark}", number::NBSP, number::NBSP)
+        }
         Value::Bounded(v, bound) => bound.map_or_else(|| one(*v), |b| format!("{} {}", b.sign(), one(*v))),
     }
 }

@@ -11,7 +11,7 @@ mod utilisation;
 
 pub(crate) use cells::cells;
 pub(crate) use claims::claims;
-pub(crate) use compare::compare;
+pub(crate) use compare::{compare, thresholds};
 pub(crate) use not_compared::not_compared;
 pub(crate) use published::{published, study};
 pub(crate) use utilisation::utilisation;

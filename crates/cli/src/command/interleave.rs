@@ -1,0 +1,69 @@
+//! `lowtide run --interleave`: several experiments in turns, into one store, and then compared.
+
+use super::plan_named;
+use crate::args::RunArguments;
+use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
+use crate::show::Show;
+use crate::{interrupt, output};
+use lowtide_lab::analysis::Verdict;
+use lowtide_lab::campaign;
+use lowtide_lab::compare::Question;
+use lowtide_lab::interleave::Turns;
+use lowtide_lab::plan::Plan;
+use lowtide_lab::record::Campaign;
+use lowtide_lab::report::Report;
+use lowtide_lab::store::About;
+
+/// Runs the experiments in turns and compares the others with the first.
+pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    let names = std::iter::once(&arguments.experiment.experiment).chain(&arguments.others);
+    let plan = |name: &String| {
+        let mut plan = plan_named(name, &arguments.experiment)?;
+        plan.allow(arguments.destroy.clone(), arguments.force_signature);
+        Ok(plan)
+    };
+    let turns = Turns::of(names.map(plan).collect::<Result<Vec<Plan>, Failure>>()?)?;
+    if let Some(jobs) = arguments.jobs {
+        let groups = turns.plans().iter().map(|plan| plan.groups.len()).sum();
+        campaign::set_jobs(usize::from(jobs).min(groups));
+    }
+    output::check_writable(&arguments.report)?;
+    let about = About {
+        started_at: jiff::Timestamp::now().to_string(),
+        command: arguments.command(),
+        environment: Vec::new(),
+    };
+    let flag = interrupt::flag();
+    let title = turns.plans().iter().map(|plan| plan.experiment.name.as_str()).collect::<Vec<_>>().join(", ");
+    let show = Show::begin(arguments, &title, turns.cells(), &flag)?;
+    if turns.plans().iter().any(|plan| !plan.target.is_simulated()) {
+        show.progress().note(
+            "in turns: each cell's target is prepared anew, since another experiment's cell lies between",
+        );
+    }
+    let outcome = turns.run(&arguments.store, &about, arguments.resume, &flag, show.progress());
+    show.end();
+    let (store, outcomes) = outcome?;
+    let load = |outcome: &campaign::Outcome| store.load(outcome.campaign);
+    let campaigns: Vec<Campaign> = outcomes.iter().map(load).collect::<Result<_, _>>()?;
+    let (report, _) = Report::compare(&campaigns.iter().collect::<Vec<_>>(), &Question::default());
+    output::print_report(&report, arguments.format)?;
+    output::write_file(&arguments.report, report.html().as_bytes())?;
+    let numbers: Vec<String> = outcomes.iter().map(|outcome| outcome.campaign.to_string()).collect();
+    output::say(format_args!(
+        "report: {}   every number: {} (campaigns {})",
+        arguments.report.display(),
+        arguments.store.display(),
+        numbers.join(" and ")
+    ));
+    if outcomes.iter().any(|outcome| outcome.interrupted) {
+        output::say(format_args!("interrupted; go on with: {} --resume", arguments.command()));
+        return Ok(INTERRUPTED);
+    }
+    if outcomes.iter().any(|outcome| outcome.failed > 0) {
+        return Ok(FAILED);
+    }
+    let steady = |cell: &lowtide_lab::record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
+    let all_steady = campaigns.iter().flat_map(|campaign| &campaign.cells).all(steady);
+    Ok(if arguments.require_steady && !all_steady { NO_STEADY_STATE } else { 0 })
+}

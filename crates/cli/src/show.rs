@@ -1,0 +1,102 @@
+//! What is shown while a campaign runs: progress or the live view on the terminal, and a page for a browser.
+//!
+//! Leaves out how each is drawn: `progress`, `watch`, `serve`.
+
+use crate::args::RunArguments;
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Shown;
+use crate::serve::Server;
+use crate::watch::Watch;
+use lowtide_lab::analysis::Verdict;
+use lowtide_lab::campaign::{Progress, Stage};
+use lowtide_lab::plan::PlannedCell;
+use lowtide_lab::record::Row;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Everything that shows how a run goes.
+pub struct Show {
+    display: Box<dyn Display>,
+    server: Option<Server>,
+}
+
+/// Something on the terminal that goes away at the end.
+trait Display: Progress {
+    fn end(&self);
+}
+
+impl Display for Shown {
+    fn end(&self) {
+        self.finish();
+    }
+}
+
+impl Display for Watch {
+    fn end(&self) {
+        self.finish();
+    }
+}
+
+impl Show {
+    /// Begins to show a run of so many cells. Nothing is written before the port, where one is asked for, is there.
+    pub fn begin(
+        arguments: &RunArguments,
+        title: &str,
+        cells: usize,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<Show, Failure> {
+        let server = arguments.serve.map(|address| Server::start(address, &arguments.store)).transpose()?;
+        if let Some(server) = &server {
+            output::say(format_args!("the report grows at {}", server.url()));
+        }
+        let watch = if arguments.watch { Watch::begin(title, cells, Arc::clone(interrupt)) } else { None };
+        let watched = watch.is_some();
+        let display: Box<dyn Display> = match watch {
+            Some(watch) => Box::new(watch),
+            None => Box::new(Shown::new(cells)),
+        };
+        if arguments.watch && !watched {
+            display.note(
+                "--watch draws on a terminal of 80 columns and 24 lines or more: plain progress instead",
+            );
+        }
+        Ok(Show { display, server })
+    }
+
+    /// What hears of the campaign.
+    pub fn progress(&self) -> &dyn Progress {
+        self
+    }
+
+    /// Takes everything off the screen, and closes the port.
+    pub fn end(self) {
+        self.display.end();
+        if let Some(server) = self.server {
+            server.stop();
+        }
+    }
+}
+
+impl Progress for Show {
+    fn cell(&self, cell: &PlannedCell, stage: Stage, share: f64, last: Option<&Row>) {
+        self.display.cell(cell, stage, share, last);
+    }
+    fn ended(&self, cell: &PlannedCell, failure: Option<&str>) {
+        self.display.ended(cell, failure);
+    }
+    fn note(&self, text: &str) {
+        self.display.note(text);
+    }
+    fn begun(&self, campaign: i64) {
+        if let Some(server) = &self.server {
+            server.add(campaign);
+        }
+    }
+    fn so_far(&self, cell: &PlannedCell, judge: &dyn Fn() -> Verdict) {
+        self.display.so_far(cell, judge);
+    }
+    fn judged(&self, cell: &PlannedCell, verdict: &Verdict) {
+        self.display.judged(cell, verdict);
+    }
+}
