@@ -1,13 +1,16 @@
 //! Running a campaign: every group of the plan, cell after cell, into the store.
 //!
 //! Groups on simulated devices run on all cores; on the host there is one group. A cell that fails fails the
-//! cells after it in its group, whose history would be another, and no others. Leaves out what is shown while
-//! it runs: [`Progress`] hears of it.
+//! cells after it in its group, whose history would be another, and no others. Cells of rounds that are not needed
+//! ([`Rounds`]) are left out, and taken out of the store. Leaves out what is shown while it runs: [`Progress`] hears
+//! of it.
 
+use crate::experiment::Precondition;
 use crate::load::{Ended, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
+use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Store, StoreError, Writer};
 use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
 use lowtide_host::HostError;
@@ -17,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Hears how a campaign goes, from any thread.
 pub trait Progress: Sync {
@@ -25,6 +28,8 @@ pub trait Progress: Sync {
     fn cell(&self, cell: &PlannedCell, stage: Stage, share: f64, last: Option<&Row>);
     /// A cell ended: measured (`None`), or failed for a reason.
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>);
+    /// So many cells will not be measured: their step was steady before their round.
+    fn spared(&self, cells: usize);
     /// Something the user should know.
     fn note(&self, text: &str);
 }
@@ -109,6 +114,7 @@ pub(crate) struct Running<'a> {
     plan: &'a Plan,
     campaign: i64,
     done: Vec<bool>,
+    rounds: Mutex<Rounds>,
     interrupt: &'a AtomicBool,
     progress: &'a dyn Progress,
     writer: Writer,
@@ -146,11 +152,22 @@ impl<'a> Running<'a> {
             let campaign = store.begin(plan, about)?;
             (store, campaign, vec![false; plan.cells.len()])
         };
+        let mut rounds = Rounds::new(plan);
+        let mut spared = Vec::new();
+        for cell in plan.cells.iter().filter(|cell| done[cell.index as usize]) {
+            if rounds.tracks(cell.index) {
+                spared.extend(rounds.measured(cell, &store.rows(campaign, cell.index)?));
+            }
+        }
         plan.ignored().iter().for_each(|line| progress.note(line));
         let writer = Writer::start(store, campaign, Arc::clone(interrupt));
         let sender = writer.sender();
         let (host, failed) = (Mutex::new(host), AtomicU32::new(0));
-        Ok(Running { plan, campaign, done, interrupt, progress, writer, sender, host, failed })
+        let rounds = Mutex::new(rounds);
+        let running =
+            Running { plan, campaign, done, rounds, interrupt, progress, writer, sender, host, failed };
+        running.spare(spared);
+        Ok(running)
     }
 
     /// Waits until everything is in the store.
@@ -171,7 +188,7 @@ impl<'a> Running<'a> {
     /// Runs the cells of a group in order; how many failed.
     fn cells(&self, group: &[usize]) -> u32 {
         // Cells after the last one to measure need not be done again.
-        let Some(last) = group.iter().rposition(|&index| !self.done[index]) else { return 0 };
+        let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else { return 0 };
         let mut histories: BTreeMap<String, History> = BTreeMap::new();
         let taken = self.host.lock().expect("nobody panics while holding it").take();
         let mut host = taken.map(|target| Host { target, said: BTreeSet::new() });
@@ -182,17 +199,22 @@ impl<'a> Running<'a> {
             if self.interrupt.load(Ordering::Relaxed) {
                 break;
             }
-            if self.done[index] && !self.plan.target.is_simulated() {
+            if !self.needs(index) || (self.done[index] && !self.plan.target.is_simulated()) {
                 continue;
             }
+            let mut rows = Vec::new();
             let outcome = match (&broken, &mut host) {
                 (Some(reason), _) => Err(format!("the history it needs is missing: {reason}")),
-                (None, None) => self.simulated(cell, &mut histories),
-                (None, Some(host)) => self.host(cell, host),
+                (None, None) => self.simulated(cell, &mut histories, &mut rows),
+                (None, Some(host)) => self.host(cell, host, &mut rows),
             };
             match outcome {
                 Ok(Ended::Interrupted) => break,
-                Ok(Ended::Complete(_)) => self.progress.ended(cell, None),
+                Ok(Ended::Complete(_)) => {
+                    self.progress.ended(cell, None);
+                    let spared = self.rounds().measured(cell, &rows);
+                    self.spare(spared);
+                }
                 Err(reason) => {
                     failed += 1;
                     self.progress.ended(cell, Some(&reason));
@@ -209,6 +231,23 @@ impl<'a> Running<'a> {
         failed
     }
 
+    fn rounds(&self) -> MutexGuard<'_, Rounds> {
+        self.rounds.lock().expect("nobody panics while holding it")
+    }
+
+    /// Whether a cell is to be measured, as far as is known by now.
+    fn needs(&self, index: usize) -> bool {
+        self.rounds().needs(&self.plan.cells[index])
+    }
+
+    /// Leaves out cells that are not needed.
+    fn spare(&self, cells: Vec<u32>) {
+        if !cells.is_empty() {
+            self.progress.spared(cells.len());
+            self.send(Entry::Spared(cells));
+        }
+    }
+
     /// A writer that failed has set the interrupt flag, so nothing is lost by ignoring that it hung up.
     fn send(&self, entry: Entry) {
         let _ = self.sender.send(entry);
@@ -218,6 +257,7 @@ impl<'a> Running<'a> {
         &self,
         cell: &PlannedCell,
         histories: &mut BTreeMap<String, History>,
+        rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
         let PlanTarget::Simulated(devices) = &self.plan.target else { unreachable!("a simulated cell") };
         let name = cell.settings.device.clone().expect("a simulated target names its device");
@@ -237,8 +277,9 @@ impl<'a> Running<'a> {
             };
             self.send(Entry::Start(cell.index, start));
         }
-        let each =
-            &mut |interval: &Interval, share| self.interval(cell, stage(Stage::Measure), interval, share);
+        let each = &mut |interval: &Interval, share| {
+            rows.push(self.interval(cell, stage(Stage::Measure), interval, share));
+        };
         let load = &cell.settings.load;
         let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each);
         let ended = ended.map_err(|error| error.to_string())?;
@@ -249,7 +290,7 @@ impl<'a> Running<'a> {
         Ok(ended)
     }
 
-    fn host(&self, cell: &PlannedCell, host: &mut Host<'_>) -> Result<Ended, String> {
+    fn host(&self, cell: &PlannedCell, host: &mut Host<'_>, rows: &mut Vec<Row>) -> Result<Ended, String> {
         let seed = self.plan.cell_seed(cell);
         let filling = &mut |progress: lowtide_host::target::Progress| {
             let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
@@ -259,14 +300,19 @@ impl<'a> Running<'a> {
             Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
             prepared => prepared.map_err(|error| error.to_string())?,
         };
-        self.send(Entry::Start(
-            cell.index,
-            CellStart { raw_capacity: None, written_before: prepared.written_before, counters: None },
-        ));
         let mut written = Bytes::ZERO;
+        if let Some(passes) = cell.precondition {
+            match self.precondition(cell, passes, &prepared, seed, &mut written)? {
+                Ended::Interrupted => return Ok(Ended::Interrupted),
+                Ended::Complete(_) => {}
+            }
+        }
+        let written_before = prepared.written_before.map(|before| before + written);
+        let start = CellStart { raw_capacity: None, written_before, counters: None };
+        self.send(Entry::Start(cell.index, start));
         let each = &mut |interval: &Interval, share| {
             written += Bytes::new(interval.write_bytes);
-            self.interval(cell, Stage::Measure, interval, share);
+            rows.push(self.interval(cell, Stage::Measure, interval, share));
         };
         let load = &cell.settings.load;
         let loaded = on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
@@ -293,12 +339,34 @@ impl<'a> Running<'a> {
         Ok(ended)
     }
 
-    fn interval(&self, cell: &PlannedCell, stage: Stage, interval: &Interval, share: f64) {
+    /// Writes all the data of the host's target from its beginning to its end, so many times; `written` grows by it.
+    fn precondition(
+        &self,
+        cell: &PlannedCell,
+        passes: Precondition,
+        prepared: &PreparedHost<'_>,
+        seed: Seed,
+        written: &mut Bytes,
+    ) -> Result<Ended, String> {
+        let load = passes.load(cell.data);
+        let each = &mut |interval: &Interval, share| {
+            *written += Bytes::new(interval.write_bytes);
+            self.progress.cell(cell, Stage::Prepare, share, Some(&Row::of(interval)));
+        };
+        let seed = seed.part("precondition", 0);
+        on_host(prepared, &load, EngineChoice::Auto, seed, self.interrupt, each)
+            .map(|(ended, _)| ended)
+            .map_err(|error| error.to_string())
+    }
+
+    fn interval(&self, cell: &PlannedCell, stage: Stage, interval: &Interval, share: f64) -> Row {
         let measured = Measured::of(interval);
+        let row = measured.row.clone();
         self.progress.cell(cell, stage, share, Some(&measured.row));
         if stage == Stage::Measure {
             self.send(Entry::Interval(cell.index, Box::new(measured)));
         }
+        row
     }
 }
 

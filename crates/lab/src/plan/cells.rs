@@ -24,20 +24,26 @@ pub(super) fn all(
 ) -> Result<Vec<PlannedCell>, BadInput> {
     let mut cells = Vec::new();
     for (number, step) in experiment.steps.iter().enumerate() {
-        let mut purge_before = step.purge_before;
+        let mut begun: Vec<Option<String>> = Vec::new();
         let points: u128 = step.sweep.iter().map(|factor| factor.levels.len() as u128).product();
-        let count = cells.len() as u128 + points * u128::from(experiment.repeat.times.max(1));
+        let count = cells.len() as u128 + points * u128::from(step.repeat.times.max(1));
         if count > MOST_CELLS {
             let help = format!("at most {MOST_CELLS}: fewer levels of a factor, or fewer repetitions");
             return Err(experiment.blame("sweep", format!("{count} cells"), help));
         }
-        for (point, repetition) in arrange(step, &experiment.repeat) {
+        for (point, repetition) in arrange(step, &step.repeat) {
             let written = experiment.settings(step, &point);
             check_rate(experiment, number, &written)?;
             check_memory(experiment, &written)?;
             let settings = scaled(&written, scale);
             let (data, capacity) = fit(experiment, number, target, &written, &settings, scale)?;
-            let purge_before = std::mem::replace(&mut purge_before, Purge::None);
+            // Each device of a step has a first cell.
+            let first = !begun.contains(&settings.device);
+            let (purge_before, precondition) =
+                if first { (step.purge_before, step.precondition) } else { (Purge::None, None) };
+            if first {
+                begun.push(settings.device.clone());
+            }
             let (index, step) = (cells.len() as u32, step.name.clone());
             cells.push(PlannedCell {
                 index,
@@ -45,6 +51,7 @@ pub(super) fn all(
                 point,
                 repetition,
                 purge_before,
+                precondition,
                 settings,
                 data,
                 capacity,

@@ -74,6 +74,8 @@ pub enum Entry {
     Interval(u32, Box<Measured>),
     /// The cell ended.
     End(u32, CellEnd),
+    /// These cells will not be measured.
+    Spared(Vec<u32>),
 }
 
 /// The writing thread of a campaign.
@@ -224,6 +226,11 @@ fn write(connection: &Connection, campaign: i64, entry: &Entry) -> rusqlite::Res
             )?
             .execute(params![campaign, cell, reason])
             .map(drop),
+        Entry::Spared(cells) => {
+            let mut delete = connection
+                .prepare_cached("DELETE FROM cell WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'")?;
+            cells.iter().try_for_each(|cell| delete.execute(params![campaign, cell]).map(drop))
+        }
     }
 }
 
