@@ -188,7 +188,9 @@ impl<'a> Running<'a> {
     /// Runs the cells of a group in order; how many failed.
     fn cells(&self, group: &[usize]) -> u32 {
         // Cells after the last one to measure need not be done again.
-        let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else { return 0 };
+        let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else {
+            return 0;
+        };
         let mut histories: BTreeMap<String, History> = BTreeMap::new();
         let taken = self.host.lock().expect("nobody panics while holding it").take();
         let mut host = taken.map(|target| Host { target, said: BTreeSet::new() });

@@ -179,9 +179,8 @@ impl Experiment {
         let mut list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables(problems));
         let (steps, published) = (list("step"), list("published"));
         let (claims, not_compared) = (list("claim"), list("not-compared"));
-        let repeat = repeat.map_or_else(Repeat::default, |table| {
-            repeat::read(&table, Repeat::default(), problems)
-        });
+        let repeat =
+            repeat.map_or_else(Repeat::default, |table| repeat::read(&table, Repeat::default(), problems));
         let steps = step::read(steps, preparation, sweep, &repeat, problems);
         let published = comparison::read(published, &steps, problems);
         let claims = claim::read(claims, &steps, problems);

@@ -6,9 +6,9 @@
 //! one, without a name. Leaves out ordering cells.
 
 use super::error::Problems;
+use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::Load;
-use super::length::Length;
 use super::prepare::{Precondition, Preparation, Purge};
 use super::read::Table;
 use super::repeat::{self, Repeat};

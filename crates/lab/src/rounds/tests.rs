@@ -70,7 +70,10 @@ fn the_rounds_end_with_the_round_in_which_every_tracked_point_is_steady() {
     // (800 − 700) over an average of 720 is 13.9 %, but the line falls by 80: 11.1 %.
     assert_eq!(count, 28);
     // A point that is not tracked may do what it likes, and one that never settles needs every round.
-    assert_eq!(run(&plan, |cell| if cell.index % 4 < 2 { 1 + u64::from(cell.repetition) } else { 1000 }).0, 20);
+    assert_eq!(
+        run(&plan, |cell| if cell.index % 4 < 2 { 1 + u64::from(cell.repetition) } else { 1000 }).0,
+        20
+    );
     assert_eq!(run(&plan, |cell| 1000 >> cell.repetition).0, 32);
 }
 
@@ -103,7 +106,10 @@ fn only_the_first_part_of_a_cell_counts_where_that_is_asked_for() {
 fn what_cannot_work_is_refused_where_it_stands() {
     let refused = |from: &str, to: &str| {
         let error = Experiment::parse("test.toml", &TEXT.replace(from, to), &[]).expect_err(to);
-        error.problems().map(|problem| format!("{:?}", miette::Report::new(problem.clone()))).collect::<String>()
+        error
+            .problems()
+            .map(|problem| format!("{:?}", miette::Report::new(problem.clone())))
+            .collect::<String>()
     };
     assert!(refused("times = 8", "times = 4").contains("`track` with 4 rounds"));
     assert!(refused("times = 8", "times = 8\norder = \"shuffled\"").contains("which has no rounds"));

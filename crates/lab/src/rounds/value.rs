@@ -18,7 +18,8 @@ pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
         Of::Throughput => Bytes::new(sum(|row| row.read_bytes + row.write_bytes)).as_mib() / seconds,
         Of::Iops => requests / seconds,
         Of::MeanLatency => {
-            let waited = |row: &Row| row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64;
+            let waited =
+                |row: &Row| row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64;
             rows().map(waited).sum::<f64>() / requests
         }
         Of::P50 | Of::P95 | Of::P99 => return None,

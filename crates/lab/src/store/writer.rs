@@ -227,8 +227,9 @@ fn write(connection: &Connection, campaign: i64, entry: &Entry) -> rusqlite::Res
             .execute(params![campaign, cell, reason])
             .map(drop),
         Entry::Spared(cells) => {
-            let mut delete = connection
-                .prepare_cached("DELETE FROM cell WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'")?;
+            let mut delete = connection.prepare_cached(
+                "DELETE FROM cell WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'",
+            )?;
             cells.iter().try_for_each(|cell| delete.execute(params![campaign, cell]).map(drop))
         }
     }

@@ -56,6 +56,18 @@ impl Layout {
                     (first..=last).map(|p| (f64::from(p), number::significant(2f64.powi(p)))).collect();
                 Layout { scale: axis.scale, from: f64::from(first) - 0.15, to: f64::from(last) + 0.15, ticks }
             }
+            Scale::Counted => {
+                let step = ((high - low) / about as f64).ceil().max(1.0);
+                let count = ((high - low) / step) as i32;
+                let ticks = (0..=count).map(|n| low + f64::from(n) * step).map(|v| (v, number::fixed(v, 0)));
+                Layout { scale: axis.scale, from: low - 0.5, to: high + 0.5, ticks: ticks.collect() }
+            }
+            Scale::Log => {
+                let (from, to) = (low.floor(), high.ceil().max(low.floor() + 1.0));
+                let powers = from as i32..=to as i32;
+                let ticks = powers.map(|p| (f64::from(p), number::significant(10f64.powi(p)))).collect();
+                Layout { scale: axis.scale, from, to, ticks }
+            }
             Scale::LogTime => {
                 // The ends are 1, 2 or 5 of a power of ten; so are the ticks, unless powers alone are enough.
                 let steps = |p: i32| [1.0, 2.0, 5.0].map(|m: f64| m.log10() + f64::from(p));
@@ -92,7 +104,8 @@ impl Layout {
 /// The even position of a value on a scale.
 fn even(scale: Scale, value: f64) -> f64 {
     match scale {
-        Scale::Linear | Scale::LinearFromData => value,
+        Scale::Linear | Scale::LinearFromData | Scale::Counted => value,
+        Scale::Log => value.max(f64::MIN_POSITIVE).log10(),
         Scale::Doubling => value.max(f64::MIN_POSITIVE).log2(),
         Scale::LogTime => value.max(1.0).log10(),
         Scale::Nines => -(1.0 - value.clamp(0.0, 1.0 - 1e-9)).log10(),

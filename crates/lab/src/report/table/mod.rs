@@ -40,6 +40,8 @@ pub struct Column {
     pub digits: Digits,
     /// The column names the row, so a split table repeats it.
     pub names_row: bool,
+    /// On a page its values are shaded, together with those of the table's other such columns.
+    pub shaded: bool,
 }
 
 /// On which side of a column values are set.
@@ -114,6 +116,7 @@ impl Column {
             align: Align::Left,
             digits: Digits::Each,
             names_row: false,
+            shaded: false,
         }
     }
     /// A column of numbers that are shown as they are stored.
@@ -136,6 +139,10 @@ impl Column {
     /// The same column, repeated where the table is split.
     pub fn naming(self) -> Column {
         Column { names_row: true, ..self }
+    }
+    /// The same column, its values shaded on a page.
+    pub fn shaded(self) -> Column {
+        Column { shaded: true, ..self }
     }
     /// Heading and unit on one line: `settled (MiB/s)`.
     pub fn heading(&self) -> String {
