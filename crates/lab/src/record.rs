@@ -195,9 +195,10 @@ impl Cell {
         }
         if parts.is_empty() { format!("cell {}", self.index) } else { parts.join(", ") }
     }
-    /// Where the last quarter of the measurement begins, in nanoseconds since it began.
+    /// Where the last quarter of the measurement begins, in nanoseconds since it began; where the last interval is
+    /// longer than that, where it begins.
     pub fn last_quarter_ns(&self) -> u64 {
-        self.rows.last().map_or(0, |row| row.end_ns / 4 * 3)
+        self.rows.last().map_or(0, |row| (row.end_ns / 4 * 3).min(row.start_ns))
     }
     /// The window that an answer about the cell rests on, in nanoseconds since the measurement began, and whether it is
     /// a steady one: else it is the last quarter.

@@ -36,7 +36,7 @@ pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
 }
 
 fn summary(plan: &Plan) -> String {
-    let longest = plan.cells.iter().map(|cell| cell.settings.load.length.longest());
+    let longest = plan.cells.iter().map(|cell| cell.settings.load.longest());
     let counted = longest.clone().filter(Option::is_none).count();
     let hours = longest.flatten().map(|span| span.as_secs_f64()).sum::<f64>() / 3600.0;
     let counted = match counted {
@@ -88,7 +88,7 @@ fn json(plan: &Plan) -> String {
             serde_json::json!({
                 "cell": cell.index, "step": cell.step, "factors": cell.factors().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
                 "repetition": cell.repetition, "data_bytes": cell.data.get(),
-                "longest_s": load.length.longest().map(|span| span.as_secs_f64()),
+                "longest_s": load.longest().map(|span| span.as_secs_f64()),
             })
         })
         .collect();

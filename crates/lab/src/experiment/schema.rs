@@ -51,6 +51,8 @@ pub(super) const WORKLOAD: Keys = Keys {
         "hot-cold",
         "rate",
         "arrival",
+        "burst",
+        "pause",
         "duration",
         "until",
         "requests",

@@ -102,6 +102,8 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
         let shorter = |span: Nanos| Nanos::new((span.get() / scale).max(1));
         load.file_size = load.file_size.map(|size| (size / scale).align_down(block).max(block));
         load.interval = shorter(load.interval);
+        load.burst = load.burst.map(shorter);
+        load.pause = load.pause / scale;
         load.length = match load.length {
             Length::For(span) => Length::For(shorter(span)),
             Length::Requests(number) => Length::Requests((number / scale).max(1)),

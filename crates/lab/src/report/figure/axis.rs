@@ -52,8 +52,7 @@ impl Layout {
             }
             Scale::Doubling => {
                 let (first, last) = (low.floor() as i32, high.ceil().max(low.floor() + 1.0) as i32);
-                let ticks =
-                    (first..=last).map(|p| (f64::from(p), number::significant(2f64.powi(p)))).collect();
+                let ticks = (first..=last).map(|p| (f64::from(p), power_of_two(p))).collect();
                 Layout { scale: axis.scale, from: f64::from(first) - 0.15, to: f64::from(last) + 0.15, ticks }
             }
             Scale::Counted => {
@@ -62,13 +61,11 @@ impl Layout {
                 let ticks = (0..=count).map(|n| low + f64::from(n) * step).map(|v| (v, number::fixed(v, 0)));
                 Layout { scale: axis.scale, from: low - 0.5, to: high + 0.5, ticks: ticks.collect() }
             }
-            Scale::Log => {
-                let (from, to) = (low.floor(), high.ceil().max(low.floor() + 1.0));
-                let powers = from as i32..=to as i32;
-                let ticks = powers.map(|p| (f64::from(p), number::significant(10f64.powi(p)))).collect();
-                Layout { scale: axis.scale, from, to, ticks }
-            }
-            Scale::LogTime => {
+            Scale::Log | Scale::LogTime => {
+                let label = |value: f64| match axis.scale {
+                    Scale::LogTime => number::span(value.round()),
+                    _ => number::significant(value),
+                };
                 // The ends are 1, 2 or 5 of a power of ten; so are the ticks, unless powers alone are enough.
                 let steps = |p: i32| [1.0, 2.0, 5.0].map(|m: f64| m.log10() + f64::from(p));
                 let range = low.floor() as i32..=high.floor() as i32 + 1;
@@ -79,7 +76,7 @@ impl Layout {
                 let ticks = all
                     .iter()
                     .filter(|s| (from..=to).contains(*s) && (!powers || s.fract() == 0.0))
-                    .map(|s| (*s, number::span(10f64.powf(*s).round())))
+                    .map(|s| (*s, label(10f64.powf(*s))))
                     .collect();
                 Layout { scale: axis.scale, from, to, ticks }
             }
@@ -110,6 +107,11 @@ fn even(scale: Scale, value: f64) -> f64 {
         Scale::LogTime => value.max(1.0).log10(),
         Scale::Nines => -(1.0 - value.clamp(0.0, 1.0 - 1e-9)).log10(),
     }
+}
+
+/// A power of two for a tick: `0.5`, `16`, `1 024`.
+fn power_of_two(power: i32) -> String {
+    number::fixed(2f64.powi(power), (-power).clamp(0, 3) as usize)
 }
 
 /// About `about` steps of 1, 2 or 5 times a power of ten; from zero, the upper end is a tick or just above data.

@@ -12,6 +12,7 @@ mod sweep;
 mod time;
 mod wear;
 
+pub(crate) use latency::points as distribution_points;
 pub(crate) use style::css;
 pub(crate) use svg::{document, panel};
 

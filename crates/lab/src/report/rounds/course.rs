@@ -99,13 +99,6 @@ impl<'c> Course<'c> {
     pub fn device(&self) -> Option<&str> {
         device_of(&self.points.first()?.levels)
     }
-
-    /// Every measured cell, round by round.
-    pub fn in_order(&self) -> impl Iterator<Item = &'c Cell> {
-        let most = self.points.iter().map(|point| point.cells.len()).max().unwrap_or(0);
-        let cell = |round: usize| self.points.iter().filter_map(move |p| *p.cells.get(round)?);
-        (0..most).flat_map(cell)
-    }
 }
 
 /// The points of a step with the cells that were measured.

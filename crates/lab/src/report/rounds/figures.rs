@@ -7,7 +7,9 @@ use super::tables::Matrix;
 use super::words::{self, Shown};
 use crate::analysis::Snia;
 use crate::experiment::{FactorName, Of};
-use crate::report::figure::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
+use crate::report::figure::{
+    Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, distribution_points,
+};
 
 /// More panels than these say nothing.
 const MOST_PANELS: usize = 16;
@@ -77,6 +79,7 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
     let shown = words::shown(course);
     let factors = words::varying(course);
     let mut panels = Vec::new();
+    let small = course.tracked().take(2).count() > 1;
     for point in course.tracked() {
         let Some(seen) = course.seen(point) else { continue };
         let (from, to) = (course.window.start as f64 + 1.0, course.window.end as f64);
@@ -93,7 +96,9 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
         let (mean, half) = (seen.average, rule.excursion / 2.0 * seen.average);
         let draw = Draw::LineAndMarkers;
         panels.push(Panel {
-            title: words::point(point, &factors),
+            title: if small { words::point(point, &factors) } else { String::new() },
+            aside: words::point(point, &factors),
+            small,
             x: Axis { label: "round".to_owned(), scale: Scale::Counted, at_least: 0.0 },
             y: Axis { label: label(shown), scale: Scale::LinearFromData, at_least: 0.0 },
             series: vec![
@@ -114,8 +119,9 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
     (!panels.is_empty()).then(|| Figure {
         name: figure_name("window", number, several),
         title: titled("Measurement window", &words::course(course, several)),
-        caption: "The rounds of the window, close up. The specification allows values that span 20 % of their average, \
-                  and a line that changes by 10 % of it from the first round to the last."
+        caption: "The rounds of the window, close up, with their average (short dashes), 10 % above and below it \
+                  (dots), and their least-squares line (long dashes). The specification allows values that span 20 % \
+                  of the average, and a line that changes by 10 % of it from the first round to the last."
             .to_owned(),
         part: Part::Rounds,
         panels,
@@ -148,6 +154,89 @@ pub(crate) fn over_matrix(matrix: &Matrix<'_, '_>) -> Vec<Figure> {
         ));
     }
     figures
+}
+
+/// Demand intensity, where threads and queue depth are varied: response time against throughput, and the distribution of
+/// response times at three demands.
+pub(crate) fn demand(matrix: &Matrix<'_, '_>) -> Vec<Figure> {
+    if matrix.factors != [FactorName::Threads, FactorName::Depth] {
+        return Vec::new();
+    }
+    let [across, down] = matrix.headings();
+    let found = |column: &String, row: &String| {
+        let (course, point) = matrix.find(column, row)?;
+        Some((course, point, course.mean(point, Of::Iops)?, course.mean(point, Of::MeanLatency)?))
+    };
+    let curve = |(n, column): (usize, &String)| {
+        let points =
+            down.iter().filter_map(|row| found(column, row)).map(|(.., iops, ns)| Point::new(iops, ns));
+        let (look, draw) = (Look::Numbered(n), Draw::LineAndMarkers);
+        Series { label: column.clone(), look, draw, points: points.collect() }
+    };
+    let intensity = Figure {
+        name: "demand-intensity".to_owned(),
+        title: "Demand intensity".to_owned(),
+        caption: "Mean response time against IOPS, a curve for each number of threads, a marker for each queue depth."
+            .to_owned(),
+        part: Part::Latency,
+        panels: vec![Panel {
+            x: Axis { label: "IOPS".to_owned(), ..Axis::default() },
+            y: Axis { label: "mean response time".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
+            series: across.iter().enumerate().map(curve).collect(),
+            ..Panel::default()
+        }],
+    };
+    let all: Vec<_> =
+        across.iter().flat_map(|column| down.iter().filter_map(move |row| found(column, row))).collect();
+    let mut figures = vec![intensity];
+    figures.extend(response_times(matrix, &all));
+    figures
+}
+
+/// A measured point with its course, IOPS and mean latency.
+type Demand<'m, 'c> = (&'m Course<'c>, &'m Measured<'c>, f64, f64);
+
+/// The distributions of response time at the most IOPS with a mean below 5 ms, at the fewest, and half way.
+fn response_times(matrix: &Matrix<'_, '_>, all: &[Demand<'_, '_>]) -> Option<Figure> {
+    const ACCEPTABLE_NS: f64 = 5e6;
+    let quick = |demand: &&Demand<'_, '_>| demand.3 < ACCEPTABLE_NS;
+    let quick: Vec<&Demand<'_, '_>> = all.iter().filter(quick).collect();
+    let by_iops = |a: &&&Demand<'_, '_>, b: &&&Demand<'_, '_>| a.2.total_cmp(&b.2);
+    let (most, least) = (*quick.iter().max_by(by_iops)?, *quick.iter().min_by(by_iops)?);
+    let half = (most.2 + least.2) / 2.0;
+    let middle = *quick.iter().min_by(|a, b| (a.2 - half).abs().total_cmp(&(b.2 - half).abs()))?;
+    let series = [("most", most), ("half way", middle), ("fewest", least)].into_iter().enumerate().map(
+        |(n, (name, (course, point, iops, _)))| {
+            let mut latency = lowtide_core::Latency::default();
+            for cell in course.cells(point) {
+                latency.merge(&cell.read_latency);
+                latency.merge(&cell.write_latency);
+            }
+            let at = words::point(point, &matrix.factors);
+            Series {
+                label: format!("{name}: {} IOPS, {at}", crate::report::number::significant(*iops)),
+                look: Look::Numbered(n),
+                draw: Draw::Line,
+                points: distribution_points(&latency),
+            }
+        },
+    );
+    let series: Vec<Series> = series.filter(|series| series.points.len() > 1).collect();
+    (!series.is_empty()).then(|| Figure {
+        name: "response-times".to_owned(),
+        title: "Response times".to_owned(),
+        caption: "How long requests took over the measurement window, of the points with a mean response time below \
+                  5 ms: that with the most IOPS, that with the fewest, and that nearest to half way. Both axes are \
+                  stretched: each step to the right has ten times fewer requests left."
+            .to_owned(),
+        part: Part::Latency,
+        panels: vec![Panel {
+            x: Axis { label: "share of requests".to_owned(), scale: Scale::Nines, at_least: 0.0 },
+            y: latency(),
+            series,
+            ..Panel::default()
+        }],
+    })
 }
 
 fn latency() -> Axis {

@@ -10,6 +10,7 @@ mod timeline;
 mod words;
 
 use super::{Figure, Table};
+use crate::analysis::{Snia, Window};
 use crate::experiment::Experiment;
 use crate::record::{Campaign, Status};
 use course::Course;
@@ -45,6 +46,7 @@ pub(crate) fn of_campaign(campaign: &Campaign) -> Option<Parts> {
         parts.figures.extend(figures::window(course, n + 1, several));
     }
     parts.figures.extend(matrices.iter().flat_map(figures::over_matrix));
+    parts.figures.extend(matrices.iter().flat_map(figures::demand));
     let timelines = timeline::of(&experiment, campaign);
     parts.tables.extend(timelines.tables);
     parts.figures.extend(timelines.figures);
@@ -80,7 +82,12 @@ fn sentences(course: &Course<'_>, several: bool) -> Vec<String> {
     let factors = words::varying(course);
     let shown = words::shown(course);
     let seen: Vec<_> = course.tracked().filter_map(|point| Some((point, course.seen(point)?))).collect();
-    let Some((point, worst)) = seen.iter().find(|(_, seen)| !seen.steady).or(seen.first()) else {
+    // Of several, the one that comes nearest to its limits, or goes furthest beyond them.
+    let rule = Snia::default();
+    let strain =
+        |seen: &Window| (seen.excursion / rule.excursion).max(seen.rise.abs() / rule.slope) / seen.average;
+    let worst = seen.iter().max_by(|(_, a), (_, b)| strain(a).total_cmp(&strain(b)));
+    let Some((point, worst)) = worst else {
         let rounds = course.rounds;
         return vec![format!("{name}No steady state: {rounds} whole rounds, and the rule looks at five.")];
     };

@@ -16,33 +16,52 @@ const MOST_BESIDE: usize = 3;
 
 /// How the test was done, in the terms of the specification.
 pub(crate) fn flow(experiment: &Experiment, campaign: &Campaign) -> Table {
+    let steps = &experiment.steps;
     let facts: Vec<Vec<(&str, String)>> =
-        experiment.steps.iter().map(|step| facts(experiment, campaign, step)).collect();
-    let name = |step: &Step| step.name.clone().unwrap_or_else(|| "value".to_owned());
-    let (mut columns, mut rows) = (Vec::new(), Vec::new());
-    if facts.len() <= MOST_BESIDE {
-        columns.push(Column::text("what", "what").naming());
-        let one = facts.len() == 1;
-        for (n, step) in experiment.steps.iter().enumerate() {
-            let heading = if one { "value".to_owned() } else { name(step) };
-            columns.push(Column::text(&format!("step_{}", n + 1), &heading));
-        }
-        for (row, (what, _)) in facts[0].iter().enumerate() {
-            let values = facts.iter().map(|facts| Value::text(&facts[row].1));
-            rows.push(std::iter::once(Value::text(*what)).chain(values).collect());
-        }
+        steps.iter().map(|step| facts(experiment, campaign, step)).collect();
+    let names: Vec<&str> = steps.iter().map(|step| step.name.as_deref().unwrap_or("value")).collect();
+    let beside = (2..=MOST_BESIDE).contains(&steps.len());
+    let mut columns = vec![Column::text("what", "what").naming()];
+    if beside {
+        let column = |(n, name): (usize, &&str)| Column::text(&format!("step_{}", n + 1), name);
+        columns.extend(names.iter().enumerate().map(column));
     } else {
-        columns.push(Column::text("step", "step").naming());
-        columns.extend(facts[0].iter().map(|(what, _)| Column::text(&slug(what), what)));
-        for (step, facts) in experiment.steps.iter().zip(facts) {
-            let values = facts.into_iter().map(|(_, value)| Value::text(value));
-            rows.push(std::iter::once(Value::text(name(step))).chain(values).collect());
+        columns.push(Column::text("value", "value"));
+    }
+    let mut rows = Vec::new();
+    for (row, (what, _)) in facts[0].iter().enumerate() {
+        let values: Vec<&str> = facts.iter().map(|facts| facts[row].1.as_str()).collect();
+        if values.iter().all(|value| value.is_empty()) {
+            continue;
+        }
+        let shown =
+            if beside { values.iter().map(|value| Value::text(*value)).collect() } else { vec![together(&names, &values)] };
+        rows.push(std::iter::once(Value::text(*what)).chain(shown).collect());
+    }
+    Table { key: "flow".to_owned(), title: "Test flow".to_owned(), note: String::new(), columns, rows }
+}
+
+/// The values of many steps in one: `secure-erase (saturation); none (other steps)`.
+fn together(names: &[&str], values: &[&str]) -> Value {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, value) in names.iter().zip(values) {
+        match groups.iter_mut().find(|(known, _)| known == value) {
+            Some((_, steps)) => steps.push(name),
+            None => groups.push((value, vec![name])),
         }
     }
-    let (key, title) = ("flow".to_owned(), "Test flow".to_owned());
-    let mut table = Table { key, title, note: String::new(), columns, rows }.without_empty_columns();
-    table.rows.retain(|row| row[1..].iter().any(|value| *value != Value::Empty));
-    table
+    if let [(value, _)] = groups.as_slice() {
+        return Value::text(*value);
+    }
+    let most = groups.iter().map(|(_, steps)| steps.len()).max().unwrap_or(0);
+    let (rest, few): (Vec<_>, Vec<_>) = groups.iter().partition(|(_, steps)| steps.len() == most && most > 1);
+    let named = |(value, steps): &&(&str, Vec<&str>), steps_are: Option<&str>| {
+        let steps = steps_are.map_or_else(|| steps.join(", "), str::to_owned);
+        format!("{} ({steps})", if value.is_empty() { "none" } else { value })
+    };
+    let one = if rest.len() == 1 { Some("other steps") } else { None };
+    let parts = few.iter().map(|group| named(group, None)).chain(rest.iter().map(|group| named(group, one)));
+    Value::text(parts.collect::<Vec<_>>().join("; "))
 }
 
 /// What holds in a step, by name; the same names for every step, with no value where there is nothing to say.
@@ -56,14 +75,13 @@ fn facts(experiment: &Experiment, campaign: &Campaign, step: &Step) -> Vec<(&'st
     };
     let simulated = !campaign.devices.is_empty() || campaign.target.starts_with("block:");
     let purge = match step.purge_before {
-        Purge::None => "none before this step".to_owned(),
+        Purge::None => "none".to_owned(),
         purge if !simulated => format!("{purge}, which files do not have: not done"),
         purge => purge.to_string(),
     };
-    let precondition = step.precondition.map(|passes| {
-        let times = if passes.times == 1 { "once".to_owned() } else { format!("{} times", passes.times) };
-        format!("all the data {times}, sequential writes of {}", passes.block)
-    });
+    let precondition = step
+        .precondition
+        .map(|passes| format!("{} × the active range, sequential writes of {}", passes.times, passes.block));
     let cell = campaign.cells.iter().find(|cell| cell.step == step.name);
     let range = cell.map(|cell| {
         let scale = campaign.scale.max(1) as f64;
@@ -86,6 +104,7 @@ fn facts(experiment: &Experiment, campaign: &Campaign, step: &Step) -> Vec<(&'st
         _ => String::new(),
     };
     let length = load.length.longest().map_or_else(String::new, |span| span.to_string());
+    let pauses = load.bursts().map(|(burst, pause)| format!("{pause} after every {burst}"));
     let rounds = step.repeat.track.as_ref().map(|_| format!("at most {}", step.repeat.times));
     let tracked = step.repeat.track.as_ref().map(|track| {
         let part = track.first.map(|first| format!(", first {first} of each")).unwrap_or_default();
@@ -102,6 +121,7 @@ fn facts(experiment: &Experiment, campaign: &Campaign, step: &Step) -> Vec<(&'st
         ("block", swept(FactorName::Block, load.block.to_string())),
         ("outstanding I/O (threads × depth)", oio),
         ("data pattern", "random, not compressible".to_owned()),
+        ("pauses", pauses.unwrap_or_default()),
         ("each point", length),
         ("rounds", rounds.unwrap_or_default()),
         ("tracked", tracked.unwrap_or_default()),
