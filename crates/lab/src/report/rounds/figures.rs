@@ -136,7 +136,8 @@ pub(crate) fn over_matrix(matrix: &Matrix<'_, '_>) -> Vec<Figure> {
             ("Throughput", Part::Throughput, Axis { label: "MiB/s".to_owned(), ..Axis::default() })
         }
         Of::Iops => {
-            ("IOPS", Part::Throughput, Axis { label: "IOPS".to_owned(), scale: Scale::Log, at_least: 0.0 })
+            let scale = if spans_magnitudes(matrix) { Scale::Log } else { Scale::Linear };
+            ("IOPS", Part::Throughput, Axis { label: "IOPS".to_owned(), scale, at_least: 0.0 })
         }
         _ => ("Mean latency", Part::Latency, latency()),
     };
@@ -154,6 +155,15 @@ pub(crate) fn over_matrix(matrix: &Matrix<'_, '_>) -> Vec<Figure> {
         ));
     }
     figures
+}
+
+/// Whether the largest number of requests per second is more than ten times the smallest.
+fn spans_magnitudes(matrix: &Matrix<'_, '_>) -> bool {
+    let points = matrix.courses.iter().flat_map(|course| course.points.iter().map(move |it| (course, it)));
+    let values: Vec<f64> = points.filter_map(|(course, point)| course.mean(point, Of::Iops)).collect();
+    let (low, high) =
+        values.iter().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
+    high > 10.0 * low
 }
 
 /// Demand intensity, where threads and queue depth are varied: response time against throughput, and the distribution of

@@ -31,8 +31,11 @@ pub(crate) fn of_campaign(campaign: &Campaign) -> Option<Parts> {
         return None;
     }
     let several = courses.len() > 1;
+    // What only prepared for the rest comes last.
+    let mut spoken: Vec<&Course<'_>> = courses.iter().collect();
+    spoken.sort_by_key(|course| course.points.len() == 1);
     let mut parts = Parts {
-        verdict: courses.iter().flat_map(|course| sentences(course, several)).collect(),
+        verdict: spoken.into_iter().flat_map(|course| sentences(course, several)).collect(),
         tables: vec![tables::flow(&experiment, campaign)],
         figures: Vec::new(),
     };

@@ -34,8 +34,11 @@ pub(crate) fn flow(experiment: &Experiment, campaign: &Campaign) -> Table {
         if values.iter().all(|value| value.is_empty()) {
             continue;
         }
-        let shown =
-            if beside { values.iter().map(|value| Value::text(*value)).collect() } else { vec![together(&names, &values)] };
+        let shown = if beside {
+            values.iter().map(|value| Value::text(*value)).collect()
+        } else {
+            vec![together(&names, &values)]
+        };
         rows.push(std::iter::once(Value::text(*what)).chain(shown).collect());
     }
     Table { key: "flow".to_owned(), title: "Test flow".to_owned(), note: String::new(), columns, rows }
@@ -140,11 +143,11 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
     }
     columns.extend([
         value("average", "average"),
-        value("excursion", "max − min"),
-        value("excursion_limit", "limit (20 %)"),
+        value("excursion", "max\u{a0}−\u{a0}min"),
+        value("excursion_limit", "limit (20\u{a0}%)"),
         value("slope", "slope a round").digits(Digits::Each),
-        value("slope_excursion", "slope × span").digits(Digits::Each),
-        value("slope_limit", "limit (10 %)"),
+        value("slope_excursion", "slope\u{a0}×\u{a0}span").digits(Digits::Each),
+        value("slope_limit", "limit (10\u{a0}%)"),
         Column::text("steady", "steady?"),
     ]);
     let mut rows = Vec::new();
@@ -260,9 +263,9 @@ impl<'m, 'c> Matrix<'m, 'c> {
             .collect();
         let steady = self.courses.iter().all(|course| course.steady);
         let note = if steady {
-            "The mean over the rounds of the measurement window; the darker, the larger, by powers of ten."
+            "The mean over the rounds of the measurement window; the stronger the colour, the larger, by powers of ten."
         } else {
-            "The mean over the last rounds, of which not all were steady; the darker, the larger, by powers of ten."
+            "The mean over the last rounds, of which not all were steady; the stronger the colour, the larger, by powers of ten."
         };
         Table { key: key.to_owned(), title: title.to_owned(), note: note.to_owned(), columns, rows }
     }

@@ -4,13 +4,13 @@
 //! back. Leaves out steps that run several points in turn.
 
 use super::words::Shown;
-use crate::experiment::{Experiment, Of, Purge, Step};
+use crate::experiment::{Experiment, Of, Pattern, Purge, Step};
 use crate::record::{Campaign, Cell, Row, Status};
 use crate::report::figure::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series};
-use crate::report::number::significant;
+use crate::report::number::{significant, span};
 use crate::report::table::{Column, Digits, Table, Value};
 use crate::rounds::value;
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, Nanos};
 
 const MOST_POINTS: usize = 600;
 /// Phases that the verdict speaks of one by one.
@@ -29,7 +29,9 @@ pub(crate) struct Timelines {
 /// One step, with the rows of all its cells.
 struct Phase<'c> {
     step: &'c Step,
-    block: Bytes,
+    /// Pattern and block.
+    load: (Pattern, Bytes),
+    pause: Option<Nanos>,
     rows: Vec<&'c Row>,
     /// Bytes written before, and the capacity of the device.
     written_before: Option<Bytes>,
@@ -48,7 +50,7 @@ pub(crate) fn of(experiment: &Experiment, campaign: &Campaign) -> Timelines {
         return Timelines::default();
     }
     let of =
-        if phases.iter().all(|phase| phase.block == phases[0].block) { Of::Iops } else { Of::Throughput };
+        if phases.iter().all(|phase| phase.load.1 == phases[0].load.1) { Of::Iops } else { Of::Throughput };
     let scale = campaign.scale.max(1) as f64;
     let mut timelines = Timelines::default();
     if phases.len() > 1 {
@@ -56,6 +58,8 @@ pub(crate) fn of(experiment: &Experiment, campaign: &Campaign) -> Timelines {
     }
     let untracked: Vec<&Phase<'_>> =
         phases.iter().filter(|phase| phase.step.repeat.track.is_none()).collect();
+    timelines.verdict.extend(recovery(&phases, of));
+    timelines.verdict.extend(back(&phases, of, scale));
     if untracked.len() <= MOST_SENTENCES {
         timelines.verdict.extend(untracked.iter().filter_map(|phase| sentence(phase, of)));
     }
@@ -69,9 +73,11 @@ fn phase<'c>(experiment: &Experiment, step: &'c Step, campaign: &'c Campaign) ->
     let of_step = |cell: &&Cell| cell.step == step.name && cell.status == Status::Done;
     let cells: Vec<&Cell> = campaign.cells.iter().filter(of_step).collect();
     let first = cells.first()?;
-    let block = experiment.settings(step, &step.points().next()?).load.block;
+    let load = experiment.settings(step, &step.points().next()?).load;
+    let pause = load.bursts().map(|(_, pause)| pause);
+    let load = (load.pattern, load.block);
     let rows = cells.iter().flat_map(|cell| &cell.rows).filter(|row| row.end_ns > row.start_ns).collect();
-    Some(Phase { step, block, rows, written_before: first.written_before, capacity: first.capacity })
+    Some(Phase { step, load, pause, rows, written_before: first.written_before, capacity: first.capacity })
 }
 
 impl Phase<'_> {
@@ -101,6 +107,53 @@ impl Phase<'_> {
     fn longest_ns(&self) -> f64 {
         self.rows.iter().map(|row| row.read.max_ns.max(row.write.max_ns)).max().unwrap_or(0) as f64
     }
+}
+
+/// What pauses bring, from the shortest to the longest; `None` where there are none.
+fn recovery(phases: &[Phase<'_>], of: Of) -> Option<String> {
+    let paused: Vec<(Nanos, f64)> =
+        phases.iter().filter_map(|phase| Some((phase.pause?, phase.mean(of)?))).collect();
+    let (first, last) = (paused.first()?, paused.last()?);
+    let before = phases.iter().take_while(|phase| phase.pause.is_none()).last()?.ends(of)?.1;
+    let shown = Shown::of(of, 0.0);
+    let times = |value: f64| significant(value / before);
+    Some(format!(
+        "Without pauses the device ended at {}; with pauses of {} it had {} times as much, with pauses of {} {} times.",
+        shown.text(before),
+        first.0,
+        times(first.1),
+        last.0,
+        times(last.1)
+    ))
+}
+
+/// How long a load that comes a second time takes to be as fast as it was; `None` where none does.
+fn back(phases: &[Phase<'_>], of: Of, scale: f64) -> Option<String> {
+    const NEAR: f64 = 0.9;
+    if phases.iter().any(|phase| phase.pause.is_some()) {
+        return None;
+    }
+    let same = |phase: &&Phase<'_>, other: &Phase<'_>| phase.load == other.load;
+    let (number, again) = phases.iter().enumerate().skip(2).find(|(number, phase)| {
+        phases[..number - 1].iter().any(|earlier| same(&earlier, phase)) && !same(&&phases[number - 1], phase)
+    })?;
+    let first = phases[..number].iter().find(|earlier| same(earlier, again))?;
+    let former = first.value(of, first.rows.len() / 4 * 3, usize::MAX)?;
+    let shown = Shown::of(of, 0.0);
+    let reached =
+        (0..again.rows.len()).find(|row| again.value(of, *row, 1).is_some_and(|v| v >= NEAR * former));
+    let name = again.name();
+    Some(match reached {
+        Some(row) => {
+            let ns: f64 = again.rows[..row].iter().map(|row| (row.end_ns - row.start_ns) as f64).sum();
+            format!(
+                "{name}: within 10\u{a0}% of its former {} after {}.",
+                shown.text(former),
+                span(ns * scale)
+            )
+        }
+        None => format!("{name}: never within 10\u{a0}% of its former {}.", shown.text(former)),
+    })
 }
 
 fn sentence(phase: &Phase<'_>, of: Of) -> Option<String> {
