@@ -222,7 +222,7 @@ fn rounds_and_bursts_run_on_files_of_the_host() {
     std::fs::create_dir(lab.path("data")).expect("a directory");
     let text = BURSTS
         .replace("target.device = \"intel-320-160gb\"", "target.directory = \"data\"")
-        .replace("[workload]", "[workload]\nfile_size = \"4MiB\"")
+        .replace("[workload]", "[workload]\nfile_size = \"4100KiB\"")
         .replace("\"1h\"", "\"100ms\"\nrepeat = { times = 5, track = { of = \"iops\" } }")
         .replace("\"1min\"", "\"100ms\"")
         .replace("\"30s\"", "\"50ms\"")
@@ -251,6 +251,11 @@ fn what_cannot_work_of_bursts_and_preconditions_is_refused() {
         ),
         ("times = 2", "times = 0", "`times`: 0 is not a count"),
         ("times = 2", "times = 5000", "5000 passes"),
+        (
+            "[workload]",
+            "[workload]\nfile_size = \"64KiB\"",
+            "a precondition in blocks of 128KiB of files of 64KiB",
+        ),
         ("block = \"128KiB\"", "block = \"100B\"", "not a multiple of 512"),
         ("precondition", "preconditon", "did you mean `precondition`?"),
     ] {

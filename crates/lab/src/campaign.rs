@@ -15,7 +15,7 @@ use crate::store::{About, CellEnd, CellStart, Entry, Measured, Store, StoreError
 use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::engine::EngineChoice;
-use lowtide_host::target::TargetSpec;
+use lowtide_host::target::{TargetSpec, TestData};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ pub trait Progress: Sync {
     /// A cell ended: measured (`None`), or failed for a reason.
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>);
     /// So many cells will not be measured: their step was steady before their round.
-    fn spared(&self, cells: usize);
+    fn spared(&self, _cells: usize) {}
     /// Something the user should know.
     fn note(&self, text: &str);
 }
@@ -341,7 +341,7 @@ impl<'a> Running<'a> {
         Ok(ended)
     }
 
-    /// Writes all the data of the host's target from its beginning to its end, so many times; `written` grows by it.
+    /// Writes all whole blocks of the host's target from its beginning to its end, so many times; `written` grows by it.
     fn precondition(
         &self,
         cell: &PlannedCell,
@@ -350,7 +350,13 @@ impl<'a> Running<'a> {
         seed: Seed,
         written: &mut Bytes,
     ) -> Result<Ended, String> {
-        let load = passes.load(cell.data);
+        // What does not fill a block at the end is left as it is.
+        let size_each = prepared.data.size_each().align_down(passes.block);
+        let data = TestData::new(prepared.data.files().to_vec(), size_each);
+        let data = &data.map_err(|error| error.to_string())?;
+        let PreparedHost { capacity, rotational, written_before, .. } = *prepared;
+        let prepared = &PreparedHost { data, capacity, rotational, written_before };
+        let load = passes.load(data.size());
         let each = &mut |interval: &Interval, share| {
             *written += Bytes::new(interval.write_bytes);
             self.progress.cell(cell, Stage::Prepare, share, Some(&Row::of(interval)));

@@ -50,9 +50,11 @@ fn summary(plan: &Plan) -> String {
     };
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
     let device = device_lines(plan);
+    let tracked = plan.experiment.steps.iter().any(|step| step.repeat.track.is_some());
+    let rounds = if tracked { "\nrounds end as soon as they are steady" } else { "" };
     let ignored: String = plan.ignored().iter().map(|line| format!("\n{line}")).collect();
     format!(
-        "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}\n\
+        "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}{rounds}\n\
          filling writes {written:.1} GiB, and the load what the target takes{device}{ignored}",
         hours.max(0.0) + 0.0
     )

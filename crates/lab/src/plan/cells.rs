@@ -37,6 +37,7 @@ pub(super) fn all(
             check_memory(experiment, &written)?;
             let settings = scaled(&written, scale);
             let (data, capacity) = fit(experiment, number, target, &written, &settings, scale)?;
+            check_precondition(experiment, number, data)?;
             // Each device of a step has a first cell.
             let first = !begun.contains(&settings.device);
             let (purge_before, precondition) =
@@ -75,6 +76,19 @@ fn check_memory(experiment: &Experiment, settings: &Settings) -> Result<(), BadI
         return Err(experiment.blame("workload.interval", format!("{rows} intervals"), help));
     }
     Ok(())
+}
+
+/// Refuses a precondition whose blocks are larger than the data, or do not fill its files.
+fn check_precondition(experiment: &Experiment, number: usize, data: Bytes) -> Result<(), BadInput> {
+    let step = &experiment.steps[number];
+    let Some(passes) = step.precondition else { return Ok(()) };
+    let each = data / u64::from(step.preparation.layout.files);
+    if each >= passes.block {
+        return Ok(());
+    }
+    let message = format!("a precondition in blocks of {} of files of {each}", passes.block);
+    let help = format!("a block of at most {each}, or more data");
+    Err(experiment.blame(&format!("step.{number}.precondition"), message, help))
 }
 
 /// Refuses an open loop so fast or so slow that measuring it would not end.

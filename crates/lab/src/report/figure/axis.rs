@@ -146,6 +146,19 @@ mod tests {
     }
 
     #[test]
+    fn counts_stand_at_whole_numbers_and_magnitudes_at_1_2_and_5() {
+        let of = |scale, values: &[f64]| {
+            Layout::of(&Axis { scale, ..Axis::default() }, values.iter().copied(), 8, false)
+        };
+        assert_eq!(labels(&of(Scale::Counted, &[1.0, 5.0])), ["1", "2", "3", "4", "5"]);
+        let many = of(Scale::Counted, &[1.0, 25.0]);
+        assert_eq!(labels(&many), ["1", "4", "7", "10", "13", "16", "19", "22", "25"]);
+        assert_eq!((many.from, many.to), (0.5, 25.5));
+        assert_eq!(labels(&of(Scale::Log, &[30.0, 180.0])), ["20.0", "50.0", "100", "200"]);
+        assert_eq!(labels(&of(Scale::Doubling, &[0.5, 2.0])), ["0.5", "1", "2"]);
+    }
+
+    #[test]
     fn the_nines_are_evenly_spaced() {
         let axis = Axis { scale: Scale::Nines, ..Axis::default() };
         let layout = Layout::of(&axis, [0.0, 0.9999].into_iter(), 8, false);

@@ -11,8 +11,8 @@ mod words;
 
 use super::{Figure, Table};
 use crate::analysis::{Snia, Window};
-use crate::experiment::Experiment;
-use crate::record::{Campaign, Status};
+use crate::experiment::{Experiment, Step};
+use crate::record::{Campaign, Cell, Status};
 use course::Course;
 
 /// What is said of rounds.
@@ -25,7 +25,9 @@ pub(crate) struct Parts {
 /// The report of a campaign with rounds; `None` of any other.
 pub(crate) fn of_campaign(campaign: &Campaign) -> Option<Parts> {
     let experiment = Experiment::parse("the stored experiment", &campaign.experiment, &[]).ok()?;
-    let phases = experiment.steps.iter().any(|step| step.duration.is_some());
+    let single = |step: &Step| step.points().take(2).count() == 1;
+    let phases =
+        experiment.steps.iter().any(|step| step.duration.is_some()) && experiment.steps.iter().all(single);
     let courses = Course::all(&experiment, campaign);
     if courses.is_empty() && !phases {
         return None;
@@ -50,6 +52,13 @@ pub(crate) fn of_campaign(campaign: &Campaign) -> Option<Parts> {
     }
     parts.figures.extend(matrices.iter().flat_map(figures::over_matrix));
     parts.figures.extend(matrices.iter().flat_map(figures::demand));
+    // Steps that are neither rounds nor one load after the other have their cells listed.
+    let others: Vec<&Step> =
+        experiment.steps.iter().filter(|step| step.repeat.track.is_none() && !single(step)).collect();
+    let mut rest = Campaign { cells: Vec::new(), ..campaign.clone() };
+    let listed = |cell: &&Cell| others.iter().any(|step| step.name == cell.step);
+    rest.cells.extend(campaign.cells.iter().filter(listed).cloned());
+    parts.tables.extend((!rest.cells.is_empty()).then(|| super::tables::cells(&rest)));
     let timelines = timeline::of(&experiment, campaign);
     parts.tables.extend(timelines.tables);
     parts.figures.extend(timelines.figures);

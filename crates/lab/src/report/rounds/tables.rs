@@ -145,7 +145,7 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
         value("average", "average"),
         value("excursion", "max\u{a0}−\u{a0}min"),
         value("excursion_limit", "limit (20\u{a0}%)"),
-        value("slope", "slope a round").digits(Digits::Each),
+        value("slope", "slope").digits(Digits::Each),
         value("slope_excursion", "slope\u{a0}×\u{a0}span").digits(Digits::Each),
         value("slope_limit", "limit (10\u{a0}%)"),
         Column::text("steady", "steady?"),

@@ -75,7 +75,7 @@ pub(crate) fn varying(course: &Course<'_>) -> Vec<FactorName> {
 
 /// What a course is called where there are several: its step, its device.
 pub(crate) fn course(course: &Course<'_>, several: bool) -> String {
-    let step = course.step.name.iter().cloned().filter(|_| several);
+    let step = course.step.name.iter().filter(|_| several).cloned();
     let parts: Vec<String> = step.chain(course.device().map(str::to_owned)).collect();
     parts.join(", ")
 }

@@ -248,6 +248,24 @@ mod tests {
     }
 
     #[test]
+    fn shades_go_by_the_logarithm_over_all_shaded_columns() {
+        let value = |v: f64| vec![Value::text("row"), Value::Number(v), Value::Number(10.0 * v)];
+        let table = Table {
+            columns: vec![
+                Column::text("row", "row"),
+                Column::number("a", "a", "").shaded(),
+                Column::number("b", "b", "").shaded(),
+            ],
+            rows: vec![value(1.0), value(10.0)],
+            ..Table::default()
+        };
+        assert_eq!(table.shades(), [[None, Some(0), Some(28)], [None, Some(28), Some(55)]]);
+        let plain =
+            Table { columns: vec![Column::text("row", "row")], rows: vec![vec![Value::Empty]], ..table };
+        assert_eq!(plain.shades(), [[None]]);
+    }
+
+    #[test]
     fn records_keep_every_digit_and_name_the_half_width() {
         let table = table();
         assert_eq!(
