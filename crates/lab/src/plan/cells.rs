@@ -70,9 +70,12 @@ fn check_memory(experiment: &Experiment, settings: &Settings) -> Result<(), BadI
         let help = format!("`threads` times `depth` is at most {MOST_IN_FLIGHT}");
         return Err(experiment.blame("workload", format!("{in_flight} requests in flight"), help));
     }
-    let rows = load.length.longest().map_or(0, |longest| longest.get() / load.interval.get().max(1));
+    let row = load.bursts().map_or(load.interval, |(burst, _)| burst);
+    let rows = load.length.longest().map_or(0, |longest| longest.get() / row.get().max(1));
     if rows > MOST_ROWS {
-        let help = format!("at most {MOST_ROWS} intervals in a measurement, such as `interval = \"1s\"`");
+        let help = format!(
+            "at most {MOST_ROWS} intervals in a measurement, such as `interval = \"1s\"`, or longer bursts"
+        );
         return Err(experiment.blame("workload.interval", format!("{rows} intervals"), help));
     }
     Ok(())
