@@ -144,6 +144,7 @@ fn back(phases: &[Phase<'_>], of: Of, scale: f64) -> Option<String> {
         (0..again.rows.len()).find(|row| again.value(of, *row, 1).is_some_and(|v| v >= NEAR * former));
     let name = again.name();
     Some(match reached {
+        Some(0) => format!("{name}: at once within 10\u{a0}% of its former {}.", shown.text(former)),
         Some(row) => {
             let ns: f64 = again.rows[..row].iter().map(|row| (row.end_ns - row.start_ns) as f64).sum();
             format!(
