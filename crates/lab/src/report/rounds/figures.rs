@@ -30,12 +30,12 @@ pub(crate) fn convergence(course: &Course<'_>, number: usize, several: bool) -> 
     let panels = beside.iter().map(|point| one(course, point, &factors, small)).collect();
     let name = words::course(course, several);
     let what = words::shown(course).name;
-    let mut caption = format!("The {what} in each round. Shaded: the measurement window");
-    caption.push_str(if course.steady {
-        ", which is steady."
+    let shaded = if course.steady {
+        "the measurement window, which is steady"
     } else {
-        ", the last rounds, which are not steady."
-    });
+        "the last rounds, which are not steady"
+    };
+    let mut caption = format!("The {what} in each round. Shaded: {shaded}.");
     if small {
         caption.push_str(" What is tracked is marked by ●. Each panel has its own vertical axis.");
     }
