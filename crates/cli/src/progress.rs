@@ -30,6 +30,8 @@ pub struct Shown {
 #[derive(Default)]
 struct State {
     ended: usize,
+    /// Cells that will not be measured.
+    spared: usize,
     /// Running cells: their line, how much is done, when they began, and the throughput of the last interval.
     running: BTreeMap<u32, Running>,
 }
@@ -108,23 +110,29 @@ impl Progress for Shown {
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>) {
         let mut state = self.state.lock().expect("progress does not panic");
         state.ended += 1;
-        let ended = state.ended;
+        let (ended, cells) = (state.ended, self.cells - state.spared);
         let running = state.running.remove(&cell.index);
         let took = running.as_ref().map_or(0.0, |running| running.began.elapsed().as_secs_f64());
         if let Some(running) = &running {
             running.bar.finish_and_clear();
         }
-        self.whole.set_message(format!("{ended} of {} cells", self.cells));
+        self.whole.set_message(format!("{ended} of {cells} cells"));
         self.whole.set_position(ended as u64 * PARTS);
         match failure {
             Some(reason) => self.note(&format!("{}: failed: {reason}", cell.label())),
             None if !self.terminal => {
                 let rate = running.and_then(|running| running.mib_per_s);
                 let rate = rate.map(|rate| format!("{rate:.1} MiB/s at the end, ")).unwrap_or_default();
-                output::say(format_args!("[{ended}/{}] {}: {rate}{took:.1} s", self.cells, cell.label()));
+                output::say(format_args!("[{ended}/{cells}] {}: {rate}{took:.1} s", cell.label()));
             }
             None => {}
         }
+    }
+
+    fn spared(&self, cells: usize) {
+        let mut state = self.state.lock().expect("progress does not panic");
+        state.spared += cells;
+        self.whole.set_length((self.cells - state.spared) as u64 * PARTS);
     }
 
     fn note(&self, text: &str) {

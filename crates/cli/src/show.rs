@@ -85,6 +85,9 @@ impl Progress for Show {
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>) {
         self.display.ended(cell, failure);
     }
+    fn spared(&self, cells: usize) {
+        self.display.spared(cells);
+    }
     fn note(&self, text: &str) {
         self.display.note(text);
     }

@@ -124,6 +124,9 @@ impl Progress for Watch {
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>) {
         self.state().ended(cell, failure);
     }
+    fn spared(&self, cells: usize) {
+        self.state().spared(cells);
+    }
     fn note(&self, text: &str) {
         self.state().note(text);
     }

@@ -27,15 +27,41 @@ file_size = ["40GiB", "60GiB", "80GiB", "50GiB", "70GiB"]
     )
 }
 
-/// Ends a campaign by `signal` once a cell is done and another has begun, and resumes it.
-fn break_and_resume(purge: &str, signal: Signal, code: Option<i32>) {
+/// Rounds that share history and end when they are steady, after which nothing else follows; and two cells after them.
+fn rounds(hours: u32) -> String {
+    format!(
+        r#"name = "long"
+target.device = "intel-320-160gb"
+
+[workload]
+pattern = "random-write"
+block = "16KiB"
+duration = "{hours}h"
+interval = "10min"
+
+[[step]]
+name = "rounds"
+purge-before = "secure-erase"
+precondition = {{ times = 1 }}
+sweep = {{ file_size = ["40GiB", "60GiB"] }}
+repeat = {{ times = 25, track = {{ of = "iops", where = {{ file_size = "60GiB" }} }} }}
+
+[[step]]
+name = "after"
+sweep = {{ file_size = ["50GiB", "70GiB"] }}
+"#
+    )
+}
+
+/// Ends a campaign of `experiment(hours)` by `signal` once a cell is done and another has begun, and resumes it.
+fn break_and_resume(experiment: impl Fn(u32) -> String, signal: Signal, code: Option<i32>) {
     let [scale, share] = SCALE;
     let lab = Lab::new();
     let run = |store| ["run", "./long.toml", scale, share, "--jobs", "1", "--store", store];
     // A fast machine may be through before anyone looks: then the cells are made longer.
     let mut hours = 15;
     loop {
-        lab.write("long.toml", experiment(purge, hours));
+        lab.write("long.toml", experiment(hours));
         let store = lab.path("broken.db");
         let mut child = Running(lab.command(&run("broken.db")).spawn().expect("lowtide starts"));
         let caught = wait_until(&mut child, || {
@@ -53,13 +79,13 @@ fn break_and_resume(purge: &str, signal: Signal, code: Option<i32>) {
         });
     }
     let (done, begun) = done_and_begun(&lab.path("broken.db"));
-    assert!((1..5).contains(&done), "{done} of 5 cells are done");
+    assert!(done > 0, "cells are done");
     let partial = lab.exports("broken.db").0;
 
     let mut resume = run("broken.db").to_vec();
     resume.push("--resume");
     let (_, progress) = lab.ends(&resume, 0);
-    assert!(!progress.contains("file_size 40GiB: failed"), "{progress}");
+    assert!(!progress.contains(": failed"), "{progress}");
     lab.ok(&run("unbroken.db"));
     let (csv, json) = lab.exports("unbroken.db");
     assert!(
@@ -81,17 +107,27 @@ fn break_and_resume(purge: &str, signal: Signal, code: Option<i32>) {
 
 #[test]
 fn a_killed_campaign_of_independent_cells_resumes() {
-    break_and_resume("secure-erase", Signal::KILL, None);
+    break_and_resume(|hours| experiment("secure-erase", hours), Signal::KILL, None);
 }
 
 #[test]
 fn a_killed_campaign_of_cells_that_share_history_resumes() {
-    break_and_resume("none", Signal::KILL, None);
+    break_and_resume(|hours| experiment("none", hours), Signal::KILL, None);
 }
 
 #[test]
 fn an_interrupted_campaign_keeps_everything_and_resumes() {
-    break_and_resume("none", Signal::INT, Some(130));
+    break_and_resume(|hours| experiment("none", hours), Signal::INT, Some(130));
+}
+
+#[test]
+fn killed_rounds_resume_and_end_where_unbroken_ones_do() {
+    break_and_resume(rounds, Signal::KILL, None);
+}
+
+#[test]
+fn interrupted_rounds_resume_and_end_where_unbroken_ones_do() {
+    break_and_resume(rounds, Signal::INT, Some(130));
 }
 
 #[test]

@@ -1,25 +1,28 @@
 //! Running a campaign: every group of the plan, cell after cell, into the store.
 //!
 //! Groups on simulated devices run on all cores; on the host there is one group. A cell that fails fails the
-//! cells after it in its group, whose history would be another, and no others. Leaves out what is shown while
-//! it runs: [`Progress`] hears of it.
+//! cells after it in its group, whose history would be another, and no others. Cells of rounds that are not needed
+//! ([`Rounds`]) are left out, and taken out of the store. Leaves out what is shown while it runs: [`Progress`] hears
+//! of it.
 
 use crate::analysis::Verdict;
+use crate::experiment::Precondition;
 use crate::load::{Each, Ended, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
+use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
 use crate::witness::{self, Fact, Witness};
 use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
-use lowtide_host::target::TargetSpec;
+use lowtide_host::target::{TargetSpec, TestData};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Hears how a campaign goes, from any thread.
 pub trait Progress: Sync {
@@ -27,6 +30,8 @@ pub trait Progress: Sync {
     fn cell(&self, cell: &PlannedCell, stage: Stage, share: f64, last: Option<&Row>);
     /// A cell ended: measured (`None`), or failed for a reason.
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>);
+    /// So many cells will not be measured: their step was steady before their round.
+    fn spared(&self, _cells: usize) {}
     /// Something the user should know.
     fn note(&self, text: &str);
     /// A campaign is in the store, under this number.
@@ -131,9 +136,10 @@ impl<'a> Running<'a> {
         // Refused before anything is written, the store included.
         let host = HostTarget::of(plan)?;
         let (mut store, begin) = open(path, resume)?;
-        let (campaign, done) = begin(&mut store, plan, about)?;
+        let begun = begin(&mut store, plan, about)?;
         let writer = Writer::start(store, Arc::clone(interrupt));
-        let cells = Cells::new(plan, campaign, done, interrupt, progress, writer.sender(campaign));
+        let sender = writer.sender(begun.campaign);
+        let cells = Cells::new(plan, begun, interrupt, progress, sender);
         *cells.host.lock().expect("nobody else has it yet") = host;
         Ok(Running { cells, writer })
     }
@@ -151,18 +157,46 @@ impl<'a> Running<'a> {
     }
 }
 
-/// How a campaign begins in a store: its number, and which of its cells are done.
-type Begin = fn(&mut Store, &Plan, &About) -> Result<(i64, Vec<bool>), StoreError>;
+/// A campaign that has begun in a store.
+pub(crate) struct Begun {
+    /// Its number.
+    pub campaign: i64,
+    /// Which of its cells are done.
+    done: Vec<bool>,
+    rounds: Rounds,
+    /// Cells that are not needed, by what is done.
+    spared: Vec<u32>,
+}
+
+impl Begun {
+    fn new(store: &Store, plan: &Plan, (campaign, done): (i64, Vec<bool>)) -> Result<Begun, StoreError> {
+        let (mut rounds, mut spared) = (Rounds::new(plan), Vec::new());
+        for cell in plan.cells.iter().filter(|cell| done[cell.index as usize]) {
+            if rounds.tracks(cell.index) {
+                spared.extend(rounds.measured(cell, &store.rows(campaign, cell.index)?));
+            }
+        }
+        Ok(Begun { campaign, done, rounds, spared })
+    }
+}
+
+/// How a campaign begins in a store.
+type Begin = fn(&mut Store, &Plan, &About) -> Result<Begun, StoreError>;
 
 /// Opens the store at `path` for new campaigns, or to go on with those that are there.
 pub(crate) fn open(path: &Path, resume: bool) -> Result<(Store, Begin), StoreError> {
-    if resume {
-        Ok((Store::open_to_resume(path)?, |store, plan, _| store.resume(plan)))
+    let begin: Begin = if resume {
+        |store, plan, _| {
+            let found = store.resume(plan)?;
+            Begun::new(store, plan, found)
+        }
     } else {
-        let begin: Begin =
-            |store, plan, about| Ok((store.begin(plan, about)?, vec![false; plan.cells.len()]));
-        Ok((Store::open(path)?, begin))
-    }
+        |store, plan, about| {
+            let campaign = store.begin(plan, about)?;
+            Begun::new(store, plan, (campaign, vec![false; plan.cells.len()]))
+        }
+    };
+    Ok((if resume { Store::open_to_resume(path)? } else { Store::open(path)? }, begin))
 }
 
 /// The cells of a campaign that has begun.
@@ -170,6 +204,7 @@ pub(crate) struct Cells<'a> {
     plan: &'a Plan,
     campaign: i64,
     done: Vec<bool>,
+    rounds: Mutex<Rounds>,
     interrupt: &'a AtomicBool,
     progress: &'a dyn Progress,
     sender: Sender,
@@ -181,16 +216,18 @@ pub(crate) struct Cells<'a> {
 impl<'a> Cells<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
-        campaign: i64,
-        done: Vec<bool>,
+        begun: Begun,
         interrupt: &'a AtomicBool,
         progress: &'a dyn Progress,
         sender: Sender,
     ) -> Self {
+        let Begun { campaign, done, rounds, spared } = begun;
         progress.begun(campaign);
         plan.ignored().iter().for_each(|line| progress.note(line));
-        let (host, failed) = (Mutex::new(None), AtomicU32::new(0));
-        Cells { plan, campaign, done, interrupt, progress, sender, host, failed }
+        let (rounds, host, failed) = (Mutex::new(rounds), Mutex::new(None), AtomicU32::new(0));
+        let cells = Cells { plan, campaign, done, rounds, interrupt, progress, sender, host, failed };
+        cells.spare(spared);
+        cells
     }
 
     /// How it ended.
@@ -201,7 +238,7 @@ impl<'a> Cells<'a> {
 
     /// Runs one cell on a target of the host, which is taken for it alone.
     pub(crate) fn turn(&self, index: usize) {
-        if self.done[index] || self.interrupt.load(Ordering::Relaxed) {
+        if self.done[index] || !self.needs(index) || self.interrupt.load(Ordering::Relaxed) {
             return;
         }
         match HostTarget::of(self.plan) {
@@ -225,7 +262,9 @@ impl<'a> Cells<'a> {
     /// Runs the cells of a group in order; how many failed.
     fn cells(&self, group: &[usize]) -> u32 {
         // Cells after the last one to measure need not be done again.
-        let Some(last) = group.iter().rposition(|&index| !self.done[index]) else { return 0 };
+        let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else {
+            return 0;
+        };
         let mut histories: BTreeMap<String, History> = BTreeMap::new();
         let taken = self.host.lock().expect("nobody panics while holding it").take();
         let mut host = taken.map(|target| {
@@ -242,19 +281,22 @@ impl<'a> Cells<'a> {
             if self.interrupt.load(Ordering::Relaxed) {
                 break;
             }
-            if self.done[index] && !self.plan.target.is_simulated() {
+            if !self.needs(index) || (self.done[index] && !self.plan.target.is_simulated()) {
                 continue;
             }
+            let mut rows = Vec::new();
             let outcome = match (&broken, &mut host) {
                 (Some(reason), _) => Err(format!("the history it needs is missing: {reason}")),
-                (None, None) => self.simulated(cell, &mut histories),
-                (None, Some(host)) => self.host(cell, host),
+                (None, None) => self.simulated(cell, &mut histories, &mut rows),
+                (None, Some(host)) => self.host(cell, host, &mut rows),
             };
             match outcome {
                 Ok(Ended::Interrupted) => break,
                 Ok(Ended::Complete(verdict)) => {
                     self.progress.judged(cell, &verdict);
                     self.progress.ended(cell, None);
+                    let spared = self.rounds().measured(cell, &rows);
+                    self.spare(spared);
                 }
                 Err(reason) => {
                     failed += 1;
@@ -272,6 +314,23 @@ impl<'a> Cells<'a> {
             self.say(host.witness.map(Witness::end).unwrap_or_default());
         }
         failed
+    }
+
+    fn rounds(&self) -> MutexGuard<'_, Rounds> {
+        self.rounds.lock().expect("nobody panics while holding it")
+    }
+
+    /// Whether a cell is to be measured, as far as is known by now.
+    fn needs(&self, index: usize) -> bool {
+        self.rounds().needs(&self.plan.cells[index])
+    }
+
+    /// Leaves out cells that are not needed.
+    fn spare(&self, cells: Vec<u32>) {
+        if !cells.is_empty() {
+            self.progress.spared(cells.len());
+            self.sender.send(Entry::Spared(cells));
+        }
     }
 
     fn fail(&self, cell: &PlannedCell, reason: String) {
@@ -293,6 +352,7 @@ impl<'a> Cells<'a> {
         &self,
         cell: &PlannedCell,
         histories: &mut BTreeMap<String, History>,
+        rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
         let PlanTarget::Simulated(devices) = &self.plan.target else { unreachable!("a simulated cell") };
         let name = cell.settings.device.clone().expect("a simulated target names its device");
@@ -313,7 +373,7 @@ impl<'a> Cells<'a> {
             self.sender.send(Entry::Start(cell.index, start));
         }
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
-            self.interval(cell, stage(Stage::Measure), interval, share, so_far);
+            rows.push(self.interval(cell, stage(Stage::Measure), interval, share, so_far));
         };
         let load = &cell.settings.load;
         let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each);
@@ -325,7 +385,7 @@ impl<'a> Cells<'a> {
         Ok(ended)
     }
 
-    fn host(&self, cell: &PlannedCell, host: &mut Host<'_>) -> Result<Ended, String> {
+    fn host(&self, cell: &PlannedCell, host: &mut Host<'_>, rows: &mut Vec<Row>) -> Result<Ended, String> {
         let seed = self.plan.cell_seed(cell);
         let filling = &mut |progress: lowtide_host::target::Progress| {
             let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
@@ -335,10 +395,16 @@ impl<'a> Cells<'a> {
             Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
             prepared => prepared.map_err(|error| error.to_string())?,
         };
-        self.sender.send(Entry::Start(
-            cell.index,
-            CellStart { raw_capacity: None, written_before: prepared.written_before, counters: None },
-        ));
+        let mut preconditioned = Bytes::ZERO;
+        if let Some(passes) = cell.precondition {
+            match self.precondition(cell, passes, &prepared, seed, &mut preconditioned)? {
+                Ended::Interrupted => return Ok(Ended::Interrupted),
+                Ended::Complete(_) => {}
+            }
+        }
+        let written_before = prepared.written_before.map(|before| before + preconditioned);
+        let start = CellStart { raw_capacity: None, written_before, counters: None };
+        self.sender.send(Entry::Start(cell.index, start));
         if let Some(witness) = &mut host.witness {
             witness.load_begins();
         }
@@ -346,11 +412,11 @@ impl<'a> Cells<'a> {
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
             own.read += Bytes::new(interval.read_bytes);
             own.written += Bytes::new(interval.write_bytes);
-            self.interval(cell, Stage::Measure, interval, share, so_far);
+            rows.push(self.interval(cell, Stage::Measure, interval, share, so_far));
         };
         let load = &cell.settings.load;
         let loaded = on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
-        host.target.count(own.written);
+        host.target.count(preconditioned + own.written);
         if let Some(options) = host.target.mounted().filter(|options| host.said.insert(options.clone())) {
             self.say([("mounted-with".to_owned(), options)]);
         }
@@ -378,6 +444,32 @@ impl<'a> Cells<'a> {
         Ok(ended)
     }
 
+    /// Writes all whole blocks of the host's target from its beginning to its end, so many times; `written` grows by it.
+    fn precondition(
+        &self,
+        cell: &PlannedCell,
+        passes: Precondition,
+        prepared: &PreparedHost<'_>,
+        seed: Seed,
+        written: &mut Bytes,
+    ) -> Result<Ended, String> {
+        // What does not fill a block at the end is left as it is.
+        let size_each = prepared.data.size_each().align_down(passes.block);
+        let data = TestData::new(prepared.data.files().to_vec(), size_each);
+        let data = &data.map_err(|error| error.to_string())?;
+        let PreparedHost { capacity, rotational, written_before, .. } = *prepared;
+        let prepared = &PreparedHost { data, capacity, rotational, written_before };
+        let load = passes.load(data.size());
+        let each: &mut Each<'_> = &mut |interval, share, _| {
+            *written += Bytes::new(interval.write_bytes);
+            self.progress.cell(cell, Stage::Prepare, share, Some(&Row::of(interval)));
+        };
+        let seed = seed.part("precondition", 0);
+        on_host(prepared, &load, EngineChoice::Auto, seed, self.interrupt, each)
+            .map(|(ended, _)| ended)
+            .map_err(|error| error.to_string())
+    }
+
     fn interval(
         &self,
         cell: &PlannedCell,
@@ -385,13 +477,15 @@ impl<'a> Cells<'a> {
         interval: &Interval,
         share: f64,
         so_far: &dyn Fn() -> Verdict,
-    ) {
+    ) -> Row {
         let measured = Measured::of(interval);
+        let row = measured.row.clone();
         self.progress.cell(cell, stage, share, Some(&measured.row));
         self.progress.so_far(cell, so_far);
         if stage == Stage::Measure {
             self.sender.send(Entry::Interval(cell.index, Box::new(measured)));
         }
+        row
     }
 }
 

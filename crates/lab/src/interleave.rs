@@ -136,8 +136,9 @@ impl Turns {
         }
         let writer = Writer::start(store, Arc::clone(interrupt));
         let shown = self.shown(progress);
-        let running = self.plans.iter().zip(begun).zip(&shown).map(|((plan, (campaign, done)), shown)| {
-            Cells::new(plan, campaign, done, interrupt, shown, writer.sender(campaign))
+        let running = self.plans.iter().zip(begun).zip(&shown).map(|((plan, begun), shown)| {
+            let sender = writer.sender(begun.campaign);
+            Cells::new(plan, begun, interrupt, shown, sender)
         });
         let running: Vec<Cells<'_>> = running.collect();
         if self.plans[0].target.is_simulated() {
@@ -182,6 +183,9 @@ impl Progress for Named<'_> {
     }
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>) {
         self.inner.ended(&self.cells[cell.index as usize], failure);
+    }
+    fn spared(&self, cells: usize) {
+        self.inner.spared(cells);
     }
     fn note(&self, text: &str) {
         self.inner.note(text);

@@ -22,6 +22,7 @@ pub mod plan;
 pub mod prepare;
 pub mod record;
 pub mod report;
+pub mod rounds;
 pub mod store;
 pub mod table;
 pub mod trace;

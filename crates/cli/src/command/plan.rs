@@ -36,7 +36,7 @@ pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
 }
 
 fn summary(plan: &Plan) -> String {
-    let longest = plan.cells.iter().map(|cell| cell.settings.load.length.longest());
+    let longest = plan.cells.iter().map(|cell| cell.settings.load.longest());
     let counted = longest.clone().filter(Option::is_none).count();
     let hours = longest.flatten().map(|span| span.as_secs_f64()).sum::<f64>() / 3600.0;
     let counted = match counted {
@@ -50,9 +50,11 @@ fn summary(plan: &Plan) -> String {
     };
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
     let device = device_lines(plan);
+    let tracked = plan.experiment.steps.iter().any(|step| step.repeat.track.is_some());
+    let rounds = if tracked { "\nrounds end as soon as they are steady" } else { "" };
     let ignored: String = plan.ignored().iter().map(|line| format!("\n{line}")).collect();
     format!(
-        "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}\n\
+        "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}{rounds}\n\
          filling writes {written:.1} GiB, and the load what the target takes{device}{ignored}",
         hours.max(0.0) + 0.0
     )
@@ -91,7 +93,7 @@ fn json(plan: &Plan) -> String {
             serde_json::json!({
                 "cell": cell.index, "step": cell.step, "factors": cell.factors().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
                 "repetition": cell.repetition, "data_bytes": cell.data.get(),
-                "longest_s": load.length.longest().map(|span| span.as_secs_f64()),
+                "longest_s": load.longest().map(|span| span.as_secs_f64()),
             })
         })
         .collect();

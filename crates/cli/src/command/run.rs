@@ -7,6 +7,7 @@ use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign;
+use lowtide_lab::report::Report;
 use lowtide_lab::store::About;
 
 /// Runs an experiment and reports.
@@ -49,7 +50,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         return Ok(FAILED);
     }
     let steady = |cell: &lowtide_lab::record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
-    if arguments.require_steady && !campaign.cells.iter().all(steady) {
+    let all = || campaign.cells.iter().all(steady);
+    if arguments.require_steady && !Report::rounds_are_steady(&campaign).unwrap_or_else(all) {
         return Ok(NO_STEADY_STATE);
     }
     Ok(0)

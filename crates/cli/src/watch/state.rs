@@ -96,6 +96,12 @@ impl State {
         self.ended.push((cell.label(), answer));
     }
 
+    /// So many cells will not be measured.
+    pub fn spared(&mut self, cells: usize) {
+        self.cells -= cells.min(self.cells);
+    }
+
+    /// Something the user should know once the terminal is theirs again.
     pub fn note(&mut self, text: &str) {
         self.notes.push(text.to_owned());
     }

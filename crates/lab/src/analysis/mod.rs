@@ -45,7 +45,7 @@ pub use naive::Answer;
 pub use online::{Online, Step};
 pub use reason::Reason;
 pub use series::{Context, Medium, Point, Series, SeriesError};
-pub use snia::Snia;
+pub use snia::{Snia, Window};
 
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,8 @@
 //! 10 % of the average. A *round* here is the mean over consecutive intervals that make up one minute (or the
 //! one interval that is longer). Deviates: in the specification a round is one pass over a matrix of block sizes
 //! and mixes, so that rounds of the tracked value lie up to an hour apart, and the drive is filled twice before
-//! the first; with one load there is no matrix, and the rounds follow each other. The specification has no
+//! the first; with one load there is no matrix, and the rounds follow each other. Experiments whose repetitions are
+//! rounds (`track` in `[repeat]`) are judged by [`Snia::window`] without that deviation. The specification has no
 //! confidence interval; the one given here is Student's over the 5 rounds. Leaves out the limit of 25 rounds.
 
 use super::batch::{averages, student_t};
@@ -23,6 +24,21 @@ pub struct Snia {
     pub excursion: f64,
     /// Largest change of the fitted line over the window, as a share of the average. 0.1.
     pub slope: f64,
+}
+
+/// The rounds of a window as the rule sees them, in the unit of the tracked value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// The mean of the rounds.
+    pub average: f64,
+    /// The largest round less the smallest.
+    pub excursion: f64,
+    /// The slope of the least-squares line, per round.
+    pub slope: f64,
+    /// By how much that line rises from the first round to the last.
+    pub rise: f64,
+    /// Whether both are within their limits.
+    pub steady: bool,
 }
 
 impl Default for Snia {
@@ -73,9 +89,16 @@ impl Snia {
 
     /// Whether the rounds of one window are steady.
     pub fn holds(&self, rounds: &[f64]) -> bool {
-        let mean = rounds.iter().sum::<f64>() / rounds.len() as f64;
-        let rise = line(rounds) * (rounds.len() - 1) as f64;
-        mean > 0.0 && spread(rounds) <= self.excursion * mean && rise.abs() <= self.slope * mean
+        self.window(rounds).steady
+    }
+
+    /// What the rule looks at in the rounds of one window.
+    pub fn window(&self, rounds: &[f64]) -> Window {
+        let average = rounds.iter().sum::<f64>() / rounds.len() as f64;
+        let (slope, excursion) = (line(rounds), spread(rounds));
+        let rise = slope * (rounds.len() - 1) as f64;
+        let within = excursion <= self.excursion * average && rise.abs() <= self.slope * average;
+        Window { average, excursion, slope, rise, steady: average > 0.0 && within }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::document::Document;
 use super::error::Problems;
+use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::{Load, Pattern};
 use super::step::Step;
@@ -33,6 +34,7 @@ impl Whole<'_> {
         self.required(problems);
         self.patterns(problems);
         self.pace(problems);
+        self.bursts(problems);
         self.devices(problems);
         self.sizes(problems);
     }
@@ -171,6 +173,19 @@ impl Whole<'_> {
         if rate.is_none() && !closed {
             let help = "add the requests per second, such as `rate = 1000`";
             problems.add(arrival.value.clone(), "an open loop without `rate`", "needs a rate", help);
+        }
+    }
+
+    /// Pauses come after bursts, and bursts fill a time.
+    fn bursts(&self, problems: &mut Problems<'_>) {
+        if let (None, Some(at)) = (self.load.burst, self.written("pause")) {
+            let help = "add how long the load lasts until each pause, such as `burst = \"5s\"`";
+            problems.add(at, "`pause` without `burst`", "after what?", help);
+        }
+        if let (Some(at), false) = (self.place("workload.burst"), matches!(self.load.length, Length::For(_)))
+        {
+            let help = "end the measurement by `duration`, which counts the time of the bursts";
+            problems.add(at, "`burst` in a measurement that does not end by its duration", "here", help);
         }
     }
 

@@ -87,6 +87,8 @@ factors! {
     Partition(Bytes) = "partition",
     /// How long the target is left alone before the measurement.
     Idle(Nanos) = "idle",
+    /// How long the target is left alone after each burst of a load.
+    Pause(Nanos) = "pause",
     /// Data files of a database.
     DataFiles(u32) = "data_files",
     /// The simulated device.
@@ -163,7 +165,7 @@ impl FactorName {
             FactorName::FileSize | FactorName::Block | FactorName::Partition => {
                 entry.bytes(problems).map(|bytes| Raw::Size(bytes.get()))
             }
-            FactorName::Idle => entry.nanos(problems).map(|span| Raw::Time(span.get())),
+            FactorName::Idle | FactorName::Pause => entry.nanos(problems).map(|span| Raw::Time(span.get())),
             FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles => {
                 let number = entry.integer(problems)?;
                 match u64::try_from(number) {
@@ -198,6 +200,7 @@ impl FactorName {
                 Ok(Level::Partition(Bytes::new(size)))
             }
             (FactorName::Idle, Raw::Time(span)) => Ok(Level::Idle(Nanos::new(span))),
+            (FactorName::Pause, Raw::Time(span)) => Ok(Level::Pause(Nanos::new(span))),
             (FactorName::Block, Raw::Size(size)) => {
                 let accepted = "a multiple of 512 bytes above 0, such as `\"4KiB\"` or `\"16KiB\"`";
                 require(size > 0, "a block of no bytes".to_owned(), accepted)?;
@@ -258,7 +261,7 @@ impl Level {
     pub fn number(&self) -> Option<f64> {
         match self {
             Level::FileSize(size) | Level::Block(size) | Level::Partition(size) => Some(size.get() as f64),
-            Level::Idle(span) => Some(span.get() as f64),
+            Level::Idle(span) | Level::Pause(span) => Some(span.get() as f64),
             Level::Threads(count) | Level::Depth(count) | Level::Streams(count) | Level::DataFiles(count) => {
                 Some(f64::from(*count))
             }

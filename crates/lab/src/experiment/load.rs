@@ -93,6 +93,10 @@ pub struct Load {
     pub pace: Pace,
     /// Requests per second of an open loop; a closed one ignores it.
     pub rate: f64,
+    /// How long the load lasts until each pause; only with a duration.
+    pub burst: Option<Nanos>,
+    /// How long the target is left alone after each burst; no time counts as none.
+    pub pause: Nanos,
     /// When the measurement ends.
     pub length: Length,
     /// The length of one row of the time series.
@@ -119,6 +123,8 @@ impl Default for Load {
             distribution: Distribution::Uniform,
             pace: Pace::Closed,
             rate: 1.0,
+            burst: None,
+            pause: Nanos::ZERO,
             length: Length::For(Nanos::from_secs(60)),
             interval: Nanos::from_secs(10),
             steady: SteadyRule::Lowtide,
@@ -160,6 +166,20 @@ impl Load {
         })
     }
 
+    /// The length of a burst and of the pause after it, where there are any.
+    pub fn bursts(&self) -> Option<(Nanos, Nanos)> {
+        self.burst.map(|burst| (burst, self.pause)).filter(|(_, pause)| *pause > Nanos::ZERO)
+    }
+
+    /// The longest that a measurement takes, pauses included; `None` where requests are counted.
+    pub fn longest(&self) -> Option<Nanos> {
+        let longest = self.length.longest()?;
+        let paused = self.bursts().map_or(0, |(burst, pause)| {
+            (longest.get().div_ceil(burst.get().max(1)) - 1).saturating_mul(pause.get())
+        });
+        Some(Nanos::new(longest.get().saturating_add(paused)))
+    }
+
     /// Puts a factor's level in place; what is done to the target, and the device, are not the load's.
     pub(super) fn set(&mut self, level: &Level) {
         match level {
@@ -168,6 +188,7 @@ impl Load {
             Level::Threads(threads) => self.threads = *threads,
             Level::Depth(depth) => self.depth = *depth,
             Level::Block(block) => self.block = *block,
+            Level::Pause(pause) => self.pause = *pause,
             Level::Pattern(pattern) => self.pattern = *pattern,
             Level::Mix(mix) => self.mix = *mix,
             Level::Zipf(exponent) => self.distribution = Distribution::Zipf { exponent: *exponent },
@@ -223,6 +244,9 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
     }
     if let Some(steady) = table.get("steady").and_then(|entry| entry.word(problems)) {
         load.steady = steady;
+    }
+    if let Some(burst) = table.get("burst").and_then(|entry| entry.some_time(problems)) {
+        load.burst = Some(burst);
     }
     load.replay = replay::read(table, problems);
     if table.get("trace").is_some() {

@@ -11,7 +11,7 @@
 //! [workload]          pattern, block, threads, …       what is asked, how long
 //! [inserts]           connections, data, …             or: rows into an index, until all are in
 //! [sweep]             factors; the cells are their product
-//! [repeat]            times, order, seed
+//! [repeat]            times, order, seed, track
 //! [[step]]            the sweep again, prepared differently
 //! [[published]]       numbers to compare with
 //! [[claim]]           sentences to check
@@ -42,6 +42,7 @@ mod selection;
 mod step;
 mod sweep;
 mod target;
+mod track;
 mod unit;
 mod words;
 
@@ -58,13 +59,14 @@ pub use level::{FactorName, Level};
 pub use load::{Load, Pace, Pattern, SteadyRule};
 pub use not_compared::NotCompared;
 pub use overrides::Override;
-pub use prepare::{Filesystem, Fill, Layout, Preparation, Purge};
+pub use prepare::{Filesystem, Fill, Layout, Precondition, Preparation, Purge};
 pub use repeat::{Order, Repeat};
 pub use replay::{Replay, ReplayPace};
 pub use selection::{Accept, Selection};
 pub use step::{Settings, Step};
 pub use sweep::Factor;
 pub use target::Target;
+pub use track::Track;
 pub use unit::{Dimension, Unit};
 
 use document::Document;
@@ -139,6 +141,9 @@ impl Experiment {
         let mut settings =
             Settings { device, preparation: step.preparation.clone(), load: self.load.clone() };
         point.iter().for_each(|level| settings.set(level));
+        if let Some(duration) = step.duration {
+            settings.lasts(duration);
+        }
         settings
     }
 
@@ -176,15 +181,17 @@ impl Experiment {
         let mut list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables(problems));
         let (steps, published) = (list("step"), list("published"));
         let (claims, not_compared) = (list("claim"), list("not-compared"));
-        let steps = step::read(steps, preparation, sweep, problems);
+        let repeat =
+            repeat.map_or_else(Repeat::default, |table| repeat::read(&table, Repeat::default(), problems));
+        let steps = step::read(steps, preparation, sweep, &repeat, problems);
         let published = comparison::read(published, &steps, problems);
         let claims = claim::read(claims, &steps, problems);
         let not_compared = not_compared::read(not_compared, problems);
-        let repeat = repeat.map_or_else(Repeat::default, |table| repeat::read(&table, problems));
 
         if let (Some(load), true) = (&load, problems.is_empty()) {
             check::Whole { document: &document, target: target.as_ref(), load, steps: &steps }
                 .check(problems);
+            track::check(&document, &steps, problems);
         }
         std::mem::replace(problems, Problems::new(&document)).finish()?;
         let (Some(name), Some(target), Some(load)) = (name, target, load) else {

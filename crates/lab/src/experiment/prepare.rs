@@ -1,10 +1,13 @@
-//! `[before-each-cell]`: what happens to the target before a cell is measured, so that history is explicit.
+//! `[before-each-cell]`, and `precondition` of a step: what happens to the target before it is measured, so that
+//! history is explicit.
 //!
 //! Leaves out doing it (the stage `prepare`) and whether the target can: a file has nothing to erase.
 
 use super::error::Problems;
+use super::length::Length;
 use super::level::{FactorName, Level};
-use super::read::Table;
+use super::load::{Load, Pattern};
+use super::read::{Entry, Table};
 use super::schema;
 use super::words::words;
 use lowtide_core::{Bytes, Nanos};
@@ -113,6 +116,52 @@ impl Default for Preparation {
             idle: Nanos::ZERO,
             scheduler: None,
         }
+    }
+}
+
+/// Sequential writes over all the data, once before the first cell of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Precondition {
+    /// How often the data is written.
+    pub times: u32,
+    /// Bytes of a write.
+    pub block: Bytes,
+}
+
+impl Precondition {
+    /// More passes than these are a slip of the keyboard.
+    const MOST_TIMES: u32 = 1000;
+
+    /// The load that writes `data` so: one thread with some requests in flight.
+    pub fn load(self, data: Bytes) -> Load {
+        Load {
+            pattern: Pattern::SequentialWrite,
+            block: self.block,
+            depth: 16,
+            length: Length::Requests((data.get() / self.block.get()).max(1) * u64::from(self.times)),
+            interval: Nanos::from_secs(1),
+            ..Load::default()
+        }
+    }
+
+    /// Reads `precondition`.
+    pub(super) fn read(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Self> {
+        let table = entry.table(problems)?;
+        table.only(&schema::PRECONDITION, problems);
+        let times = table.require("times", "2", problems).and_then(|entry| match entry.count(problems)? {
+            times if times > Self::MOST_TIMES => {
+                entry.refuse(format!("{times} passes"), format!("from 1 to {}", Self::MOST_TIMES), problems)
+            }
+            times => Some(times),
+        });
+        let block = match table.get("block") {
+            None => Some(Bytes::kib(128)),
+            Some(entry) => match FactorName::Block.read(&entry, problems) {
+                Some(Level::Block(block)) => Some(block),
+                _ => None,
+            },
+        };
+        Some(Precondition { times: times?, block: block? })
     }
 }
 

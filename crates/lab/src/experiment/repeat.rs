@@ -1,10 +1,11 @@
-//! `[repeat]`: how often each cell is measured, and in which order.
+//! `[repeat]`: how often each cell is measured, in which order, and what ends it earlier.
 //!
 //! Leaves out ordering the cells: the stage `plan` does that.
 
 use super::error::Problems;
 use super::read::Table;
 use super::schema;
+use super::track::{self, Track};
 use super::words::words;
 
 words! {
@@ -22,26 +23,28 @@ words! {
 const MOST_TIMES: u32 = 10_000;
 
 /// How often, and in which order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Repeat {
-    /// Measurements of each cell, at least one.
+    /// Measurements of each cell, at least one; where something is tracked, the most.
     pub times: u32,
     /// The order of the cells of a step.
     pub order: Order,
     /// The seed that every random choice of a campaign comes from, unless the command line gives one.
     pub seed: u64,
+    /// What ends the repetitions, which are then rounds, as soon as it is steady.
+    pub track: Option<Track>,
 }
 
 impl Default for Repeat {
     fn default() -> Self {
-        Repeat { times: 1, order: Order::AsWritten, seed: 1 }
+        Repeat { times: 1, order: Order::AsWritten, seed: 1, track: None }
     }
 }
 
-/// Reads `[repeat]`.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Repeat {
+/// Reads `[repeat]`, or the `repeat` of a step: the keys that it holds take the place of those of `base`.
+pub(super) fn read(table: &Table<'_>, base: Repeat, problems: &mut Problems<'_>) -> Repeat {
     table.only(&schema::REPEAT, problems);
-    let mut repeat = Repeat::default();
+    let mut repeat = base;
     if let Some(entry) = table.get("times") {
         match entry.count(problems) {
             Some(times) if times > MOST_TIMES => {
@@ -54,6 +57,10 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Repeat {
             Some(times) => repeat.times = times,
             None => {}
         }
+    }
+    if let Some(track) = table.get("track").and_then(|entry| track::read(&entry, problems)) {
+        repeat.track = Some(track);
+        repeat.order = Order::Interleaved;
     }
     if let Some(order) = table.get("order").and_then(|entry| entry.word(problems)) {
         repeat.order = order;

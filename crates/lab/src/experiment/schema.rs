@@ -51,6 +51,8 @@ pub(super) const WORKLOAD: Keys = Keys {
         "hot-cold",
         "rate",
         "arrival",
+        "burst",
+        "pause",
         "duration",
         "until",
         "requests",
@@ -89,10 +91,24 @@ pub(super) const INSERTS: Keys = Keys {
 };
 pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };
 pub(super) const SWEEP: Keys = Keys { table: "sweep", keys: super::level::FactorName::NAMES };
-pub(super) const REPEAT: Keys = Keys { table: "repeat", keys: &["times", "order", "seed"] };
+pub(super) const REPEAT: Keys = Keys { table: "repeat", keys: &["times", "order", "seed", "track"] };
+pub(super) const TRACK: Keys = Keys { table: "repeat.track", keys: &["of", "where", "first"] };
+pub(super) const PRECONDITION: Keys = Keys { table: "a precondition", keys: &["times", "block"] };
 pub(super) const STEP: Keys = Keys {
     table: "step",
-    keys: &["name", "purge-before", "purge", "layout", "fill", "idle", "scheduler", "sweep"],
+    keys: &[
+        "name",
+        "purge-before",
+        "precondition",
+        "purge",
+        "layout",
+        "fill",
+        "idle",
+        "scheduler",
+        "duration",
+        "sweep",
+        "repeat",
+    ],
 };
 pub(super) const RANGE: Keys = Keys { table: "a range", keys: &["from", "to", "step", "factor"] };
 pub(super) const PUBLISHED: Keys = Keys {

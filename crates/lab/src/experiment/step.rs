@@ -1,16 +1,20 @@
 //! `[[step]]`: running the sweep several times in order, with different preparation on the same history.
 //!
 //! A step says only what differs: keys of `purge`, `layout` and `fill` take the place of those in
-//! `[before-each-cell]` one by one, and a factor in its `sweep` takes the place of that factor in `[sweep]`. An
-//! experiment without steps has one, without a name. Leaves out repetitions.
+//! `[before-each-cell]` one by one, a factor in its `sweep` takes the place of that factor in `[sweep]`, its
+//! `duration` that of `[workload]`, and keys of its `repeat` those of `[repeat]`. An experiment without steps has
+//! one, without a name. Leaves out ordering cells.
 
 use super::error::Problems;
+use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::Load;
-use super::prepare::{Preparation, Purge};
+use super::prepare::{Precondition, Preparation, Purge};
 use super::read::Table;
+use super::repeat::{self, Repeat};
 use super::schema;
 use super::sweep::{self, Factor};
+use lowtide_core::Nanos;
 
 /// One pass over a sweep.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,10 +23,16 @@ pub struct Step {
     pub name: Option<String>,
     /// What happens once, before its first cell.
     pub purge_before: Purge,
+    /// What is written once after that, before its first cell.
+    pub precondition: Option<Precondition>,
     /// What happens before each of its cells.
     pub preparation: Preparation,
     /// Its factors, the slowest first.
     pub sweep: Vec<Factor>,
+    /// How long its cells are measured, in place of the workload's end.
+    pub duration: Option<Nanos>,
+    /// How often, in which order, and what ends it earlier.
+    pub repeat: Repeat,
 }
 
 /// Everything that holds in one cell.
@@ -37,6 +47,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Puts a step's own duration in place.
+    pub(super) fn lasts(&mut self, duration: Nanos) {
+        self.load.length = Length::For(duration);
+        self.load.interval = self.load.interval.min(duration);
+    }
+
     /// Puts a factor's level in place.
     pub(super) fn set(&mut self, level: &Level) {
         match level {
@@ -80,6 +96,7 @@ pub(super) fn read(
     tables: Vec<Table<'_>>,
     preparation: Preparation,
     sweep: Vec<Factor>,
+    repeat: &Repeat,
     problems: &mut Problems<'_>,
 ) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
@@ -88,8 +105,11 @@ pub(super) fn read(
         let mut step = Step {
             name: None,
             purge_before: Purge::None,
+            precondition: None,
             preparation: preparation.clone(),
             sweep: sweep.clone(),
+            duration: None,
+            repeat: repeat.clone(),
         };
         if let Some(entry) = table.require("name", "\"second pass\"", problems) {
             step.name = entry.text("\"second pass\"", problems);
@@ -100,7 +120,12 @@ pub(super) fn read(
         if let Some(purge) = table.get("purge-before").and_then(|entry| entry.word(problems)) {
             step.purge_before = purge;
         }
+        step.precondition = table.get("precondition").and_then(|entry| Precondition::read(&entry, problems));
         step.preparation = step.preparation.with(&table, problems);
+        step.duration = table.get("duration").and_then(|entry| entry.some_time(problems));
+        if let Some(own) = table.get("repeat").and_then(|entry| entry.table(problems)) {
+            step.repeat = repeat::read(&own, step.repeat, problems);
+        }
         if let Some(own) = table.get("sweep").and_then(|entry| entry.table(problems)) {
             for factor in sweep::read(&own, problems) {
                 match step.sweep.iter_mut().find(|base| base.name == factor.name) {
@@ -112,7 +137,15 @@ pub(super) fn read(
         steps.push(step);
     }
     if steps.is_empty() {
-        steps.push(Step { name: None, purge_before: Purge::None, preparation, sweep });
+        steps.push(Step {
+            name: None,
+            purge_before: Purge::None,
+            precondition: None,
+            preparation,
+            sweep,
+            duration: None,
+            repeat: repeat.clone(),
+        });
     }
     steps
 }

@@ -1,7 +1,7 @@
 //! The load on a simulated drive, in virtual time.
 
 use super::watch::Watch;
-use super::{Each, Ended};
+use super::{Each, Ended, burst};
 use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedDrive;
@@ -54,6 +54,11 @@ pub fn on_drive(
         return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
     }
     let workload = load.workload();
+    if let Some((burst, pause)) = load.bursts() {
+        let when = (*now, burst, pause);
+        *now = burst::on_device(drive.as_mut(), &extents, &workload, seed, when, on_interval)?;
+        return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
+    }
     let requests = match load.length {
         Length::Requests(number) => Some(number),
         Length::For(_) | Length::UntilSteady { .. } => None,

@@ -1,7 +1,7 @@
 //! The load on files, or a device, of the host, in wall time.
 
 use super::watch::Watch;
-use super::{Each, Ended};
+use super::{Each, Ended, burst};
 use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedHost;
@@ -64,18 +64,22 @@ pub fn on_host(
         Length::Requests(number) => (None, Some(number)),
         Length::UntilSteady { .. } => (None, None),
     };
+    let interval = load.interval;
     let request = engine::Load {
         data,
         workload: &workload,
         replay,
         seed,
-        interval: load.interval,
+        interval,
         duration,
         requests,
         engine,
         interrupt,
     };
-    let summary = engine::run(&request, on_interval)?;
+    let summary = match load.bursts() {
+        Some(when) => burst::on_host(&request, when, on_interval)?,
+        None => engine::run(&request, on_interval)?,
+    };
     let ended = match summary.ended {
         engine::Ended::Interrupted => Ended::Interrupted,
         engine::Ended::Duration | engine::Ended::Stopped => Ended::Complete(watch.verdict()),

@@ -2,6 +2,7 @@
 //!
 //! Leaves out preparation, storage, and which cell comes next (`campaign`).
 
+mod burst;
 mod drive;
 mod host;
 mod watch;

@@ -9,6 +9,8 @@ use lowtide_core::Control;
 
 /// Watches one cell.
 pub(super) struct Watch {
+    /// Bursts with pauses between them are no series.
+    pauses: bool,
     online: Online,
     length: Length,
     /// Requests completed so far.
@@ -28,6 +30,7 @@ impl Watch {
             Length::For(_) | Length::Requests(_) => Confidence::default(),
         };
         Watch {
+            pauses: load.bursts().is_some(),
             online: Online::new(context, rule(online)),
             length: load.length,
             done: 0,
@@ -38,8 +41,12 @@ impl Watch {
 
     /// Takes an interval and says whether to go on.
     pub(super) fn push(&mut self, row: &Row) -> Control {
-        let step =
-            self.online.push(row).expect("a recorder's intervals follow each other and have one length");
+        let step = match self.pauses {
+            true => Step::Continue,
+            false => {
+                self.online.push(row).expect("a recorder's intervals follow each other and have one length")
+            }
+        };
         if let (Length::UntilSteady { .. }, Step::Stop(estimate)) = (self.length, step) {
             self.verdict = Some(Verdict::Steady(estimate));
             return Control::Stop;
@@ -60,6 +67,9 @@ impl Watch {
 
     /// What the analysis says of everything so far.
     pub(super) fn so_far(&self) -> Verdict {
+        if self.pauses {
+            return Verdict::NoSteadyState { reason: "there are pauses between bursts".to_owned() };
+        }
         match (&self.verdict, self.length) {
             (Some(verdict), _) => verdict.clone(),
             (None, Length::UntilSteady { .. }) => self.online.verdict(),

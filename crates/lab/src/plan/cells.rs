@@ -25,14 +25,14 @@ pub(super) fn all(
     let trace = traced::read(experiment, target, scale)?;
     let mut cells = Vec::new();
     for (number, step) in experiment.steps.iter().enumerate() {
-        let mut purge_before = step.purge_before;
+        let mut begun: Vec<Option<String>> = Vec::new();
         let points: u128 = step.sweep.iter().map(|factor| factor.levels.len() as u128).product();
-        let count = cells.len() as u128 + points * u128::from(experiment.repeat.times.max(1));
+        let count = cells.len() as u128 + points * u128::from(step.repeat.times.max(1));
         if count > MOST_CELLS {
             let help = format!("at most {MOST_CELLS}: fewer levels of a factor, or fewer repetitions");
             return Err(experiment.blame("sweep", format!("{count} cells"), help));
         }
-        for (point, repetition) in arrange(step, &experiment.repeat) {
+        for (point, repetition) in arrange(step, &step.repeat) {
             let written = experiment.settings(step, &point);
             check_rate(experiment, number, &written)?;
             check_memory(experiment, &written)?;
@@ -46,7 +46,14 @@ pub(super) fn all(
                 traced::place(experiment, &mut settings, trace, data)?;
                 check_memory(experiment, &settings)?;
             }
-            let purge_before = std::mem::replace(&mut purge_before, Purge::None);
+            check_precondition(experiment, number, data)?;
+            // Each device of a step has a first cell.
+            let first = !begun.contains(&settings.device);
+            let (purge_before, precondition) =
+                if first { (step.purge_before, step.precondition) } else { (Purge::None, None) };
+            if first {
+                begun.push(settings.device.clone());
+            }
             let (index, step) = (cells.len() as u32, step.name.clone());
             cells.push(PlannedCell {
                 index,
@@ -54,6 +61,7 @@ pub(super) fn all(
                 point,
                 repetition,
                 purge_before,
+                precondition,
                 settings,
                 data,
                 capacity,
@@ -71,13 +79,29 @@ fn check_memory(experiment: &Experiment, settings: &Settings) -> Result<(), BadI
         let help = format!("`threads` times `depth` is at most {MOST_IN_FLIGHT}");
         return Err(experiment.blame("workload", format!("{in_flight} requests in flight"), help));
     }
+    let row = load.bursts().map_or(load.interval, |(burst, _)| burst);
     let longest = load.length.longest().or_else(|| traced::longest(load));
-    let rows = longest.map_or(0, |longest| longest.get() / load.interval.get().max(1));
+    let rows = longest.map_or(0, |longest| longest.get() / row.get().max(1));
     if rows > MOST_ROWS {
-        let help = format!("at most {MOST_ROWS} intervals in a measurement, such as `interval = \"1s\"`");
+        let help = format!(
+            "at most {MOST_ROWS} intervals in a measurement, such as `interval = \"1s\"`, or longer bursts"
+        );
         return Err(experiment.blame("workload.interval", format!("{rows} intervals"), help));
     }
     Ok(())
+}
+
+/// Refuses a precondition whose blocks are larger than the data, or do not fill its files.
+fn check_precondition(experiment: &Experiment, number: usize, data: Bytes) -> Result<(), BadInput> {
+    let step = &experiment.steps[number];
+    let Some(passes) = step.precondition else { return Ok(()) };
+    let each = data / u64::from(step.preparation.layout.files);
+    if each >= passes.block {
+        return Ok(());
+    }
+    let message = format!("a precondition in blocks of {} of files of {each}", passes.block);
+    let help = format!("a block of at most {each}, or more data");
+    Err(experiment.blame(&format!("step.{number}.precondition"), message, help))
 }
 
 /// Refuses an open loop so fast or so slow that measuring it would not end.
@@ -105,6 +129,8 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
         let shorter = |span: Nanos| Nanos::new((span.get() / scale).max(1));
         load.file_size = load.file_size.map(|size| (size / scale).align_down(block).max(block));
         load.interval = shorter(load.interval);
+        load.burst = load.burst.map(shorter);
+        load.pause = load.pause / scale;
         load.length = match load.length {
             Length::For(span) => Length::For(shorter(span)),
             Length::Requests(number) => Length::Requests((number / scale).max(1)),

@@ -13,7 +13,7 @@ mod traced;
 
 pub use target::{PlanTarget, PlannedBlock};
 
-use crate::experiment::{BadInput, Experiment, Level, Purge, Settings};
+use crate::experiment::{BadInput, Experiment, Level, Precondition, Purge, Settings};
 use lowtide_core::{Bytes, Seed, Trace};
 use lowtide_host::HostError;
 use lowtide_host::target::Layout;
@@ -50,6 +50,8 @@ pub struct PlannedCell {
     pub repetition: u32,
     /// How history is forgotten before the step this cell begins; `None` inside a step.
     pub purge_before: Purge,
+    /// What is written once, before the step this cell begins.
+    pub precondition: Option<Precondition>,
     /// Everything that holds in it, scaled.
     pub settings: Settings,
     /// Bytes of data under test, scaled.
@@ -134,6 +136,12 @@ impl Plan {
 
     /// Bytes that preparing the cells writes.
     pub fn prepared_bytes(&self) -> Bytes {
+        let passes = |cell: &PlannedCell| cell.data * u64::from(cell.precondition.map_or(0, |it| it.times));
+        self.filled_bytes() + self.cells.iter().map(passes).sum()
+    }
+
+    /// Bytes that filling the cells writes.
+    fn filled_bytes(&self) -> Bytes {
         if matches!(self.target, PlanTarget::Host(_)) {
             // Files stay until a cell asks for others.
             let same = |a: &PlannedCell, b: &PlannedCell| a.files().ok() == b.files().ok();

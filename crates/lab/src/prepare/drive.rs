@@ -90,6 +90,11 @@ impl History {
                 self.fill_at_random(&layout.files, block, seed)?;
             }
         }
+        if let Some(passes) = cell.precondition {
+            for extent in (0..passes.times).flat_map(|_| layout.files.pieces()) {
+                self.each(passes.block.get(), extent.device_offset, extent.length, Request::write)?;
+            }
+        }
         self.submit(Request::flush())?;
         self.now = self.now + preparation.idle;
         self.drive.idle_until(self.now);
@@ -130,8 +135,19 @@ impl History {
         length: u64,
         make: impl Fn(u64, u64) -> Request,
     ) -> Result<(), DeviceError> {
-        (0..length.div_ceil(CHUNK))
-            .map(|n| (n * CHUNK, CHUNK.min(length - n * CHUNK)))
+        self.each(CHUNK, offset, length, make)
+    }
+
+    /// Submits requests of `block` bytes for a range, one after the other.
+    fn each(
+        &mut self,
+        block: u64,
+        offset: u64,
+        length: u64,
+        make: impl Fn(u64, u64) -> Request,
+    ) -> Result<(), DeviceError> {
+        (0..length.div_ceil(block))
+            .map(|n| (n * block, block.min(length - n * block)))
             .try_for_each(|(at, length)| self.submit(make(offset + at, length)))
     }
 

@@ -34,7 +34,7 @@ pub struct PreparedHost<'a> {
 }
 
 /// Leaves the target at `path` alone for a while.
-fn wait(idle: Nanos, path: &Path, interrupt: &AtomicBool) -> Result<(), HostError> {
+pub(crate) fn wait(idle: Nanos, path: &Path, interrupt: &AtomicBool) -> Result<(), HostError> {
     let begin = Instant::now();
     while begin.elapsed().as_nanos() < u128::from(idle.get()) {
         if interrupt.load(Ordering::Relaxed) {

@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::sweep::{describe, identity, varying};
-use super::{Checked, Comparison, Report, figure, number, tables, verdict};
+use super::{Checked, Comparison, Report, figure, number, rounds, tables, verdict};
 use crate::compare::{self, Judged, NothingToCompare, Question, Side};
 use crate::experiment::NotCompared;
 use crate::record::{Campaign, Cell, Status};
@@ -10,19 +10,25 @@ use crate::witness;
 
 /// The report of one campaign.
 pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
-    let answers = Answer::of_all(campaign);
-    let mut all = Vec::new();
-    if !campaign.cells.is_empty() {
-        all.push(tables::cells(campaign));
-    }
-    all.extend(tables::published(comparisons, !campaign.devices.is_empty()));
-    all.extend(tables::utilisation(&answers));
+    let published = tables::published(comparisons, !campaign.devices.is_empty());
+    let (sentences, all, figures) = match rounds::of_campaign(campaign) {
+        Some(rounds) => {
+            (rounds.verdict, rounds.tables.into_iter().chain(published).collect(), rounds.figures)
+        }
+        None => {
+            let answers = Answer::of_all(campaign);
+            let cells = (!campaign.cells.is_empty()).then(|| tables::cells(campaign));
+            let all = cells.into_iter().chain(published).chain(tables::utilisation(&answers)).collect();
+            let sentences = verdict::sentences(campaign, &answers, comparisons);
+            (sentences, all, figure::figures(campaign, &answers, comparisons))
+        }
+    };
     Report {
         title: if campaign.title.is_empty() { campaign.name.clone() } else { campaign.title.clone() },
         facts: facts(campaign),
-        verdict: verdict::sentences(campaign, &answers, comparisons),
+        verdict: sentences,
         tables: all,
-        figures: figure::figures(campaign, &answers, comparisons),
+        figures,
         environment: shown(&campaign.environment),
         commands: vec![campaign.command.clone()],
         sources: sources(campaign, ""),

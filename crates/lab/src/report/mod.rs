@@ -21,6 +21,7 @@ mod figure;
 mod html;
 pub(crate) mod number;
 mod render;
+mod rounds;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod sweep;
@@ -67,6 +68,11 @@ impl Report {
     /// The report of a campaign, beside published numbers where there are some.
     pub fn new(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
         build::of_campaign(campaign, comparisons)
+    }
+
+    /// Whether the rounds of a campaign ended in steady state, all of them; `None` of a campaign without rounds.
+    pub fn rounds_are_steady(campaign: &Campaign) -> Option<bool> {
+        rounds::steady(campaign)
     }
 
     /// The report of several campaigns beside published numbers, with the claims that were checked and what is not

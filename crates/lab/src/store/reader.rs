@@ -184,7 +184,11 @@ impl Store {
         })
     }
 
-    fn rows(&self, campaign: i64, cell: u32) -> Result<Vec<Row>, StoreError> {
+    /// The intervals of a cell, in order.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn rows(&self, campaign: i64, cell: u32) -> Result<Vec<Row>, StoreError> {
         let fail = StoreError::on(&self.path);
         let mut statement = self
             .connection

@@ -77,6 +77,8 @@ pub enum Entry {
     End(u32, CellEnd),
     /// Something about the machine or the target, as name and value.
     Fact(String, String),
+    /// These cells will not be measured.
+    Spared(Vec<u32>),
 }
 
 /// Where the cells of one campaign send.
@@ -247,6 +249,12 @@ pub(super) fn write(connection: &Connection, campaign: i64, entry: &Entry) -> ru
             )?
             .execute(params![campaign, cell, reason])
             .map(drop),
+        Entry::Spared(cells) => {
+            let mut delete = connection.prepare_cached(
+                "DELETE FROM cell WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'",
+            )?;
+            cells.iter().try_for_each(|cell| delete.execute(params![campaign, cell]).map(drop))
+        }
     }
 }
 

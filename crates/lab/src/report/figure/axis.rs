@@ -52,11 +52,20 @@ impl Layout {
             }
             Scale::Doubling => {
                 let (first, last) = (low.floor() as i32, high.ceil().max(low.floor() + 1.0) as i32);
-                let ticks =
-                    (first..=last).map(|p| (f64::from(p), number::significant(2f64.powi(p)))).collect();
+                let ticks = (first..=last).map(|p| (f64::from(p), power_of_two(p))).collect();
                 Layout { scale: axis.scale, from: f64::from(first) - 0.15, to: f64::from(last) + 0.15, ticks }
             }
-            Scale::LogTime => {
+            Scale::Counted => {
+                let step = ((high - low) / about as f64).ceil().max(1.0);
+                let count = ((high - low) / step) as i32;
+                let ticks = (0..=count).map(|n| low + f64::from(n) * step).map(|v| (v, number::fixed(v, 0)));
+                Layout { scale: axis.scale, from: low - 0.5, to: high + 0.5, ticks: ticks.collect() }
+            }
+            Scale::Log | Scale::LogTime => {
+                let label = |value: f64| match axis.scale {
+                    Scale::LogTime => number::span(value.round()),
+                    _ => number::significant(value),
+                };
                 // The ends are 1, 2 or 5 of a power of ten; so are the ticks, unless powers alone are enough.
                 let steps = |p: i32| [1.0, 2.0, 5.0].map(|m: f64| m.log10() + f64::from(p));
                 let range = low.floor() as i32..=high.floor() as i32 + 1;
@@ -67,7 +76,7 @@ impl Layout {
                 let ticks = all
                     .iter()
                     .filter(|s| (from..=to).contains(*s) && (!powers || s.fract() == 0.0))
-                    .map(|s| (*s, number::span(10f64.powf(*s).round())))
+                    .map(|s| (*s, label(10f64.powf(*s))))
                     .collect();
                 Layout { scale: axis.scale, from, to, ticks }
             }
@@ -92,11 +101,17 @@ impl Layout {
 /// The even position of a value on a scale.
 fn even(scale: Scale, value: f64) -> f64 {
     match scale {
-        Scale::Linear | Scale::LinearFromData => value,
+        Scale::Linear | Scale::LinearFromData | Scale::Counted => value,
+        Scale::Log => value.max(f64::MIN_POSITIVE).log10(),
         Scale::Doubling => value.max(f64::MIN_POSITIVE).log2(),
         Scale::LogTime => value.max(1.0).log10(),
         Scale::Nines => -(1.0 - value.clamp(0.0, 1.0 - 1e-9)).log10(),
     }
+}
+
+/// A power of two for a tick: `0.5`, `16`, `1 024`.
+fn power_of_two(power: i32) -> String {
+    number::fixed(2f64.powi(power), (-power).clamp(0, 3) as usize)
 }
 
 /// About `about` steps of 1, 2 or 5 times a power of ten; from zero, the upper end is a tick or just above data.
@@ -128,6 +143,19 @@ mod tests {
         assert_eq!(labels(&linear(0.0, 81.0, 5, Scale::Linear)), ["0", "20", "40", "60", "80"]);
         assert_eq!(labels(&linear(0.0, 0.9, 4, Scale::Linear)), ["0.0", "0.5"]);
         assert_eq!(labels(&linear(0.0, 61.0, 8, Scale::Linear)), ["0", "10", "20", "30", "40", "50", "60"]);
+    }
+
+    #[test]
+    fn counts_stand_at_whole_numbers_and_magnitudes_at_1_2_and_5() {
+        let of = |scale, values: &[f64]| {
+            Layout::of(&Axis { scale, ..Axis::default() }, values.iter().copied(), 8, false)
+        };
+        assert_eq!(labels(&of(Scale::Counted, &[1.0, 5.0])), ["1", "2", "3", "4", "5"]);
+        let many = of(Scale::Counted, &[1.0, 25.0]);
+        assert_eq!(labels(&many), ["1", "4", "7", "10", "13", "16", "19", "22", "25"]);
+        assert_eq!((many.from, many.to), (0.5, 25.5));
+        assert_eq!(labels(&of(Scale::Log, &[30.0, 180.0])), ["20.0", "50.0", "100", "200"]);
+        assert_eq!(labels(&of(Scale::Doubling, &[0.5, 2.0])), ["0.5", "1", "2"]);
     }
 
     #[test]

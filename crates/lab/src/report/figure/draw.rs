@@ -81,6 +81,11 @@ pub(crate) fn draw(canvas: &Canvas<'_>, panel: &Panel, (width, height): (i32, i3
             text(canvas, label, (at + gap * FINE, plot.top + 8 * FINE), 11, MUTED, anchor, false);
         }
     }
+    for mark in &panel.marks {
+        if let Mark::Label { x, label } = mark {
+            text(canvas, label, (plot.px(*x), plot.top + 8 * FINE), 11, MUTED, HPos::Center, false);
+        }
+    }
     for series in &panel.series {
         draw_series(canvas, series, &plot);
     }
@@ -174,6 +179,7 @@ fn outline(look: Look) -> Vec<(i32, i32)> {
         3 => vec![(0, -48), (44, 0), (0, 48), (-44, 0)],
         4 => vec![(0, 46), (42, -32), (-42, -32)],
         5 => vec![(-45, -14), (45, -14), (45, 14), (-45, 14)],
+        6 => vec![(-14, -45), (14, -45), (14, 45), (-14, 45)],
         _ => Vec::new(),
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn matched<'a>(answers: &[Answer<'a>], factor: &str) -> Vec<Answer<'a
 }
 
 /// Points at even steps of nines, as far as the count supports: the last is the longest operation but nine.
-fn points(latency: &Latency) -> Vec<Point> {
+pub(crate) fn points(latency: &Latency) -> Vec<Point> {
     const STEPS_PER_NINE: u32 = 16;
     let most = (latency.count() as f64 / 10.0).log10().clamp(0.0, 6.0);
     let steps = (most * f64::from(STEPS_PER_NINE)).floor() as u32;

@@ -12,6 +12,7 @@ mod sweep;
 mod time;
 mod wear;
 
+pub(crate) use latency::points as distribution_points;
 pub(crate) use style::css;
 pub(crate) use svg::{document, panel};
 
@@ -37,6 +38,8 @@ pub struct Figure {
 /// Where in the report a figure stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
+    /// Rounds, and how they became steady.
+    Rounds,
     /// Throughput over time, size, threads, fill.
     Throughput,
     /// Latency.
@@ -85,6 +88,10 @@ pub enum Scale {
     Linear,
     /// Evenly, between the least and the greatest value.
     LinearFromData,
+    /// Whole numbers, between the least and the greatest value.
+    Counted,
+    /// By powers of ten.
+    Log,
     /// By doubling: thread counts, sizes that span many magnitudes.
     Doubling,
     /// By powers of ten, of nanoseconds; labels are spans of time.
@@ -147,6 +154,13 @@ pub enum Mark {
         /// Where.
         x: f64,
         /// A word beside it; may be empty.
+        label: String,
+    },
+    /// A word at an x, at the top of the panel.
+    Label {
+        /// Where its middle is.
+        x: f64,
+        /// The word; may be empty.
         label: String,
     },
     /// At a y: the settled level, over part of x.

@@ -21,13 +21,14 @@ pub(crate) const BAND: RGBColor = RGBColor(0xe6, 0xee, 0xf5);
 pub(crate) const FAINT: RGBColor = RGBColor(0xb4, 0xba, 0xc1);
 
 /// Colour of a look on white, on black, and its dashes in tenths of a pixel.
-const LOOKS: [(RGBColor, &str, &str); 6] = [
+const LOOKS: [(RGBColor, &str, &str); 7] = [
     (RGBColor(0x00, 0x5f, 0x9e), "#5db4f0", ""),
     (RGBColor(0xc4, 0x4e, 0x00), "#ff9248", "70 30"),
     (RGBColor(0x00, 0x85, 0x60), "#3fcf9f", "20 25"),
     (RGBColor(0xa8, 0x48, 0x80), "#eb9cc6", "110 30 20 30"),
     (RGBColor(0x8a, 0x66, 0x00), "#f0bd41", "130 40"),
     (RGBColor(0x4a, 0x4f, 0x55), "#c4cad1", "40 40"),
+    (RGBColor(0x1f, 0x93, 0xb8), "#7fd6ef", "60 20"),
 ];
 
 /// Number of looks before they repeat.

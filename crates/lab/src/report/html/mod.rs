@@ -16,6 +16,7 @@ const LONG: usize = 30;
 /// The page.
 pub(crate) fn page(report: &Report) -> String {
     let parts = [
+        (Part::Rounds, "Rounds"),
         (Part::Throughput, "Throughput"),
         (Part::Latency, "Latency"),
         (Part::Wear, "Write amplification and wear"),
@@ -82,6 +83,7 @@ fn contents(report: &Report, parts: &[(Part, &str)]) -> Markup {
 
 fn one_table(table: &Table) -> Markup {
     let formatted = table.formatted();
+    let shades = table.shades();
     html! {
         section id=(table.key) {
             h2 { (table.title) }
@@ -98,9 +100,9 @@ fn one_table(table: &Table) -> Markup {
                         }
                     }
                     tbody {
-                        @for (row, texts) in table.rows.iter().zip(&formatted) {
+                        @for ((row, texts), shades) in table.rows.iter().zip(&formatted).zip(&shades) {
                             tr {
-                                @for ((column, value), text) in table.columns.iter().zip(row).zip(texts) {
+                                @for (((column, value), text), shade) in table.columns.iter().zip(row).zip(texts).zip(shades) {
                                     @let right = column.align == Align::Right;
                                     // Words where a number was expected are set apart.
                                     @let word = matches!(value, Value::Missing(_));
@@ -113,7 +115,7 @@ fn one_table(table: &Table) -> Markup {
                                     @if column.names_row {
                                         th scope="row" class=[class] { (text) }
                                     } @else {
-                                        td class=[class] { (text) }
+                                        td class=[class] style=[shade.map(|percent| format!("--shade:{percent}%"))] { (text) }
                                     }
                                 }
                             }

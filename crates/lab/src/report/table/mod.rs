@@ -40,6 +40,8 @@ pub struct Column {
     pub digits: Digits,
     /// The column names the row, so a split table repeats it.
     pub names_row: bool,
+    /// On a page its values are shaded, together with those of the table's other such columns.
+    pub shaded: bool,
 }
 
 /// On which side of a column values are set.
@@ -129,6 +131,7 @@ impl Column {
             align: Align::Left,
             digits: Digits::Each,
             names_row: false,
+            shaded: false,
         }
     }
     /// A column of numbers that are shown as they are stored.
@@ -151,6 +154,10 @@ impl Column {
     /// The same column, repeated where the table is split.
     pub fn naming(self) -> Column {
         Column { names_row: true, ..self }
+    }
+    /// The same column, its values shaded on a page.
+    pub fn shaded(self) -> Column {
+        Column { shaded: true, ..self }
     }
     /// Heading and unit on one line: `settled (MiB/s)`.
     pub fn heading(&self) -> String {
@@ -263,6 +270,24 @@ mod tests {
                 ["150GiB", "failed", ""]
             ]
         );
+    }
+
+    #[test]
+    fn shades_go_by_the_logarithm_over_all_shaded_columns() {
+        let value = |v: f64| vec![Value::text("row"), Value::Number(v), Value::Number(10.0 * v)];
+        let table = Table {
+            columns: vec![
+                Column::text("row", "row"),
+                Column::number("a", "a", "").shaded(),
+                Column::number("b", "b", "").shaded(),
+            ],
+            rows: vec![value(1.0), value(10.0)],
+            ..Table::default()
+        };
+        assert_eq!(table.shades(), [[None, Some(0), Some(28)], [None, Some(28), Some(55)]]);
+        let plain =
+            Table { columns: vec![Column::text("row", "row")], rows: vec![vec![Value::Empty]], ..table };
+        assert_eq!(plain.shades(), [[None]]);
     }
 
     #[test]

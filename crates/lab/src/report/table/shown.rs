@@ -3,6 +3,9 @@
 use super::{Column, Digits, Table, Value};
 use crate::report::number;
 
+/// The strongest shade, in percent: text stays readable on it.
+const MOST_SHADE: f64 = 55.0;
+
 impl Table {
     /// Every value as people read it.
     pub fn formatted(&self) -> Vec<Vec<String>> {
@@ -17,6 +20,21 @@ impl Table {
                     .collect()
             })
             .collect()
+    }
+
+    /// How strongly each value is shaded, in percent: by the logarithm, from the least to the largest of all shaded
+    /// columns; `None` where it is not.
+    pub fn shades(&self) -> Vec<Vec<Option<u32>>> {
+        let place = |value: &Value| Some((value.magnitude().filter(|v| *v > 0.0)?).ln());
+        let shaded = |row: &[Value]| -> Vec<Option<f64>> {
+            let values = self.columns.iter().zip(row);
+            values.map(|(column, value)| place(value).filter(|_| column.shaded)).collect()
+        };
+        let places: Vec<Vec<Option<f64>>> = self.rows.iter().map(|row| shaded(row)).collect();
+        let all = || places.iter().flatten().flatten().copied();
+        let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+        let percent = |place: f64| (MOST_SHADE * (place - low) / (high - low).max(1e-9)).round() as u32;
+        places.iter().map(|row| row.iter().map(|place| place.map(percent)).collect()).collect()
     }
 
     /// The decimals of a whole column; `None` where each number chooses for itself.

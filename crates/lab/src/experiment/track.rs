@@ -1,0 +1,78 @@
+//! `track` in `[repeat]`: what has to be steady over the last rounds for no more of them to be run.
+//!
+//! A round is one repetition of all points of a step. Leaves out the rule (`analysis::Snia`) and stopping (the
+//! stage `rounds`).
+
+use super::document::Document;
+use super::error::Problems;
+use super::finding::Of;
+use super::read::Entry;
+use super::repeat::Order;
+use super::schema;
+use super::selection::{self, Selection};
+use super::step::Step;
+use crate::analysis::Snia;
+use lowtide_core::Nanos;
+use std::ops::Range;
+
+/// What is tracked from round to round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Track {
+    /// What is looked at: throughput, requests per second or the mean latency.
+    pub of: Of,
+    /// The points that are tracked; each of them has to be steady.
+    pub cells: Selection,
+    /// Only so much of the beginning of each cell counts; all of it where absent.
+    pub first: Option<Nanos>,
+}
+
+/// Reads `track`.
+pub(super) fn read(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Track> {
+    let table = entry.table(problems)?;
+    table.only(&schema::TRACK, problems);
+    let of = table.require("of", "\"iops\"", problems).and_then(|entry| {
+        let of: Of = entry.word(problems)?;
+        if of.percentile().is_some() {
+            let fault = format!("`{of}` is not tracked from round to round");
+            return entry.refuse(fault, "`throughput`, `iops` or `mean-latency`", problems);
+        }
+        Some(of)
+    });
+    let first = table.get("first").map(|entry| entry.some_time(problems));
+    let cells = selection::read(table.get("where"), Some(None), problems);
+    Some(Track { of: of?, cells: cells?, first: first.unwrap_or(None) })
+}
+
+/// Records what cannot work: a point that no step has, too few rounds, an order that has no rounds, and
+/// preparation that would undo what the rounds before did.
+pub(super) fn check(document: &Document, steps: &[Step], problems: &mut Problems<'_>) {
+    for (index, step) in steps.iter().enumerate() {
+        let Some(track) = &step.repeat.track else { continue };
+        let place = |key: &str| -> Range<usize> {
+            [format!("step.{index}.repeat.{key}"), format!("repeat.{key}")]
+                .iter()
+                .find_map(|path| document.place(path))
+                .map_or(0..0, |place| place.value.clone())
+        };
+        let rounds = Snia::default().rounds;
+        if (step.repeat.times as usize) < rounds {
+            let message = format!("`track` with {} rounds", step.repeat.times);
+            let help = format!("`times` of at least {rounds}: the rule looks at so many rounds");
+            problems.add(place("track"), message, "could never be steady", help);
+        }
+        if step.repeat.order != Order::Interleaved {
+            let message = format!("`track` with the order `{}`, which has no rounds", step.repeat.order);
+            problems.add(place("order"), message, "here", "write `order = \"interleaved\"`, or remove it");
+        }
+        if !step.points().any(|point| track.cells.includes(step, &point, 1)) {
+            let message = "`track` selects no point of the sweep";
+            let help = "the levels of one point, such as `where = { mix = 0.0, block = \"4KiB\" }`";
+            problems.add(place("track"), message, "here", help);
+        }
+        if step.preparation.forgets_history() {
+            let at = document.place("before-each-cell.purge").map_or(0..0, |place| place.value.clone());
+            let message = "each cell is purged, and rounds go on with what the rounds before left";
+            problems.add(at, message, "here", "remove it; purge once with `purge-before` in a [[step]]");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Bursts: a load that lasts for a while, pauses, and goes on, on a drive in virtual time or on the host.
+//!
+//! Each burst is one interval. Intervals follow each other as if there were no pauses, so times are times under
+//! load. A burst draws its requests anew; a sequential one begins where the first did. Leaves out when to stop.
+
+use crate::prepare::wait;
+use lowtide_core::virtual_load::{Span, run_span};
+use lowtide_core::{
+    BlockDevice, Control, DeviceError, Extents, Interval, Nanos, Seed, VirtualTime, Workload,
+};
+use lowtide_host::HostError;
+use lowtide_host::engine::{self, Ended, Load, Summary};
+use std::path::Path;
+
+/// Runs bursts on a device until `each` says stop. The instant of the end, before another pause.
+///
+/// # Errors
+/// As [`run_span`].
+pub(super) fn on_device(
+    device: &mut dyn BlockDevice,
+    extents: &Extents,
+    workload: &Workload,
+    seed: Seed,
+    (start, burst, pause): (VirtualTime, Nanos, Nanos),
+    each: &mut dyn FnMut(Interval) -> Control,
+) -> Result<VirtualTime, DeviceError> {
+    let (mut now, mut under_load_ns) = (start, 0);
+    for number in 0.. {
+        let mut control = Control::Continue;
+        let one = &mut |interval: Interval| {
+            control = each(shifted(interval, under_load_ns));
+            Control::Stop
+        };
+        let span = Span { start: now, interval: burst, requests: None };
+        now = run_span(device, extents, workload, seed.part("burst", number), span, one)?;
+        if control == Control::Stop {
+            break;
+        }
+        under_load_ns += burst.get();
+        now = now + pause;
+        device.idle_until(now);
+    }
+    Ok(now)
+}
+
+/// Runs bursts on a target of the host until `each` says stop. What the engine says of all of them.
+///
+/// # Errors
+/// As [`engine::run`].
+pub(super) fn on_host(
+    load: &Load<'_>,
+    (burst, pause): (Nanos, Nanos),
+    each: &mut dyn FnMut(Interval) -> Control,
+) -> Result<Summary, HostError> {
+    let mut under_load_ns = 0;
+    let mut whole: Option<Summary> = None;
+    for number in 0.. {
+        let (mut control, mut end_ns) = (Control::Continue, 0);
+        let one = &mut |interval: Interval| {
+            end_ns = interval.end_ns;
+            control = each(shifted(interval, under_load_ns));
+            Control::Stop
+        };
+        let seed = load.seed.part("burst", number);
+        let one = engine::run(&Load { seed, interval: burst, duration: None, requests: None, ..*load }, one)?;
+        under_load_ns += end_ns;
+        let ended = one.ended;
+        whole = Some(match whole {
+            None => one,
+            Some(before) => both(before, one),
+        });
+        if control == Control::Stop || ended == Ended::Interrupted {
+            break;
+        }
+        match wait(pause, Path::new(""), load.interrupt) {
+            Err(HostError::Interrupted { .. }) => {
+                whole = whole.map(|whole| Summary { ended: Ended::Interrupted, ..whole });
+                break;
+            }
+            waited => waited?,
+        }
+    }
+    Ok(whole.expect("there was a burst"))
+}
+
+fn shifted(interval: Interval, by_ns: u64) -> Interval {
+    Interval { start_ns: interval.start_ns + by_ns, end_ns: interval.end_ns + by_ns, ..interval }
+}
+
+/// What is said of two bursts together.
+fn both(first: Summary, second: Summary) -> Summary {
+    Summary {
+        completed: first.completed + second.completed,
+        errors: first.errors + second.errors,
+        first_failure: first.first_failure.or(second.first_failure),
+        unfinished: first.unfinished + second.unfinished,
+        stuck_threads: first.stuck_threads + second.stuck_threads,
+        elapsed: first.elapsed + second.elapsed,
+        ended: second.ended,
+        ..first
+    }
+}

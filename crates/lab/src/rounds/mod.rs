@@ -1,0 +1,109 @@
+//! Rounds: repetitions of a sweep that go on until what is tracked is steady.
+//!
+//! The cells of one step on one device are a *course*: each round runs all points once, on what the round before
+//! left. After each round the rule of the SNIA specification looks at the last five values of every tracked point;
+//! when it holds for all of them, the cells of later rounds are not needed. Everything follows from the plan and
+//! from rows that were measured, so a campaign that is resumed stops where an unbroken one does. Leaves out running
+//! and storing cells.
+
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use value::{steady_after, value};
+
+use crate::analysis::Snia;
+use crate::experiment::Of;
+use crate::plan::{Plan, PlannedCell};
+use crate::record::Row;
+use std::collections::BTreeMap;
+
+/// The courses of a plan, and how far they are.
+#[derive(Debug)]
+pub struct Rounds {
+    /// Of each cell, the course it belongs to; `None` where nothing is tracked.
+    course_of: Vec<Option<usize>>,
+    /// Of each cell, its place among the tracked points of its course.
+    tracked: BTreeMap<u32, usize>,
+    courses: Vec<Course>,
+}
+
+/// The rounds of one step on one device.
+#[derive(Debug)]
+struct Course {
+    of: Of,
+    /// How much of the beginning of a cell counts, in nanoseconds of the scaled measurement.
+    first_ns: u64,
+    /// Of each tracked point, the value of each round; a round that is missing has no number.
+    values: Vec<Vec<Option<f64>>>,
+    /// The round after which it was steady.
+    ended: Option<u32>,
+    cells: Vec<(u32, u32)>,
+}
+
+impl Rounds {
+    /// The courses of a plan, none of them begun.
+    pub fn new(plan: &Plan) -> Self {
+        let mut rounds =
+            Rounds { course_of: vec![None; plan.cells.len()], tracked: BTreeMap::new(), courses: Vec::new() };
+        let mut known: BTreeMap<(usize, Option<&str>), usize> = BTreeMap::new();
+        let mut points: Vec<Vec<Vec<String>>> = Vec::new();
+        for cell in &plan.cells {
+            let steps = &plan.experiment.steps;
+            let number = steps.iter().position(|step| step.name == cell.step).expect("a cell has a step");
+            let Some(track) = &steps[number].repeat.track else { continue };
+            let course = *known.entry((number, cell.settings.device.as_deref())).or_insert_with(|| {
+                let first_ns = track.first.map_or(u64::MAX, |first| (first.get() / plan.scale).max(1));
+                let (values, cells) = (Vec::new(), Vec::new());
+                rounds.courses.push(Course { of: track.of, first_ns, values, ended: None, cells });
+                points.push(Vec::new());
+                rounds.courses.len() - 1
+            });
+            rounds.course_of[cell.index as usize] = Some(course);
+            rounds.courses[course].cells.push((cell.index, cell.repetition));
+            if track.cells.includes(&steps[number], &cell.point, cell.repetition) {
+                let names: Vec<String> = cell.point.iter().map(ToString::to_string).collect();
+                let place = points[course].iter().position(|point| *point == names).unwrap_or_else(|| {
+                    points[course].push(names);
+                    rounds.courses[course].values.push(Vec::new());
+                    points[course].len() - 1
+                });
+                rounds.tracked.insert(cell.index, place);
+            }
+        }
+        rounds
+    }
+
+    /// Whether a cell is still to be measured: its course was not steady before its round.
+    pub fn needs(&self, cell: &PlannedCell) -> bool {
+        let course = self.course_of[cell.index as usize].map(|course| &self.courses[course]);
+        course.and_then(|course| course.ended).is_none_or(|ended| cell.repetition <= ended)
+    }
+
+    /// Whether the value of a cell counts.
+    pub fn tracks(&self, cell: u32) -> bool {
+        self.tracked.contains_key(&cell)
+    }
+
+    /// Takes the rows of a measured cell. The cells that are not needed any more, where the last value of a round made
+    /// its course steady; else none.
+    pub fn measured(&mut self, cell: &PlannedCell, rows: &[Row]) -> Vec<u32> {
+        let (Some(&point), Some(course)) =
+            (self.tracked.get(&cell.index), self.course_of[cell.index as usize])
+        else {
+            return Vec::new();
+        };
+        let course = &mut self.courses[course];
+        let round = cell.repetition as usize - 1;
+        let values = &mut course.values[point];
+        values.resize(values.len().max(round + 1), None);
+        values[round] = value(course.of, rows, course.first_ns);
+        if course.ended.is_some() {
+            return Vec::new();
+        }
+        course.ended = steady_after(&Snia::default(), &course.values);
+        let Some(ended) = course.ended else { return Vec::new() };
+        course.cells.iter().filter(|(_, round)| *round > ended).map(|(cell, _)| *cell).collect()
+    }
+}

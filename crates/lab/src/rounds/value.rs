@@ -1,0 +1,41 @@
+//! The value of a round, and the round after which values are steady.
+//!
+//! Leaves out which cells are tracked.
+
+use crate::analysis::Snia;
+use crate::experiment::Of;
+use crate::record::Row;
+use lowtide_core::Bytes;
+
+/// What is tracked of a cell, over the intervals that begin in the first `first_ns` nanoseconds: MiB/s, requests per
+/// second, or the mean latency in nanoseconds. `None` where nothing was measured, or of a percentile.
+pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
+    let rows = || rows.iter().filter(|row| row.start_ns < first_ns);
+    let seconds: f64 = rows().map(Row::seconds).sum();
+    let sum = |each: fn(&Row) -> u64| rows().map(each).sum::<u64>();
+    let requests = sum(|row| row.reads + row.writes) as f64;
+    let found = match of {
+        Of::Throughput => Bytes::new(sum(|row| row.read_bytes + row.write_bytes)).as_mib() / seconds,
+        Of::Iops => requests / seconds,
+        Of::MeanLatency => {
+            let waited =
+                |row: &Row| row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64;
+            rows().map(waited).sum::<f64>() / requests
+        }
+        Of::P50 | Of::P95 | Of::P99 => return None,
+    };
+    found.is_finite().then_some(found)
+}
+
+/// The first round, from 1, after which the rule holds for every point over the rounds of its window; `None` where it
+/// never does. `points` has the values of each point by round.
+pub fn steady_after(rule: &Snia, points: &[Vec<Option<f64>>]) -> Option<u32> {
+    let rounds = points.iter().map(Vec::len).min()?;
+    let holds = |end: usize| {
+        points.iter().all(|values| {
+            let window: Option<Vec<f64>> = values[end - rule.rounds..end].iter().copied().collect();
+            window.is_some_and(|window| rule.holds(&window))
+        })
+    };
+    (rule.rounds..=rounds).find(|end| holds(*end)).map(|end| end as u32)
+}
