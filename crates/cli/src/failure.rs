@@ -102,7 +102,12 @@ impl From<ThresholdError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Failure::new(if error.is_bad_input() { BAD_INPUT } else { FAILED }, error.into())
+        let code = match error {
+            StoreError::OtherDevice { .. } => REFUSED,
+            _ if error.is_bad_input() => BAD_INPUT,
+            _ => FAILED,
+        };
+        Failure::new(code, error.into())
     }
 }
 

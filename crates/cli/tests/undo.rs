@@ -189,7 +189,7 @@ fn another_device_under_the_same_name_does_not_resume() {
     let target = format!("block:{}", bench.disk.node.display());
     let all =
         ["run", "undo.toml", "--target", &target, "--destroy", other.to_str().expect("plain"), "--resume"];
-    let (_, err) = bench.lab.ends(&all, 1);
+    let err = bench.lab.refuses(&all, 3);
     common::assert_says(&err, &["another device"]);
 }
 

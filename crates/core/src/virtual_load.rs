@@ -10,7 +10,7 @@ use crate::measure::{Interval, Recorder};
 use crate::rng::{Rng, Seed};
 use crate::trace::{Pacing, Trace, Traced};
 use crate::units::{Bytes, Nanos, VirtualTime};
-use crate::workload::{Arrivals, Generator, Workload};
+use crate::workload::{Arrivals, Generator, Sync, Workload};
 
 /// Requests generated ahead, so that the device may warm its tables for them.
 const AHEAD: usize = 64;
@@ -37,15 +37,29 @@ const WRITE: u64 = 0;
 const READ: u64 = 1;
 /// Flushes, trims and zeroes, which move no data.
 const NEITHER: u64 = 2;
+/// A write that is done when the flush after it is.
+const UNFLUSHED: u64 = 3;
 
 impl Operation {
-    fn new(since_ns: u64, request: &Request) -> Self {
+    fn new(since_ns: u64, request: &Request, flushed: bool) -> Self {
         let kind = match request.op {
             Op::Read => READ,
+            Op::Write { .. } if flushed => UNFLUSHED,
             Op::Write { .. } => WRITE,
             Op::Trim | Op::WriteZeroes | Op::Flush => NEITHER,
         };
         Operation { since_ns, length_and_kind: request.length << 2 | kind }
+    }
+
+    /// Whether its flush is still to come.
+    #[inline]
+    fn is_unflushed(self) -> bool {
+        self.length_and_kind & 3 == UNFLUSHED
+    }
+
+    /// The same once its flush is under way.
+    fn flushing(self) -> Self {
+        Operation { length_and_kind: self.length_and_kind & !3 | WRITE, ..self }
     }
 
     fn record(self, recorder: &mut Recorder, now_ns: u64) {
@@ -143,6 +157,7 @@ pub fn run_span<D: BlockDevice + ?Sized>(
     each: &mut dyn FnMut(Interval) -> Control,
 ) -> Result<VirtualTime, DeviceError> {
     let mut load = Load::new(device, extents, Source::new(workload, extents, seed), span);
+    load.flushes = workload.sync == Sync::Flush;
     let recorder = Recorder::new(span.interval);
     let end_ns = match Arrivals::new(workload.arrival, 0, 1) {
         None => load.closed(recorder, workload.outstanding(), each)?,
@@ -276,6 +291,8 @@ struct Load<'a, D: ?Sized> {
     start_ns: u64,
     /// Requests that are still to be issued.
     left: u64,
+    /// Whether a flush follows each write.
+    flushes: bool,
 }
 
 impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
@@ -288,6 +305,7 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
             waiting: Waiting::default(),
             start_ns: span.start.as_nanos(),
             left: span.requests.unwrap_or(u64::MAX),
+            flushes: false,
         }
     }
 
@@ -295,12 +313,18 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
     #[inline]
     fn issue(&mut self, now_ns: u64) -> Result<(), DeviceError> {
         let request = self.source.next(self.device, self.extents);
+        self.submit(now_ns, &request, Operation::new(now_ns, &request, self.flushes))
+    }
+
+    /// Submits a request at `now_ns`, whose completion is that of `operation`.
+    #[inline]
+    fn submit(&mut self, now_ns: u64, request: &Request, operation: Operation) -> Result<(), DeviceError> {
         let tag = self.waiting.next_tag();
         let mut done_ns = now_ns;
         let mut queued = 0;
         let mut status = Ok(());
         let (device, now) = (&mut *self.device, VirtualTime::from_nanos(now_ns));
-        self.extents.split(&request, |part| match device.begin(now, &part, tag) {
+        self.extents.split(request, |part| match device.begin(now, &part, tag) {
             None => queued += 1,
             Some(completion) => {
                 done_ns = done_ns.max(completion.at.as_nanos());
@@ -310,7 +334,6 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
             }
         });
         status?;
-        let operation = Operation::new(now_ns, &request);
         match queued {
             0 => self.in_flight.push(done_ns, operation),
             parts => self.waiting.add(Queued { operation, parts, done_ns }),
@@ -322,6 +345,19 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
     /// the device does later.
     #[inline]
     fn next_done(&mut self, until_ns: u64) -> Result<Option<(u64, Operation)>, DeviceError> {
+        loop {
+            match self.next_completion(until_ns)? {
+                Some((done_ns, operation)) if operation.is_unflushed() => {
+                    self.submit(done_ns, &Request::flush(), operation.flushing())?;
+                }
+                next => return Ok(next),
+            }
+        }
+    }
+
+    /// The same, be it an operation or its write alone.
+    #[inline]
+    fn next_completion(&mut self, until_ns: u64) -> Result<Option<(u64, Operation)>, DeviceError> {
         while let Some(at) = self.device.next_done() {
             if at.as_nanos() > until_ns {
                 break;
@@ -452,6 +488,20 @@ mod tests {
         fn secure_erase(&mut self) {}
         fn counters(&self) -> Counters {
             Counters::default()
+        }
+    }
+
+    #[test]
+    fn a_flush_of_its_own_follows_each_write_and_counts_in_its_latency() {
+        for (sync, read_share, each_us) in
+            [(Sync::None, 0.0, 100), (Sync::Fua, 0.0, 100), (Sync::Flush, 0.0, 200), (Sync::Flush, 1.0, 100)]
+        {
+            let workload = Workload { sync, read_share, ..Workload::random_write(Bytes::kib(4)) };
+            let all = intervals(&workload, 100_000, 2);
+            let (reads, writes) = (all[1].reads, all[1].writes);
+            assert_eq!(reads + writes, 1_000_000 / each_us, "{sync:?}");
+            let latency = if reads > 0 { &all[1].read_latency } else { &all[1].write_latency };
+            assert_eq!(latency.percentile(50.0).get() / 1000, each_us, "{sync:?}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! overwrite without asking, a block device, is a comment, too. Leaves out running it, and inserts, which are no
 //! requests that could be written down.
 
-use crate::experiment::{Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Target};
+use crate::experiment::{Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Sync, Target};
 use crate::plan::{Plan, PlannedCell};
 use lowtide_core::workload::{Access, Distribution};
 use std::fmt::Write;
@@ -162,6 +162,12 @@ impl Job {
                 let zones = format!("zoned:{access}/{data}:{}/{}", 100 - access, 100 - data);
                 self.option("random_distribution", zones);
             }
+        }
+        match load.sync {
+            Sync::None => {}
+            // With O_DIRECT, what RWF_DSYNC is to each write.
+            Sync::Fua => self.option("sync", "dsync"),
+            Sync::Flush => self.option("fdatasync", 1),
         }
         if !random && load.streams > 1 {
             self.comment(&format!("streams = {}: in fio, each job reads or writes one stream", load.streams));

@@ -48,7 +48,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
         line(frame, right, "latency p99, ms", &first.latency, Color::Yellow);
     }
     frame.render_widget(list(state, ended), ended);
-    let last = state.notes.last().map_or_else(|| "Ctrl-C ends in good order".to_owned(), |note| plain(note));
+    let note = state.notes.last().map(|note| format!("; {}", plain(note))).unwrap_or_default();
+    let last = format!("Ctrl-C ends in good order{note}");
     frame.render_widget(Line::from(last).style(Style::default().add_modifier(Modifier::DIM)), foot);
 }
 

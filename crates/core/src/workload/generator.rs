@@ -4,8 +4,8 @@
 //! on when another is scheduled.
 
 use super::address::Sampler;
-use super::{Access, Workload};
-use crate::block::Request;
+use super::{Access, Sync, Workload};
+use crate::block::{Op, Request};
 use crate::rng::{Rng, Seed, unit};
 use crate::units::Bytes;
 
@@ -15,6 +15,8 @@ pub struct Generator {
     rng: Rng,
     block: u64,
     read_share: f64,
+    /// Whether writes are durable when they are done.
+    fua: bool,
     address: Address,
 }
 
@@ -53,7 +55,8 @@ impl Generator {
             }
         };
         let rng = seed.part("requests", u64::from(worker)).stream();
-        Generator { rng, block, read_share: workload.read_share, address }
+        let fua = workload.sync == Sync::Fua;
+        Generator { rng, block, read_share: workload.read_share, fua, address }
     }
 
     /// The next request.
@@ -75,14 +78,16 @@ impl Generator {
             share if share >= 1.0 => true,
             share => unit(&mut self.rng) < share,
         };
-        if read { Request::read(offset, self.block) } else { Request::write(offset, self.block) }
+        match (read, self.fua) {
+            (true, _) => Request::read(offset, self.block),
+            (false, fua) => Request { op: Op::Write { fua }, ..Request::write(offset, self.block) },
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Op;
     use crate::workload::{Arrival, Distribution};
     use proptest::prelude::*;
 

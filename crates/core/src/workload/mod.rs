@@ -25,6 +25,19 @@ pub enum Access {
     Random,
 }
 
+/// When a write counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sync {
+    /// When the device has taken it.
+    #[default]
+    None,
+    /// When it is durable: forced unit access.
+    Fua,
+    /// When a flush after it is done, which each write has for itself.
+    Flush,
+}
+
 /// A workload, fully resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -45,6 +58,8 @@ pub struct Workload {
     pub streams: u32,
     /// When requests are issued.
     pub arrival: Arrival,
+    /// When a write counts as done.
+    pub sync: Sync,
 }
 
 impl Workload {
@@ -59,6 +74,7 @@ impl Workload {
             depth: 1,
             streams: 1,
             arrival: Arrival::Closed,
+            sync: Sync::None,
         }
     }
 

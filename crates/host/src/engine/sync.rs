@@ -8,7 +8,9 @@ use super::schedule::Schedule;
 use super::worker::{Done, Issued, Shared, Worker};
 use crate::pattern;
 use lowtide_core::Op;
+use lowtide_core::workload::Sync;
 use rustix::fs::FallocateFlags;
+use rustix::io::{ReadWriteFlags, pwritev2};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -35,6 +37,7 @@ pub(super) fn buffers(shared: &Shared, worker: u32) -> io::Result<Buffers> {
 /// Runs one worker's part of the measurement.
 pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns>) -> Done {
     let shared = Arc::clone(&worker.shared);
+    let flushes = shared.workload.sync == Sync::Flush;
     let mut now_ns = worker.now_ns();
     let mut lost = 0;
     while worker.pass(now_ns) {
@@ -56,7 +59,15 @@ pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns
             }
         }
         let Some(issued) = issued else { continue };
-        let result = perform(&shared.files.files[issued.file as usize], &issued, &mut buffers);
+        let file = &shared.files.files[issued.file as usize];
+        let mut result = perform(file, &issued, &mut buffers);
+        if flushes && result > 0 && matches!(issued.op, Op::Write { .. }) {
+            let flush = Issued { op: Op::Flush, ..issued };
+            result = match perform(file, &flush, &mut buffers) {
+                0 => result,
+                failed => failed,
+            };
+        }
         now_ns = worker.now_ns();
         if !worker.pass(now_ns) {
             // It completed after the end.
@@ -94,10 +105,12 @@ fn perform(file: &File, issued: &Issued, buffers: &mut Buffers) -> i32 {
             Op::Write { fua } => {
                 let piece = &mut buffers.write_piece(0)[..length];
                 pattern::stamp(piece, issued.data_offset, issued.number);
-                file.write_at(piece, issued.offset).and_then(|moved| match fua {
-                    true => file.sync_data().map(|()| moved),
-                    false => Ok(moved),
-                })
+                if fua {
+                    let pieces = [io::IoSlice::new(piece)];
+                    pwritev2(file, &pieces, issued.offset, ReadWriteFlags::DSYNC).map_err(io::Error::from)
+                } else {
+                    file.write_at(piece, issued.offset)
+                }
             }
             Op::Flush => file.sync_data().map(|()| 0),
             Op::Trim | Op::WriteZeroes => {

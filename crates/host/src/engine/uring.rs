@@ -13,6 +13,7 @@ use crate::pattern;
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use lowtide_core::Op;
+use lowtide_core::workload::Sync;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
@@ -204,7 +205,10 @@ impl Drop for Ring {
 /// Runs one thread's part of the measurement.
 pub(super) fn work(mut worker: Worker, mut ring: Ring, mut schedule: Option<Schedule>) -> io::Result<Done> {
     let depth = worker.shared.workload.depth as usize;
+    let flushes = worker.shared.workload.sync == Sync::Flush;
     let mut slots = vec![Issued::NONE; depth];
+    // Writes that are done when the flush after them is, and those of them whose flush is to be asked for.
+    let (mut flushing, mut to_flush) = (vec![false; depth], Vec::new());
     let mut free: Vec<u32> = (0..depth as u32).rev().collect();
     let mut now_ns = worker.now_ns();
     loop {
@@ -231,9 +235,20 @@ pub(super) fn work(mut worker: Worker, mut ring: Ring, mut schedule: Option<Sche
             break;
         }
         ring.reap(|slot, result| {
-            worker.complete(&slots[slot], now_ns, result);
+            let issued = &slots[slot];
+            let moved = issued.moves() as i32;
+            if flushes && result == moved && matches!(issued.op, Op::Write { .. }) && !flushing[slot] {
+                to_flush.push(slot);
+                return;
+            }
+            let flushed = std::mem::take(&mut flushing[slot]) && result == 0;
+            worker.complete(issued, now_ns, if flushed { moved } else { result });
             free.push(slot as u32);
         });
+        for slot in to_flush.drain(..) {
+            flushing[slot] = true;
+            ring.push(slot, &Issued { op: Op::Flush, ..slots[slot] })?;
+        }
     }
     let end_ns = worker.shared.end_ns.load(std::sync::atomic::Ordering::Relaxed);
     let unfinished = schedule.map_or(0, |mut schedule| schedule.overdue(end_ns) + ring.in_flight as u64);

@@ -4,7 +4,7 @@
 //! limits. Leaves out how levels are listed (`sweep`) and what they change (`settings`).
 
 use super::error::Problems;
-use super::load::Pattern;
+use super::load::{Pattern, Sync};
 use super::prepare::Filesystem;
 use super::read::Entry;
 use lowtide_core::{Bytes, Nanos};
@@ -95,6 +95,8 @@ factors! {
     Device(String) = "device",
     /// Sequential streams.
     Streams(u32) = "streams",
+    /// When a write counts as done.
+    Sync(Sync) = "sync",
     /// Requests per second of an open loop.
     Rate(f64) = "rate",
     /// The file system made on the device.
@@ -128,6 +130,7 @@ impl FactorName {
     pub(super) fn read(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Level> {
         match self {
             FactorName::Pattern => entry.word(problems).map(Level::Pattern),
+            FactorName::Sync => entry.word(problems).map(Level::Sync),
             FactorName::Device => entry.text("\"intel-320-160gb\"", problems).map(Level::Device),
             FactorName::Filesystem => entry.word(problems).map(Level::Filesystem),
             FactorName::MountOptions => entry.text("\"noatime\"", problems).map(Level::MountOptions),
@@ -152,6 +155,7 @@ impl FactorName {
         !matches!(
             self,
             FactorName::Pattern
+                | FactorName::Sync
                 | FactorName::Device
                 | FactorName::Filesystem
                 | FactorName::MountOptions
@@ -271,6 +275,7 @@ impl Level {
             | Level::Reserve(number)
             | Level::Rate(number) => Some(*number),
             Level::Pattern(_)
+            | Level::Sync(_)
             | Level::Device(_)
             | Level::Filesystem(_)
             | Level::MountOptions(_)

@@ -12,7 +12,7 @@ use super::replay::{self, Replay, ReplayPace};
 use super::schema;
 use super::words::words;
 use lowtide_core::trace::Pacing;
-use lowtide_core::workload::{Access, Arrival, Distribution};
+use lowtide_core::workload::{self, Access, Arrival, Distribution};
 use lowtide_core::{Bytes, Nanos, Workload};
 
 words! {
@@ -60,6 +60,17 @@ words! {
 }
 
 words! {
+    /// When a write counts as done.
+    Sync, "sync";
+    /// When the device has taken it.
+    None = "none",
+    /// When it is durable, by forced unit access.
+    Fua = "fua",
+    /// When a flush after it is done.
+    Flush = "flush",
+}
+
+words! {
     /// The rule that finds the steady window.
     SteadyRule, "steady rule";
     /// This project's own, which knows the honeymoon of a fresh drive.
@@ -89,6 +100,8 @@ pub struct Load {
     pub streams: u32,
     /// How the addresses of a random pattern are drawn.
     pub distribution: Distribution,
+    /// When a write counts as done.
+    pub sync: Sync,
     /// When requests are issued.
     pub pace: Pace,
     /// Requests per second of an open loop; a closed one ignores it.
@@ -121,6 +134,7 @@ impl Default for Load {
             depth: 1,
             streams: 1,
             distribution: Distribution::Uniform,
+            sync: Sync::None,
             pace: Pace::Closed,
             rate: 1.0,
             burst: None,
@@ -154,6 +168,11 @@ impl Load {
                 Pace::Closed => Arrival::Closed,
                 Pace::Fixed => Arrival::Fixed { per_second: self.rate },
                 Pace::Poisson => Arrival::Poisson { per_second: self.rate },
+            },
+            sync: match self.sync {
+                Sync::None => workload::Sync::None,
+                Sync::Fua => workload::Sync::Fua,
+                Sync::Flush => workload::Sync::Flush,
             },
         }
     }
@@ -193,6 +212,7 @@ impl Load {
             Level::Mix(mix) => self.mix = *mix,
             Level::Zipf(exponent) => self.distribution = Distribution::Zipf { exponent: *exponent },
             Level::Streams(streams) => self.streams = *streams,
+            Level::Sync(sync) => self.sync = *sync,
             Level::Rate(rate) => {
                 self.rate = *rate;
                 if self.pace == Pace::Closed {

@@ -56,7 +56,7 @@ pub use finding::{Finding, Form, Measure, Of};
 pub use inserts::{Inserts, Placement};
 pub use length::Length;
 pub use level::{FactorName, Level};
-pub use load::{Load, Pace, Pattern, SteadyRule};
+pub use load::{Load, Pace, Pattern, SteadyRule, Sync};
 pub use not_compared::NotCompared;
 pub use overrides::Override;
 pub use prepare::{Filesystem, Fill, Layout, Precondition, Preparation, Purge};

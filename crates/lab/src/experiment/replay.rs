@@ -33,12 +33,13 @@ pub struct Replay {
 }
 
 /// Keys of `[workload]` that say what a trace says.
-const REPLACED: [&str; 13] = [
+const REPLACED: [&str; 14] = [
     "pattern",
     "mix",
     "block",
     "threads",
     "streams",
+    "sync",
     "zipf",
     "hot-cold",
     "rate",

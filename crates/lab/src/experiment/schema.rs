@@ -47,6 +47,7 @@ pub(super) const WORKLOAD: Keys = Keys {
         "threads",
         "depth",
         "streams",
+        "sync",
         "zipf",
         "hot-cold",
         "rate",

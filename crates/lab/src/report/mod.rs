@@ -16,6 +16,7 @@ pub(crate) mod answer;
 mod build;
 mod claim;
 mod comparison;
+mod durability;
 mod export;
 mod figure;
 mod html;

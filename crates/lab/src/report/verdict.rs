@@ -4,6 +4,7 @@
 
 use super::answer::{Answer, Left};
 use super::comparison::Comparison;
+use super::durability;
 use super::number::{self, decimals_for_half_width, estimate, percent, significant, size, span, throughput};
 use super::sweep::{Group, groups, short_label, varying};
 use crate::compare::{self, Judged, Metric, Outcome};
@@ -28,6 +29,7 @@ pub(crate) fn sentences(
         [one] => single(one),
         many => sweep(many),
     };
+    out.extend(durability::sentences(campaign, answers));
     out.extend(missing(campaign, answers));
     out.extend(warnings(campaign));
     out.extend(agreement(comparisons));

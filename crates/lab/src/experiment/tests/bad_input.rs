@@ -14,8 +14,9 @@ fn an_unknown_key_is_shown_in_its_line_with_the_nearest() {
     11 │
        ╰────
      help: valid keys of [workload]: pattern, mix, block, file_size, utilisation,
-           threads, depth, streams, zipf, hot-cold, rate, arrival, duration,
-           until, requests, max, precision, interval, steady, trace, pace, wrap
+           threads, depth, streams, sync, zipf, hot-cold, rate, arrival, burst,
+           pause, duration, until, requests, max, precision, interval, steady,
+           trace, pace, wrap
     "#);
 }
 
@@ -112,8 +113,8 @@ fn an_unknown_factor_is_told_the_factors() {
        ·     ╰── not a factor
        ╰────
      help: factors: file_size, utilisation, threads, depth, block, pattern, mix,
-           zipf, reserve, partition, idle, data_files, device, streams, rate,
-           filesystem, mount_options, scheduler
+           zipf, reserve, partition, idle, pause, data_files, device, streams,
+           sync, rate, filesystem, mount_options, scheduler
     "#);
 }
 

@@ -94,11 +94,11 @@ fn an_unknown_key_is_told_the_nearest() {
       ╰────
      help: accepted: workload.pattern, workload.mix, workload.block,
            workload.file_size, workload.utilisation, workload.threads,
-           workload.depth, workload.streams, workload.zipf, workload.hot-cold,
-           workload.rate, workload.arrival, workload.duration, workload.until,
-           workload.requests, workload.max, workload.precision,
-           workload.interval, workload.steady, workload.trace, workload.pace,
-           workload.wrap
+           workload.depth, workload.streams, workload.sync, workload.zipf,
+           workload.hot-cold, workload.rate, workload.arrival, workload.burst,
+           workload.pause, workload.duration, workload.until, workload.requests,
+           workload.max, workload.precision, workload.interval, workload.steady,
+           workload.trace, workload.pace, workload.wrap
     "#);
     insta::assert_snapshot!(refused(GOOD, &["workload.threds=4"]), @r#"
      × unknown key `workload.threds`: did you mean `workload.threads`?
@@ -109,11 +109,11 @@ fn an_unknown_key_is_told_the_nearest() {
       ╰────
      help: accepted: workload.pattern, workload.mix, workload.block,
            workload.file_size, workload.utilisation, workload.threads,
-           workload.depth, workload.streams, workload.zipf, workload.hot-cold,
-           workload.rate, workload.arrival, workload.duration, workload.until,
-           workload.requests, workload.max, workload.precision,
-           workload.interval, workload.steady, workload.trace, workload.pace,
-           workload.wrap
+           workload.depth, workload.streams, workload.sync, workload.zipf,
+           workload.hot-cold, workload.rate, workload.arrival, workload.burst,
+           workload.pause, workload.duration, workload.until, workload.requests,
+           workload.max, workload.precision, workload.interval, workload.steady,
+           workload.trace, workload.pace, workload.wrap
     "#);
 }
 
