@@ -457,7 +457,7 @@ pub enum BenchVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
-    /// What the I/O engine costs per 4 KiB random read at depth 64
+    /// What the I/O engine costs per 4 KiB random request
     Engine {
         /// The file to read; made where there is none
         #[arg(long, value_name = "PATH")]
@@ -465,6 +465,12 @@ pub enum BenchVerb {
         /// Its size where it is made
         #[arg(long, default_value = "4GiB", value_parser = size)]
         size: Bytes,
+        /// Requests in flight
+        #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+        depth: u32,
+        /// The share of requests that read; the others write, to a file that lowtide made
+        #[arg(long, default_value_t = 1.0, value_name = "SHARE")]
+        mix: f64,
         /// How long
         #[arg(long, default_value_t = 10)]
         seconds: u64,

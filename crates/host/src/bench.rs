@@ -43,7 +43,7 @@ pub struct EngineBench {
     pub latency_us_p99: f64,
 }
 
-/// Reads blocks of `block` bytes at random from a file of `size` with one thread and `depth` requests in flight
+/// Reads or writes blocks of `block` bytes at random in a file of `size` with one thread and `depth` requests in flight
 /// for `seconds`, and says what that cost.
 ///
 /// Where there is no file at `path`, it is made, filled, and left there for the next time. One that lowtide did
@@ -56,6 +56,7 @@ pub fn engine_bench(
     size: Bytes,
     block: Bytes,
     depth: u32,
+    read_share: f64,
     seconds: u64,
     engine: EngineChoice,
     seed: Seed,
@@ -72,10 +73,12 @@ pub fn engine_bench(
         interrupt: &interrupt,
     };
     let target = match Target::prepare(&how, &mut |_| ()) {
-        Err(HostError::NotOurs { .. } | HostError::InUse { .. }) => Target::existing(path, block)?,
+        Err(HostError::NotOurs { .. } | HostError::InUse { .. }) if read_share >= 1.0 => {
+            Target::existing(path, block)?
+        }
         prepared => prepared?,
     };
-    let workload = Workload { read_share: 1.0, depth, ..Workload::random_write(block) };
+    let workload = Workload { read_share, depth, ..Workload::random_write(block) };
     measure(target.data(), &workload, seconds, engine, seed)
 }
 

@@ -23,13 +23,22 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
             let figures = null_bench(Bytes::kib(4), 64, mix.clamp(0.0, 1.0), *seconds, Seed::new(1))?;
             (serde_json::to_value(figures), *format)
         }
-        BenchVerb::Engine { file, size, seconds, engine, format } => {
+        BenchVerb::Engine { file, size, depth, mix, seconds, engine, format } => {
             let engine = match engine {
                 EngineName::Auto => EngineChoice::Auto,
                 EngineName::Uring => EngineChoice::Uring,
                 EngineName::Sync => EngineChoice::Sync,
             };
-            let figures = engine_bench(file, *size, Bytes::kib(4), 64, *seconds, engine, Seed::new(1))?;
+            let figures = engine_bench(
+                file,
+                *size,
+                Bytes::kib(4),
+                *depth,
+                mix.clamp(0.0, 1.0),
+                *seconds,
+                engine,
+                Seed::new(1),
+            )?;
             (serde_json::to_value(figures), *format)
         }
     };
