@@ -21,6 +21,20 @@ const LEAST: Bytes = Bytes::mib(4);
 /// A fact about the machine or the target: name and value.
 pub type Fact = (String, String);
 
+/// What writing so much costs a drive of its rated life, as a share of it, and what that rests on; `None` where the drive
+/// does not say how much of its life is used, or nothing of it is used yet.
+pub fn share_of_life(disk: &Disk, bytes: Bytes) -> Option<(f64, String)> {
+    let (reading, _) = ask(disk, "now");
+    life(&reading?, bytes)
+}
+
+/// The drive counts whole percents, so the answer is known to within a percent of its life.
+fn life(reading: &Reading, bytes: Bytes) -> Option<(f64, String)> {
+    let (used, host) = (reading.used_percent.filter(|used| *used >= 1.0)?, reading.host_bytes?);
+    let rated = host / used * 100.0;
+    Some((bytes.get() as f64 / rated, format!("{used} % used by {} so far", gigabytes(host))))
+}
+
 /// Watches the device that a campaign runs on.
 #[derive(Debug)]
 pub struct Witness {
@@ -135,6 +149,15 @@ mod tests {
         assert!(!is_much(Bytes::mib(3), own) && !is_much(Bytes::mib(40), own));
         assert!(is_much(Bytes::mib(60), own));
         assert!(is_much(Bytes::mib(5), Traffic::default()));
+    }
+
+    #[test]
+    fn the_share_of_life_is_that_of_the_drives_own_counters() {
+        let reading = Reading { host_bytes: Some(30e12), used_percent: Some(10.0), ..Reading::default() };
+        // 30 TB are 10 %, so 300 TB are all of it.
+        let (share, why) = life(&reading, Bytes::new(3_000_000_000_000)).expect("known");
+        assert!((share - 0.01).abs() < 1e-12 && why == "10 % used by 30000.0 GB so far", "{share} {why}");
+        assert_eq!(life(&Reading { used_percent: Some(0.0), ..reading }, Bytes::gib(1)), None);
     }
 
     #[test]

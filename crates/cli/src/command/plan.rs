@@ -4,9 +4,12 @@ use super::plan_of;
 use crate::args::{Format, PlanArguments};
 use crate::failure::Failure;
 use crate::output;
-use lowtide_lab::experiment::Length;
+use lowtide_core::Bytes;
+use lowtide_host::block::Disk;
+use lowtide_lab::experiment::{Filesystem, Length};
 use lowtide_lab::plan::{Plan, PlanTarget};
 use lowtide_lab::table;
+use lowtide_lab::witness::share_of_life;
 
 /// Shows the cells, their data and their time.
 pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
@@ -38,12 +41,12 @@ pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
 fn summary(plan: &Plan) -> String {
     let longest = plan.cells.iter().map(|cell| cell.settings.load.longest());
     let counted = longest.clone().filter(Option::is_none).count();
-    let hours = longest.flatten().map(|span| span.as_secs_f64()).sum::<f64>() / 3600.0;
+    let seconds = longest.flatten().map(|span| span.as_secs_f64()).sum::<f64>();
     let counted = match counted {
         0 => String::new(),
         cells => format!("\nbesides {cells} cells that end after so many requests"),
     };
-    let written = plan.prepared_bytes().as_gib();
+    let writes = writes(plan);
     let (time, parallel) = match plan.target {
         PlanTarget::Simulated(_) => ("virtual", format!("{} independent groups", plan.groups.len())),
         PlanTarget::Host(_) | PlanTarget::Block(_) => ("real", "one after the other".to_owned()),
@@ -54,10 +57,51 @@ fn summary(plan: &Plan) -> String {
     let rounds = if tracked { "\nrounds end as soon as they are steady" } else { "" };
     let ignored: String = plan.ignored().iter().map(|line| format!("\n{line}")).collect();
     format!(
-        "target {target}: {cells} cells ({parallel})\nat most {:.2} h of {time} time{counted}{rounds}\n\
-         filling writes {written:.1} GiB, and the load what the target takes{device}{ignored}",
-        hours.max(0.0) + 0.0
+        "target {target}: {cells} cells ({parallel})\nat most {} of {time} time{counted}{rounds}\n\
+         {writes}{device}{ignored}",
+        span(seconds.max(0.0) + 0.0)
     )
+}
+
+/// What a fast SATA drive takes: for bounds on what is not known before it is measured.
+const ASSUMED_PER_S: Bytes = Bytes::new(500_000_000);
+
+/// What is written, how long filling takes, and what that costs a real drive.
+fn writes(plan: &Plan) -> String {
+    let filled = plan.prepared_bytes();
+    if plan.target.is_simulated() {
+        return format!("filling writes {:.1} GiB, and the load what the target takes", filled.as_gib());
+    }
+    let load = plan.load_bytes(ASSUMED_PER_S);
+    let mut text = format!(
+        "filling writes {:.1} GiB, {} at 500 MB/s; the load writes at most {:.1} GiB at that rate",
+        filled.as_gib(),
+        span(filled.get() as f64 / ASSUMED_PER_S.get() as f64),
+        load.as_gib()
+    );
+    let disk = match &plan.target {
+        PlanTarget::Block(block) => Some(block.disk.clone()),
+        PlanTarget::Host(spec) => Disk::beneath(spec.path()),
+        PlanTarget::Simulated(_) => None,
+    };
+    if filled + load > Bytes::ZERO {
+        text.push_str(&match disk.and_then(|disk| share_of_life(&disk, filled + load)) {
+            Some((share, why)) => {
+                format!("\nthat is at most {:.3} % of the drive's rated life ({why})", 100.0 * share)
+            }
+            None => "\nthe drive does not say what share of its rated life that is".to_owned(),
+        });
+    }
+    text
+}
+
+/// `45 s`, `12 min`, `14.0 h`.
+fn span(seconds: f64) -> String {
+    match seconds {
+        _ if seconds < 120.0 => format!("{seconds:.0} s"),
+        _ if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
 }
 
 /// Which block device would be overwritten, and what speaks against it.
@@ -72,6 +116,33 @@ fn device_lines(plan: &Plan) -> String {
         block.disk.node.display(),
         identity.serial
     );
+    let mut done = |line: String| {
+        if !lines.contains(&line) {
+            lines.push_str(&line);
+        }
+    };
+    for cell in &plan.cells {
+        let preparation = &cell.settings.preparation;
+        for purge in [cell.purge_before, preparation.purge] {
+            for command in purge.commands(&block.disk) {
+                done(format!("\nthe drive erases itself: {command}"));
+            }
+        }
+        let layout = &preparation.layout;
+        if layout.filesystem != Filesystem::None {
+            let options = match &layout.mount_options {
+                options if options.is_empty() => String::new(),
+                options => format!(" with {options}"),
+            };
+            done(format!(
+                "\n{} is made before each cell, mounted{options}, and wiped at the end",
+                layout.filesystem
+            ));
+        }
+        if let Some(scheduler) = &preparation.scheduler {
+            done(format!("\nthe I/O scheduler is {scheduler} until the end"));
+        }
+    }
     match lowtide_host::block::examine(&block.disk) {
         Err(error) => lines.push_str(&format!("\nit cannot be examined: {error}")),
         Ok(objections) => {

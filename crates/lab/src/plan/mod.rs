@@ -13,7 +13,7 @@ mod traced;
 
 pub use target::{PlanTarget, PlannedBlock};
 
-use crate::experiment::{BadInput, Experiment, Level, Precondition, Purge, Settings};
+use crate::experiment::{BadInput, Experiment, Length, Level, Precondition, Purge, Settings};
 use lowtide_core::{Bytes, Seed, Trace};
 use lowtide_host::HostError;
 use lowtide_host::target::Layout;
@@ -132,6 +132,24 @@ impl Plan {
             PlanTarget::Host(_) => ignored::on_files(&self.cells),
             PlanTarget::Block(_) => Vec::new(),
         }
+    }
+
+    /// Bytes that the loads of all cells write at most on a target that takes so much a second; loads that end after
+    /// a number of requests write what those say.
+    pub fn load_bytes(&self, per_second: Bytes) -> Bytes {
+        let of = |cell: &PlannedCell| {
+            let load = &cell.settings.load;
+            let writes = 1.0 - load.workload().read_share;
+            let most = match load.length {
+                Length::Requests(number) => (load.block * number).get() as f64,
+                length => {
+                    let longest = length.longest().map_or(0.0, |longest| longest.as_secs_f64());
+                    longest * per_second.get() as f64
+                }
+            };
+            Bytes::new((most * writes) as u64)
+        };
+        self.cells.iter().map(of).sum()
     }
 
     /// Bytes that preparing the cells writes.

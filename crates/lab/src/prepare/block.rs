@@ -176,6 +176,13 @@ fn purge(claim: &Claim, purge: Purge) -> Result<bool, HostError> {
     Ok(true)
 }
 
+impl Purge {
+    /// The commands that are given to a drive, as a user would type them; none where the kernel does it.
+    pub fn commands(self, disk: &Disk) -> Vec<String> {
+        erase(self).map(|erase| erase.commands(disk)).unwrap_or_default()
+    }
+}
+
 /// The drive's own command that a purge is.
 pub(crate) fn erase(purge: Purge) -> Option<Erase> {
     match purge {
