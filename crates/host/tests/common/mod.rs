@@ -58,6 +58,7 @@ pub fn workload(read_share: f64, access: Access, threads: u32, depth: u32) -> Wo
         depth,
         streams: 1,
         arrival: Arrival::Closed,
+        sync: lowtide_core::workload::Sync::None,
     }
 }
 
