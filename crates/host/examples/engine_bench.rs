@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)]
 
 use lowtide_core::{Bytes, Seed};
-use lowtide_host::bench::{DEFAULT_SIZE, engine_bench};
+use lowtide_host::bench::{DEFAULT_SIZE, Requests, engine_bench};
 use lowtide_host::engine::EngineChoice;
 use std::error::Error;
 use std::path::Path;
@@ -20,8 +20,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let depth = argument(3).map_or(Ok(64), str::parse)?;
     let block: Bytes = argument(4).unwrap_or("4KiB").parse()?;
     let size = argument(5).map_or(Ok(DEFAULT_SIZE), str::parse)?;
-    let reads: f64 = argument(6).map_or(Ok(1.0), str::parse)?;
-    let figures = engine_bench(Path::new(path), size, block, depth, reads, seconds, engine, Seed::new(1))?;
+    let read_share = argument(6).map_or(Ok(1.0), str::parse)?;
+    let requests = Requests { block, depth, read_share };
+    let figures = engine_bench(Path::new(path), size, requests, seconds, engine, Seed::new(1))?;
     println!("{}", serde_json::to_string(&figures)?);
     Ok(())
 }

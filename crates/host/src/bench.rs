@@ -43,8 +43,25 @@ pub struct EngineBench {
     pub latency_us_p99: f64,
 }
 
-/// Reads or writes blocks of `block` bytes at random in a file of `size` with one thread and `depth` requests in flight
-/// for `seconds`, and says what that cost.
+/// Random requests of one thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Requests {
+    /// Bytes of each.
+    pub block: Bytes,
+    /// How many are in flight.
+    pub depth: u32,
+    /// The share that reads, 0 to 1; the others write.
+    pub read_share: f64,
+}
+
+impl Requests {
+    fn workload(self) -> Workload {
+        let Requests { block, depth, read_share } = self;
+        Workload { read_share, depth, ..Workload::random_write(block) }
+    }
+}
+
+/// Makes `requests` of a file of `size` for `seconds`, and says what that cost.
 ///
 /// Where there is no file at `path`, it is made, filled, and left there for the next time. One that lowtide did
 /// not make is only read, whatever its size.
@@ -54,16 +71,14 @@ pub struct EngineBench {
 pub fn engine_bench(
     path: &Path,
     size: Bytes,
-    block: Bytes,
-    depth: u32,
-    read_share: f64,
+    requests: Requests,
     seconds: u64,
     engine: EngineChoice,
     seed: Seed,
 ) -> Result<EngineBench, HostError> {
     let interrupt = AtomicBool::new(false);
     let spec = TargetSpec::File(path.to_owned());
-    let layout = Layout::split(size, 1, block)?;
+    let layout = Layout::split(size, 1, requests.block)?;
     let how = Preparation {
         spec: &spec,
         layout,
@@ -73,30 +88,21 @@ pub fn engine_bench(
         interrupt: &interrupt,
     };
     let target = match Target::prepare(&how, &mut |_| ()) {
-        Err(HostError::NotOurs { .. } | HostError::InUse { .. }) if read_share >= 1.0 => {
-            Target::existing(path, block)?
+        Err(HostError::NotOurs { .. } | HostError::InUse { .. }) if requests.read_share >= 1.0 => {
+            Target::existing(path, requests.block)?
         }
         prepared => prepared?,
     };
-    let workload = Workload { read_share, depth, ..Workload::random_write(block) };
-    measure(target.data(), &workload, seconds, engine, seed)
+    measure(target.data(), &requests.workload(), seconds, engine, seed)
 }
 
 /// The same for requests that complete at once: what lowtide itself costs, without the kernel and without a device.
-/// `read_share` of the requests read, the others write.
 ///
 /// # Errors
 /// [`HostError::Io`] where there is no memory.
-pub fn null_bench(
-    block: Bytes,
-    depth: u32,
-    read_share: f64,
-    seconds: u64,
-    seed: Seed,
-) -> Result<EngineBench, HostError> {
+pub fn null_bench(requests: Requests, seconds: u64, seed: Seed) -> Result<EngineBench, HostError> {
     let data = TestData::new(vec!["nothing".into()], Bytes::gib(100))?;
-    let workload = Workload { read_share, depth, ..Workload::random_write(block) };
-    measure(&data, &workload, seconds, EngineChoice::Null, seed)
+    measure(&data, &requests.workload(), seconds, EngineChoice::Null, seed)
 }
 
 fn measure(

@@ -492,7 +492,7 @@ impl<'a> Cells<'a> {
 /// Files of the host, or a block device.
 pub(crate) enum HostTarget<'a> {
     Files(Files<'a>),
-    Block(Block),
+    Block(Box<Block>),
 }
 
 impl<'a> HostTarget<'a> {
@@ -504,7 +504,7 @@ impl<'a> HostTarget<'a> {
                 check_files(plan, spec)?;
                 Some(HostTarget::Files(Files::new(spec)))
             }
-            PlanTarget::Block(block) => Some(HostTarget::Block(Block::take(block)?)),
+            PlanTarget::Block(block) => Some(HostTarget::Block(Box::new(Block::take(block)?))),
         })
     }
 }

@@ -4,7 +4,7 @@ use crate::args::{BenchArguments, BenchFormat, BenchVerb, EngineName};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::{Bytes, Seed};
-use lowtide_host::bench::{engine_bench, null_bench};
+use lowtide_host::bench::{Requests, engine_bench, null_bench};
 use lowtide_host::engine::EngineChoice;
 use lowtide_lab::bench::{simulate, steady};
 
@@ -20,7 +20,8 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
         BenchVerb::Simulate { format, seed } => (serde_json::to_value(simulate(Seed::new(*seed))), *format),
         BenchVerb::Steady { .. } => unreachable!("answered above"),
         BenchVerb::EngineNull { seconds, mix, format } => {
-            let figures = null_bench(Bytes::kib(4), 64, mix.clamp(0.0, 1.0), *seconds, Seed::new(1))?;
+            let requests = Requests { block: Bytes::kib(4), depth: 64, read_share: mix.clamp(0.0, 1.0) };
+            let figures = null_bench(requests, *seconds, Seed::new(1))?;
             (serde_json::to_value(figures), *format)
         }
         BenchVerb::Engine { file, size, depth, mix, seconds, engine, format } => {
@@ -29,16 +30,9 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
                 EngineName::Uring => EngineChoice::Uring,
                 EngineName::Sync => EngineChoice::Sync,
             };
-            let figures = engine_bench(
-                file,
-                *size,
-                Bytes::kib(4),
-                *depth,
-                mix.clamp(0.0, 1.0),
-                *seconds,
-                engine,
-                Seed::new(1),
-            )?;
+            let read_share = mix.clamp(0.0, 1.0);
+            let requests = Requests { block: Bytes::kib(4), depth: *depth, read_share };
+            let figures = engine_bench(file, *size, requests, *seconds, engine, Seed::new(1))?;
             (serde_json::to_value(figures), *format)
         }
     };

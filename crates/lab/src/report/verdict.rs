@@ -29,7 +29,8 @@ pub(crate) fn sentences(
         [one] => single(one),
         many => sweep(many),
     };
-    out.extend(durability::sentences(campaign, answers));
+    // Where that is the question, its answer comes first.
+    out.splice(0..0, durability::sentences(campaign, answers));
     out.extend(missing(campaign, answers));
     out.extend(warnings(campaign));
     out.extend(agreement(comparisons));
