@@ -4,6 +4,9 @@
 
 mod common;
 
+#[path = "../../host/tests/common/loopback.rs"]
+mod loopback;
+
 use common::{Lab, SCALE, assert_says, names};
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +22,7 @@ impl<'a> Disk<'a> {
         std::fs::create_dir(at).expect("a directory can be made");
         let mounted = mount(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"], at);
         if !mounted {
-            println!("skipped: a tmpfs cannot be mounted here");
+            loopback::skipped("a tmpfs cannot be mounted here");
         }
         mounted.then_some(Disk { at })
     }

@@ -74,7 +74,7 @@ fn writes(plan: &Plan) -> String {
     }
     let load = plan.load_bytes(ASSUMED_PER_S);
     let mut text = format!(
-        "filling writes {:.1} GiB, {} at 500 MB/s; the load writes at most {:.1} GiB at that rate",
+        "filling writes {:.1} GiB, {} at 500 MB/s\nthe load writes at most {:.1} GiB at that rate",
         filled.as_gib(),
         span(filled.get() as f64 / ASSUMED_PER_S.get() as f64),
         load.as_gib()
