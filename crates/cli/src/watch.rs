@@ -112,9 +112,6 @@ fn keep_drawing(state: &Mutex<State>, ended: &AtomicBool, interrupt: &AtomicBool
         }
     }
     close();
-    if !ended.load(Ordering::Relaxed) && interrupt.load(Ordering::Relaxed) {
-        output::say("interrupted: what runs ends in good order; once more ends it at once");
-    }
 }
 
 impl Progress for Watch {

@@ -110,8 +110,8 @@ impl Bench {
         own.iter().chain(more).map(|&word| word.to_owned()).collect()
     }
 
-    /// Begins a campaign, breaks it in a phase, and resumes it to its end.
-    fn breaks_and_resumes(&self, phase: Phase, signal: Signal) {
+    /// Begins a campaign and breaks it in a phase; its exit code.
+    fn breaks(&self, phase: Phase, signal: Signal) -> Option<i32> {
         let all = self.arguments(&[]);
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         let mut child = self.lab.command(&all).spawn().expect("started");
@@ -122,8 +122,13 @@ impl Bench {
             std::thread::sleep(Duration::from_millis(2));
         }
         kill_process(Pid::from_child(&child), signal).expect("killed");
-        let code = child.wait().expect("waited").code();
-        if signal == Signal::INT {
+        child.wait().expect("waited").code()
+    }
+
+    /// The same, and resumes it to its end.
+    fn breaks_and_resumes(&self, phase: Phase, signal: Signal) {
+        let code = self.breaks(phase, signal);
+        if signal != Signal::KILL {
             assert_eq!(code, Some(130), "{phase:?}");
             self.is_as_before();
         }
@@ -145,6 +150,59 @@ fn interrupted_in_every_phase_a_campaign_undoes_what_it_changed_and_resumes() {
         let Some(bench) = Bench::new(EXPERIMENT) else { return };
         bench.breaks_and_resumes(phase, Signal::INT);
     }
+}
+
+#[test]
+fn a_terminal_that_goes_away_undoes_everything_too() {
+    let Some(bench) = Bench::new(EXPERIMENT) else { return };
+    bench.breaks_and_resumes(Phase::Measure, Signal::HUP);
+}
+
+#[test]
+fn what_others_made_after_a_kill_is_theirs() {
+    let Some(bench) = Bench::new(EXPERIMENT) else { return };
+    bench.breaks(Phase::Measure, Signal::KILL);
+    let node = bench.disk.node.to_str().expect("plain");
+    // What the killed process had in flight may take a moment.
+    let at = format!("/run/lowtide/{}", bench.name());
+    let begin = Instant::now();
+    while !std::process::Command::new("umount").arg(&at).status().is_ok_and(|status| status.success()) {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{at} stays mounted");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    run("mkfs.xfs", &["-q", "-f", "-L", "precious", node]);
+    let before = bench.disk.checksum();
+    let all = bench.arguments(&[]);
+    let (_, err) = bench.lab.ends(&all.iter().map(String::as_str).collect::<Vec<_>>(), 3);
+    common::assert_says(&err, &["signature of xfs"]);
+    assert_eq!(bench.disk.checksum(), before);
+    assert!(bench.scheduler().contains("[none]"), "{}", bench.scheduler());
+}
+
+#[test]
+fn a_journal_speaks_of_its_own_device_only() {
+    let Some(bench) = Bench::new(&EXPERIMENT.replace("600MiB", "8MiB")) else { return };
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let at = elsewhere.path().to_str().expect("plain");
+    run("mount", &["-t", "tmpfs", "none", at]);
+    std::fs::create_dir_all("/run/lowtide").expect("made");
+    run("chmod", &["700", "/run/lowtide"]);
+    let lines = format!(
+        "{{\"change\":{{\"changed\":\"mount\",\"at\":{at:?}}}}}\n{{\"change\":{{\"changed\":\"scheduler\",\
+         \"disk\":\"../../x\",\"was\":\"none\"}}}}\n\u{fffd}\n"
+    );
+    std::fs::write(format!("/run/lowtide/{}.undo", bench.name()), lines).expect("written");
+    let link = format!("/run/lowtide/{}", bench.name());
+    std::os::unix::fs::symlink(elsewhere.path(), &link).expect("linked");
+    let all = bench.arguments(&[]);
+    let output = bench.lab.run(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    let still = std::fs::read_to_string("/proc/self/mountinfo").expect("Linux").contains(at);
+    std::fs::remove_file(&link).expect("the link is left alone");
+    run("umount", &[at]);
+    let _ = std::fs::remove_file(format!("/run/lowtide/{}.undo", bench.name()));
+    let _ = std::fs::remove_dir("/run/lowtide");
+    assert!(still, "a mount elsewhere was undone");
+    assert!(!output.status.success(), "nothing is mounted at a link");
 }
 
 #[test]
@@ -209,6 +267,18 @@ fn a_device_that_is_only_read_needs_no_serial_and_stays_as_it_is() {
     assert!(plan.contains("is only read"), "{plan}");
     lab.ok(&["run", "read.toml", "--target", &target]);
     assert_eq!(disk.checksum(), before);
+    // A trace that reads and trims is no reading.
+    lab.write(
+        "trim.log",
+        "fio version 3 iolog\n0 f add\n0 f open\n1 f read 0 4096\n2 f trim 0 65536\n3 f close\n",
+    );
+    lab.write(
+        "trim.toml",
+        "name = \"trim\"\ntarget.device = \"intel-320-160gb\"\n[workload]\ntrace = \"trim.log\"\n",
+    );
+    assert!(!lab.ok(&["plan", "trim.toml", "--target", &target]).contains("is only read"));
+    lab.ends(&["run", "trim.toml", "--target", &target], 3);
+    assert_eq!(disk.checksum(), before);
     // The same with a fill is a write.
     lab.ends(&["run", "read.toml", "--target", &target, "--set", "fill=sequential"], 3);
     assert_eq!(disk.checksum(), before);
@@ -223,6 +293,9 @@ fn what_a_device_cannot_do_is_refused_before_anything_is_written() {
         ("purge=ata-secure-erase", "no ATA drive"),
         ("purge=secure-erase", "several ways to erase"),
         ("scheduler=fastest", "has none, mq-deadline"),
+        ("layout.mount-options=loop", "`loop` is not for measuring"),
+        ("layout.mount-options=noatime,bind", "`bind` is not for measuring"),
+        ("layout.mount-options=a b", "`a b` is not for measuring"),
     ] {
         let all = bench.arguments(&["--set", set]);
         let err = bench.lab.refuses(&all.iter().map(String::as_str).collect::<Vec<_>>(), 2);

@@ -142,6 +142,11 @@ impl Trace {
         if reads + writes == 0.0 { 1.0 } else { reads / (reads + writes) }
     }
 
+    /// Whether it changes what is stored: writes, zeroes or trims.
+    pub fn changes_data(&self) -> bool {
+        self.each().any(|request| matches!(request.op, Op::Write { .. } | Op::Trim | Op::WriteZeroes))
+    }
+
     /// The trace on `size` of data. With `wrap`, what reaches beyond begins again from the front.
     ///
     /// # Errors

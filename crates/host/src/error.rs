@@ -133,8 +133,20 @@ pub enum HostError {
         /// Everything that speaks against it.
         objections: Vec<Objection>,
     },
+    /// What was changed on a device could not be undone.
+    #[error(
+        "{} is not as it was: {source}; the next run on it tries again, or unmount what is mounted below \
+         /run/lowtide, and wipe the device with wipefs",
+        path.display()
+    )]
+    NotUndone {
+        /// The device, as it was named.
+        path: PathBuf,
+        /// What failed.
+        source: Box<HostError>,
+    },
     /// A program that lowtide calls is missing, or failed.
-    #[error("{program} ({what}) is needed here, and failed: {said}")]
+    #[error("{program} ({what}) failed: {said}")]
     Tool {
         /// The program.
         program: &'static str,

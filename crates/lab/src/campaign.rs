@@ -18,7 +18,7 @@ use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
-use lowtide_host::target::{TargetSpec, TestData};
+use lowtide_host::target::TargetSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -309,7 +309,9 @@ impl<'a> Cells<'a> {
         }
         if let Some(host) = host {
             if let Err(error) = host.target.finish() {
-                self.progress.note(&error.to_string());
+                // Nothing that was measured is wrong, but the device is not as it was.
+                failed += 1;
+                self.say([(witness::WARNING.to_owned(), error.to_string())]);
             }
             self.say(host.witness.map(Witness::end).unwrap_or_default());
         }
@@ -455,7 +457,7 @@ impl<'a> Cells<'a> {
     ) -> Result<Ended, String> {
         // What does not fill a block at the end is left as it is.
         let size_each = prepared.data.size_each().align_down(passes.block);
-        let data = TestData::new(prepared.data.files().to_vec(), size_each);
+        let data = prepared.data.with_size_each(size_each);
         let data = &data.map_err(|error| error.to_string())?;
         let PreparedHost { capacity, rotational, written_before, .. } = *prepared;
         let prepared = &PreparedHost { data, capacity, rotational, written_before };

@@ -77,7 +77,8 @@ impl Witness {
             (false, false) => return None,
         };
         let text = format!(
-            "{label}: {} served {what} that the load did not ask for, besides its own {:.0} MiB: something else uses it",
+            "{label}: {} served {what} that the load did not ask for, besides its own {:.0} MiB: something \
+             else uses it, or its filesystem does more than it is asked for",
             self.disk.node.display(),
             (own.read + own.written).as_mib()
         );

@@ -89,7 +89,7 @@ impl Claim {
     /// # Errors
     /// [`HostError::Invalid`] where there is no byte.
     pub fn data(&self, size: Bytes) -> Result<TestData, HostError> {
-        TestData::new(vec![self.disk.node.clone()], size)
+        TestData::of_claim(self.disk.node.clone(), size)
     }
 
     /// Writes the first `size` bytes once with random bytes; `progress` hears of each piece.
@@ -135,15 +135,14 @@ impl Claim {
     /// # Errors
     /// [`HostError::Invalid`] with those that it has; [`HostError::Io`] where it cannot be set.
     pub fn set_scheduler(&mut self, name: &str) -> Result<(), HostError> {
-        let disk = self.disk.whole_name();
-        let (_, chosen) = scheduler::choices(&disk);
+        let (_, chosen) = scheduler::choices(&self.disk.whole_name());
         if chosen.as_deref() == Some(name) {
             return Ok(());
         }
         self.disk.check_scheduler(name)?;
         let was = chosen.unwrap_or_else(|| "none".to_owned());
-        self.journal()?.will(Change::Scheduler { disk: disk.clone(), was })?;
-        scheduler::write(&disk, name)
+        self.journal()?.will(Change::Scheduler { was })?;
+        scheduler::set(&self.disk, name)
     }
 
     /// Makes a filesystem on the device and mounts it. See [`Formatted`].

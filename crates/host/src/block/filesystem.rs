@@ -5,7 +5,7 @@
 //! taken meanwhile. Leaves out files on it; see [`crate::target`].
 
 use super::claim::Claim;
-use super::journal::{Change, FOLDER};
+use super::journal::{Change, mount_point};
 use super::tool::{self, Program};
 use crate::error::{HostError, Operation};
 use crate::mountinfo;
@@ -64,7 +64,7 @@ impl FilesystemKind {
 
 impl Filesystem<'_> {
     /// The command that makes it on `node`, without the program.
-    fn arguments(&self, node: &str) -> Vec<String> {
+    fn arguments(&self, node: &str, uuid: &str) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|&word| word.to_owned()));
         let node = node.to_owned();
@@ -73,13 +73,25 @@ impl Filesystem<'_> {
                 // What is left for later would be written while the load is measured; and nothing is kept for root.
                 let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                 let discard = if self.trims { "discard" } else { "nodiscard" };
-                add(&["-q", "-F", "-m", "0", "-L", "lowtide", "-E", &format!("{lazy},{discard}"), &node]);
+                add(&[
+                    "-q",
+                    "-F",
+                    "-m",
+                    "0",
+                    "-U",
+                    uuid,
+                    "-L",
+                    "lowtide",
+                    "-E",
+                    &format!("{lazy},{discard}"),
+                    &node,
+                ]);
                 if let Some(size) = self.size {
                     add(&[&format!("{}k", size.get() / 1024)]);
                 }
             }
             FilesystemKind::Xfs => {
-                add(&["-q", "-f", "-L", "lowtide"]);
+                add(&["-q", "-f", "-m", &format!("uuid={uuid}"), "-L", "lowtide"]);
                 add(if self.trims { &[] } else { &["-K"] });
                 if let Some(size) = self.size {
                     add(&["-d", &format!("size={}", size.get())]);
@@ -87,7 +99,7 @@ impl Filesystem<'_> {
                 add(&[&node]);
             }
             FilesystemKind::Btrfs => {
-                add(&["-q", "-f", "-L", "lowtide"]);
+                add(&["-q", "-f", "-U", uuid, "-L", "lowtide"]);
                 add(if self.trims { &[] } else { &["-K"] });
                 if let Some(size) = self.size {
                     add(&["-b", &size.get().to_string()]);
@@ -120,17 +132,17 @@ impl Formatted {
         interrupt: &AtomicBool,
     ) -> Result<Formatted, HostError> {
         let disk = claim.disk().clone();
-        let directory = Path::new(FOLDER).join(&disk.name);
+        let directory = mount_point(&disk);
         let node = disk.node.to_string_lossy().into_owned();
         let before = claim.journal()?.len();
-        let serial = disk.identity.serial.clone();
-        claim.journal()?.will(Change::Filesystem { node: disk.node.clone(), serial })?;
+        let uuid = new_uuid()?;
+        claim.journal()?.will(Change::Filesystem { uuid: uuid.clone() })?;
         claim.let_go();
-        let arguments = how.arguments(&node);
+        let arguments = how.arguments(&node, &uuid);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         tool::run_until(how.kind.program(), &arguments, &disk.path, interrupt)?;
-        claim.journal()?.will(Change::Mount { at: directory.clone() })?;
-        fs::create_dir_all(&directory).map_err(HostError::io(Operation::Create, &directory))?;
+        claim.journal()?.will(Change::Mount)?;
+        make_mount_point(&directory)?;
         let at = directory.to_string_lossy().into_owned();
         let mut arguments = vec!["-t", how.kind.name()];
         if !how.options.is_empty() {
@@ -138,7 +150,26 @@ impl Formatted {
         }
         arguments.extend([node.as_str(), at.as_str()]);
         tool::run(("mount", "of util-linux"), &arguments)?;
-        Ok(Formatted { claim, directory, before })
+        let mounted = Formatted { claim, directory, before };
+        mounted.check()?;
+        Ok(mounted)
+    }
+
+    /// Refuses a mount that is not that of the device itself: options may put others between.
+    fn check(&self) -> Result<(), HostError> {
+        let disk = self.claim.disk();
+        let mount = mountinfo::above(mountinfo::of("self"), &self.directory);
+        // Btrfs has numbers that no device has; the source tells.
+        let own =
+            |mount: &mountinfo::Mount| mount.number == disk.number || Path::new(&mount.source) == disk.node;
+        if mount.is_some_and(|mount| Path::new(&mount.point) == self.directory && own(&mount)) {
+            return Ok(());
+        }
+        Err(HostError::Invalid {
+            what: "the mount",
+            value: self.directory.display().to_string(),
+            accepted: format!("with these options it is not that of {}: leave them out", disk.path.display()),
+        })
     }
 
     /// Where it is mounted.
@@ -165,6 +196,26 @@ impl Formatted {
         self.claim.journal()?.undo(self.before)?;
         self.claim.hold_again()
     }
+}
+
+/// A UUID that nothing else has.
+fn new_uuid() -> Result<String, HostError> {
+    let path = Path::new("/proc/sys/kernel/random/uuid");
+    let text = fs::read_to_string(path).map_err(HostError::io(Operation::Read, path))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Makes the folder to mount at; one that is there must be a folder and no link to one.
+fn make_mount_point(at: &Path) -> Result<(), HostError> {
+    match fs::create_dir(at) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        made => return made.map_err(HostError::io(Operation::Create, at)),
+    }
+    let metadata = fs::symlink_metadata(at).map_err(HostError::io(Operation::Inspect, at))?;
+    if metadata.is_dir() {
+        return Ok(());
+    }
+    Err(HostError::WrongKind { path: at.to_owned(), found: "no folder", wanted: "a folder to mount at" })
 }
 
 /// Unmounts a filesystem, if it is mounted there, and removes its mount point.
@@ -195,15 +246,18 @@ mod tests {
     fn commands_leave_nothing_for_later_and_discard_only_where_asked() {
         let how = Filesystem { kind: FilesystemKind::Ext4, size: None, trims: false, options: "" };
         assert_eq!(
-            how.arguments("/dev/x").join(" "),
-            "-q -F -m 0 -L lowtide -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/x"
+            how.arguments("/dev/x", "U").join(" "),
+            "-q -F -m 0 -U U -L lowtide -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/x"
         );
         let size = Some(Bytes::mib(512));
         let how = Filesystem { kind: FilesystemKind::Ext4, size, trims: true, options: "" };
-        assert!(how.arguments("/dev/x").join(" ").ends_with(",discard /dev/x 524288k"));
+        assert!(how.arguments("/dev/x", "U").join(" ").ends_with(",discard /dev/x 524288k"));
         let how = Filesystem { kind: FilesystemKind::Xfs, ..how };
-        assert_eq!(how.arguments("/dev/x").join(" "), "-q -f -L lowtide -d size=536870912 /dev/x");
+        assert_eq!(
+            how.arguments("/dev/x", "U").join(" "),
+            "-q -f -m uuid=U -L lowtide -d size=536870912 /dev/x"
+        );
         let how = Filesystem { kind: FilesystemKind::Btrfs, trims: false, ..how };
-        assert_eq!(how.arguments("/dev/x").join(" "), "-q -f -L lowtide -K -b 536870912 /dev/x");
+        assert_eq!(how.arguments("/dev/x", "U").join(" "), "-q -f -U U -L lowtide -K -b 536870912 /dev/x");
     }
 }

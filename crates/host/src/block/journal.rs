@@ -2,48 +2,44 @@
 //!
 //! `/run/lowtide/NAME.undo` holds a line of JSON for each change, locked by the process that made it. Whoever ends in
 //! order undoes its lines and removes the file; what a killed process left is undone by the next one that takes the
-//! device. `/run` is empty after the machine was started anew, and so are its mounts and schedulers. Leaves out data:
-//! what was overwritten is gone.
+//! device. `/run` is empty after the machine was started anew, and so are its mounts and schedulers.
+//!
+//! A line says nothing but what cannot be known otherwise. A journal undoes changes of its own device alone, and wipes a
+//! filesystem only where it still is the one that lowtide made. The folder belongs to the user that runs lowtide, and
+//! nobody else may write to it. Leaves out data: what was overwritten is gone.
 
 use super::disk::Disk;
-use super::{filesystem, scheduler, tool};
+use super::{filesystem, scheduler, signature, tool};
 use crate::error::{HostError, Operation};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long to wait for programs that have the device open.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Where journals and mount points are.
-pub(super) const FOLDER: &str = "/run/lowtide";
+const FOLDER: &str = "/run/lowtide";
 
 /// A change, by what undoes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "changed", rename_all = "kebab-case")]
 pub(super) enum Change {
-    /// The I/O scheduler of a disk.
+    /// The I/O scheduler of the whole disk.
     Scheduler {
-        /// The name of the kernel: `sdb`.
-        disk: String,
         /// What it was.
         was: String,
     },
     /// A filesystem was made.
     Filesystem {
-        /// On which node.
-        node: PathBuf,
-        /// With which serial.
-        serial: String,
+        /// Its UUID.
+        uuid: String,
     },
-    /// It was mounted.
-    Mount {
-        /// Where.
-        at: PathBuf,
-    },
+    /// It was mounted at [`mount_point`].
+    Mount,
 }
 
 /// A line of the journal.
@@ -59,9 +55,19 @@ enum Line {
 /// What is to be undone on one device. Dropping it undoes everything.
 #[derive(Debug)]
 pub(super) struct Journal {
+    disk: Disk,
     file: File,
     path: PathBuf,
     changes: Vec<Change>,
+}
+
+/// Where a filesystem on a device is mounted.
+pub(super) fn mount_point(disk: &Disk) -> PathBuf {
+    Path::new(FOLDER).join(&disk.name)
+}
+
+fn path(disk: &Disk) -> PathBuf {
+    Path::new(FOLDER).join(format!("{}.undo", disk.name))
 }
 
 impl Journal {
@@ -71,11 +77,17 @@ impl Journal {
     /// [`HostError::InUse`] where another lowtide changes the device; [`HostError`] where the journal cannot be made or
     /// something cannot be undone.
     pub(super) fn open(disk: &Disk) -> Result<Journal, HostError> {
-        fs::create_dir_all(FOLDER).map_err(HostError::io(Operation::Create, Path::new(FOLDER)))?;
+        make_folder()?;
         let path = path(disk);
         loop {
-            let file = OpenOptions::new().read(true).append(true).create(true).open(&path);
-            let file = file.map_err(HostError::io(Operation::Create, &path))?;
+            let file = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(true)
+                .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+                .mode(0o600)
+                .open(&path)
+                .map_err(HostError::io(Operation::Create, &path))?;
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     return Err(HostError::InUse { path: disk.path.clone() });
@@ -86,25 +98,25 @@ impl Journal {
             if file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
                 continue;
             }
-            let mut journal = Journal { changes: read(&file, &path)?, file, path };
+            let changes = read(&file, &path)?;
+            let mut journal = Journal { disk: disk.clone(), changes, file, path };
             journal.undo(0)?;
             return Ok(journal);
         }
     }
 
-    /// Undoes what a killed process left on a device, and says whether there was anything.
+    /// Undoes what a killed process left on a device, where it left anything.
     ///
     /// # Errors
     /// As [`Journal::open`].
-    pub(super) fn clean(disk: &Disk) -> Result<bool, HostError> {
-        let path = path(disk);
-        if !path.exists() {
-            return Ok(false);
+    pub(super) fn clean(disk: &Disk) -> Result<(), HostError> {
+        if !path(disk).exists() {
+            return Ok(());
         }
         // One that is being used speaks for itself: its device is busy.
         match Journal::open(disk) {
-            Err(HostError::InUse { .. }) => Ok(false),
-            opened => opened.and_then(Journal::close).map(|()| true),
+            Err(HostError::InUse { .. }) => Ok(()),
+            opened => opened.and_then(Journal::close),
         }
     }
 
@@ -123,21 +135,38 @@ impl Journal {
         self.changes.len()
     }
 
-    /// Undoes all but the first `keep` changes, the last first.
+    /// Undoes all but the first `keep` changes, the last first. One that cannot be undone does not keep the others from
+    /// it, but for those that build on each other.
     ///
     /// # Errors
-    /// [`HostError`] where one cannot be undone; those before it stay, and stay written down.
+    /// [`HostError::NotUndone`] where one cannot be undone; it stays written down.
     pub(super) fn undo(&mut self, keep: usize) -> Result<(), HostError> {
+        let (mut left, mut failure) = (Vec::new(), None);
         while self.changes.len() > keep {
-            undo(self.changes.last().expect("there is one"))?;
-            self.write(&Line::Undone)?;
-            self.changes.pop();
+            let change = self.changes.pop().expect("there is one");
+            let below = matches!(change, Change::Filesystem { .. }) && left.contains(&Change::Mount);
+            let undone = if below { Ok(()) } else { undo(&self.disk, &change) };
+            match undone {
+                // Where this cannot be written, it is undone a second time, which does no harm.
+                Ok(()) if !below => drop(self.write(&Line::Undone)),
+                undone => {
+                    left.push(change);
+                    failure = failure.or(undone.err());
+                }
+            }
         }
-        Ok(())
+        self.changes.extend(left.into_iter().rev());
+        match failure {
+            Some(source) => {
+                Err(HostError::NotUndone { path: self.disk.path.clone(), source: Box::new(source) })
+            }
+            None => Ok(()),
+        }
     }
 
     fn write(&mut self, line: &Line) -> Result<(), HostError> {
-        let text = serde_json::to_string(line).expect("a line serialises") + "\n";
+        // What was cut off before does not take this line with it.
+        let text = format!("\n{}\n", serde_json::to_string(line).expect("a line serialises"));
         self.file.write_all(text.as_bytes()).map_err(HostError::io(Operation::Write, &self.path))
     }
 
@@ -160,16 +189,33 @@ impl Drop for Journal {
     }
 }
 
-fn path(disk: &Disk) -> PathBuf {
-    Path::new(FOLDER).join(format!("{}.undo", disk.name))
+/// Makes the folder of journals, or makes sure that it is one's own.
+fn make_folder() -> Result<(), HostError> {
+    let folder = Path::new(FOLDER);
+    let fail = |source: std::io::Error| HostError::io(Operation::Create, folder)(source);
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fail(error)),
+        _ => {}
+    }
+    let metadata = fs::symlink_metadata(folder).map_err(fail)?;
+    let own = metadata.uid() == rustix::process::geteuid().as_raw();
+    if metadata.is_dir() && own && metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(HostError::Invalid {
+        what: "the folder of what is to be undone",
+        value: FOLDER.to_owned(),
+        accepted: "it must be a folder of the user that runs lowtide, to which nobody else may write"
+            .to_owned(),
+    })
 }
 
 fn read(mut file: &File, path: &Path) -> Result<Vec<Change>, HostError> {
-    let mut text = String::new();
-    file.read_to_string(&mut text).map_err(HostError::io(Operation::Read, path))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(HostError::io(Operation::Read, path))?;
     let mut changes = Vec::new();
-    // A last line that was cut off was not acted upon.
-    for line in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+    // A line that was cut off, or is none, was not acted upon.
+    for line in bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
         match line {
             Line::Change(change) => changes.push(change),
             Line::Undone => drop(changes.pop()),
@@ -179,24 +225,59 @@ fn read(mut file: &File, path: &Path) -> Result<Vec<Change>, HostError> {
 }
 
 /// Undoes a change that was made, or only about to be.
-fn undo(change: &Change) -> Result<(), HostError> {
+fn undo(disk: &Disk, change: &Change) -> Result<(), HostError> {
     match change {
-        Change::Scheduler { disk, was } => scheduler::write(disk, was),
-        Change::Mount { at } => filesystem::unmount(at),
-        Change::Filesystem { node, serial } => {
-            // The node may have become another device's since.
-            if !Disk::find(node).is_ok_and(|disk| disk.identity.serial == *serial) {
-                return Ok(());
+        Change::Scheduler { was } => scheduler::set(disk, was),
+        Change::Mount => filesystem::unmount(&mount_point(disk)),
+        Change::Filesystem { uuid } => {
+            wait_until_free(&disk.node)?;
+            // What others made since is theirs.
+            if signature::has_uuid(disk, uuid)? {
+                let node = disk.node.to_string_lossy();
+                tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node])?;
             }
-            // A `mkfs` that a killed run began may still be at it, and udev looks at what was just closed.
-            let begin = Instant::now();
-            loop {
-                let node = node.to_string_lossy();
-                match tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node]) {
-                    Err(_) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(100)),
-                    wiped => return wiped.map(drop),
-                }
-            }
+            Ok(())
         }
+    }
+}
+
+/// Waits for whoever holds a device: a `mkfs` that a killed run began may still be at it.
+fn wait_until_free(node: &Path) -> Result<(), HostError> {
+    let begin = Instant::now();
+    loop {
+        let flags = OFlags::EXCL.bits() as i32;
+        match OpenOptions::new().read(true).custom_flags(flags).open(node) {
+            Err(error) if is_busy(&error) && begin.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            opened => return opened.map(drop).map_err(HostError::io(Operation::Open, node)),
+        }
+    }
+}
+
+fn is_busy(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::BUSY.raw_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_were_cut_off_or_are_none_are_passed_over() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("undo");
+        let lines: &[&[u8]] = &[
+            br#"{"change":{"changed":"scheduler","was":"none"}}"#,
+            br#"{"change":{"changed":"mount"}}"#,
+            br#"{"change":{"changed":"filesys"#,
+            br#"{"change":{"changed":"filesystem","node":"/dev/sda","serial":"x"}}"#,
+            b"\xff\xfe\x00",
+            br#""undone""#,
+        ];
+        fs::write(&path, lines.join(&b'\n')).expect("written");
+        let file = File::open(&path).expect("opened");
+        let left = read(&file, &path).expect("read");
+        assert_eq!(left, [Change::Scheduler { was: "none".to_owned() }]);
     }
 }

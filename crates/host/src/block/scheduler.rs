@@ -36,11 +36,12 @@ impl Disk {
     }
 }
 
-/// Gives a disk a scheduler.
+/// Gives a disk a scheduler that it has.
 ///
 /// # Errors
-/// [`HostError::Io`] where the kernel does not take it.
-pub(super) fn write(disk: &str, name: &str) -> Result<(), HostError> {
-    let file = file(disk);
+/// [`HostError::Invalid`] where it does not have it; [`HostError::Io`] where the kernel does not take it.
+pub(super) fn set(disk: &Disk, name: &str) -> Result<(), HostError> {
+    disk.check_scheduler(name)?;
+    let file = file(&disk.whole_name());
     std::fs::write(&file, name).map_err(HostError::io(Operation::Write, &file))
 }

@@ -22,6 +22,8 @@ struct Found {
     #[serde(rename = "type")]
     kind: String,
     offset: String,
+    #[serde(default)]
+    uuid: Option<String>,
 }
 
 /// Kinds that are tables of partitions.
@@ -32,8 +34,22 @@ const TABLES: [&str; 9] = ["gpt", "dos", "PMBR", "mac", "sun", "sgi", "bsd", "at
 /// # Errors
 /// [`HostError::Tool`] where `wipefs` is missing or fails.
 pub(super) fn objections(disk: &Disk) -> Result<Vec<Objection>, HostError> {
+    Ok(summary(parse(&probe(disk)?, &disk.node)?))
+}
+
+/// Whether a filesystem of that UUID is on a device.
+///
+/// # Errors
+/// As [`objections`].
+pub(super) fn has_uuid(disk: &Disk, uuid: &str) -> Result<bool, HostError> {
+    let found = parse(&probe(disk)?, &disk.node)?;
+    Ok(found.iter().any(|found| found.uuid.as_deref() == Some(uuid)))
+}
+
+/// What `wipefs` prints of a device.
+fn probe(disk: &Disk) -> Result<Vec<u8>, HostError> {
     let output = Command::new("wipefs")
-        .args(["--no-act", "--json", "--output", "TYPE,OFFSET"])
+        .args(["--no-act", "--json", "--output", "TYPE,OFFSET,UUID"])
         .arg(&disk.node)
         .env("LC_ALL", "C")
         .output()
@@ -42,16 +58,20 @@ pub(super) fn objections(disk: &Disk) -> Result<Vec<Objection>, HostError> {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(HostError::tool("wipefs", "a part of util-linux", said));
     }
-    parse(&output.stdout, &disk.node)
+    Ok(output.stdout)
 }
 
-fn parse(text: &[u8], path: &Path) -> Result<Vec<Objection>, HostError> {
+fn parse(text: &[u8], path: &Path) -> Result<Vec<Found>, HostError> {
     // Without any signature it prints nothing at all.
     if text.iter().all(u8::is_ascii_whitespace) {
         return Ok(Vec::new());
     }
     let wipefs: Wipefs = serde_json::from_slice(text)
         .map_err(|error| HostError::io(Operation::Inspect, path)(std::io::Error::other(error)))?;
+    Ok(wipefs.signatures)
+}
+
+fn summary(found: Vec<Found>) -> Vec<Objection> {
     let objection = |found: Found| {
         let digits = found.offset.trim_start_matches("0x");
         let offset = u64::from_str_radix(digits, 16).unwrap_or(0);
@@ -61,11 +81,11 @@ fn parse(text: &[u8], path: &Path) -> Result<Vec<Objection>, HostError> {
             Objection::Signature { kind: found.kind, offset }
         }
     };
-    let mut all: Vec<Objection> = wipefs.signatures.into_iter().map(objection).collect();
+    let mut all: Vec<Objection> = found.into_iter().map(objection).collect();
     // ZFS repeats its label dozens of times.
     all.sort();
     all.dedup_by(|a, b| matches!((a, b), (Objection::Signature { kind: a, .. }, Objection::Signature { kind: b, .. }) if a == b));
-    Ok(all)
+    all
 }
 
 #[cfg(test)]
@@ -76,7 +96,7 @@ mod tests {
     fn what_wipefs_prints_is_understood() {
         let text = br#"{"signatures": [{"type":"ext4","offset":"0x438"},{"type":"gpt","offset":"0x200"},
             {"type":"zfs_member","offset":"0x3f000"},{"type":"zfs_member","offset":"0x3e000"}]}"#;
-        let found = parse(text, Path::new("/dev/x")).expect("read");
+        let found = summary(parse(text, Path::new("/dev/x")).expect("read"));
         assert_eq!(found.len(), 3);
         assert!(found.contains(&Objection::PartitionTable { what: "gpt".to_owned() }));
         assert!(found.contains(&Objection::Signature { kind: "ext4".to_owned(), offset: 0x438 }));

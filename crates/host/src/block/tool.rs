@@ -69,7 +69,9 @@ fn printed(program: Program, output: &Output) -> Result<String, HostError> {
     }
     let said = [text(&output.stderr), text(&output.stdout)].into_iter().find(|said| !said.is_empty());
     let said = said.unwrap_or_else(|| output.status.to_string());
-    let one_line: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    // Some print how they are used after what is wrong.
+    let lines = said.lines().map(str::trim).take_while(|line| !line.starts_with("Usage"));
+    let one_line: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     Err(HostError::tool(program.0, program.1, one_line.join("; ")))
 }
 
@@ -81,9 +83,9 @@ mod tests {
     fn a_program_that_fails_is_quoted_and_one_that_is_missing_is_named() {
         assert_eq!(run(("echo", "of coreutils"), &["a", "b"]).expect("runs"), "a b");
         let error = run(("sh", "a shell"), &["-c", "echo one >&2; echo two >&2; exit 3"]).unwrap_err();
-        assert_eq!(error.to_string(), "sh (a shell) is needed here, and failed: one; two");
+        assert_eq!(error.to_string(), "sh (a shell) failed: one; two");
         let error = run(("no-such-program", "of nowhere"), &[]).unwrap_err().to_string();
-        assert!(error.starts_with("no-such-program (of nowhere) is needed here"), "{error}");
+        assert!(error.starts_with("no-such-program (of nowhere) failed"), "{error}");
     }
 
     #[test]

@@ -37,6 +37,10 @@ impl OpenFiles {
         let files =
             data.files().iter().map(|path| open(path, write, direct)).collect::<Result<Vec<_>, _>>()?;
         for (path, file) in data.files().iter().zip(&files) {
+            let metadata = file.metadata().map_err(HostError::io(Operation::Inspect, path))?;
+            if write && metadata.file_type().is_block_device() && !data.is_claimed() {
+                return Err(HostError::BlockDevice { path: path.clone() });
+            }
             let size = size_of(file).map_err(HostError::io(Operation::Inspect, path))?;
             if size < data.size_each().get() {
                 return Err(HostError::Invalid {

@@ -7,7 +7,7 @@ use crate::error::{HostError, IoFailure};
 use crate::target::TestData;
 use lowtide_core::trace::{Pacing, Trace};
 use lowtide_core::workload::Arrival;
-use lowtide_core::{Bytes, Nanos, Op, Seed, Workload};
+use lowtide_core::{Bytes, Nanos, Seed, Workload};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -79,9 +79,8 @@ pub struct Summary {
 impl Load<'_> {
     /// Whether something is written or discarded.
     pub(super) fn changes_data(&self) -> bool {
-        let changes = |op: Op| matches!(op, Op::Write { .. } | Op::Trim | Op::WriteZeroes);
         match self.replay {
-            Some((trace, _)) => trace.requests().iter().any(|traced| changes(traced.request.op)),
+            Some((trace, _)) => trace.changes_data(),
             None => !self.workload.reads_only(),
         }
     }

@@ -11,6 +11,8 @@ use std::path::PathBuf;
 pub struct TestData {
     files: Vec<PathBuf>,
     size_each: Bytes,
+    /// Whether a claim on a block device stands behind it: without one, devices are only read.
+    claimed: bool,
 }
 
 impl TestData {
@@ -26,7 +28,29 @@ impl TestData {
                 accepted: "at least one file of at least one block is needed".to_owned(),
             });
         }
-        Ok(TestData { files, size_each })
+        Ok(TestData { files, size_each, claimed: false })
+    }
+
+    /// The first `size` bytes of a block device that is held for overwriting.
+    ///
+    /// # Errors
+    /// As [`TestData::new`].
+    pub(crate) fn of_claim(node: PathBuf, size: Bytes) -> Result<Self, HostError> {
+        TestData::new(vec![node], size).map(|data| TestData { claimed: true, ..data })
+    }
+
+    /// The same files, of which fewer or more bytes belong to the data.
+    ///
+    /// # Errors
+    /// As [`TestData::new`].
+    pub fn with_size_each(&self, size_each: Bytes) -> Result<Self, HostError> {
+        let data = TestData::new(self.files.clone(), size_each)?;
+        Ok(TestData { claimed: self.claimed, ..data })
+    }
+
+    /// Whether a block device among the files may be written to.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.claimed
     }
 
     /// The files, in the order of their bytes.

@@ -5,6 +5,7 @@
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Purge};
 use crate::prepare;
+use lowtide_core::Bytes;
 
 /// Refuses what the device cannot do.
 pub(super) fn check(
@@ -45,6 +46,20 @@ pub(super) fn check(
             })?;
         }
         let layout = &preparation.layout;
+        if layout.filesystem != Filesystem::None {
+            check_options(experiment, &layout.mount_options)?;
+        }
+        let usable = super::cells::usable(&cell.settings, cell.capacity).unwrap_or(cell.capacity);
+        let smallest = match layout.filesystem {
+            Filesystem::None => Bytes::ZERO,
+            Filesystem::Ext4 => Bytes::mib(8),
+            Filesystem::Btrfs => Bytes::mib(128),
+            Filesystem::Xfs => Bytes::mib(300),
+        };
+        if usable < smallest {
+            let message = format!("{} needs {smallest}, and there are {usable} for it", layout.filesystem);
+            return Err(experiment.blame("before-each-cell.layout", message, "a larger device or partition"));
+        }
         let barrier = |option: &str| matches!(option, "nobarrier" | "barrier" | "barrier=0" | "barrier=1");
         if layout.filesystem == Filesystem::Xfs && layout.mount_options.split(',').any(barrier) {
             let message =
@@ -55,11 +70,57 @@ pub(super) fn check(
     Ok(())
 }
 
+/// Mount options that put something between the load and the device, mount something else, or leave traces.
+const REFUSED: [&str; 17] = [
+    "loop",
+    "offset",
+    "sizelimit",
+    "bind",
+    "rbind",
+    "move",
+    "remount",
+    "ro",
+    "user",
+    "users",
+    "owner",
+    "group",
+    "helper",
+    "uhelper",
+    "noauto",
+    "_netdev",
+    "encryption",
+];
+
+/// Refuses mount options that would not measure the device.
+fn check_options(experiment: &Experiment, options: &str) -> Result<(), BadInput> {
+    let odd = |option: &&str| {
+        let name = option.split('=').next().unwrap_or_default();
+        let own = name.starts_with("x-") || name.starts_with("X-");
+        let plain = option.chars().all(|c| c.is_ascii_graphic()) && !option.starts_with('-');
+        REFUSED.contains(&name) || own || !plain || option.is_empty()
+    };
+    match options.split(',').find(|option| !options.is_empty() && odd(option)) {
+        None => Ok(()),
+        Some(option) => Err(experiment.blame(
+            "before-each-cell.layout",
+            format!("the mount option `{option}` is not for measuring a device"),
+            "options of the filesystem, separated by commas, such as `\"noatime,discard\"`",
+        )),
+    }
+}
+
 /// Whether no cell changes anything on the device.
 pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
     cells.iter().all(|cell| {
         let preparation = &cell.settings.preparation;
-        cell.settings.load.workload().reads_only()
+        let load = &cell.settings.load;
+        // A load whose trace is not known yet may do anything.
+        let reads = match &load.replay {
+            Some(replay) => replay.trace.as_ref().is_some_and(|trace| !trace.changes_data()),
+            None => load.workload().reads_only(),
+        };
+        reads
+            && cell.precondition.is_none()
             && (cell.purge_before, preparation.purge) == (Purge::None, Purge::None)
             && preparation.fill == Fill::None
             && preparation.layout.filesystem == Filesystem::None

@@ -36,7 +36,7 @@ pub(crate) fn sentences(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Stri
             Some(format!("{what} in {} ({} a second)", span(median_ns), significant(iops)))
         })
         .collect();
-    let mut out = vec![format!("Half of the writes are {}.", told.join(", "))];
+    let mut out = vec![format!("Half of the writes are {}; the rates are means.", told.join(", "))];
     let fact = |name: &str| {
         let found = campaign.environment.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
@@ -49,7 +49,18 @@ pub(crate) fn sentences(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Stri
         _ => "The device says that its write cache is volatile: what is only taken is lost when the power fails."
             .to_owned(),
     });
-    let (median_ns, iops) = durable;
+    // What is below a virtual disk, its host knows.
+    let virtual_disk = ["/dev/vd", "/dev/xvd", "/dev/loop", "/dev/nbd", "/dev/zram", "/dev/ram"];
+    if let Some(device) =
+        fact("device").filter(|device| virtual_disk.iter().any(|name| device.starts_with(name)))
+    {
+        out.push(format!("{device} is no drive: what is below it decides, which cannot be seen from here."));
+        out.push("Only cutting the power tells what survives.".to_owned());
+        return out;
+    }
+    // The faster of the two is the harder to believe.
+    let (median_ns, iops) =
+        [flush, fua].into_iter().flatten().fold(durable, |a, b| if b.0 < a.0 { b } else { a });
     let elsewhere = "it keeps them in a cache that is protected, or not at all";
     if fact("rotational") == Some("yes") && iops > TURNS_PER_S * NOTHING {
         out.push(format!(
