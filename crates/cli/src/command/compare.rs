@@ -34,6 +34,14 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
     if let Some(path) = &arguments.report {
         output::write_file(path, report.html().as_bytes())?;
     }
+    for one in judged.iter().filter(|one| one.not_judged > 0 && one.outcome != Outcome::NotJudged) {
+        output::say(format_args!(
+            "{}: {} of {} cells were not judged, most likely without a steady state; `--unsettled` takes those, too",
+            one.threshold,
+            one.not_judged,
+            one.not_judged + one.crossed + one.undecided + one.kept
+        ));
+    }
     Ok(code(&judged))
 }
 

@@ -98,12 +98,12 @@ impl FromStr for Threshold {
                 return Err(fault(text, at..at + sign.len(), message, "", operators));
             }
         };
-        let limits = "a ratio above 0, such as `0.95` or `95%`";
+        let limits = "a ratio above 0 and below 20, such as `0.95` or `95%`";
         let (at, number) = next("a limit is missing", limits)?;
         let percent = number.strip_suffix('%');
         let limit = percent.unwrap_or(number).parse::<f64>().ok();
         let limit = limit.map(|limit| if percent.is_some() { limit / 100.0 } else { limit });
-        let limit = limit.filter(|limit| limit.is_finite() && *limit > 0.0).ok_or_else(|| {
+        let limit = limit.filter(|limit| *limit > 0.0 && *limit < MOST).ok_or_else(|| {
             fault(text, at..at + number.len(), format!("`{number}` is no limit"), "", limits)
         })?;
         let scopes = "nothing more (each cell), or `overall` (the geometric mean over all cells)";
@@ -163,6 +163,9 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     }
     words
 }
+
+/// A ratio beyond this is a percentage that lacks its sign.
+const MOST: f64 = 20.0;
 
 /// What became of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

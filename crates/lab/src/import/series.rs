@@ -189,19 +189,13 @@ impl Job {
         Ok(run)
     }
 
-    /// The intervals: their length from the entries that bytes are taken from, their end from all logs.
+    /// The intervals: their length from the entries that bytes are taken from, and their end.
     fn grid(&self, bytes: &[Entry], averaged: bool) -> Result<Grid, ImportError> {
         let refuse = |message: String| {
             ImportError::file(&self.path, message, "a log of one run of fio, of at most a year")
         };
-        let logs = [
-            self.bandwidth.as_deref(),
-            self.iops.as_deref(),
-            self.latency.as_ref().map(|(_, it)| it.as_slice()),
-        ];
-        let entries = || logs.iter().flatten().flat_map(|log| log.iter());
-        let bins = self.histograms.iter().flatten();
-        let last_ms = entries().map(|it| it.time_ms).chain(bins.map(|it| it.time_ms)).max().unwrap_or(0);
+        // A log of latency may have a last entry, after the last one of bytes, for what ended with the run.
+        let last_ms = bytes.iter().map(|it| it.time_ms).max().unwrap_or(0);
         let first_ms = bytes.iter().map(|it| it.time_ms).min();
         let first_ms = first_ms.ok_or_else(|| refuse("its logs hold no entry".to_owned()))?;
         let gap_ms = usual_gap(bytes).unwrap_or(first_ms.max(1));

@@ -137,7 +137,10 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
     let shown = words::shown(course);
     let factors = words::varying(course);
     let value = |key: &str, name: &str| Column::number(key, name, shown.unit).scaled(shown.scale);
-    let mut columns = vec![Column { align: Align::Left, ..Column::text("tracked", "tracked").naming() }];
+    let mut columns = vec![
+        Column { align: Align::Left, ..Column::text("tracked", "tracked").naming() },
+        Column::text("steady", "steady?"),
+    ];
     for round in course.window.clone() {
         columns.push(value(&format!("round_{}", round + 1), &format!("round {}", round + 1)));
     }
@@ -148,7 +151,6 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
         value("slope", "slope").digits(Digits::Each),
         value("slope_excursion", "slope\u{a0}×\u{a0}span").digits(Digits::Each),
         value("slope_limit", "limit (10\u{a0}%)"),
-        Column::text("steady", "steady?"),
     ]);
     let mut rows = Vec::new();
     for point in course.tracked() {
@@ -157,11 +159,10 @@ pub(crate) fn window(course: &Course<'_>, number: usize, several: bool) -> Optio
             name if name.is_empty() => shown.name.to_owned(),
             name => name,
         };
-        let mut row = vec![Value::text(name)];
+        let mut row = vec![Value::text(name), Value::Flag(seen.steady, ["yes", "no"])];
         row.extend(course.values(point)[course.window.clone()].iter().map(|value| Value::number(*value)));
         row.extend([seen.average, seen.excursion, rule.excursion * seen.average].map(Value::Number));
         row.extend([seen.slope, seen.rise.abs(), rule.slope * seen.average].map(Value::Number));
-        row.push(Value::Flag(seen.steady, ["yes", "no"]));
         rows.push(row);
     }
     let kind = if course.steady {

@@ -114,11 +114,19 @@ fn recovery(phases: &[Phase<'_>], of: Of) -> Option<String> {
     let paused: Vec<(Nanos, f64)> =
         phases.iter().filter_map(|phase| Some((phase.pause?, phase.mean(of)?))).collect();
     let (first, last) = (paused.first()?, paused.last()?);
-    let before = phases.iter().take_while(|phase| phase.pause.is_none()).last()?.ends(of)?.1;
+    // Loads without pauses that come between them say what the device does by then; where there are none, the last one
+    // before the pauses.
+    let since = phases.iter().skip_while(|phase| phase.pause.is_none());
+    let between: Vec<f64> =
+        since.filter(|phase| phase.pause.is_none()).filter_map(|phase| phase.mean(of)).collect();
+    let before = match between.len() {
+        0 => phases.iter().take_while(|phase| phase.pause.is_none()).last()?.ends(of)?.1,
+        several => between.iter().sum::<f64>() / several as f64,
+    };
     let shown = Shown::of(of, 0.0);
     let times = |value: f64| significant(value / before);
     Some(format!(
-        "Without pauses the device ended at {}; with pauses of {} it had {} times as much, with pauses of {} {} times.",
+        "Without pauses the device did {} on average; with pauses of {} it had {} times as much, with pauses of {} {} times.",
         shown.text(before),
         first.0,
         times(first.1),
