@@ -499,7 +499,7 @@ mod tests {
             let workload = Workload { sync, read_share, ..Workload::random_write(Bytes::kib(4)) };
             let all = intervals(&workload, 100_000, 2);
             let (reads, writes) = (all[1].reads, all[1].writes);
-            assert_eq!(reads + writes, 1_000_000 / each_us, "{sync:?}");
+            assert_eq!(reads + writes, 10_000 / each_us, "{sync:?}");
             let latency = if reads > 0 { &all[1].read_latency } else { &all[1].write_latency };
             assert_eq!(latency.percentile(50.0).get() / 1000, each_us, "{sync:?}");
         }

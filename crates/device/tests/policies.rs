@@ -3,7 +3,7 @@
 mod common;
 
 use common::{fill, overwrite, plain};
-use lowtide_core::workload::Distribution;
+use lowtide_core::workload::{Distribution, Zone};
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Seed, VirtualTime, Workload, virtual_load,
 };
@@ -44,8 +44,8 @@ fn better_informed_choices_move_less() {
 #[test]
 fn cost_benefit_beats_greedy_where_some_data_is_hot() {
     let seed = 5;
-    let hot = Distribution::HotCold { hot_data: 0.1, hot_access: 0.9 };
-    let of = |policy| settled(&plain(512, 64, 0.85, policy), hot, 4, 4, seed);
+    let hot = Distribution::hot_cold(Zone { data: 0.1, access: 0.9 });
+    let of = |policy| settled(&plain(512, 64, 0.85, policy), hot.clone(), 4, 4, seed);
     let (greedy, cost_benefit) = (of(Policy::Greedy), of(Policy::CostBenefit));
     println!("greedy {greedy:.3}, cost-benefit {cost_benefit:.3}");
     assert!(cost_benefit < 0.95 * greedy, "seed {seed}: greedy {greedy}, cost-benefit {cost_benefit}");
