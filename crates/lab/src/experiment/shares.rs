@@ -64,12 +64,7 @@ fn zones(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Vec<Zone>> {
     Some(zones)
 }
 
-fn zone(
-    entry: &Entry<'_>,
-    keys: &Keys,
-    examples: [&str; 2],
-    problems: &mut Problems<'_>,
-) -> Option<Zone> {
+fn zone(entry: &Entry<'_>, keys: &Keys, examples: [&str; 2], problems: &mut Problems<'_>) -> Option<Zone> {
     let table = known(entry, keys, problems)?;
     let data = share(&table, "data", examples[0], problems);
     let access = share(&table, "access", examples[1], problems);
