@@ -143,7 +143,7 @@ fn the_latency_test_ends_where_the_rule_says() {
 #[test]
 fn the_composite_test_has_its_sizes_and_ends_where_the_rule_says() {
     let lab = Lab::new();
-    let (rows, text, code) = run(&lab, "snia-enterprise-composite", "1/64");
+    let (rows, _, code) = run(&lab, "snia-enterprise-composite", "1/64");
     let full = |row: &BTreeMap<String, String>| row["threads"] == "32" && row["depth"] == "32";
     let tracked = rows.by_round(|row| row["step"] == "intensity" && full(row), iops);
     let saturated = rows.by_round(|row| row["step"] == "saturation" && row["start_ns"] == "0", iops);
