@@ -18,7 +18,11 @@ fn settled(spec: &FlashSpec, distribution: Distribution, warm: u64, measured: u6
     let mut before = drive.counters();
     for (n, bytes) in [warm * capacity, measured * capacity].into_iter().enumerate() {
         before = drive.counters();
-        let workload = Workload { distribution, threads: 4, ..Workload::random_write(Bytes::kib(4)) };
+        let workload = Workload {
+            distribution: distribution.clone(),
+            threads: 4,
+            ..Workload::random_write(Bytes::kib(4))
+        };
         let mut written = 0;
         let each = &mut |interval: Interval| {
             written += interval.write_bytes;
