@@ -367,3 +367,52 @@ fn what_cannot_be_imported_leaves_nothing_behind() {
     let shown = lab.ok(&["show", "good", "--format", "json"]);
     assert_says(&shown, &["\"1000 ms\"", "lowtide import good_bw.1.log --name good"]);
 }
+
+#[test]
+fn fio_makes_requests_of_the_same_sizes() {
+    let lab = Lab::new();
+    lab.write(
+        "sizes.toml",
+        "name = \"sizes\"\ntarget.directory = \".\"\n[workload]\npattern = \"random-mixed\"\nmix = 0.4\n\
+         blocks = [{ size = \"512B\", share = 0.2 }, { size = \"4KiB\", share = 0.7 }, { size = \"64KiB\", share = 0.1 }]\n\
+         zones = [{ data = 0.05, access = 0.5 }, { data = 0.15, access = 0.3 }, { data = 0.8, access = 0.2 }]\n\
+         file_size = \"16MiB\"\nrequests = 8000\ninterval = \"10ms\"\n",
+    );
+    lab.ok(&["run", "./sizes.toml"]);
+    let mean = |requests: f64, bytes: f64| bytes / requests;
+    let rows = lab.ok(&["export"]);
+    let mut rows = csv::Reader::from_reader(rows.as_bytes());
+    let names = rows.headers().expect("a heading").clone();
+    let (mut requests, mut bytes) = (0.0, 0.0);
+    for row in rows.records().map(|row| row.expect("a row")) {
+        let number = |key: &str| -> f64 {
+            let at = names.iter().position(|name| name == key).expect("a column");
+            row[at].parse().expect("a number")
+        };
+        requests += number("reads") + number("writes");
+        bytes += number("read_bytes") + number("write_bytes");
+    }
+    // Its standard deviation over 8000 requests is 2.3 %.
+    let expected = 0.2 * 512.0 + 0.7 * 4096.0 + 0.1 * 65_536.0;
+    assert!((mean(requests, bytes) / expected - 1.0).abs() < 0.1, "{bytes} bytes in {requests} requests");
+
+    let job = lab.ok(&["export", "--format", "fio"]);
+    assert_says(&job, &["bssplit=512/20:4096/70:65536/10", "random_distribution=zoned:50/5:30/15:20/80"]);
+    lab.write(
+        "sizes.fio",
+        job.replace("ioengine=io_uring", "ioengine=psync").replace("direct=1", "direct=0"),
+    );
+    if real(&lab, "fio", &["--output-format=json", "--output=sizes.json", "sizes.fio"]).is_none() {
+        return;
+    }
+    let json = std::fs::read_to_string(lab.path("sizes.json")).expect("fio wrote it");
+    let found: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let sum = |key: &str| -> f64 {
+        ["read", "write"].iter().map(|way| found["jobs"][0][way][key].as_f64().expect("a number")).sum()
+    };
+    let (requests, bytes) = (sum("total_ios"), sum("io_bytes"));
+    assert!(
+        (mean(requests, bytes) / expected - 1.0).abs() < 0.1,
+        "{bytes} bytes in {requests} requests of fio"
+    );
+}

@@ -141,6 +141,38 @@ fn the_latency_test_ends_where_the_rule_says() {
 }
 
 #[test]
+fn the_composite_test_has_its_sizes_and_ends_where_the_rule_says() {
+    let lab = Lab::new();
+    let (rows, _, code) = run(&lab, "snia-enterprise-composite", "1/64");
+    let full = |row: &BTreeMap<String, String>| row["threads"] == "32" && row["depth"] == "32";
+    let tracked = rows.by_round(|row| row["step"] == "intensity" && full(row), iops);
+    let saturated = rows.by_round(|row| row["step"] == "saturation" && row["start_ns"] == "0", iops);
+    let ends = [&saturated, &tracked].map(|rounds| {
+        let end = steady_after(rounds);
+        assert_eq!(rounds.len(), end.unwrap_or(25), "{rounds:?}");
+        end
+    });
+    assert_eq!(code, Some(if ends.contains(&None) { 4 } else { 0 }), "{ends:?}");
+    let sum = |key: &str| rows.0.iter().map(|row| Rows::number(row, key)).sum::<f64>();
+    let (reads, writes) = (sum("reads"), sum("writes"));
+    assert!(reads + writes > 1e6, "{reads} reads and {writes} writes");
+    assert!((reads / (reads + writes) - 0.4).abs() < 0.005, "{reads} reads and {writes} writes");
+    // The mean of the twelve sizes, worked out by hand; its standard deviation over so many requests is 0.2 %.
+    for (key, requests) in [("read_bytes", reads), ("write_bytes", writes)] {
+        let mean = sum(key) / requests;
+        assert!((mean / 7818.24 - 1.0).abs() < 0.01, "{key}: {mean} a request");
+    }
+    let name = "snia-enterprise-composite";
+    let json = lab.ok(&["show", name, "--store", &format!("{name}.db"), "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let flow = report["tables"]["flow"]["rows"].to_string().replace('\u{a0}', " ");
+    assert_says(
+        &flow,
+        &["512B 4 %, ", "4KiB 67 %, ", "64KiB 3 %", "50 % to the first 5 %, 30 % to the next 15 %, 20 %"],
+    );
+}
+
+#[test]
 fn write_saturation_ends_where_the_rule_says_of_the_first_minutes() {
     let lab = Lab::new();
     let (rows, text, code) = run(&lab, "snia-write-saturation", "1/32");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{fill, overwrite, plain};
-use lowtide_core::workload::Distribution;
+use lowtide_core::workload::{Distribution, Zone};
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Seed, VirtualTime, Workload, virtual_load,
 };
@@ -18,7 +18,11 @@ fn settled(spec: &FlashSpec, distribution: Distribution, warm: u64, measured: u6
     let mut before = drive.counters();
     for (n, bytes) in [warm * capacity, measured * capacity].into_iter().enumerate() {
         before = drive.counters();
-        let workload = Workload { distribution, threads: 4, ..Workload::random_write(Bytes::kib(4)) };
+        let workload = Workload {
+            distribution: distribution.clone(),
+            threads: 4,
+            ..Workload::random_write(Bytes::kib(4))
+        };
         let mut written = 0;
         let each = &mut |interval: Interval| {
             written += interval.write_bytes;
@@ -44,8 +48,8 @@ fn better_informed_choices_move_less() {
 #[test]
 fn cost_benefit_beats_greedy_where_some_data_is_hot() {
     let seed = 5;
-    let hot = Distribution::HotCold { hot_data: 0.1, hot_access: 0.9 };
-    let of = |policy| settled(&plain(512, 64, 0.85, policy), hot, 4, 4, seed);
+    let hot = Distribution::hot_cold(Zone { data: 0.1, access: 0.9 });
+    let of = |policy| settled(&plain(512, 64, 0.85, policy), hot.clone(), 4, 4, seed);
     let (greedy, cost_benefit) = (of(Policy::Greedy), of(Policy::CostBenefit));
     println!("greedy {greedy:.3}, cost-benefit {cost_benefit:.3}");
     assert!(cost_benefit < 0.95 * greedy, "seed {seed}: greedy {greedy}, cost-benefit {cost_benefit}");

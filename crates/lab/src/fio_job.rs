@@ -6,7 +6,7 @@
 
 use crate::experiment::{Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Sync, Target};
 use crate::plan::{Plan, PlannedCell};
-use lowtide_core::workload::{Access, Distribution};
+use lowtide_core::workload::{Access, Blocks, Distribution};
 use std::fmt::Write;
 
 /// A load that fio cannot run.
@@ -146,21 +146,21 @@ impl Job {
         if direction.ends_with("rw") {
             self.rounded("rwmixread", share * 100.0, "mix");
         }
-        self.option("bs", load.block.get());
+        match &workload.blocks {
+            None => self.option("bs", load.block.get()),
+            Some(blocks) => self.sizes(blocks),
+        }
         self.option("iodepth", load.depth);
         self.option("numjobs", load.threads);
         match workload.distribution {
             Distribution::Uniform => {}
             Distribution::Zipf { exponent } => self.option("random_distribution", format!("zipf:{exponent}")),
-            Distribution::HotCold { hot_data, hot_access } => {
-                let (data, access) = ((hot_data * 100.0).round() as u64, (hot_access * 100.0).round() as u64);
-                if data as f64 != hot_data * 100.0 || access as f64 != hot_access * 100.0 {
-                    self.comment(&format!(
-                        "hot-cold = {{ data = {hot_data}, access = {hot_access} }}: in whole percent"
-                    ));
-                }
-                let zones = format!("zoned:{access}/{data}:{}/{}", 100 - access, 100 - data);
-                self.option("random_distribution", zones);
+            Distribution::Zones(zones) => {
+                let access = self.percents("access of the zones", zones.iter().map(|zone| zone.access));
+                let data = self.percents("data of the zones", zones.iter().map(|zone| zone.data));
+                let zones = access.iter().zip(&data).map(|(access, data)| format!("{access}/{data}"));
+                let zones = zones.collect::<Vec<_>>().join(":");
+                self.option("random_distribution", format!("zoned:{zones}"));
             }
         }
         match load.sync {
@@ -188,6 +188,16 @@ impl Job {
         }
     }
 
+    fn sizes(&mut self, blocks: &Blocks) {
+        let percents = self.percents("share of the blocks", blocks.iter().map(|block| block.share));
+        let sizes =
+            blocks.iter().zip(percents).map(|(block, percent)| format!("{}/{percent}", block.size.get()));
+        let sizes = sizes.collect::<Vec<_>>().join(":");
+        self.option("bssplit", sizes);
+        self.comment("lowtide aligns each request to its own size; fio to the smallest of them:");
+        self.option("blockalign", blocks.granule().get());
+    }
+
     fn replay(&mut self, replay: &Replay, load: &Load) {
         self.comment(
             "fio reads its own iologs (and binary files of blktrace), with the files that they name",
@@ -209,6 +219,22 @@ impl Job {
             self.comment(&format!("{was} is {value}: fio takes whole numbers"));
         }
         self.option(name, whole as u64);
+    }
+
+    /// Shares of a whole in whole percent that sum to 100; with what they were where that is not the same.
+    fn percents(&mut self, was: &str, shares: impl Iterator<Item = f64>) -> Vec<u64> {
+        let exact: Vec<f64> = shares.map(|share| share * 100.0).collect();
+        let mut percents: Vec<u64> = exact.iter().map(|percent| percent.round() as u64).collect();
+        if percents.iter().zip(&exact).any(|(whole, exact)| (*whole as f64 - exact).abs() > 1e-9) {
+            let exact: Vec<String> = exact.iter().map(|percent| format!("{:.4}", percent)).collect();
+            self.comment(&format!("{was}: {} %; fio takes whole numbers", exact.join(", ")));
+        }
+        // What rounding left over, or took too much, is least noticed in the largest.
+        let sum: u64 = percents.iter().sum();
+        if let Some(largest) = percents.iter_mut().max() {
+            *largest = (*largest + 100).saturating_sub(sum);
+        }
+        percents
     }
 
     fn time(&mut self, seconds: f64) {

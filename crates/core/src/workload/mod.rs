@@ -6,10 +6,13 @@
 
 mod address;
 mod arrival;
+mod blocks;
 mod generator;
+mod shares;
 
-pub use address::Distribution;
+pub use address::{Distribution, Zone};
 pub use arrival::{Arrival, Arrivals};
+pub use blocks::{BlockShare, Blocks, sum_to_one};
 pub use generator::Generator;
 
 use crate::units::Bytes;
@@ -48,8 +51,10 @@ pub struct Workload {
     pub read_share: f64,
     /// How random addresses are drawn.
     pub distribution: Distribution,
-    /// Bytes of each request.
+    /// Bytes of each request; of the largest, where there are several sizes.
     pub block: Bytes,
+    /// Several sizes, of random access only.
+    pub blocks: Option<Blocks>,
     /// Threads that issue requests.
     pub threads: u32,
     /// Requests each thread keeps in flight.
@@ -70,12 +75,18 @@ impl Workload {
             read_share: 0.0,
             distribution: Distribution::Uniform,
             block,
+            blocks: None,
             threads: 1,
             depth: 1,
             streams: 1,
             arrival: Arrival::Closed,
             sync: Sync::None,
         }
+    }
+
+    /// What every request is a multiple of, in length and address.
+    pub fn granule(&self) -> Bytes {
+        self.blocks.as_ref().map_or(self.block, Blocks::granule)
     }
 
     /// Requests in flight when the loop is closed.

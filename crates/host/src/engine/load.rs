@@ -87,7 +87,7 @@ impl Load<'_> {
 
     /// What every request is a multiple of.
     pub(super) fn unit(&self) -> Bytes {
-        self.replay.map_or(self.workload.block, |(trace, _)| trace.granule())
+        self.replay.map_or_else(|| self.workload.granule(), |(trace, _)| trace.granule())
     }
 
     /// Whether `engine` can run this.
@@ -95,7 +95,7 @@ impl Load<'_> {
     /// # Errors
     /// [`HostError::Invalid`] names the setting and what would be accepted.
     pub(super) fn validate(&self, engine: Engine) -> Result<(), HostError> {
-        let Workload { block, threads, depth, arrival, .. } = *self.workload;
+        let &Workload { block, threads, depth, arrival, .. } = self.workload;
         let workers = u64::from(threads) * u64::from(depth);
         let check = |good: bool, what, value: &dyn ToString, accepted: &dyn Fn() -> String| {
             if good {
@@ -126,6 +126,13 @@ impl Load<'_> {
         check(whole, "the size of a file under test", &size, &|| {
             format!("a multiple of the block of {block} is needed")
         })?;
+        for one in self.workload.blocks.iter().flat_map(|blocks| blocks.iter()) {
+            // As for a trace: no request may cross from one file to the next.
+            let whole = self.data.files().len() == 1 || size.get().is_multiple_of(one.size.get());
+            check(whole, "the size of each of several files", &size, &|| {
+                format!("a multiple of every block is needed, also of {}; or one file", one.size)
+            })?;
+        }
         if let Some((trace, _)) = self.replay {
             // A request that crossed from one file to the next would make the first one grow.
             check(self.data.files().len() == 1, "the number of files", &self.data.files().len(), &|| {

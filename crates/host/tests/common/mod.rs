@@ -5,7 +5,7 @@ pub mod loopback;
 
 pub use loopback::skipped;
 
-use lowtide_core::workload::{Access, Arrival, Distribution};
+use lowtide_core::workload::Access;
 use lowtide_core::{Bytes, Interval, Nanos, Seed, Workload};
 use lowtide_host::HostError;
 use lowtide_host::engine::{Control, EngineChoice, Load, Summary, run};
@@ -49,17 +49,7 @@ pub fn target(directory: &Path, files: u32, size_each: Bytes) -> Target {
 }
 
 pub fn workload(read_share: f64, access: Access, threads: u32, depth: u32) -> Workload {
-    Workload {
-        access,
-        read_share,
-        distribution: Distribution::Uniform,
-        block: Bytes::kib(4),
-        threads,
-        depth,
-        streams: 1,
-        arrival: Arrival::Closed,
-        sync: lowtide_core::workload::Sync::None,
-    }
+    Workload { access, read_share, threads, depth, ..Workload::random_write(Bytes::kib(4)) }
 }
 
 pub fn load<'a>(data: &'a TestData, workload: &'a Workload, engine: EngineChoice, ms: u64) -> Load<'a> {

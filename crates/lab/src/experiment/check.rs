@@ -33,6 +33,7 @@ impl Whole<'_> {
         self.one_size(problems);
         self.required(problems);
         self.patterns(problems);
+        self.several_sizes(problems);
         self.pace(problems);
         self.bursts(problems);
         self.devices(problems);
@@ -56,11 +57,16 @@ impl Whole<'_> {
                 problems.add(at, message, "has no effect", format!("remove it, or `{factor}` in [sweep]"));
             }
         }
-        if let (Some(at), Some(_)) = (self.place("workload.hot-cold"), self.written("zipf"))
-            && self.place("workload.zipf").is_none()
-        {
-            let message = "two distributions: `hot-cold`, and the factor `zipf`";
-            problems.add(at, message, "has no effect", "remove `hot-cold`, or the factor `zipf`");
+        for (key, factor, what) in [
+            ("hot-cold", "zipf", "two distributions"),
+            ("zones", "zipf", "two distributions"),
+            ("blocks", "block", "two block sizes"),
+        ] {
+            if let (Some(at), Some(_)) = (self.place(&format!("workload.{key}")), self.swept(factor)) {
+                let message = format!("{what}: `{key}`, and the factor `{factor}`");
+                let help = format!("remove `{key}`, or the factor `{factor}`");
+                problems.add(at, message, "has no effect", help);
+            }
         }
     }
 
@@ -102,6 +108,7 @@ impl Whole<'_> {
     fn required(&self, problems: &mut Problems<'_>) {
         for (factor, example) in [("pattern", "\"random-write\""), ("block", "\"16KiB\"")] {
             let given = self.place(&format!("workload.{factor}")).is_some()
+                || factor == "block" && self.place("workload.blocks").is_some()
                 || self.steps.iter().all(|step| step.sweep.iter().any(|own| own.name.name() == factor));
             if let (false, Some(workload)) = (given, self.place_of_value("workload")) {
                 let help = format!("write for example `{factor} = {example}`");
@@ -133,7 +140,7 @@ impl Whole<'_> {
             None => {}
         }
         for (keys, access, name) in [
-            (&["zipf", "hot-cold"][..], Access::Random, "random"),
+            (&["zipf", "hot-cold", "zones"][..], Access::Random, "random"),
             (&["streams"][..], Access::Sequential, "sequential"),
         ] {
             for key in keys {
@@ -148,6 +155,16 @@ impl Whole<'_> {
                     );
                 }
             }
+        }
+    }
+
+    /// A sequential stream has one size: threads share it block by block.
+    fn several_sizes(&self, problems: &mut Problems<'_>) {
+        let Some(at) = self.place("workload.blocks") else { return };
+        let sequential = |pattern: Pattern| pattern.access() == Access::Sequential;
+        if self.steps.iter().flat_map(|step| self.patterns_of(step)).any(sequential) {
+            let help = "a random pattern, or `block = \"…\"` in place of `blocks`";
+            problems.add(at, "`blocks` with a sequential pattern, which has one size", "here", help);
         }
     }
 

@@ -7,12 +7,13 @@ use super::error::Problems;
 use super::inserts::Inserts;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
-use super::read::{Entry, Table};
+use super::read::Table;
 use super::replay::{self, Replay, ReplayPace};
 use super::schema;
+use super::shares;
 use super::words::words;
 use lowtide_core::trace::Pacing;
-use lowtide_core::workload::{self, Access, Arrival, Distribution};
+use lowtide_core::workload::{self, Access, Arrival, Blocks, Distribution};
 use lowtide_core::{Bytes, Nanos, Workload};
 
 words! {
@@ -86,8 +87,10 @@ pub struct Load {
     pub pattern: Pattern,
     /// The share of reads of a mixed pattern; other patterns ignore it.
     pub mix: f64,
-    /// Bytes of each request.
+    /// Bytes of each request; of the largest, where there are several sizes.
     pub block: Bytes,
+    /// Several sizes, and the share of requests of each.
+    pub blocks: Option<Blocks>,
     /// Bytes of data under test; see `utilisation` where absent.
     pub file_size: Option<Bytes>,
     /// The share of the target's room for data that holds data, in (0, 1]; all of it where both are absent.
@@ -128,6 +131,7 @@ impl Default for Load {
             pattern: Pattern::RandomWrite,
             mix: 0.5,
             block: Bytes::kib(4),
+            blocks: None,
             file_size: None,
             utilisation: None,
             threads: 1,
@@ -159,8 +163,12 @@ impl Load {
                 Pattern::SequentialWrite | Pattern::RandomWrite => 0.0,
                 Pattern::SequentialMixed | Pattern::RandomMixed => self.mix,
             },
-            distribution: if access == Access::Random { self.distribution } else { Distribution::Uniform },
+            distribution: match access {
+                Access::Random => self.distribution.clone(),
+                Access::Sequential => Distribution::Uniform,
+            },
             block: self.block,
+            blocks: self.blocks.clone(),
             threads: self.threads,
             depth: self.depth,
             streams: self.streams,
@@ -253,14 +261,12 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
         let message = "two sizes of the data: `file_size` and `utilisation`";
         problems.add(second.key_span, message, "or `file_size`, not both", "remove one of them");
     }
-    if let Some(entry) = table.get("hot-cold") {
-        if let Some(zipf) = table.get("zipf") {
-            let message = "two distributions: `zipf` and `hot-cold`";
-            problems.add(zipf.key_span, message, "or `hot-cold`, not both", "remove `zipf` or `hot-cold`");
-        }
-        if let Some(distribution) = hot_cold(&entry, problems) {
-            load.distribution = distribution;
-        }
+    if let Some(blocks) = shares::blocks(table, problems) {
+        load.block = blocks.largest();
+        load.blocks = Some(blocks);
+    }
+    if let Some(distribution) = shares::distribution(table, problems) {
+        load.distribution = distribution;
     }
     if let Some(steady) = table.get("steady").and_then(|entry| entry.word(problems)) {
         load.steady = steady;
@@ -279,22 +285,4 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
         load.interval = length::interval(table, length, problems).unwrap_or(load.interval);
     }
     load
-}
-
-fn hot_cold(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Distribution> {
-    let table = entry.table(problems)?;
-    table.only(&schema::HOT_COLD, problems);
-    let mut share = |key: &str, example: &str| {
-        let entry = table.require(key, example, problems)?;
-        match entry.number(example, problems)? {
-            share if share > 0.0 && share < 1.0 => Some(share),
-            other => entry.refuse(
-                format!("{other} is not a share"),
-                "a share between 0 and 1, such as `0.2`",
-                problems,
-            ),
-        }
-    };
-    let (hot_data, hot_access) = (share("data", "0.2"), share("access", "0.8"));
-    Some(Distribution::HotCold { hot_data: hot_data?, hot_access: hot_access? })
 }

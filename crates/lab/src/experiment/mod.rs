@@ -39,6 +39,7 @@ mod repeat;
 mod replay;
 mod schema;
 mod selection;
+mod shares;
 mod step;
 mod sweep;
 mod target;

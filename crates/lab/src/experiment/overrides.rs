@@ -217,11 +217,13 @@ impl Edit {
 
     /// A table under its own header has no value to replace.
     fn refuse_table(&self, document: &Document, path: &str, value: &Range<usize>) -> Result<(), Problem> {
-        let header = ["before-each-cell.layout", "workload.hot-cold"].contains(&path)
+        let header = ["before-each-cell.layout", "workload.hot-cold", "workload.blocks", "workload.zones"]
+            .contains(&path)
             || schema::SWEEP.keys.iter().any(|factor| path.ends_with(&format!("sweep.{factor}")));
         let inside = document.place(&format!("{path}.0")).is_some();
         let text = &document.text()[value.clone()];
-        if header && !inside && text.starts_with('[') {
+        // `[table]`, or one of several `[[table]]`; a list in one line has elements, too.
+        if header && text.starts_with('[') && (!inside || text.starts_with("[[")) {
             let message =
                 format!("`{path}` is a table under its own header here, and cannot be set as a whole");
             let help = format!("set its keys, such as `{path}.…=…`, or write it in one line in the file");

@@ -33,15 +33,17 @@ pub struct Replay {
 }
 
 /// Keys of `[workload]` that say what a trace says.
-const REPLACED: [&str; 14] = [
+const REPLACED: [&str; 16] = [
     "pattern",
     "mix",
     "block",
+    "blocks",
     "threads",
     "streams",
     "sync",
     "zipf",
     "hot-cold",
+    "zones",
     "rate",
     "arrival",
     "duration",

@@ -42,6 +42,7 @@ pub(super) const WORKLOAD: Keys = Keys {
         "pattern",
         "mix",
         "block",
+        "blocks",
         "file_size",
         "utilisation",
         "threads",
@@ -50,6 +51,7 @@ pub(super) const WORKLOAD: Keys = Keys {
         "sync",
         "zipf",
         "hot-cold",
+        "zones",
         "rate",
         "arrival",
         "burst",
@@ -91,6 +93,8 @@ pub(super) const INSERTS: Keys = Keys {
     ],
 };
 pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };
+pub(super) const BLOCKS: Keys = Keys { table: "a size of `blocks`", keys: &["size", "share"] };
+pub(super) const ZONES: Keys = Keys { table: "a zone", keys: &["data", "access"] };
 pub(super) const SWEEP: Keys = Keys { table: "sweep", keys: super::level::FactorName::NAMES };
 pub(super) const REPEAT: Keys = Keys { table: "repeat", keys: &["times", "order", "seed", "track"] };
 pub(super) const TRACK: Keys = Keys { table: "repeat.track", keys: &["of", "where", "first"] };
@@ -163,11 +167,12 @@ const SETTABLE: [&Keys; 9] =
     [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &INSERTS, &SWEEP, &REPEAT];
 
 /// Keys of which an experiment holds one: setting one of them takes the place of another.
-pub(super) const EXCLUSIVE: [&[&str]; 4] = [
+pub(super) const EXCLUSIVE: [&[&str]; 5] = [
     &["target.device", "target.file", "target.directory", "target.block"],
     &["workload.duration", "workload.until", "workload.requests"],
     &["workload.file_size", "workload.utilisation"],
-    &["workload.zipf", "workload.hot-cold"],
+    &["workload.block", "workload.blocks"],
+    &["workload.zipf", "workload.hot-cold", "workload.zones"],
 ];
 
 /// Every full key that `--set` accepts.

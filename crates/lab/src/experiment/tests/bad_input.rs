@@ -13,10 +13,10 @@ fn an_unknown_key_is_shown_in_its_line_with_the_nearest() {
        ·    ╰── not a key of [workload]
     11 │
        ╰────
-     help: valid keys of [workload]: pattern, mix, block, file_size, utilisation,
-           threads, depth, streams, sync, zipf, hot-cold, rate, arrival, burst,
-           pause, duration, until, requests, max, precision, interval, steady,
-           trace, pace, wrap
+     help: valid keys of [workload]: pattern, mix, block, blocks, file_size,
+           utilisation, threads, depth, streams, sync, zipf, hot-cold, zones,
+           rate, arrival, burst, pause, duration, until, requests, max,
+           precision, interval, steady, trace, pace, wrap
     "#);
 }
 
@@ -155,4 +155,14 @@ fn a_factor_device_needs_a_device() {
     let text = with("device = \"intel-320-160gb\"", "directory = \"/data\"");
     let told = bad(&text.replace("[sweep]", "[sweep]\ndevice = [\"a\", \"b\"]"));
     assert!(told.contains("varies a target that is not a device"), "{told}");
+}
+
+#[test]
+fn a_sequential_pattern_has_one_size() {
+    let several = "blocks = [{ size = '1KiB', share = 0.5 }, { size = '8KiB', share = 0.5 }]";
+    let text = with("block = \"16KiB\"", several);
+    let told = bad(&text.replace("random-write", "sequential-write"));
+    assert!(told.contains("`blocks` with a sequential pattern, which has one size"), "{told}");
+    let told = bad(&text.replace("[sweep]", "[sweep]\nblock = [\"4KiB\"]"));
+    assert!(told.contains("two block sizes: `blocks`, and the factor `block`"), "{told}");
 }

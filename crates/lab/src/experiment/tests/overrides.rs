@@ -93,12 +93,13 @@ fn an_unknown_key_is_told_the_nearest() {
       ·    ╰── no such key
       ╰────
      help: accepted: workload.pattern, workload.mix, workload.block,
-           workload.file_size, workload.utilisation, workload.threads,
-           workload.depth, workload.streams, workload.sync, workload.zipf,
-           workload.hot-cold, workload.rate, workload.arrival, workload.burst,
-           workload.pause, workload.duration, workload.until, workload.requests,
-           workload.max, workload.precision, workload.interval, workload.steady,
-           workload.trace, workload.pace, workload.wrap
+           workload.blocks, workload.file_size, workload.utilisation,
+           workload.threads, workload.depth, workload.streams, workload.sync,
+           workload.zipf, workload.hot-cold, workload.zones, workload.rate,
+           workload.arrival, workload.burst, workload.pause, workload.duration,
+           workload.until, workload.requests, workload.max, workload.precision,
+           workload.interval, workload.steady, workload.trace, workload.pace,
+           workload.wrap
     "#);
     insta::assert_snapshot!(refused(GOOD, &["workload.threds=4"]), @r#"
      × unknown key `workload.threds`: did you mean `workload.threads`?
@@ -108,12 +109,13 @@ fn an_unknown_key_is_told_the_nearest() {
       ·        ╰── no such key
       ╰────
      help: accepted: workload.pattern, workload.mix, workload.block,
-           workload.file_size, workload.utilisation, workload.threads,
-           workload.depth, workload.streams, workload.sync, workload.zipf,
-           workload.hot-cold, workload.rate, workload.arrival, workload.burst,
-           workload.pause, workload.duration, workload.until, workload.requests,
-           workload.max, workload.precision, workload.interval, workload.steady,
-           workload.trace, workload.pace, workload.wrap
+           workload.blocks, workload.file_size, workload.utilisation,
+           workload.threads, workload.depth, workload.streams, workload.sync,
+           workload.zipf, workload.hot-cold, workload.zones, workload.rate,
+           workload.arrival, workload.burst, workload.pause, workload.duration,
+           workload.until, workload.requests, workload.max, workload.precision,
+           workload.interval, workload.steady, workload.trace, workload.pace,
+           workload.wrap
     "#);
 }
 

@@ -5,7 +5,7 @@ use crate::experiment::{
     FactorName, Filesystem, Fill, Form, Length, Level, Measure, Of, Order, Pace, Pattern, Purge, SteadyRule,
     Target,
 };
-use lowtide_core::workload::{Access, Arrival, Distribution};
+use lowtide_core::workload::{Access, Arrival, BlockShare, Distribution, Zone};
 use lowtide_core::{Bytes, Nanos};
 
 fn point(levels: &[Level]) -> String {
@@ -75,13 +75,43 @@ fn skew_and_pace_reach_the_workload() {
     let more =
         "block = \"16KiB\"\nhot-cold = { data = 0.2, access = 0.8 }\nrate = 1000\narrival = \"poisson\"";
     let workload = good(&with("block = \"16KiB\"", more), &[]).load.workload();
-    assert_eq!(workload.distribution, Distribution::HotCold { hot_data: 0.2, hot_access: 0.8 });
+    assert_eq!(workload.distribution, Distribution::hot_cold(Zone { data: 0.2, access: 0.8 }));
     assert_eq!(workload.arrival, Arrival::Poisson { per_second: 1000.0 });
     let experiment = good(&with("[sweep]", "[sweep]\nrate = [10]\nzipf = [1.1]"), &[]);
     let levels = experiment.steps[0].points().next().expect("there is one");
     let workload = experiment.settings(&experiment.steps[0], &levels).load.workload();
     assert_eq!(workload.arrival, Arrival::Fixed { per_second: 10.0 });
     assert_eq!(workload.distribution, Distribution::Zipf { exponent: 1.1 });
+}
+
+#[test]
+fn several_sizes_and_zones_reach_the_workload() {
+    let more = "blocks = [{ size = \"64KiB\", share = 0.3 }, { size = \"1536B\", share = 0.7 }]\n\
+                zones = [{ data = 0.1, access = 0.7 }, { data = 0.2, access = 0.2 }, { data = 0.7, access = 0.1 }]";
+    let load = good(&with("block = \"16KiB\"", more), &[]).load;
+    let workload = load.workload();
+    assert_eq!((load.block, workload.granule()), (Bytes::kib(64), Bytes::new(512)));
+    let blocks: Vec<BlockShare> = workload.blocks.iter().flat_map(|blocks| blocks.iter()).copied().collect();
+    let small = BlockShare { size: Bytes::new(1536), share: 0.7 };
+    assert_eq!(blocks, [BlockShare { size: Bytes::kib(64), share: 0.3 }, small]);
+    let zones = [(0.1, 0.7), (0.2, 0.2), (0.7, 0.1)].map(|(data, access)| Zone { data, access });
+    assert_eq!(workload.distribution, Distribution::Zones(zones.to_vec()));
+}
+
+#[test]
+fn one_size_takes_the_place_of_several_and_the_other_way_round() {
+    let several = "blocks = [{ size = \"64KiB\", share = 0.3 }, { size = \"1536B\", share = 0.7 }]";
+    let set = format!("blocks={}", several.trim_start_matches("blocks = "));
+    let load = good(&with("block = \"16KiB\"", several), &["block=4KiB", "zipf=1.1"]).load;
+    assert_eq!((load.block, load.blocks), (Bytes::kib(4), None));
+    let load = good(&with("block = \"16KiB\"", "block = \"16KiB\"\nzipf = 1.1"), &[&set]).load;
+    assert_eq!(load.block, Bytes::kib(64));
+    // Written as tables under their own headers, they cannot be replaced from the command line.
+    let headed = "[[workload.blocks]]\nsize = \"64KiB\"\nshare = 0.3\n[[workload.blocks]]\nsize = \"512B\"\nshare = 0.7";
+    let text = with("block = \"16KiB\"\n", "").replace("[sweep]", &format!("{headed}\n[sweep]"));
+    assert_eq!(good(&text, &[]).load.block, Bytes::kib(64));
+    let error = super::parse(&text, &["block=4KiB"]).expect_err("a table under its own header");
+    assert!(error.contains("blocks"), "{error}");
 }
 
 #[test]

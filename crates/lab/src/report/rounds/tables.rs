@@ -5,11 +5,12 @@
 use super::course::{Course, Point};
 use super::words::{self, Shown};
 use crate::analysis::Snia;
-use crate::experiment::{Experiment, FactorName, Level, Of, Pattern, Purge, Step};
+use crate::experiment::{Experiment, FactorName, Level, Load, Of, Pattern, Purge, Step};
 use crate::record::Campaign;
 use crate::report::number::{percent, size};
 use crate::report::sweep::slug;
 use crate::report::table::{Align, Column, Digits, Table, Value};
+use lowtide_core::workload::Distribution;
 
 /// Steps beside each other up to this many; more become rows.
 const MOST_BESIDE: usize = 3;
@@ -121,7 +122,8 @@ fn facts(experiment: &Experiment, campaign: &Campaign, step: &Step) -> Vec<(&'st
         ("active range", range.unwrap_or_default()),
         ("access", swept(FactorName::Pattern, load.pattern.to_string())),
         ("reads/writes", swept(FactorName::Mix, mix).replace("R/W ", "")),
-        ("block", swept(FactorName::Block, load.block.to_string())),
+        ("addresses", addresses(load)),
+        ("block", swept(FactorName::Block, blocks(load))),
         ("outstanding I/O (threads × depth)", oio),
         ("data pattern", "random, not compressible".to_owned()),
         ("pauses", pauses.unwrap_or_default()),
@@ -129,6 +131,34 @@ fn facts(experiment: &Experiment, campaign: &Campaign, step: &Step) -> Vec<(&'st
         ("rounds", rounds.unwrap_or_default()),
         ("tracked", tracked.unwrap_or_default()),
     ]
+}
+
+/// The size of a request, or each of several with its share.
+fn blocks(load: &Load) -> String {
+    let Some(blocks) = &load.blocks else { return load.block.to_string() };
+    let named = blocks.iter().map(|block| format!("{} {}", block.size, percent(block.share)));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// Where random requests go, if not everywhere alike.
+fn addresses(load: &Load) -> String {
+    let zones = match &load.distribution {
+        Distribution::Uniform => return String::new(),
+        Distribution::Zipf { exponent } => return format!("Zipf with exponent {exponent}"),
+        Distribution::Zones(zones) => zones,
+    };
+    let last = zones.len() - 1;
+    let named = zones.iter().enumerate().map(|(at, zone)| {
+        let which = if at == 0 {
+            "first"
+        } else if at == last {
+            "last"
+        } else {
+            "next"
+        };
+        format!("{} to the {which} {}", percent(zone.access), percent(zone.data))
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 /// The measurement window of a course: every tracked point with its rounds and what the rule makes of them.
