@@ -43,11 +43,29 @@ pub fn departures(values: &[f64]) -> Vec<Departure> {
 /// The first departure whose window before begins at `begin` or later.
 fn first(values: &[f64], begin: usize, window: usize) -> Option<Departure> {
     let last = values.len().checked_sub(window)?;
-    let at = |index| judge(values, index, window);
-    let found = (begin + window..=last).find(|&index| at(index).is_some())?;
-    // The windows begin to differ before the change is in the middle of them.
-    let near = found..=(found + window).min(last);
-    near.filter_map(at).max_by(|a, b| size(a).total_cmp(&size(b)))
+    let from = begin + window;
+    if from > last {
+        return None;
+    }
+    let mut before = Sorted::of(&values[begin..from]);
+    let mut after = Sorted::of(&values[from..from + window]);
+    let (mut best, mut until): (Option<Departure>, usize) = (None, last);
+    let mut index = from;
+    loop {
+        if let Some(found) = judge(values, index, window, &before.quartiles(), &after.quartiles()) {
+            // The windows begin to differ before the change is in the middle of them.
+            until = if best.is_none() { (index + window).min(last) } else { until };
+            best = Some(best.filter(|best| size(best) > size(&found)).unwrap_or(found));
+        }
+        if index == until {
+            return best;
+        }
+        before.exchange(values[index - window], values[index]);
+        if index + window < values.len() {
+            after.exchange(values[index], values[index + window]);
+        }
+        index += 1;
+    }
 }
 
 /// How large a change is, up or down.
@@ -55,15 +73,17 @@ fn size(departure: &Departure) -> f64 {
     (departure.after.max(f64::MIN_POSITIVE) / departure.before).ln().abs()
 }
 
-/// Whether a level was left at `index`.
-fn judge(values: &[f64], index: usize, window: usize) -> Option<Departure> {
-    let (before, after) = (&values[index - window..index], &values[index..index + window]);
-    let (b, a) = (Quartiles::of(before), Quartiles::of(after));
+/// Whether a level was left at `index`, by the quartiles of the windows before and after it.
+fn judge(values: &[f64], index: usize, window: usize, b: &Quartiles, a: &Quartiles) -> Option<Departure> {
     let apart = a.upper < CHANGE * b.lower || CHANGE * a.lower > b.upper;
-    if !apart || b.median <= 0.0 || !Snia::default().holds(&averages(before, window / 5)) {
+    if !apart || b.median <= 0.0 {
         return None;
     }
-    let edge = |part: &[f64]| Quartiles::of(part).median;
+    let (before, after) = (&values[index - window..index], &values[index..index + window]);
+    if !Snia::default().holds(&averages(before, window / 5)) {
+        return None;
+    }
+    let edge = |part: &[f64]| Sorted::of(part).quartiles().median;
     let step = edge(&after[..EDGE]) - edge(&before[window - EDGE..]);
     let whole = a.median - b.median;
     (step / whole >= 0.5).then_some(Departure { index, before: b.median, after: a.median })
@@ -75,11 +95,25 @@ struct Quartiles {
     upper: f64,
 }
 
-impl Quartiles {
+/// The values of a window in order, kept so while it moves: sorting each anew would take minutes for a day of seconds.
+struct Sorted(Vec<f64>);
+
+impl Sorted {
     fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let at = |share: f64| sorted[((sorted.len() - 1) as f64 * share).round() as usize];
+        Sorted(sorted)
+    }
+
+    /// Takes one value out and another in.
+    fn exchange(&mut self, old: f64, new: f64) {
+        let place = |sorted: &[f64], value: f64| sorted.partition_point(|x| x.total_cmp(&value).is_lt());
+        self.0.remove(place(&self.0, old));
+        self.0.insert(place(&self.0, new), new);
+    }
+
+    fn quartiles(&self) -> Quartiles {
+        let at = |share: f64| self.0[((self.0.len() - 1) as f64 * share).round() as usize];
         Quartiles { lower: at(0.25), median: at(0.5), upper: at(0.75) }
     }
 }

@@ -8,11 +8,7 @@ use crate::experiment::{Filesystem, Fill, Purge};
 /// A line for each setting of `cells` that is left out or done in another way, in the order of the settings.
 pub(super) fn on_files(cells: &[PlannedCell]) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut say = |line: String| {
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    };
+    let mut say = |line| once(&mut lines, line);
     for cell in cells {
         let preparation = &cell.settings.preparation;
         for (key, purge) in [("purge", preparation.purge), ("purge-before", cell.purge_before)] {
@@ -56,11 +52,7 @@ pub(super) fn on_files(cells: &[PlannedCell]) -> Vec<String> {
 /// The same for models, which have what the page of their device file says, and no kernel above them.
 pub(super) fn on_models(cells: &[PlannedCell]) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut say = |line: String| {
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    };
+    let mut say = |line| once(&mut lines, line);
     for cell in cells {
         let preparation = &cell.settings.preparation;
         if let Some(name) = &preparation.scheduler {
@@ -74,4 +66,10 @@ pub(super) fn on_models(cells: &[PlannedCell]) -> Vec<String> {
         }
     }
     lines
+}
+
+fn once(lines: &mut Vec<String>, line: String) {
+    if !lines.contains(&line) {
+        lines.push(line);
+    }
 }

@@ -3,13 +3,13 @@
 //! Everything but the data is as before at the end: the filesystem is unmounted and wiped, the scheduler restored. Leaves
 //! out how; see `lowtide_host::block`.
 
-use super::{PreparedHost, wait};
+use super::{PreparedHost, fill_order, wait};
 use crate::experiment::{Filesystem, Fill, Purge};
 use crate::plan::{PlannedBlock, PlannedCell, cells};
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::{self, Claim, Consent, Discard, Disk, Erase, FilesystemKind, Formatted};
-use lowtide_host::target::{Order, Preparation, Progress, Target, TargetSpec, TestData};
+use lowtide_host::target::{Preparation, Progress, Target, TargetSpec, TestData};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -87,10 +87,7 @@ impl Block {
         if let Some(scheduler) = &preparation.scheduler {
             claim.set_scheduler(scheduler)?;
         }
-        let order = match preparation.fill {
-            Fill::Random => Order::Random(cell.settings.load.block),
-            Fill::Sequential | Fill::None => Order::Sequential,
-        };
+        let order = fill_order(cell);
         let Some(kind) = kind(preparation.layout.filesystem) else {
             if preparation.fill != Fill::None {
                 claim.fill(cell.data, order, seed, interrupt, progress)?;

@@ -3,12 +3,11 @@
 //!
 //! Leaves out purging: a file has nothing to erase, and the filesystem it lies on stays as it is.
 
-use super::{PreparedHost, wait};
-use crate::experiment::Fill;
+use super::{PreparedHost, fill_order, wait};
 use crate::plan::PlannedCell;
 use lowtide_core::Seed;
 use lowtide_host::HostError;
-use lowtide_host::target::{Layout, Order, Preparation, Progress, Target, TargetSpec, remove_left_over};
+use lowtide_host::target::{Layout, Preparation, Progress, Target, TargetSpec, remove_left_over};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -45,10 +44,7 @@ impl<'a> Files<'a> {
         let layout = cell.files()?;
         if !matches!(&self.made, Some((made, _)) if *made == layout) {
             self.remove()?;
-            let order = match cell.settings.preparation.fill {
-                Fill::Random => Order::Random(cell.settings.load.block),
-                Fill::Sequential | Fill::None => Order::Sequential,
-            };
+            let order = fill_order(cell);
             let how = Preparation { spec: self.spec, layout, order, seed, keep: false, interrupt };
             self.made = Some((layout, Target::prepare(&how, progress)?));
         }
@@ -96,6 +92,7 @@ mod tests {
     use crate::experiment::Experiment;
     use crate::plan::{Plan, PlanTarget};
     use lowtide_core::Bytes;
+    use lowtide_host::target::Order;
     use std::os::unix::fs::MetadataExt;
 
     #[test]

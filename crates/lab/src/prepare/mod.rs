@@ -14,9 +14,11 @@ pub use database::Database;
 pub use drive::{History, PreparedDrive};
 pub use files::Files;
 
+use crate::experiment::Fill;
+use crate::plan::PlannedCell;
 use lowtide_core::{Bytes, Nanos};
 use lowtide_host::HostError;
-use lowtide_host::target::TestData;
+use lowtide_host::target::{Order, TestData};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -31,6 +33,14 @@ pub struct PreparedHost<'a> {
     pub(crate) rotational: bool,
     /// Host bytes written since the last purge; `None` where nobody knows.
     pub(crate) written_before: Option<Bytes>,
+}
+
+/// In which order data of the host is written for the first time.
+fn fill_order(cell: &PlannedCell) -> Order {
+    match cell.settings.preparation.fill {
+        Fill::Random => Order::Random(cell.settings.load.block),
+        Fill::Sequential | Fill::None => Order::Sequential,
+    }
 }
 
 /// Leaves the target at `path` alone for a while.
