@@ -34,8 +34,14 @@ pub enum Operation {
     Mark,
     /// Removing a file.
     Remove,
+    /// Starting a program.
+    Start,
+    /// Mounting a filesystem.
+    Mount,
     /// Unmounting a filesystem.
     Unmount,
+    /// Giving a device its settings.
+    Configure,
     /// Setting up an engine: threads, rings, buffers.
     SetUp,
 }
@@ -54,7 +60,10 @@ impl fmt::Display for Operation {
             Operation::Discard => "discard",
             Operation::Mark => "mark",
             Operation::Remove => "remove",
+            Operation::Start => "start",
+            Operation::Mount => "mount",
             Operation::Unmount => "unmount",
+            Operation::Configure => "set up",
             Operation::SetUp => "set up the engine for",
         })
     }
@@ -190,6 +199,58 @@ pub enum HostError {
         /// The file.
         path: PathBuf,
     },
+    /// A drive of that name is attached.
+    #[error("{name} is attached already: `lowtide detach {name}` first, or choose another name with --name")]
+    AlreadyAttached {
+        /// The name.
+        name: String,
+    },
+    /// No drive of that name is attached.
+    #[error("{what} is not attached: {}{}", attached(attached_names), nearest(what, attached_names))]
+    NotAttached {
+        /// What was looked for.
+        what: String,
+        /// The names of those that are.
+        attached_names: Vec<String>,
+    },
+    /// The server of an attached drive ended.
+    #[error("the server of {name} ended: {said}")]
+    ServerEnded {
+        /// The drive's name.
+        name: String,
+        /// What it said at last.
+        said: String,
+    },
+    /// Something that is to be undone is in use.
+    #[error(
+        "{} is in use by {}: end that first, or use --force, which takes it away from them",
+        path.display(), by_whom(by)
+    )]
+    Busy {
+        /// The mount point or device.
+        path: PathBuf,
+        /// Programs, mounts and devices; none where they are not seen from here.
+        by: Vec<String>,
+    },
+    /// What was attached could not be taken apart.
+    #[error("{name} is attached in part: {source}; `lowtide detach {name}` tries again")]
+    NotDetached {
+        /// The drive's name.
+        name: String,
+        /// What failed.
+        source: Box<HostError>,
+    },
+    /// The kernel does not come back.
+    #[error(
+        "{name}: {what} does not end although the drive was cut off; what is left can be detached once more later, \
+         or goes when the machine is started anew"
+    )]
+    Hangs {
+        /// The drive's name.
+        name: String,
+        /// What was being done.
+        what: &'static str,
+    },
     /// A request or setting that cannot be honoured.
     #[error("{what} is {value}: {accepted}")]
     Invalid {
@@ -242,6 +303,25 @@ impl HostError {
 fn list(objections: &[Objection]) -> String {
     let texts: Vec<String> = objections.iter().map(Objection::to_string).collect();
     texts.join("; ")
+}
+
+pub(crate) fn by_whom(by: &[String]) -> String {
+    match by {
+        [] => "something that is not seen from here (another mount namespace?)".to_owned(),
+        by => by.join(", "),
+    }
+}
+
+fn attached(names: &[String]) -> String {
+    match names {
+        [] => "no drive is".to_owned(),
+        names => format!("attached are {}", names.join(", ")),
+    }
+}
+
+fn nearest(what: &str, names: &[String]) -> String {
+    let near = lowtide_core::suggest::nearest(what, names.iter().map(String::as_str));
+    near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
 fn at(offset: Option<u64>) -> String {

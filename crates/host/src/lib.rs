@@ -8,9 +8,11 @@
 //! [`target`] makes and fills the files under test and never destroys what lowtide did not make; [`block`] does the same
 //! for devices, which are overwritten only where the user typed which; [`engine`]
 //! runs a workload of `lowtide-core` on them; [`environment`] says on what machine that happened; [`bench`]
-//! measures what the engine itself costs; [`memory`] backs large tables with huge pages. Leaves out
+//! measures what the engine itself costs; [`memory`] backs large tables with huge pages; [`attach`] makes a drive that is
+//! served [`live`] a block device of the kernel. Leaves out
 //! simulated devices and any judgement about what was measured. Linux only.
 
+pub mod attach;
 pub mod bench;
 pub mod block;
 mod cgroup;
@@ -24,6 +26,7 @@ mod mountinfo;
 pub mod nbd;
 mod pattern;
 mod region;
+mod run_folder;
 pub mod target;
 
 pub use error::{HostError, IoFailure, Operation};

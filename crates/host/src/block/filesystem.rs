@@ -63,6 +63,22 @@ impl FilesystemKind {
 }
 
 impl Filesystem<'_> {
+    /// Makes it on the device with that node, which nobody else uses; `path` is what the user calls it.
+    ///
+    /// # Errors
+    /// [`HostError::Tool`] where that fails; [`HostError::Interrupted`] where the user does not want to wait.
+    pub(crate) fn write_to(
+        &self,
+        node: &Path,
+        uuid: &str,
+        path: &Path,
+        interrupt: &AtomicBool,
+    ) -> Result<(), HostError> {
+        let arguments = self.arguments(&node.to_string_lossy(), uuid);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        tool::run_until(self.kind.program(), &arguments, path, interrupt).map(drop)
+    }
+
     /// The command that makes it on `node`, without the program.
     fn arguments(&self, node: &str, uuid: &str) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
@@ -138,9 +154,7 @@ impl Formatted {
         let uuid = new_uuid()?;
         claim.journal()?.will(Change::Filesystem { uuid: uuid.clone() })?;
         claim.let_go();
-        let arguments = how.arguments(&node, &uuid);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        tool::run_until(how.kind.program(), &arguments, &disk.path, interrupt)?;
+        how.write_to(&disk.node, &uuid, &disk.path, interrupt)?;
         claim.journal()?.will(Change::Mount)?;
         make_mount_point(&directory)?;
         let at = directory.to_string_lossy().into_owned();
@@ -199,7 +213,7 @@ impl Formatted {
 }
 
 /// A UUID that nothing else has.
-fn new_uuid() -> Result<String, HostError> {
+pub(crate) fn new_uuid() -> Result<String, HostError> {
     let path = Path::new("/proc/sys/kernel/random/uuid");
     let text = fs::read_to_string(path).map_err(HostError::io(Operation::Read, path))?;
     Ok(text.trim().to_owned())

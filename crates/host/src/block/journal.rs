@@ -11,18 +11,17 @@
 use super::disk::Disk;
 use super::{filesystem, scheduler, signature, tool};
 use crate::error::{HostError, Operation};
+use crate::run_folder;
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long to wait for programs that have the device open.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Where journals and mount points are.
-const FOLDER: &str = "/run/lowtide";
 
 /// A change, by what undoes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,11 +62,11 @@ pub(super) struct Journal {
 
 /// Where a filesystem on a device is mounted.
 pub(super) fn mount_point(disk: &Disk) -> PathBuf {
-    Path::new(FOLDER).join(&disk.name)
+    Path::new(run_folder::PATH).join(&disk.name)
 }
 
 fn path(disk: &Disk) -> PathBuf {
-    Path::new(FOLDER).join(format!("{}.undo", disk.name))
+    Path::new(run_folder::PATH).join(format!("{}.undo", disk.name))
 }
 
 impl Journal {
@@ -77,7 +76,7 @@ impl Journal {
     /// [`HostError::InUse`] where another lowtide changes the device; [`HostError`] where the journal cannot be made or
     /// something cannot be undone.
     pub(super) fn open(disk: &Disk) -> Result<Journal, HostError> {
-        make_folder()?;
+        run_folder::make(Path::new(run_folder::PATH))?;
         let path = path(disk);
         loop {
             let file = OpenOptions::new()
@@ -184,30 +183,9 @@ impl Drop for Journal {
         // Whoever wants to know calls `close`. What cannot be undone stays written down for the next run.
         if self.undo(0).is_ok() {
             let _ = fs::remove_file(&self.path);
-            let _ = fs::remove_dir(FOLDER);
+            let _ = fs::remove_dir(run_folder::PATH);
         }
     }
-}
-
-/// Makes the folder of journals, or makes sure that it is one's own.
-fn make_folder() -> Result<(), HostError> {
-    let folder = Path::new(FOLDER);
-    let fail = |source: std::io::Error| HostError::io(Operation::Create, folder)(source);
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fail(error)),
-        _ => {}
-    }
-    let metadata = fs::symlink_metadata(folder).map_err(fail)?;
-    let own = metadata.uid() == rustix::process::geteuid().as_raw();
-    if metadata.is_dir() && own && metadata.mode() & 0o022 == 0 {
-        return Ok(());
-    }
-    Err(HostError::Invalid {
-        what: "the folder of what is to be undone",
-        value: FOLDER.to_owned(),
-        accepted: "it must be a folder of the user that runs lowtide, to which nobody else may write"
-            .to_owned(),
-    })
 }
 
 fn read(mut file: &File, path: &Path) -> Result<Vec<Change>, HostError> {

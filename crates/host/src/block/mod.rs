@@ -25,13 +25,14 @@ mod journal;
 mod objection;
 mod scheduler;
 mod signature;
-mod tool;
+pub(crate) mod tool;
 mod usage;
 
 pub use claim::{Claim, Consent};
 pub use discard::Discard;
 pub use disk::{Disk, Identity};
 pub use erase::Erase;
+pub(crate) use filesystem::new_uuid;
 pub use filesystem::{Filesystem, FilesystemKind, Formatted};
 pub use health::Traffic;
 pub use objection::Objection;

@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A program and where it comes from: `("mkfs.xfs", "of xfsprogs")`.
-pub(super) type Program = (&'static str, &'static str);
+pub(crate) type Program = (&'static str, &'static str);
 
 /// Runs a program to its end; what it printed.
 ///
 /// # Errors
 /// [`HostError::Tool`] where it is missing or fails, with what it said.
-pub(super) fn run(program: Program, arguments: &[&str]) -> Result<String, HostError> {
+pub(crate) fn run(program: Program, arguments: &[&str]) -> Result<String, HostError> {
     let output = command(program, arguments).output();
     let output = output.map_err(|error| HostError::tool(program.0, program.1, error.to_string()))?;
     printed(program, &output)
@@ -28,7 +28,7 @@ pub(super) fn run(program: Program, arguments: &[&str]) -> Result<String, HostEr
 ///
 /// # Errors
 /// As [`run`]; [`HostError::Interrupted`] once `interrupt` is set.
-pub(super) fn run_until(
+pub(crate) fn run_until(
     program: Program,
     arguments: &[&str],
     path: &Path,

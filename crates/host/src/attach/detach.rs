@@ -1,0 +1,178 @@
+//! Taking an attached drive apart: what there is of it is looked up, not remembered, so that it does not matter how far
+//! attaching came, who was killed when, or how often this is called.
+//!
+//! ```text
+//!   filesystems on the loop device ─► loop device ─► FUSE ─► server ─► files
+//! ```
+//!
+//! Leaves out what is not below the drive: filesystems on partitions and devices built on it keep it from going, and are
+//! told.
+
+use super::journal::{Facts, Journal};
+use super::loop_device::{self, LoopDevice};
+use super::place::Place;
+use super::watch::Watch;
+use super::{Force, holders};
+use crate::error::{HostError, Operation};
+use crate::mountinfo::{self, Mount};
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long something may be in use by programs that look at what was just closed (udev does).
+const MOMENT: Duration = Duration::from_secs(3);
+/// How long a server may take to end in order.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// What became of a drive that was detached.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use]
+pub struct Detached {
+    /// The drive did not answer, or was cut off by force: what was not written yet is lost.
+    pub cut_off: bool,
+    /// What goes once those that use it have let go.
+    pub left: Vec<String>,
+}
+
+/// Takes one drive apart.
+#[derive(Debug)]
+pub(super) struct Dismantling {
+    place: Place,
+    facts: Facts,
+    force: Force,
+    watch: Watch,
+    left: Vec<String>,
+}
+
+impl Dismantling {
+    pub(super) fn new(place: &Place, facts: &Facts, force: Force) -> Dismantling {
+        let watch = Watch::new(place, facts.server, loop_device::over(&place.file()), force.patience());
+        Dismantling { place: place.clone(), facts: facts.clone(), force, watch, left: Vec::new() }
+    }
+
+    /// Everything, and the journal at last.
+    ///
+    /// # Errors
+    /// [`HostError::Busy`] where something is in use; [`HostError`] where the kernel refuses. What is left can be taken
+    /// apart by calling this again.
+    pub(super) fn all(mut self, journal: Journal) -> Result<Detached, HostError> {
+        self.filesystems()?;
+        self.loop_devices()?;
+        if self.force == Force::Lazily && !self.left.is_empty() {
+            self.watch.cut();
+        }
+        self.fuse()?;
+        self.server();
+        if let Some(mount) = self.facts.mount.as_ref().filter(|mount| mount.made) {
+            // What others put there since is theirs.
+            let _ = fs::remove_dir(&mount.at);
+        }
+        self.place.clear()?;
+        journal.close()?;
+        Ok(Detached { cut_off: self.watch.cut_off(), left: self.left })
+    }
+
+    /// Unmounts what is mounted from the loop device, wherever that is.
+    ///
+    /// # Errors
+    /// As [`Dismantling::all`].
+    pub(super) fn filesystems(&mut self) -> Result<(), HostError> {
+        for device in loop_device::over(&self.place.file()) {
+            let mounts: Vec<Mount> =
+                mountinfo::of("self").into_iter().filter(|mount| is_of(mount, device)).collect();
+            // The last one covers the others.
+            for mount in mounts.iter().rev() {
+                self.unmount(Path::new(&mount.point))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the loop devices off the file.
+    ///
+    /// # Errors
+    /// As [`Dismantling::all`].
+    pub(super) fn loop_devices(&mut self) -> Result<(), HostError> {
+        for device in loop_device::over(&self.place.file()) {
+            self.watch.call("taking the loop device off", move || device.clear())??;
+            let file = self.place.file();
+            let begin = Instant::now();
+            // It is taken off by the last one that closes it.
+            let lazily = self.force == Force::Lazily;
+            let patient = || begin.elapsed() < MOMENT || (!lazily && is_writing(device));
+            self.watch.until("the loop device", || device.file().as_ref() != Some(&file) || !patient())?;
+            if device.file().as_ref() == Some(&file) {
+                let by = holders::of_device(&device.node(), &device.folder());
+                if !lazily {
+                    return Err(HostError::Busy { path: device.node(), by });
+                }
+                self.left.push(told(&device.node(), &by));
+            }
+        }
+        Ok(())
+    }
+
+    fn fuse(&mut self) -> Result<(), HostError> {
+        let at = self.place.mount_point();
+        while mountinfo::of("self").iter().any(|mount| Path::new(&mount.point) == at) {
+            self.unmount(&at)?;
+        }
+        Ok(())
+    }
+
+    fn server(&self) {
+        let Some(server) = self.facts.server else { return };
+        // It ends by itself when its filesystem is gone; one that has none yet, or is still needed, does not.
+        let patience = if self.watch.cut_off() { Duration::ZERO } else { LAST_WORDS };
+        if !server.ends_within(patience) {
+            server.signal(Signal::KILL);
+            let _ = server.ends_within(MOMENT);
+        }
+    }
+
+    fn unmount(&mut self, at: &Path) -> Result<(), HostError> {
+        let begin = Instant::now();
+        loop {
+            match self.try_unmount(at, UnmountFlags::empty())? {
+                Ok(()) => return Ok(()),
+                // Not mounted any more.
+                Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
+                Err(Errno::BUSY) if begin.elapsed() < MOMENT => std::thread::sleep(Duration::from_millis(50)),
+                Err(Errno::BUSY) => break,
+                Err(error) => return Err(HostError::io(Operation::Unmount, at)(error)),
+            }
+        }
+        let by = holders::of_mount(at, &mountinfo::of("self"));
+        if self.force != Force::Lazily {
+            return Err(HostError::Busy { path: at.to_owned(), by });
+        }
+        let folder = at.to_owned();
+        // What was written shall not be lost for that; where it cannot be saved, it cannot.
+        let _ = self.watch.call("writing back", move || fs::File::open(folder).map(rustix::fs::syncfs))?;
+        self.left.push(told(at, &by));
+        let unmounted = self.try_unmount(at, UnmountFlags::DETACH)?;
+        unmounted.map_err(HostError::io(Operation::Unmount, at))
+    }
+
+    fn try_unmount(&mut self, at: &Path, flags: UnmountFlags) -> Result<Result<(), Errno>, HostError> {
+        let at = at.to_owned();
+        self.watch.call("unmounting", move || rustix::mount::unmount(at, flags | UnmountFlags::NOFOLLOW))
+    }
+}
+
+/// Whether a mount is that of a device. Btrfs has numbers that no device has; the source tells.
+pub(super) fn is_of(mount: &Mount, device: LoopDevice) -> bool {
+    mount.number == device.major_and_minor() || Path::new(&mount.source) == device.node()
+}
+
+/// Whether requests are under way: whoever closed the device has left some.
+fn is_writing(device: LoopDevice) -> bool {
+    device.in_flight() > 0
+}
+
+fn told(path: &Path, by: &[String]) -> String {
+    format!("{}: {}", path.display(), crate::error::by_whom(by))
+}

@@ -1,0 +1,232 @@
+//! [`DriveFile`]: a drive as the one file of a filesystem (FUSE).
+//!
+//! A call becomes a request to the drive, and is answered when the drive answers; many are under way at once. Nothing is
+//! cached, neither here nor in the kernel. A handle belongs to the life of the drive in which it was opened: after a power
+//! cut its requests fail with `EIO`, and the file has to be opened again.
+//!
+//! | call | request |
+//! |---|---|
+//! | `read` | read |
+//! | `write` | write; with `O_DSYNC`, `O_SYNC` or `RWF_DSYNC` with forced unit access |
+//! | `fsync`, `fdatasync` | flush |
+//! | `fallocate(PUNCH_HOLE)` | trim |
+//! | `fallocate(ZERO_RANGE)` | write zeroes |
+//!
+//! Closing a handle asks nothing of the drive, as with a block device: what was not synced may be lost. Leaves out
+//! mounting; see [`super::server`].
+
+use crate::live::{Outcome, Port};
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyStatfs, ReplyWrite, Request, WriteFlags,
+};
+use lowtide_core::{Op, Request as DriveRequest};
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Name of the file.
+pub(super) const NAME: &str = "disk";
+/// Its inode.
+const FILE: INodeNo = INodeNo(2);
+/// Most requests that wait at once: far more than a loop device has.
+const IN_FLIGHT: u16 = 1024;
+/// How long the kernel may believe what it was told.
+const AT_ONCE: Duration = Duration::ZERO;
+
+/// The filesystem.
+pub(super) struct DriveFile {
+    port: Arc<dyn Port>,
+}
+
+impl DriveFile {
+    pub(super) fn new(port: Arc<dyn Port>) -> DriveFile {
+        DriveFile { port }
+    }
+
+    /// Refuses what a drive cannot do: all it does is whole blocks that it has.
+    fn check(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        let block = u64::from(self.port.block()).max(1);
+        if !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
+            return Err(Errno::EINVAL);
+        }
+        match offset.checked_add(length) {
+            Some(end) if end <= self.port.size() => Ok(()),
+            _ => Err(Errno::ENOSPC),
+        }
+    }
+
+    /// Asks the drive in the life of a handle; `answer` is called once.
+    fn ask(
+        &self,
+        handle: FileHandle,
+        request: DriveRequest,
+        data: Vec<u8>,
+        answer: impl FnOnce(Result<Vec<u8>, Errno>) + Send + 'static,
+    ) {
+        let done = move |outcome: Outcome| answer(outcome.map_err(Errno::from_i32));
+        self.port.submit(handle.0, request, data, Box::new(done));
+    }
+
+    fn attributes(&self, inode: INodeNo) -> FileAttr {
+        let is_file = inode == FILE;
+        let size = if is_file { self.port.size() } else { 0 };
+        FileAttr {
+            ino: inode,
+            size,
+            blocks: size / 512,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: if is_file { FileType::RegularFile } else { FileType::Directory },
+            perm: if is_file { 0o600 } else { 0o500 },
+            nlink: if is_file { 1 } else { 2 },
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            rdev: 0,
+            blksize: self.port.block(),
+            flags: 0,
+        }
+    }
+}
+
+impl Filesystem for DriveFile {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Without it the kernel would ask for one part of a large request after the other.
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        let _ = config.set_max_background(IN_FLIGHT);
+        let _ = config.set_congestion_threshold(IN_FLIGHT);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if parent == INodeNo::ROOT && name == NAME {
+            reply.entry(&AT_ONCE, &self.attributes(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&AT_ONCE, &self.attributes(inode));
+    }
+
+    fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        if inode != FILE {
+            return reply.error(Errno::EISDIR);
+        }
+        let flags = FopenFlags::FOPEN_DIRECT_IO
+            | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+            | FopenFlags::FOPEN_NOFLUSH;
+        reply.opened(FileHandle(self.port.life()), flags);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        // A file ends; whoever reads on gets nothing.
+        let length = u64::from(length).min(self.port.size().saturating_sub(offset));
+        match self.check(offset, length) {
+            Err(errno) => reply.error(errno),
+            Ok(()) if length == 0 => reply.data(&[]),
+            Ok(()) => {
+                self.ask(handle, DriveRequest::read(offset, length), Vec::new(), move |answer| match answer {
+                    Ok(data) => reply.data(&data),
+                    Err(errno) => reply.error(errno),
+                })
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let length = data.len() as u64;
+        if let Err(errno) = self.check(offset, length) {
+            return reply.error(errno);
+        }
+        // `O_SYNC` has the bit of `O_DSYNC` in it.
+        let op = Op::Write { fua: flags.0 & libc::O_DSYNC != 0 };
+        let answer = move |answer: Result<Vec<u8>, Errno>| match answer {
+            Ok(_) => reply.written(length as u32),
+            Err(errno) => reply.error(errno),
+        };
+        self.ask(handle, DriveRequest { op, offset, length }, data.to_vec(), answer);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.ask(handle, DriveRequest::flush(), Vec::new(), move |answer| finish(answer, reply));
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let op = match mode & !libc::FALLOC_FL_KEEP_SIZE {
+            libc::FALLOC_FL_PUNCH_HOLE => Op::Trim,
+            libc::FALLOC_FL_ZERO_RANGE => Op::WriteZeroes,
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
+        match self.check(offset, length) {
+            Err(errno) => reply.error(errno),
+            Ok(()) => {
+                let request = DriveRequest { op, offset, length };
+                self.ask(handle, request, Vec::new(), move |answer| finish(answer, reply));
+            }
+        }
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        // The loop device takes the block for the granularity of discards.
+        let block = self.port.block();
+        reply.statfs(self.port.size() / u64::from(block.max(1)), 0, 0, 1, 0, block, 255, block);
+    }
+
+    fn readdir(&self, _: &Request, _: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let entries = [
+            (INodeNo::ROOT, FileType::Directory, "."),
+            (INodeNo::ROOT, FileType::Directory, ".."),
+            (FILE, FileType::RegularFile, NAME),
+        ];
+        let rest = entries.into_iter().enumerate().skip(usize::try_from(offset).unwrap_or(usize::MAX));
+        for (at, (inode, kind, name)) in rest {
+            if reply.add(inode, at as u64 + 1, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+}
+
+fn finish(answer: Result<Vec<u8>, Errno>, reply: ReplyEmpty) {
+    match answer {
+        Ok(_) => reply.ok(),
+        Err(errno) => reply.error(errno),
+    }
+}

@@ -1,0 +1,35 @@
+//! `/run/lowtide`: where lowtide writes down what it has to undo, and mounts what it makes.
+//!
+//! It belongs to the user that runs lowtide, and nobody else may write to it: what stands there is acted upon. `/run` is
+//! empty after the machine was started anew. Leaves out what is kept there.
+
+use crate::error::{HostError, Operation};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
+
+/// The folder.
+pub(crate) const PATH: &str = "/run/lowtide";
+
+/// Makes the folder, or one below it, or makes sure that it is one's own.
+///
+/// # Errors
+/// [`HostError::Io`] where it cannot be made; [`HostError::Invalid`] where others may write to it.
+pub(crate) fn make(folder: &Path) -> Result<(), HostError> {
+    let fail = |source: std::io::Error| HostError::io(Operation::Create, folder)(source);
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fail(error)),
+        _ => {}
+    }
+    let metadata = fs::symlink_metadata(folder).map_err(fail)?;
+    let own = metadata.uid() == rustix::process::geteuid().as_raw();
+    if metadata.is_dir() && own && metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(HostError::Invalid {
+        what: "the folder of what is to be undone",
+        value: folder.display().to_string(),
+        accepted: "it must be a folder of the user that runs lowtide, to which nobody else may write"
+            .to_owned(),
+    })
+}
