@@ -12,6 +12,9 @@
 //! | `fallocate(PUNCH_HOLE)` | trim |
 //! | `fallocate(ZERO_RANGE)` | write zeroes |
 //!
+//! Writes are of whole blocks. The kernel makes several requests of one that has more than 1 MiB, or the pages of memory for
+//! that; only those of memory that begins with a page end with a block.
+//!
 //! Closing a handle asks nothing of the drive, as with a block device: what was not synced may be lost. Leaves out
 //! mounting; see [`super::server`].
 
@@ -135,18 +138,20 @@ impl Filesystem for DriveFile {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        // A file ends; whoever reads on gets nothing.
-        let length = u64::from(length).min(self.port.size().saturating_sub(offset));
-        match self.check(offset, length) {
-            Err(errno) => reply.error(errno),
-            Ok(()) if length == 0 => reply.data(&[]),
-            Ok(()) => {
-                self.ask(handle, DriveRequest::read(offset, length), Vec::new(), move |answer| match answer {
-                    Ok(data) => reply.data(&data),
-                    Err(errno) => reply.error(errno),
-                })
-            }
+        // A file ends; whoever reads on gets nothing. The kernel cuts large reads where memory pages end, which is not
+        // where blocks do: whole ones are read.
+        let size = self.port.size();
+        let end = offset.saturating_add(u64::from(length)).min(size);
+        let block = u64::from(self.port.block()).max(1);
+        let (from, to) = (offset - offset % block, end.next_multiple_of(block).min(size));
+        if offset >= end {
+            return reply.data(&[]);
         }
+        let wanted = (offset - from) as usize..(end - from) as usize;
+        self.ask(handle, DriveRequest::read(from, to - from), Vec::new(), move |answer| match answer {
+            Ok(data) => reply.data(data.get(wanted).unwrap_or_default()),
+            Err(errno) => reply.error(errno),
+        });
     }
 
     fn write(

@@ -108,8 +108,16 @@ impl LoopDevice {
             };
         }
         drop(node);
-        self.check(block).inspect_err(|_| drop(self.clear()))?;
+        let limited = self.limit().and_then(|()| self.check(block));
+        limited.inspect_err(|_| drop(self.clear()))?;
         Ok(true)
+    }
+
+    /// Makes every request fit into one of FUSE, which has at most 256 pages of memory: one that did not would be cut, and
+    /// not where a block ends if its memory does not begin with a page. 128 parts of 512 KiB touch at most 256 pages.
+    fn limit(self) -> Result<(), HostError> {
+        let path = self.folder().join("queue/max_sectors_kb");
+        fs::write(&path, "512").map_err(HostError::io(Operation::Write, &path))
     }
 
     /// Whether the kernel does what was asked for: it takes some wishes without a word.
