@@ -352,14 +352,23 @@ fn filesystems_find_what_was_written_and_are_clean() {
 
 #[test]
 fn fio_verifies_what_it_wrote() {
-    let Some(drive) = Drive::new(512) else { return };
-    let attached = drive.attach();
-    let name = format!("--filename={}", node(&attached).display());
-    let common = ["--name=verify", "--direct=1", "--ioengine=libaio", "--iodepth=64", "--randseed=20261121"];
-    let job = ["--rw=randwrite", "--bsrange=512-256k", "--size=128m", "--verify=crc32c", "--fsync=64"];
-    run("fio", &[&common[..], &job, &[&name]].concat());
-    let job = ["--rw=randrw", "--bs=4k", "--size=64m", "--verify=crc32c", "--numjobs=1"];
-    run("fio", &[&common[..], &job, &[&name]].concat());
+    for (block, job) in [
+        (512, &["--rw=randwrite", "--bsrange=512-256k", "--size=128m", "--fsync=64"][..]),
+        (4096, &["--rw=randrw", "--bs=4k", "--size=64m"]),
+        // Large requests, of contiguous memory that does not begin with a page: they arrive in whole blocks.
+        (4096, &["--rw=write", "--bs=4m", "--size=256m", "--iomem_align=512"]),
+    ] {
+        let Some(drive) = Drive::new(block) else { return };
+        let attached = drive.attach();
+        let file = format!("--filename={}", node(&attached).display());
+        let common = ["--name=verify", "--direct=1", "--ioengine=libaio", "--iodepth=64", "--verify=crc32c"];
+        let mut fio = Command::new("fio");
+        fio.env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
+        let output =
+            fio.args(common).args(job).args(["--randseed=20261121", &file]).output().expect("fio runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{job:?}: {said}");
+    }
 }
 
 #[test]
