@@ -2,6 +2,10 @@
 //!
 //! Leaves out what they do; see `command`.
 
+mod attach;
+
+pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
 use lowtide_device::flash::spec::Cycles;
@@ -51,6 +55,10 @@ pub enum Verb {
     Cost(CostArguments),
     /// Run the published studies on simulated devices, and say how near the models come
     Validate(ValidateArguments),
+    /// Make a simulated drive a block device of this machine
+    Attach(AttachArguments),
+    /// Take an attached drive away again
+    Detach(DetachArguments),
     /// Measure lowtide itself
     Bench(BenchArguments),
     /// Print a completion script for a shell

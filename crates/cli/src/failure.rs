@@ -123,8 +123,12 @@ impl From<HostError> for Failure {
             HostError::Refused { .. }
             | HostError::NotOurs { .. }
             | HostError::BlockDevice { .. }
+            | HostError::AlreadyAttached { .. }
+            | HostError::Busy { .. }
             | HostError::InUse { .. } => REFUSED,
-            HostError::WrongKind { .. } | HostError::Invalid { .. } => BAD_INPUT,
+            HostError::WrongKind { .. } | HostError::Invalid { .. } | HostError::NotAttached { .. } => {
+                BAD_INPUT
+            }
             HostError::Io { operation: Operation::Inspect | Operation::Open, .. } => BAD_INPUT,
             HostError::Interrupted { .. } => INTERRUPTED,
             _ => FAILED,

@@ -49,6 +49,8 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Lifetime(arguments) => command::lifetime::run(&arguments),
         Verb::Cost(arguments) => command::cost::run(&arguments),
         Verb::Validate(arguments) => command::validate::run(&arguments),
+        Verb::Attach(arguments) => command::attach::run(&arguments),
+        Verb::Detach(arguments) => command::attach::detach(&arguments),
         Verb::Bench(arguments) => command::bench::run(&arguments),
         Verb::Completions { shell } => command::completions::run(shell),
     }

@@ -199,6 +199,18 @@ pub enum HostError {
         /// The file.
         path: PathBuf,
     },
+    /// There is no way to a block device here.
+    #[error(
+        "{} cannot be used ({source}): a drive is attached by FUSE and a loop device, which need root and both in the \
+         kernel",
+        path.display()
+    )]
+    NoBlockDevice {
+        /// What is missing.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A drive of that name is attached.
     #[error("{name} is attached already: `lowtide detach {name}` first, or choose another name with --name")]
     AlreadyAttached {

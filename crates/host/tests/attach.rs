@@ -320,7 +320,7 @@ fn filesystems_find_what_was_written_and_are_clean() {
         let Some(drive) = Drive::new(4096) else { return };
         let attached = drive.mounted(kind);
         let at = drive.at();
-        assert_eq!(attached.mounted, [at.clone()], "{kind:?}");
+        assert_eq!(attached.mounted, std::slice::from_ref(&at), "{kind:?}");
         assert_eq!(attach::name_of(text(&at)).expect("found"), drive.name);
         assert_eq!(attach::name_of(text(node(&attached))).expect("found"), drive.name);
         for number in 0..20 {
@@ -445,7 +445,7 @@ fn handles_of_an_old_life_fail_and_the_drive_comes_again() {
             "mounted before the cut"
         );
         let again = attach::again(&drive.name, Force::No, &never()).expect("attached again");
-        assert_eq!((again.state, &again.mounted[..]), (State::Served, &[at.clone()][..]));
+        assert_eq!((again.state, &again.mounted[..]), (State::Served, std::slice::from_ref(&at)));
         assert_eq!(again.process, attached.process, "the same server");
         let read = fs::read(at.join("kept")).expect("read");
         assert!(read == bytes(5, 1 << 20), "{kind:?}");

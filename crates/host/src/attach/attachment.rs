@@ -86,7 +86,7 @@ pub struct Attachment {
 /// undone.
 ///
 /// # Errors
-/// [`HostError::AlreadyAttached`]; [`HostError::ServerEnded`] with what the server said; [`HostError::Interrupted`];
+/// [`HostError::NoBlockDevice`]; [`HostError::AlreadyAttached`]; [`HostError::ServerEnded`] with what the server said; [`HostError::Interrupted`];
 /// [`HostError`] where the kernel or a program refuses.
 pub fn attach(
     wish: &Wish<'_>,
@@ -94,6 +94,7 @@ pub fn attach(
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Attachment, HostError> {
     let place = Place::new(wish.name)?;
+    Way::FuseAndLoop.check()?;
     let mount = wish.mount.map(|at| mount_point(at, wish.options)).transpose()?;
     let facts = Facts {
         device: wish.device.to_owned(),

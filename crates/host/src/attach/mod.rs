@@ -33,6 +33,8 @@ pub use server::Server;
 use crate::error::HostError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::fs::OpenOptions;
+use std::path::Path;
 use std::time::Duration;
 
 /// How a drive becomes a block device.
@@ -48,6 +50,27 @@ impl fmt::Display for Way {
         f.write_str(match self {
             Way::FuseAndLoop => "FUSE and a loop device",
         })
+    }
+}
+
+impl Way {
+    /// # Errors
+    /// [`HostError::NoBlockDevice`] where this machine, or this user, does not have it.
+    fn check(self) -> Result<(), HostError> {
+        match self {
+            Way::FuseAndLoop => {
+                for path in ["/dev/fuse", "/dev/loop-control"].map(Path::new) {
+                    let opened = OpenOptions::new().read(true).write(true).open(path);
+                    opened.map_err(|source| HostError::NoBlockDevice { path: path.to_owned(), source })?;
+                }
+                // Others may use FUSE, but not mount what is on a device.
+                if rustix::process::geteuid().is_root() {
+                    return Ok(());
+                }
+                let (path, source) = ("/run/lowtide".into(), rustix::io::Errno::PERM.into());
+                Err(HostError::NoBlockDevice { path, source })
+            }
+        }
     }
 }
 

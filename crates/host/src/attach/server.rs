@@ -1,6 +1,6 @@
 //! The process that serves an attached drive: [`Server`].
 //!
-//! It has a session of its own, works in `/`, and lasts until its filesystem is unmounted. It does nothing before
+//! It has a session of its own, and lasts until its filesystem is unmounted. It does nothing before
 //! whoever started it has written down that it runs: otherwise nobody could find it after a kill. `unsafe` stands here
 //! because libc has `prctl` only so. Leaves out the drive, and commands to it.
 #![allow(unsafe_code)]
@@ -36,8 +36,6 @@ impl Server {
         let place = Place::new(name)?;
         // One that leads its session already needs no other.
         let _ = rustix::process::setsid();
-        let root = Path::new("/");
-        rustix::process::chdir(root).map_err(HostError::io(Operation::Open, root))?;
         let mut word = Vec::new();
         let read = std::io::stdin().take(GO.len() as u64).read_to_end(&mut word);
         read.map_err(HostError::io(Operation::Read, Path::new("standard input")))?;
@@ -61,6 +59,9 @@ impl Server {
     /// # Errors
     /// [`HostError::Io`] where the filesystem cannot be mounted, or the kernel ends it otherwise.
     pub fn serve(&self, port: Arc<dyn Port>) -> Result<(), HostError> {
+        // Files of the drive may have been named from where the user is; from now on no folder is kept in use.
+        let root = Path::new("/");
+        rustix::process::chdir(root).map_err(HostError::io(Operation::Open, root))?;
         let at = self.place.mount_point();
         let mut config = Config::default();
         config.mount_options = vec![
