@@ -9,6 +9,7 @@ use super::left::Left;
 use super::{Cache, Tear};
 use lowtide_core::rng::Rng;
 use lowtide_core::{Seed, VirtualTime};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The number of a write: they count up from 0 in the order of submission.
@@ -34,7 +35,7 @@ pub struct Part {
 }
 
 /// Writes and their bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// How many.
     pub writes: u64,
@@ -50,7 +51,7 @@ impl Tally {
 }
 
 /// What became of the writes that were not durable when the power was cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Loss {
     /// Those that survived.
     pub kept: Tally,

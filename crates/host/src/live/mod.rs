@@ -13,6 +13,7 @@ mod drive;
 mod port;
 mod server;
 mod stream;
+mod transport;
 mod wait;
 
 pub use contents::Contents;
@@ -20,4 +21,5 @@ pub use drive::{Drive, Ticket};
 pub use port::{Done, Outcome, Port};
 pub use server::{Handle, Server, Session};
 pub use stream::Stream;
+pub use transport::transport_ns;
 pub use wait::Clock;

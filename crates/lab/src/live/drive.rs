@@ -13,9 +13,9 @@ use super::counts::{Counts, Kind};
 use super::record::Recorder;
 use super::stat::{Power, Stat};
 use super::time::{Pace, Time};
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, VirtualTime};
-use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
+use lowtide_core::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Seed, VirtualTime};
 use lowtide_device::AnyDevice;
+use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
 use lowtide_host::live::contents::Run;
 use lowtide_host::live::{Contents, Drive, Ticket};
 use lowtide_host::nbd::Export;
@@ -73,6 +73,8 @@ pub struct LiveDrive {
     /// By instant, and then by arrival.
     due: BinaryHeap<Reverse<(u64, u64, Ticket)>>,
     sequence: u64,
+    /// Without delay: the instant at which all that the model was asked for is complete.
+    later: VirtualTime,
     life: u64,
     powered: bool,
     seed: Seed,
@@ -113,12 +115,18 @@ impl LiveDrive {
             flying: 0,
             due: BinaryHeap::new(),
             sequence: 0,
+            later: VirtualTime::START,
             life: 0,
             powered: true,
             seed,
             counts: Counts::default(),
             recorder: None,
         }
+    }
+
+    /// The export's name.
+    pub fn name(&self) -> &str {
+        &self.export.name
     }
 
     /// What the model and the drive have counted.
@@ -323,8 +331,7 @@ impl Drive for LiveDrive {
             } else {
                 // Requests that came together are taken together: time goes on when all are answered.
                 self.later = self.later.max(completion.at);
-                let at = Completion { at: asked, ..completion };
-                self.completed(ticket, &at);
+                self.completed(ticket, &Completion { at: VirtualTime::START, ..completion });
             }
         }
     }
@@ -345,8 +352,11 @@ impl Drive for LiveDrive {
         }
         let drive_ns = self.time.at(now_ns);
         self.step(drive_ns);
-        let &Reverse((release_ns, _, ticket)) = self.due.peek()?;
-        if release_ns > drive_ns {
+        let Some(&Reverse((release_ns, _, ticket))) = self.due.peek() else {
+            self.time.went_to(self.later);
+            return None;
+        };
+        if self.time.is_real() && release_ns > drive_ns {
             return None;
         }
         self.due.pop();
@@ -374,8 +384,8 @@ impl Drive for LiveDrive {
 
 /// Exchanges bytes of the contents with bytes of an undo.
 fn exchange(contents: &mut Contents, part: Part, undo: &mut Undo) -> std::io::Result<()> {
-    let Part { offset, length, from, .. } = part;
-    let bytes = &mut undo[from as usize..(from + length) as usize];
+    let Part { offset, length, skip } = part;
+    let bytes = &mut undo[skip as usize..(skip + length) as usize];
     let mut newest = vec![0; bytes.len()];
     contents.read(offset, &mut newest)?;
     contents.write(offset, bytes)?;

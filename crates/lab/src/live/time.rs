@@ -117,6 +117,9 @@ mod tests {
         let mut time = Time::new(Pace::NoDelay, VirtualTime::START);
         assert_eq!(time.of_model(1 << 40), VirtualTime::START);
         time.went_to(VirtualTime::from_nanos(500));
-        assert_eq!((time.of_model(0), time.model()), (VirtualTime::from_nanos(500), VirtualTime::from_nanos(500)));
+        assert_eq!(
+            (time.of_model(0), time.model()),
+            (VirtualTime::from_nanos(500), VirtualTime::from_nanos(500))
+        );
     }
 }
