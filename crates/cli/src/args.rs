@@ -465,6 +465,15 @@ pub enum BenchVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
+    /// What the NBD server costs per 4 KiB read, and how well it keeps to a model's time
+    Nbd {
+        /// How long, for each figure
+        #[arg(long, default_value_t = 3.0)]
+        seconds: f64,
+        /// How to print it
+        #[arg(long, default_value = "table")]
+        format: BenchFormat,
+    },
     /// What the I/O engine costs per 4 KiB random request
     Engine {
         /// The file to read; made where there is none

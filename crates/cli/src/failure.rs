@@ -58,6 +58,11 @@ impl Failure {
         Failure::new(FAILED, report)
     }
 
+    /// Something that failed while it ran, in words.
+    pub fn failed(message: impl std::fmt::Display) -> Self {
+        Failure::new(FAILED, miette::miette!("{message}"))
+    }
+
     /// Prints it to standard error.
     pub fn print(&self) {
         self.reports.iter().for_each(|report| output::say(format_args!("{report:?}")));

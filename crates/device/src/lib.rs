@@ -13,6 +13,7 @@ pub mod disk;
 pub mod flash;
 pub mod layout;
 mod partition;
+pub mod power;
 pub mod spec;
 pub mod volume;
 

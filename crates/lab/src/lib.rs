@@ -17,6 +17,7 @@ pub mod import;
 pub mod interleave;
 pub mod latency_parts;
 pub mod lifetime;
+pub mod live;
 pub mod load;
 pub mod plan;
 pub mod prepare;

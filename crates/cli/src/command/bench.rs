@@ -6,7 +6,7 @@ use crate::output;
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::bench::{Requests, engine_bench, null_bench};
 use lowtide_host::engine::EngineChoice;
-use lowtide_lab::bench::{simulate, steady};
+use lowtide_lab::bench::{nbd, simulate, steady};
 
 /// File sizes at which the steady-state rule is judged, in GiB.
 const SIZES_GIB: [u64; 4] = [20, 60, 100, 140];
@@ -22,6 +22,10 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
         BenchVerb::EngineNull { seconds, mix, format } => {
             let requests = Requests { block: Bytes::kib(4), depth: 64, read_share: mix.clamp(0.0, 1.0) };
             let figures = null_bench(requests, *seconds, Seed::new(1))?;
+            (serde_json::to_value(figures), *format)
+        }
+        BenchVerb::Nbd { seconds, format } => {
+            let figures = nbd(*seconds, Seed::new(1)).map_err(Failure::failed)?;
             (serde_json::to_value(figures), *format)
         }
         BenchVerb::Engine { file, size, depth, mix, seconds, engine, format } => {

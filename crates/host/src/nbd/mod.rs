@@ -6,7 +6,11 @@
 //!
 //! Leaves out what a drive is: see [`crate::live`].
 
+pub mod answer;
+pub mod client;
 pub mod export;
+pub mod request;
 pub mod wire;
 
+pub use client::NbdClient;
 pub use export::Export;

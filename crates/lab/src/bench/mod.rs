@@ -2,8 +2,10 @@
 //!
 //! Leaves out the I/O engine; see `lowtide_host::bench`.
 
+mod nbd;
 mod simulate;
 mod steady;
 
+pub use nbd::{NbdBench, nbd};
 pub use simulate::{Simulated, drive, simulate};
 pub use steady::{Judged, Rule, steady};

@@ -1,10 +1,11 @@
-//! Traces in files: fio's iolog, versions 2 and 3, and what blkparse prints, read into a [`Trace`].
+//! Traces in files: lowtide's own, fio's iolog, versions 2 and 3, and what blkparse prints, read into a [`Trace`].
 //!
 //! What a file is, its content says. Leaves out the trace itself (`lowtide_core::trace`), compressed files, and blktrace's
 //! own binary files, which blkparse turns into text.
 
 mod blkparse;
 mod fio;
+pub mod native;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +16,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
 /// What is accepted.
-pub const ACCEPTED: &str =
-    "an iolog of fio (`write_iolog`), version 2 or 3, or the text that blkparse prints";
+pub const ACCEPTED: &str = "what `lowtide record` writes, an iolog of fio (`write_iolog`), version 2 or 3, or the text that blkparse prints";
 
 /// Requests of a trace at most: they are kept in memory, 32 bytes each.
 const MOST: usize = 1 << 27;
@@ -41,7 +41,9 @@ impl TraceFileError {
 
 /// Whether a file that begins with this line is a trace.
 pub fn is_trace(first_line: &str) -> bool {
-    fio::version(first_line).is_some() || blkparse::is_event(first_line)
+    native::version(first_line).is_some()
+        || fio::version(first_line).is_some()
+        || blkparse::is_event(first_line)
 }
 
 /// Reads a file.
@@ -70,12 +72,14 @@ pub fn parse(text: impl BufRead) -> Result<Trace, TraceFileError> {
         match &mut format {
             _ if line.is_empty() => {}
             None => format = Some(Format::of(number, line)?),
+            Some(Format::Native(reader)) => reader.line(number, line)?,
             Some(Format::Fio(reader)) => reader.line(number, line)?,
             Some(Format::Blkparse(reader)) => reader.line(number, line)?,
         }
     }
     match format {
         None => Err(TraceFileError::whole("it is empty")),
+        Some(Format::Native(reader)) => reader.finish().trace(),
         Some(Format::Fio(reader)) => reader.finish()?.trace(),
         Some(Format::Blkparse(reader)) => reader.finish().trace(),
     }
@@ -83,12 +87,16 @@ pub fn parse(text: impl BufRead) -> Result<Trace, TraceFileError> {
 
 /// A reader that has begun.
 enum Format {
+    Native(native::Reader),
     Fio(fio::Reader),
     Blkparse(blkparse::Reader),
 }
 
 impl Format {
     fn of(number: usize, first: &str) -> Result<Format, TraceFileError> {
+        if let Some(version) = native::version(first) {
+            return Ok(Format::Native(native::Reader::new(number, version)?));
+        }
         if let Some(version) = fio::version(first) {
             return Ok(Format::Fio(fio::Reader::new(number, version)?));
         }

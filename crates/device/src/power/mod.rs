@@ -1,0 +1,21 @@
+//! What survives a power cut: the writes that a device still holds in volatile memory, and a choice among them.
+//!
+//! ```text
+//!   write, with an undo ─► Pending ─► acknowledged ─► flushed, or FUA, or pushed out ─► durable, forgotten
+//!                             │
+//!                            cut: each write that is not durable is kept, dropped or torn
+//! ```
+//!
+//! [`Pending`] has no contents of its own: its caller keeps the newest, and hands over an undo of what each write
+//! replaced. So the same rules serve a drive with data, and [`PowerCut`], which keeps only which write a sector holds.
+//! Leaves out time: writes are durable when the caller says that they were acknowledged or flushed.
+
+mod cache;
+mod fate;
+mod left;
+mod pending;
+#[cfg(test)]
+mod tests;
+
+pub use cache::{Cache, Tear};
+pub use pending::{Loss, Number, Part, Pending, Tally};

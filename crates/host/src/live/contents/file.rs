@@ -1,0 +1,147 @@
+//! Contents in a sparse file ([`SparseFile`]).
+//!
+//! Leaves out formats of images: byte 0 of the file is byte 0 of the drive.
+
+use super::Run;
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Why a file cannot hold the contents of a drive.
+#[derive(Debug, thiserror::Error)]
+pub enum SparseFileError {
+    /// It cannot be opened or made.
+    #[error("cannot open `{}`: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// It is something else than a file.
+    #[error("`{}` is no regular file: data lies in memory or in a file", path.display())]
+    NotAFile {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// It has another size.
+    #[error(
+        "`{}` holds {found} bytes, the drive {wanted}: name the file of such a drive, an empty one, or a new one",
+        path.display()
+    )]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        found: u64,
+        /// Bytes of the drive.
+        wanted: u64,
+    },
+    /// Somebody has it open.
+    #[error("`{}` is in use: another drive is served from it", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Bytes in a file whose holes take no room.
+#[derive(Debug)]
+pub struct SparseFile {
+    file: File,
+    length: u64,
+}
+
+impl SparseFile {
+    /// The file at `path`: one of `length` bytes, an empty one, or a new one; nobody else may use it meanwhile.
+    ///
+    /// # Errors
+    /// [`SparseFileError`]; the file is as it was.
+    pub fn open(path: &Path, length: u64, read_only: bool) -> Result<SparseFile, SparseFileError> {
+        let named = || path.to_owned();
+        let failed = |source| SparseFileError::Open { path: named(), source };
+        // Asked before it is opened: opening a pipe waits, and opening a device may have effects.
+        match std::fs::metadata(path) {
+            Ok(found) if !found.is_file() => return Err(SparseFileError::NotAFile { path: named() }),
+            Ok(found) if found.len() != length && (found.len() != 0 || read_only) => {
+                return Err(SparseFileError::Size { path: named(), found: found.len(), wanted: length });
+            }
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(!read_only).create(!read_only);
+        let file = options.open(path).map_err(failed)?;
+        let how = if read_only {
+            FlockOperation::NonBlockingLockShared
+        } else {
+            FlockOperation::NonBlockingLockExclusive
+        };
+        match flock(&file, how) {
+            Err(error) if error == rustix::io::Errno::WOULDBLOCK => {
+                return Err(SparseFileError::InUse { path: named() });
+            }
+            // A filesystem without locks: the user's own care.
+            _ => {}
+        }
+        let found = file.metadata().map_err(failed)?.len();
+        if found == 0 && length > 0 {
+            file.set_len(length).map_err(failed)?;
+        } else if found != length {
+            return Err(SparseFileError::Size { path: named(), found, wanted: length });
+        }
+        Ok(SparseFile { file, length })
+    }
+
+    pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, offset)
+    }
+
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    pub(super) fn clear(&self, offset: u64, length: u64) -> io::Result<()> {
+        if length == 0 {
+            return Ok(());
+        }
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&self.file, hole, offset, length) {
+            Ok(()) => Ok(()),
+            Err(rustix::io::Errno::OPNOTSUPP) => self.write_zeroes(offset, length),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// For filesystems without holes.
+    fn write_zeroes(&self, offset: u64, length: u64) -> io::Result<()> {
+        let zeroes = vec![0; length.min(1 << 20) as usize];
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let part = (end - at).min(zeroes.len() as u64);
+            self.file.write_all_at(&zeroes[..part as usize], at)?;
+            at += part;
+        }
+        Ok(())
+    }
+
+    pub(super) fn run(&self, offset: u64, length: u64) -> io::Result<Run> {
+        let whole = Run { length, allocated: true };
+        let data = match seek(&self.file, SeekFrom::Data(offset)) {
+            Ok(data) => data,
+            Err(rustix::io::Errno::NXIO) => return Ok(Run { length, allocated: false }),
+            Err(rustix::io::Errno::INVAL) => return Ok(whole),
+            Err(error) => return Err(error.into()),
+        };
+        if data > offset {
+            return Ok(Run { length: (data - offset).min(length), allocated: false });
+        }
+        let hole = seek(&self.file, SeekFrom::Hole(offset))?.min(self.length);
+        Ok(Run { length: hole.saturating_sub(offset).clamp(1, length), allocated: true })
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}

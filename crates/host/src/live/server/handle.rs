@@ -1,0 +1,129 @@
+//! How other threads speak to the loop ([`Handle`]).
+
+use super::super::port::{Done, Port};
+use super::super::stream::Stream;
+use super::client::Session;
+use lowtide_core::Request;
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+
+/// Something to do on the loop's thread; the second argument is the instant on its clock.
+type Errand<D> = Box<dyn FnOnce(&mut [D], u64) + Send>;
+
+/// What another thread wants.
+pub(super) enum Message<D> {
+    /// A client that has agreed on a session; with bytes it sent early.
+    Client(Box<dyn Stream>, Session, Vec<u8>),
+    /// A request to a drive.
+    Request { drive: usize, life: u64, request: Request, data: Vec<u8>, done: Done },
+    /// Something to do with the drives.
+    Call(Errand<D>),
+    /// The end.
+    Stop,
+}
+
+/// Wakes the loop.
+#[derive(Debug)]
+pub(super) struct Bell {
+    pub(super) fd: OwnedFd,
+}
+
+impl Bell {
+    pub(super) fn new() -> io::Result<Bell> {
+        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        Ok(Bell { fd })
+    }
+
+    pub(super) fn ring(&self) {
+        // It fails where the count is full: then it rings already.
+        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+    }
+
+    pub(super) fn hush(&self) {
+        let _ = rustix::io::read(&self.fd, &mut [0u8; 8]);
+    }
+}
+
+/// The loop, for other threads. Messages to a loop that has ended are dropped.
+pub struct Handle<D> {
+    pub(super) to: mpsc::Sender<Message<D>>,
+    pub(super) bell: Arc<Bell>,
+    pub(super) lives: Arc<[AtomicU64]>,
+}
+
+impl<D> Clone for Handle<D> {
+    fn clone(&self) -> Self {
+        Handle { to: self.to.clone(), bell: Arc::clone(&self.bell), lives: Arc::clone(&self.lives) }
+    }
+}
+
+impl<D> Handle<D> {
+    fn send(&self, message: Message<D>) -> bool {
+        let sent = self.to.send(message).is_ok();
+        if sent {
+            self.bell.ring();
+        }
+        sent
+    }
+
+    /// Serves a client from now on; `early` is what it sent before anybody read from the stream here.
+    pub fn serve(&self, stream: Box<dyn Stream>, session: Session, early: Vec<u8>) {
+        self.send(Message::Client(stream, session, early));
+    }
+
+    /// Does something with the drives on the loop's thread, and waits for what comes of it; the second argument is the
+    /// instant on the loop's clock. `None` where the loop has ended.
+    pub fn call<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut [D], u64) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (to, from) = mpsc::sync_channel(1);
+        let what = Box::new(move |drives: &mut [D], now_ns: u64| {
+            let _ = to.send(what(drives, now_ns));
+        });
+        self.send(Message::Call(what));
+        from.recv().ok()
+    }
+
+    /// Ends the loop; what is in flight is not answered.
+    pub fn stop(&self) {
+        self.send(Message::Stop);
+    }
+}
+
+impl<D: Send + 'static> Handle<D> {
+    /// A way to a drive of `size` bytes in blocks of `block`.
+    pub fn port(&self, drive: usize, size: u64, block: u32) -> Arc<dyn Port> {
+        Arc::new(Way { handle: self.clone(), drive, size, block })
+    }
+}
+
+struct Way<D> {
+    handle: Handle<D>,
+    drive: usize,
+    size: u64,
+    block: u32,
+}
+
+impl<D: Send + 'static> Port for Way<D> {
+    fn size(&self) -> u64 {
+        self.size
+    }
+    fn block(&self) -> u32 {
+        self.block
+    }
+    fn life(&self) -> u64 {
+        self.handle.lives[self.drive].load(Ordering::Acquire)
+    }
+    fn submit(&self, life: u64, request: Request, data: Vec<u8>, done: Done) {
+        let message = Message::Request { drive: self.drive, life, request, data, done };
+        if let Err(mpsc::SendError(Message::Request { done, .. })) = self.handle.to.send(message) {
+            done(Err(libc::EIO));
+            return;
+        }
+        self.handle.bell.ring();
+    }
+}

@@ -1,0 +1,418 @@
+//! The loop that serves drives to clients ([`Server`]): one thread, which no request leaves.
+//!
+//! ```text
+//!   answer what is due ─► send ─► wait (for bytes, or for the next due instant) ─► take requests ─┐
+//!         ▲                                                                                        │
+//!         └────────────────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! One thread, because a drive takes requests in order of time, and because a request that changes hands between threads
+//! pays for two more of the scheduler's decisions, which is as long as a fast drive takes to answer. What clients send together is taken
+//! together, and what is due together is sent together. Leaves out negotiation, which other threads do.
+
+mod buffer;
+mod client;
+mod handle;
+mod waiting;
+
+pub use client::Session;
+pub use handle::Handle;
+
+use super::drive::{Drive, Ticket};
+use super::port::Done;
+use super::wait::{Clock, precise_wakeups};
+use crate::nbd::answer;
+use crate::nbd::request::{Command, Header};
+use crate::nbd::wire::command;
+use client::{Client, Next};
+use handle::{Bell, Message};
+use lowtide_core::{Op, Request};
+use rustix::event::{PollFd, PollFlags};
+use slab::Slab;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use waiting::{For, Then, Waiting};
+
+/// The most extents in one answer.
+const MOST_EXTENTS: usize = 1024;
+
+/// The loop and what it serves.
+pub struct Server<D> {
+    drives: Vec<D>,
+    clients: Slab<Client>,
+    /// Requests in flight, by ticket.
+    waiting: Slab<Waiting>,
+    clients_ever: u64,
+    from: mpsc::Receiver<Message<D>>,
+    bell: Arc<Bell>,
+    lives: Arc<[AtomicU64]>,
+    clock: Clock,
+    /// It ends when its last client has left.
+    ends_alone: bool,
+    stopped: bool,
+}
+
+impl<D: Drive> Server<D> {
+    /// A loop that serves these drives on this clock.
+    ///
+    /// # Errors
+    /// Where the system has no more file descriptors.
+    pub fn new(drives: Vec<D>, clock: Clock) -> io::Result<(Server<D>, Handle<D>)> {
+        let (to, from) = mpsc::channel();
+        let bell = Arc::new(Bell::new()?);
+        let lives: Arc<[AtomicU64]> = drives.iter().map(|drive| AtomicU64::new(drive.life())).collect();
+        let handle = Handle { to, bell: Arc::clone(&bell), lives: Arc::clone(&lives) };
+        let server = Server {
+            drives,
+            clients: Slab::new(),
+            waiting: Slab::new(),
+            clients_ever: 0,
+            from,
+            bell,
+            lives,
+            clock,
+            ends_alone: false,
+            stopped: false,
+        };
+        Ok((server, handle))
+    }
+
+    /// The loop ends when its last client has left, instead of when it is told.
+    pub fn ending_alone(mut self) -> Self {
+        self.ends_alone = true;
+        self
+    }
+
+    /// Serves until the end; gives the drives back. What is in flight then is not answered.
+    pub fn run(mut self) -> Vec<D> {
+        precise_wakeups();
+        loop {
+            self.answer();
+            self.send();
+            if self.stopped || self.ends_alone && self.clients_ever > 0 && self.clients.is_empty() {
+                break;
+            }
+            self.wait_and_take();
+        }
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
+            waiting.give_up();
+        }
+        self.drives
+    }
+
+    /// Answers what is due.
+    fn answer(&mut self) {
+        let mut now_ns = None;
+        for drive in 0..self.drives.len() {
+            if self.drives[drive].next_due().is_none() {
+                continue;
+            }
+            let now_ns = *now_ns.get_or_insert_with(|| self.clock.now_ns());
+            while let Some((ticket, result)) = self.drives[drive].due(now_ns) {
+                self.complete(ticket, result, now_ns);
+            }
+        }
+    }
+
+    /// A request is complete, or a step of it.
+    fn complete(&mut self, ticket: Ticket, result: Result<(), i32>, now_ns: u64) {
+        let Some(waiting) = self.waiting.get_mut(ticket as usize) else { return };
+        let drive = &mut self.drives[waiting.drive];
+        if result.is_ok()
+            && let Some((request, data)) = waiting.step()
+        {
+            drive.submit(now_ns, ticket, request, data);
+            return;
+        }
+        let Waiting { asked, read, .. } = self.waiting.remove(ticket as usize);
+        match asked {
+            For::Port(done) => done(result.and_then(|()| {
+                let (offset, length) = read.unwrap_or((0, 0));
+                let mut bytes = vec![0; length as usize];
+                drive.read(offset, &mut bytes)?;
+                Ok(bytes)
+            })),
+            For::Client { key, id, header } => {
+                let Some(client) = self.clients.get_mut(key).filter(|client| client.id == id) else { return };
+                client.requests -= 1;
+                client.read_bytes -= read.map_or(0, |(_, length)| u64::from(length));
+                reply(drive, client, &header, result);
+            }
+        }
+    }
+
+    /// Sends what clients can take; takes leave of those that are finished.
+    fn send(&mut self) {
+        let mut finished = false;
+        for (_, client) in &mut self.clients {
+            if client.wants_output() && client.output.send(client.stream.as_mut()).is_err() {
+                client.gone = true;
+            }
+            finished |= client.is_finished();
+        }
+        if finished {
+            self.clients.retain(|_, client| !client.is_finished());
+        }
+    }
+
+    /// Waits until something is to be done, and takes what has come.
+    fn wait_and_take(&mut self) {
+        let held = self.clients.iter().any(|(_, client)| client.held && client.wants_input());
+        let due_ns = if held { Some(0) } else { self.drives.iter().filter_map(Drive::next_due).min() };
+        let (rung, ready) = self.wait(due_ns);
+        if rung {
+            self.bell.hush();
+            self.take_messages();
+        }
+        for Ready { key, readable } in ready {
+            let Some(client) = self.clients.get_mut(key) else { continue };
+            if !readable {
+                // The other end has gone, and would not hear an answer.
+                client.gone = true;
+                continue;
+            }
+            let mut more = true;
+            while more && self.clients.get(key).is_some_and(Client::wants_input) {
+                more = self.clients[key].receive();
+                let now_ns = self.clock.now_ns();
+                self.take_requests(key, now_ns);
+            }
+        }
+        if held {
+            let now_ns = self.clock.now_ns();
+            let keys: Vec<usize> =
+                self.clients.iter().filter(|(_, client)| client.held).map(|(key, _)| key).collect();
+            keys.into_iter().for_each(|key| self.take_requests(key, now_ns));
+        }
+    }
+
+    /// Waits for bytes, messages, or an instant: whether there are messages, and which clients have something.
+    fn wait(&self, due_ns: Option<u64>) -> (bool, Vec<Ready>) {
+        let mut fds = vec![PollFd::new(&self.bell.fd, PollFlags::IN)];
+        let mut whose = Vec::with_capacity(self.clients.len() + 1);
+        for (key, client) in &self.clients {
+            let (input, output) = (client.wants_input(), client.wants_output());
+            if input {
+                fds.push(PollFd::from_borrowed_fd(client.stream.read_fd(), PollFlags::IN));
+                whose.push((key, true));
+            }
+            // Also to hear that the other end has gone.
+            if output || !input {
+                let flags = if output { PollFlags::OUT } else { PollFlags::empty() };
+                fds.push(PollFd::from_borrowed_fd(client.stream.write_fd(), flags));
+                whose.push((key, false));
+            }
+        }
+        let timeout = self.clock.timeout(due_ns);
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(0) | Err(_) => return (false, Vec::new()),
+            Ok(_) => {}
+        }
+        let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        let ready = whose.into_iter().zip(&fds[1..]).filter_map(|((key, readable), fd)| {
+            let flags = fd.revents();
+            let something = if readable { !flags.is_empty() } else { flags.intersects(gone) };
+            something.then_some(Ready { key, readable })
+        });
+        (!fds[0].revents().is_empty(), ready.collect())
+    }
+
+    /// Takes every request of a client that is there in full.
+    fn take_requests(&mut self, key: usize, now_ns: u64) {
+        let client = &mut self.clients[key];
+        let drive = &mut self.drives[client.session.drive];
+        loop {
+            client.held = client.is_full();
+            if client.held || client.gone {
+                return;
+            }
+            match client.next(drive.export()) {
+                Next::Nothing => return,
+                Next::Broken => client.gone = true,
+                Next::Refused(header, error) => {
+                    let chunked = client.chunked(header.kind);
+                    answer::failed(&mut client.output.bytes, chunked, header.cookie, error);
+                }
+                Next::Request(_, Command::Disconnect) => {
+                    client.leaving = true;
+                    return;
+                }
+                Next::Request(header, Command::BlockStatus { one }) => {
+                    status(drive, client, &header, one);
+                }
+                Next::Request(header, command) => {
+                    let asked = For::Client { key, id: client.id, header };
+                    let (offset, length) = (header.offset, u64::from(header.length));
+                    let range = |op| Request { op, offset, length };
+                    let durable = |fua| if fua { Then::Flush } else { Then::Nothing };
+                    let mut waiting =
+                        Waiting { drive: client.session.drive, asked, read: None, then: Then::Nothing };
+                    let request = match command {
+                        Command::Read => {
+                            waiting.read = Some((offset, header.length));
+                            client.read_bytes += length;
+                            range(Op::Read)
+                        }
+                        Command::Cache => range(Op::Read),
+                        Command::Write { fua } => range(Op::Write { fua }),
+                        Command::Flush => Request::flush(),
+                        Command::Trim { fua } => {
+                            waiting.then = durable(fua);
+                            range(Op::Trim)
+                        }
+                        Command::WriteZeroes { fua, hole: true, .. } => {
+                            waiting.then = durable(fua);
+                            range(Op::WriteZeroes)
+                        }
+                        Command::WriteZeroes { fua, hole: false, .. } => {
+                            waiting.then = Then::Zeroes { at: offset, end: offset + length, fua };
+                            Request::flush()
+                        }
+                        Command::Disconnect | Command::BlockStatus { .. } => unreachable!("answered above"),
+                    };
+                    client.requests += 1;
+                    let ticket = self.waiting.insert(waiting);
+                    // Zeroes that take room are all steps, of which the first is now.
+                    match self.waiting[ticket].first_step() {
+                        Some((request, data)) => drive.submit(now_ns, ticket as Ticket, request, data),
+                        None => {
+                            let payload = header.payload() as usize;
+                            drive.submit(now_ns, ticket as Ticket, request, &client.input.bytes()[..payload]);
+                            client.input.consume(payload);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what other threads want.
+    fn take_messages(&mut self) {
+        while let Ok(message) = self.from.try_recv() {
+            let now_ns = self.clock.now_ns();
+            match message {
+                Message::Client(stream, session, early) => {
+                    self.clients_ever += 1;
+                    let client = Client::new(self.clients_ever, stream, session, &early);
+                    let key = self.clients.insert(client);
+                    self.take_requests(key, now_ns);
+                }
+                Message::Request { drive, life, request, data, done } => {
+                    self.take_from_thread(drive, life, (request, &data), done, now_ns);
+                }
+                Message::Call(what) => {
+                    what(&mut self.drives, now_ns);
+                    self.notice_cuts();
+                }
+                Message::Stop => self.stopped = true,
+            }
+        }
+    }
+
+    /// Takes a request that came from another thread.
+    fn take_from_thread(
+        &mut self,
+        number: usize,
+        life: u64,
+        (request, data): (Request, &[u8]),
+        done: Done,
+        now_ns: u64,
+    ) {
+        let drive = &mut self.drives[number];
+        let export = drive.export();
+        let Request { op, offset, length } = request;
+        let inside = offset.checked_add(length).is_some_and(|end| end <= export.size);
+        let block = u64::from(export.minimum_block);
+        let whole = offset.is_multiple_of(block) && length.is_multiple_of(block);
+        let refused = if life != drive.life() {
+            Some(libc::EIO)
+        } else if export.read_only && !matches!(op, Op::Read | Op::Flush) {
+            Some(libc::EROFS)
+        } else if op != Op::Flush && !(inside && whole && length > 0) {
+            Some(libc::EINVAL)
+        } else {
+            None
+        };
+        if let Some(error) = refused {
+            return done(Err(error));
+        }
+        let read = (op == Op::Read).then_some((offset, length as u32));
+        let ticket =
+            self.waiting.insert(Waiting { drive: number, asked: For::Port(done), read, then: Then::Nothing });
+        drive.submit(now_ns, ticket as Ticket, request, data);
+    }
+
+    /// After a power cut nobody hears of what was in flight, and clients have lost their connection.
+    fn notice_cuts(&mut self) {
+        for number in 0..self.drives.len() {
+            let life = self.drives[number].life();
+            if self.lives[number].swap(life, Ordering::AcqRel) == life {
+                continue;
+            }
+            for (_, client) in &mut self.clients {
+                client.gone |= client.session.drive == number;
+            }
+            let lost = self.waiting.iter().filter(|(_, waiting)| waiting.drive == number);
+            for ticket in lost.map(|(ticket, _)| ticket).collect::<Vec<_>>() {
+                self.waiting.remove(ticket).give_up();
+            }
+        }
+    }
+}
+
+/// A client of which there is something to know: that bytes came, or that it has gone.
+struct Ready {
+    key: usize,
+    readable: bool,
+}
+
+/// Answers a request of a client.
+fn reply<D: Drive>(drive: &mut D, client: &mut Client, header: &Header, result: Result<(), i32>) {
+    let out = &mut client.output.bytes;
+    let structured = client.session.structured;
+    let result = result.and_then(|()| {
+        if header.kind != command::READ {
+            answer::done(out, header.cookie);
+            return Ok(());
+        }
+        let (offset, length) = (header.offset, header.length);
+        if structured {
+            let run = drive.run(offset, u64::from(length))?;
+            if !run.allocated && run.length == u64::from(length) {
+                answer::hole(out, header.cookie, (offset, length));
+                return Ok(());
+            }
+        }
+        answer::data(out, structured, header.cookie, (offset, length), |bytes| drive.read(offset, bytes))
+    });
+    if let Err(errno) = result {
+        let chunked = client.chunked(header.kind);
+        answer::failed(&mut client.output.bytes, chunked, header.cookie, answer::error_number(errno));
+    }
+}
+
+/// Answers what of a range is allocated; runs that are alike are one.
+fn status<D: Drive>(drive: &D, client: &mut Client, header: &Header, one: bool) {
+    let most = if one { 1 } else { MOST_EXTENTS };
+    let (mut at, end) = (header.offset, header.offset + u64::from(header.length));
+    let mut runs: Vec<(u32, bool)> = Vec::new();
+    while at < end {
+        match drive.run(at, end - at) {
+            Ok(run) => {
+                let full = runs.len() == most;
+                match runs.last_mut() {
+                    Some((length, allocated)) if *allocated == run.allocated => *length += run.length as u32,
+                    _ if full => break,
+                    _ => runs.push((run.length as u32, run.allocated)),
+                }
+                at += run.length;
+            }
+            Err(errno) => {
+                let error = answer::error_number(errno);
+                return answer::failed(&mut client.output.bytes, true, header.cookie, error);
+            }
+        }
+    }
+    answer::extents(&mut client.output.bytes, header.cookie, &runs);
+}

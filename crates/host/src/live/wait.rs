@@ -1,0 +1,71 @@
+//! The loop's clock, and how it wakes at an instant ([`Clock`]).
+//!
+//! A thread that sleeps wakes late: the processor has to come back from idleness, and the scheduler has to notice. So the
+//! loop sleeps until shortly before an instant and asks the clock for the rest. How much before is measured at the start.
+
+use rustix::event::Timespec;
+use std::time::{Duration, Instant};
+
+/// How often the start measures how late a sleeper wakes, and how long it sleeps each time.
+const SLEEPS: usize = 40;
+const SLEEP: Duration = Duration::from_micros(100);
+
+/// No more than this is spent asking the clock before an instant.
+const MOST_NS: u64 = 150_000;
+
+/// A clock that begins with 0 and never goes back.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    start: Instant,
+    /// How long before an instant the loop is awake.
+    early_ns: u64,
+}
+
+impl Clock {
+    /// A clock that begins now; it takes a few milliseconds to learn how late this machine wakes.
+    pub fn new() -> Clock {
+        precise_wakeups();
+        let mut late_ns: Vec<u64> = (0..SLEEPS)
+            .map(|_| {
+                let begin = Instant::now();
+                std::thread::sleep(SLEEP);
+                begin.elapsed().saturating_sub(SLEEP).as_nanos() as u64
+            })
+            .collect();
+        late_ns.sort_unstable();
+        // All but a tenth are awake in time.
+        let early_ns = (late_ns[SLEEPS * 9 / 10] + 2_000).min(MOST_NS);
+        Clock { start: Instant::now(), early_ns }
+    }
+
+    /// Nanoseconds since it began.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// How long before an instant the loop is awake, in nanoseconds.
+    pub fn early_ns(&self) -> u64 {
+        self.early_ns
+    }
+
+    /// How long to sleep for something that is due at an instant: not at all where it is near, for ever where there is none.
+    pub(super) fn timeout(&self, due_ns: Option<u64>) -> Option<Timespec> {
+        let due_ns = due_ns?;
+        let sleep_ns = if due_ns == 0 { 0 } else { due_ns.saturating_sub(self.now_ns() + self.early_ns) };
+        let (tv_sec, tv_nsec) = ((sleep_ns / 1_000_000_000) as i64, (sleep_ns % 1_000_000_000) as _);
+        Some(Timespec { tv_sec, tv_nsec })
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Clock::new()
+    }
+}
+
+/// Asks the kernel not to put the wake-ups of this thread together with others.
+pub(super) fn precise_wakeups() {
+    // Where it is refused, wake-ups are late, which is measured.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}

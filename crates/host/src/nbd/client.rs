@@ -1,0 +1,186 @@
+//! A client of NBD, for benches and tests: one connection, several requests in flight ([`NbdClient`]).
+//!
+//! Blocks. Leaves out TLS and structured replies other than the chunks this server sends.
+
+use super::request::Header;
+use super::wire::{
+    MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, REQUEST_BYTES, SIMPLE_REPLY_MAGIC, command, handshake, info,
+    option, reply,
+};
+use std::io::{self, Read, Write};
+
+/// A connection in its transmission phase.
+#[derive(Debug)]
+pub struct NbdClient<S> {
+    stream: S,
+    size: u64,
+    input: Vec<u8>,
+    start: usize,
+    end: usize,
+    cookie: u64,
+}
+
+fn wrong(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the server's answer is not NBD: {what}"))
+}
+
+impl<S: Read + Write> NbdClient<S> {
+    /// Agrees with the server on an export.
+    ///
+    /// # Errors
+    /// What the connection says; [`io::ErrorKind::InvalidData`] where the server does not speak NBD, or refuses.
+    pub fn connect(mut stream: S, export: &str) -> io::Result<NbdClient<S>> {
+        let mut hello = [0; 18];
+        stream.read_exact(&mut hello)?;
+        if hello[..8] != MAGIC.to_be_bytes() || hello[8..16] != OPTION_MAGIC.to_be_bytes() {
+            return Err(wrong("the greeting"));
+        }
+        let flags = u32::from(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
+        let mut out = flags.to_be_bytes().to_vec();
+        out.extend(OPTION_MAGIC.to_be_bytes());
+        out.extend(option::GO.to_be_bytes());
+        out.extend((export.len() as u32 + 6).to_be_bytes());
+        out.extend((export.len() as u32).to_be_bytes());
+        out.extend(export.as_bytes());
+        out.extend(0u16.to_be_bytes());
+        stream.write_all(&out)?;
+        let mut size = 0;
+        loop {
+            let mut head = [0; 20];
+            stream.read_exact(&mut head)?;
+            if head[..8] != OPTION_REPLY_MAGIC.to_be_bytes() {
+                return Err(wrong("a reply to an option"));
+            }
+            let number = |from: usize| u32::from_be_bytes([0, 1, 2, 3].map(|n| head[from + n]));
+            let (kind, length) = (number(12), number(16));
+            let mut data = vec![0; length.min(1 << 16) as usize];
+            stream.read_exact(&mut data)?;
+            match kind {
+                reply::ACK => break,
+                reply::INFO if data.len() == 12 && data[..2] == info::EXPORT.to_be_bytes() => {
+                    size = data[2..10].iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
+                }
+                reply::INFO => {}
+                kind => {
+                    let why = String::from_utf8_lossy(&data).into_owned();
+                    return Err(wrong(&format!("it refuses the export `{export}` ({kind:#x}) {why}")));
+                }
+            }
+        }
+        Ok(NbdClient::begun(stream, size))
+    }
+
+    /// A connection that has agreed already, to an export of `size` bytes.
+    pub fn begun(stream: S, size: u64) -> NbdClient<S> {
+        NbdClient { stream, size, input: vec![0; 256 << 10], start: 0, end: 0, cookie: 0 }
+    }
+
+    /// Bytes of the export.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The connection.
+    pub fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// Sends a request; the cookie of its answer.
+    ///
+    /// # Errors
+    /// What the connection says.
+    pub fn send(&mut self, kind: u16, flags: u16, offset: u64, length: u32, data: &[u8]) -> io::Result<u64> {
+        self.cookie += 1;
+        let header = Header { flags, kind, cookie: self.cookie, offset, length }.bytes();
+        if data.is_empty() {
+            self.stream.write_all(&header)?;
+        } else {
+            let mut all = Vec::with_capacity(header.len() + data.len());
+            all.extend_from_slice(&header);
+            all.extend_from_slice(data);
+            self.stream.write_all(&all)?;
+        }
+        Ok(self.cookie)
+    }
+
+    /// Sends several reads of `length` bytes at once.
+    ///
+    /// # Errors
+    /// What the connection says.
+    pub fn send_reads(&mut self, offsets: impl IntoIterator<Item = u64>, length: u32) -> io::Result<()> {
+        let mut all = Vec::with_capacity(32 * REQUEST_BYTES);
+        for offset in offsets {
+            self.cookie += 1;
+            let header = Header { flags: 0, kind: command::READ, cookie: self.cookie, offset, length };
+            all.extend_from_slice(&header.bytes());
+        }
+        self.stream.write_all(&all)
+    }
+
+    /// The next answer: cookie and error number, 0 where it went well; `data` takes the bytes where it was a read that
+    /// went well.
+    ///
+    /// # Errors
+    /// What the connection says; [`io::ErrorKind::InvalidData`] where it is no answer.
+    pub fn receive(&mut self, data: &mut [u8]) -> io::Result<(u64, u32)> {
+        let head: [u8; 16] = self.take(16)?.try_into().expect("16 bytes");
+        if head[..4] != SIMPLE_REPLY_MAGIC.to_be_bytes() {
+            return Err(wrong("a reply"));
+        }
+        let number =
+            |from: usize, to: usize| head[from..to].iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+        let (error, cookie) = (number(4, 8) as u32, number(8, 16));
+        if error == 0 && !data.is_empty() {
+            let taken = self.take(data.len())?;
+            data.copy_from_slice(taken);
+        }
+        Ok((cookie, error))
+    }
+
+    /// Whether answers have come that were not received yet.
+    pub fn has_more(&self) -> bool {
+        self.start < self.end
+    }
+
+    /// One request and its answer: 0, or an error number.
+    ///
+    /// # Errors
+    /// See [`NbdClient::send`], [`NbdClient::receive`].
+    pub fn ask(
+        &mut self,
+        kind: u16,
+        flags: u16,
+        offset: u64,
+        length: u32,
+        data: &mut [u8],
+    ) -> io::Result<u32> {
+        let payload: &[u8] = if kind == command::WRITE { data } else { &[] };
+        let cookie = self.send(kind, flags, offset, length, payload)?;
+        let found = self.receive(if kind == command::READ { data } else { &mut [] })?;
+        if found.0 == cookie { Ok(found.1) } else { Err(wrong("the cookie of another request")) }
+    }
+
+    fn take(&mut self, length: usize) -> io::Result<&[u8]> {
+        if self.input.len() - self.start < length {
+            self.input.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+            if self.input.len() < length {
+                self.input.resize(length, 0);
+            }
+        }
+        while self.end - self.start < length {
+            match self.stream.read(&mut self.input[self.end..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.start += length;
+        let taken = self.start - length..self.start;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        Ok(&self.input[taken])
+    }
+}

@@ -1,0 +1,197 @@
+//! A request of the transmission phase: its header, and what of it is in order ([`Header`], [`Command`]).
+//!
+//! Which error answers which fault follows the protocol's text: `ENOSPC` for a write past the end, `EPERM` for a change of a
+//! read-only export, `EINVAL` for everything else. Leaves out the payload of a write, which follows the header.
+
+use super::Export;
+use super::wire::{MAX_PAYLOAD, REQUEST_BYTES, REQUEST_MAGIC, command, error, flag};
+
+/// The header of a request, as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Flags of the command.
+    pub flags: u16,
+    /// The command.
+    pub kind: u16,
+    /// The client's name for it.
+    pub cookie: u64,
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+}
+
+impl Header {
+    /// Reads a header; `None` where it does not begin as one: what follows means nothing.
+    pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<Header> {
+        let number = |from: usize, length: usize| {
+            bytes[from..from + length].iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte))
+        };
+        (number(0, 4) == u64::from(REQUEST_MAGIC)).then(|| Header {
+            flags: number(4, 2) as u16,
+            kind: number(6, 2) as u16,
+            cookie: number(8, 8),
+            offset: number(16, 8),
+            length: number(24, 4) as u32,
+        })
+    }
+
+    /// The header as it goes over the wire.
+    pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
+        let mut bytes = [0; REQUEST_BYTES];
+        bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
+        bytes[4..6].copy_from_slice(&self.flags.to_be_bytes());
+        bytes[6..8].copy_from_slice(&self.kind.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.cookie.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.offset.to_be_bytes());
+        bytes[24..].copy_from_slice(&self.length.to_be_bytes());
+        bytes
+    }
+
+    /// Bytes that follow the header.
+    pub fn payload(&self) -> u32 {
+        if self.kind == command::WRITE { self.length } else { 0 }
+    }
+
+    /// What it asks of an export.
+    ///
+    /// # Errors
+    /// The protocol's error number.
+    pub fn command(&self, export: &Export, structured: bool, extents: bool) -> Result<Command, u32> {
+        let Header { flags, kind, offset, length, .. } = *self;
+        let fua = flags & flag::FUA != 0;
+        let (allowed, command) = match kind {
+            command::READ => (if structured { flag::DF } else { 0 }, Command::Read),
+            command::WRITE => (0, Command::Write { fua }),
+            command::DISC => return Ok(Command::Disconnect),
+            command::FLUSH => (0, Command::Flush),
+            command::TRIM => (0, Command::Trim { fua }),
+            command::CACHE => (0, Command::Cache),
+            command::WRITE_ZEROES => {
+                let (hole, fast) = (flags & flag::NO_HOLE == 0, flags & flag::FAST_ZERO != 0);
+                (flag::NO_HOLE | flag::FAST_ZERO, Command::WriteZeroes { fua, hole, fast })
+            }
+            command::BLOCK_STATUS if extents => {
+                (flag::REQ_ONE, Command::BlockStatus { one: flags & flag::REQ_ONE != 0 })
+            }
+            _ => return Err(error::EINVAL),
+        };
+        // Every command may carry FUA, and those that change nothing have nothing to do for it.
+        if flags & !(allowed | flag::FUA) != 0 {
+            return Err(error::EINVAL);
+        }
+        if kind == command::FLUSH {
+            return Ok(command);
+        }
+        let changes = matches!(kind, command::WRITE | command::TRIM | command::WRITE_ZEROES);
+        if changes && export.read_only {
+            return Err(error::EPERM);
+        }
+        if offset.checked_add(u64::from(length)).is_none_or(|end| end > export.size) {
+            let grows = matches!(kind, command::WRITE | command::WRITE_ZEROES);
+            return Err(if grows { error::ENOSPC } else { error::EINVAL });
+        }
+        let block = u64::from(export.minimum_block);
+        let whole = offset.is_multiple_of(block) && u64::from(length).is_multiple_of(block);
+        let too_long = matches!(kind, command::READ | command::WRITE) && length > MAX_PAYLOAD;
+        if length == 0 || !whole || too_long {
+            return Err(error::EINVAL);
+        }
+        match command {
+            // Zeroes that take room are as slow as a write.
+            Command::WriteZeroes { hole: false, fast: true, .. } => Err(error::ENOTSUP),
+            command => Ok(command),
+        }
+    }
+}
+
+/// What a request asks for; its range stands in the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Read.
+    Read,
+    /// Write the payload.
+    Write {
+        /// Durable before the answer.
+        fua: bool,
+    },
+    /// Go away.
+    Disconnect,
+    /// Make durable what was answered.
+    Flush,
+    /// The range holds nothing of worth.
+    Trim {
+        /// Durable before the answer.
+        fua: bool,
+    },
+    /// Read without sending.
+    Cache,
+    /// Zeroes.
+    WriteZeroes {
+        /// Durable before the answer.
+        fua: bool,
+        /// They may take no room.
+        hole: bool,
+        /// Only where that is faster than a write.
+        fast: bool,
+    },
+    /// What is allocated.
+    BlockStatus {
+        /// One extent only.
+        one: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_has_the_error_that_the_protocol_gives_it() {
+        let export = |read_only| Export {
+            name: String::new(),
+            description: String::new(),
+            size: 1 << 20,
+            minimum_block: 512,
+            preferred_block: 4096,
+            read_only,
+            rotational: false,
+        };
+        let ask = |kind, flags, offset, length, read_only, structured| {
+            Header { flags, kind, cookie: 7, offset, length }.command(&export(read_only), structured, true)
+        };
+        let ok = |kind, flags| ask(kind, flags, 4096, 512, false, true);
+        assert_eq!(ok(command::READ, flag::FUA | flag::DF), Ok(Command::Read));
+        assert_eq!(ok(command::WRITE, flag::FUA), Ok(Command::Write { fua: true }));
+        assert_eq!(ok(command::CACHE, flag::FUA), Ok(Command::Cache));
+        assert_eq!(ok(command::BLOCK_STATUS, flag::REQ_ONE), Ok(Command::BlockStatus { one: true }));
+        assert_eq!(ok(command::FLUSH, flag::FUA), Ok(Command::Flush));
+        for (kind, flags, offset, length, read_only, structured, expected) in [
+            (command::READ, flag::DF, 0, 512, false, false, error::EINVAL),
+            (command::READ, 0, 1 << 20, 512, false, true, error::EINVAL),
+            (command::READ, 0, u64::MAX - 511, 512, false, true, error::EINVAL),
+            (command::READ, 0, 0, 0, false, true, error::EINVAL),
+            (command::READ, 0, 100, 512, false, true, error::EINVAL),
+            (command::WRITE, flag::NO_HOLE, 0, 512, false, true, error::EINVAL),
+            (command::WRITE, 0, 0, 512, true, true, error::EPERM),
+            (command::WRITE, 0, 1 << 20, 512, false, true, error::ENOSPC),
+            (command::WRITE_ZEROES, 0, (1 << 20) - 512, 1024, false, true, error::ENOSPC),
+            (command::WRITE_ZEROES, flag::NO_HOLE | flag::FAST_ZERO, 0, 512, false, true, error::ENOTSUP),
+            (command::TRIM, 0, 1 << 20, 512, false, true, error::EINVAL),
+            (command::TRIM, 0, 0, 512, true, true, error::EPERM),
+            (99, 0, 0, 512, false, true, error::EINVAL),
+        ] {
+            let found = ask(kind, flags, offset, length, read_only, structured);
+            assert_eq!(found, Err(expected), "{kind} {flags} {offset} {length}");
+        }
+    }
+
+    #[test]
+    fn a_header_reads_as_it_was_written() {
+        let header = Header { flags: 3, kind: 6, cookie: u64::MAX - 1, offset: 1 << 40, length: 4096 };
+        let mut bytes = header.bytes();
+        assert_eq!(Header::parse(&bytes), Some(header));
+        bytes[0] ^= 1;
+        assert_eq!(Header::parse(&bytes), None);
+    }
+}

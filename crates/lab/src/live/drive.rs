@@ -1,0 +1,394 @@
+//! A drive that is served live ([`LiveDrive`]): a model for the time, contents for the bytes, and between them what a power
+//! cut takes back.
+//!
+//! ```text
+//!   request ──► model ──► instant of completion ──► in flight ──► due ──► answered
+//!           └─► contents (newest bytes) ◄── pending (undo of what is not durable)
+//! ```
+//!
+//! A write is in the contents as soon as it is asked for, and a read takes what is there when it is answered; both are
+//! within what a drive may do with requests that are in flight together. Leaves out who asks: see `lowtide_host::live`.
+
+use super::counts::{Counts, Kind};
+use super::record::Recorder;
+use super::stat::{Power, Stat};
+use super::time::{Pace, Time};
+use lowtide_core::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Seed, VirtualTime};
+use lowtide_device::AnyDevice;
+use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
+use lowtide_host::live::contents::Run;
+use lowtide_host::live::{Contents, Drive, Ticket};
+use lowtide_host::nbd::Export;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Bytes that a write replaced.
+type Undo = Box<[u8]>;
+
+/// A request that is not answered.
+#[derive(Debug, Clone, Copy)]
+struct InFlight {
+    kind: Kind,
+    /// When it came, on the drive's clock and on the model's.
+    came_ns: u64,
+    asked: VirtualTime,
+    /// The write, where a power cut may take it back.
+    number: Option<Number>,
+    /// When it is to be answered, on the drive's clock; what is queued in the model does not know yet.
+    release_ns: u64,
+    result: Result<(), i32>,
+}
+
+/// What a live drive is made of.
+pub struct Parts {
+    /// What clients are told.
+    pub export: Export,
+    /// The model, with its history.
+    pub model: AnyDevice,
+    /// The instant on the model's clock at which it goes on.
+    pub began: VirtualTime,
+    /// What it keeps acknowledged writes in.
+    pub cache: Cache,
+    /// Where the bytes lie.
+    pub contents: Contents,
+    /// When requests are answered.
+    pub pace: Pace,
+    /// What power cuts take follows from it.
+    pub seed: Seed,
+}
+
+/// A drive that is served live.
+pub struct LiveDrive {
+    export: Export,
+    model: AnyDevice,
+    contents: Contents,
+    pending: Pending<Undo>,
+    /// Where an answered write is durable and every write is answered at once, a power cut takes nothing back.
+    keeps_undo: bool,
+    time: Time,
+    /// By ticket.
+    in_flight: Vec<Option<InFlight>>,
+    /// How many there are.
+    flying: usize,
+    /// By instant, and then by arrival.
+    due: BinaryHeap<Reverse<(u64, u64, Ticket)>>,
+    sequence: u64,
+    /// Without delay: the instant at which all that the model was asked for is complete.
+    later: VirtualTime,
+    life: u64,
+    powered: bool,
+    seed: Seed,
+    counts: Counts,
+    /// The model's counters when it was opened.
+    before: Counters,
+    recorder: Option<Recorder>,
+}
+
+/// The error number for what a model says.
+fn error_number(error: &DeviceError) -> i32 {
+    match error {
+        DeviceError::OutOfRange { .. } => libc::ENOSPC,
+        DeviceError::Unaligned { .. } => libc::EINVAL,
+        #[allow(unreachable_patterns, reason = "a device may fail in more ways")]
+        _ => libc::EIO,
+    }
+}
+
+/// The error number for what the contents' file says.
+fn io_error(error: &std::io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
+
+impl LiveDrive {
+    /// A drive with its power on and nothing in flight.
+    pub fn new(parts: Parts) -> LiveDrive {
+        let Parts { export, model, began, cache, contents, pace, seed } = parts;
+        LiveDrive {
+            export,
+            before: model.counters(),
+            model,
+            contents,
+            pending: Pending::new(cache),
+            keeps_undo: pace != Pace::NoDelay || cache != Cache::Protected,
+            time: Time::new(pace, began),
+            in_flight: Vec::new(),
+            flying: 0,
+            due: BinaryHeap::new(),
+            sequence: 0,
+            later: VirtualTime::START,
+            life: 0,
+            powered: true,
+            seed,
+            counts: Counts::default(),
+            recorder: None,
+        }
+    }
+
+    /// The export's name.
+    pub fn name(&self) -> &str {
+        &self.export.name
+    }
+
+    /// What the model and the drive have counted.
+    pub fn stat(&self, now_ns: u64) -> Stat {
+        let counters = self.model.counters();
+        Stat {
+            name: self.export.name.clone(),
+            title: self.export.description.clone(),
+            capacity_bytes: self.export.size,
+            power: match (self.powered, self.time.is_paused()) {
+                (false, _) => Power::Off,
+                (true, true) => Power::Paused,
+                (true, false) => Power::On,
+            },
+            open_s: now_ns as f64 / 1e9,
+            model_s: self.time.model().as_nanos() as f64 / 1e9,
+            since_open: Stat::between(&self.before, &counters),
+            since_new: counters,
+            free_blocks: counters.free_blocks,
+            reads: self.counts.requests(Kind::Read),
+            writes: self.counts.requests(Kind::Write),
+            flushes: self.counts.requests(Kind::Flush),
+            trims: self.counts.requests(Kind::Trim),
+            in_flight: self.flying as u64,
+            most_in_flight: self.counts.most_in_flight as u64,
+            volatile_bytes: self.pending.bytes(),
+            lateness: self.time.is_real().then(|| self.counts.lateness()),
+            power_cuts: self.counts.power_cuts,
+            lost_writes: self.counts.lost_writes,
+            torn_writes: self.counts.torn_writes,
+            recording: self.recorder.as_ref().map(Recorder::count),
+        }
+    }
+
+    /// Cuts the power: what is in flight is never answered, and of what was not durable each write is kept, dropped or
+    /// torn. The power stays off until [`LiveDrive::power_on`].
+    pub fn power_cut(&mut self, now_ns: u64, tear: Tear) -> Loss {
+        let now = self.time.of_model(now_ns);
+        self.model.power_cut(now);
+        let contents = &mut self.contents;
+        let mut failed = None;
+        let loss = self.pending.cut(self.seed, tear, &mut |part: Part, undo: &mut Undo| {
+            if let Err(error) = exchange(contents, part, undo) {
+                failed.get_or_insert(error);
+            }
+        });
+        if let Some(error) = failed {
+            // The contents are not what they should be, and nobody may take them for it.
+            eprintln!("lowtide: the contents of `{}` after the power cut: {error}", self.export.name);
+        }
+        self.in_flight.clear();
+        self.flying = 0;
+        self.due.clear();
+        self.life += 1;
+        self.powered = false;
+        self.counts.power_cuts += 1;
+        self.counts.lost_writes += loss.dropped.writes;
+        self.counts.torn_writes += loss.torn.writes;
+        loss
+    }
+
+    /// Gives the power back.
+    pub fn power_on(&mut self) {
+        self.powered = true;
+    }
+
+    /// Stops answering, as a drive does whose firmware thinks; its time stands still.
+    pub fn pause(&mut self, now_ns: u64) {
+        self.time.pause(now_ns);
+    }
+
+    /// Goes on answering.
+    pub fn resume(&mut self, now_ns: u64) {
+        self.time.resume(now_ns);
+    }
+
+    /// Erases everything; wear stays.
+    ///
+    /// # Errors
+    /// What the contents' file says.
+    pub fn secure_erase(&mut self) -> std::io::Result<()> {
+        self.model.secure_erase();
+        self.pending.clear();
+        self.contents.clear(0, self.export.size)
+    }
+
+    /// Records every request from now on; gives back what recorded until now.
+    pub fn record(&mut self, recorder: Option<Recorder>) -> Option<Recorder> {
+        std::mem::replace(&mut self.recorder, recorder)
+    }
+
+    /// Shuts down in order: everything is durable, and the model is as it is at rest, at the given instant.
+    ///
+    /// # Errors
+    /// What the contents' file says.
+    pub fn close(mut self) -> std::io::Result<(AnyDevice, VirtualTime)> {
+        while self.model.next_done().is_some() {
+            if let Some((_, completion)) = self.model.finish() {
+                self.time.went_to(completion.at);
+            }
+        }
+        let completion = self.model.submit(self.time.model(), &Request::flush());
+        self.contents.sync()?;
+        Ok((self.model, completion.at.max(self.time.model())))
+    }
+
+    /// Keeps what a write replaces, and writes.
+    fn store(&mut self, request: &Request, fua: bool, data: &[u8]) -> Result<Option<Number>, i32> {
+        let Request { offset, length, .. } = *request;
+        let undo = if self.keeps_undo {
+            let mut undo = vec![0; data.len()].into_boxed_slice();
+            self.contents.read(offset, &mut undo).map_err(|error| io_error(&error))?;
+            Some(undo)
+        } else {
+            None
+        };
+        self.contents.write(offset, data).map_err(|error| io_error(&error))?;
+        Ok(undo.map(|undo| self.pending.write(offset, length, fua, undo)))
+    }
+
+    /// Does what a request does to the contents; the number of a write that may be taken back.
+    fn apply(&mut self, request: &Request, data: &[u8]) -> Result<Option<Number>, i32> {
+        match request.op {
+            Op::Write { fua } => self.store(request, fua, data),
+            Op::Trim | Op::WriteZeroes => {
+                self.pending.overwrite(request.offset, request.length);
+                let cleared = self.contents.clear(request.offset, request.length);
+                cleared.map(|()| None).map_err(|error| io_error(&error))
+            }
+            Op::Read | Op::Flush => Ok(None),
+        }
+    }
+
+    /// The model has completed a request.
+    fn completed(&mut self, ticket: Ticket, completion: &Completion) {
+        let release_ns = self.time.release(completion.at);
+        let Some(Some(flying)) = self.in_flight.get_mut(ticket as usize) else { return };
+        flying.release_ns = release_ns.max(flying.came_ns);
+        if let Err(error) = &completion.status {
+            flying.result = Err(error_number(error));
+        }
+        self.sequence += 1;
+        self.due.push(Reverse((flying.release_ns, self.sequence, ticket)));
+    }
+
+    /// Takes the steps that the model has to do until an instant of the drive.
+    fn step(&mut self, drive_ns: u64) {
+        while let Some(at) = self.model.next_done().filter(|at| self.time.release(*at) <= drive_ns) {
+            self.time.went_to(at);
+            if let Some((ticket, completion)) = self.model.finish() {
+                self.completed(ticket, &completion);
+            }
+        }
+    }
+}
+
+impl Drive for LiveDrive {
+    fn export(&self) -> &Export {
+        &self.export
+    }
+
+    fn life(&self) -> u64 {
+        self.life
+    }
+
+    fn submit(&mut self, now_ns: u64, ticket: Ticket, request: Request, data: &[u8]) {
+        let came_ns = self.time.at(now_ns);
+        let asked = self.time.of_model(now_ns);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.push(now_ns, request);
+        }
+        let kind = Kind::of(request.op);
+        let mut flying = InFlight { kind, came_ns, asked, number: None, release_ns: came_ns, result: Ok(()) };
+        self.flying += 1;
+        self.counts.asked(&request, self.flying);
+        let slot = ticket as usize;
+        if self.in_flight.len() <= slot {
+            self.in_flight.resize(slot + 1, None);
+        }
+        if !self.powered {
+            flying.result = Err(libc::EIO);
+            self.in_flight[slot] = Some(flying);
+            self.sequence += 1;
+            self.due.push(Reverse((came_ns, self.sequence, ticket)));
+            return;
+        }
+        let completion = if self.time.is_real() {
+            self.model.begin(asked, &request, ticket)
+        } else {
+            Some(self.model.submit(asked, &request))
+        };
+        if completion.as_ref().is_none_or(|completion| completion.status.is_ok()) {
+            match self.apply(&request, data) {
+                Ok(number) => flying.number = number,
+                Err(errno) => flying.result = Err(errno),
+            }
+        }
+        self.in_flight[slot] = Some(flying);
+        if let Some(completion) = completion {
+            if self.time.is_real() {
+                self.completed(ticket, &completion);
+            } else {
+                // Requests that came together are taken together: time goes on when all are answered.
+                self.later = self.later.max(completion.at);
+                self.completed(ticket, &Completion { at: VirtualTime::START, ..completion });
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        let answer = self.due.peek().map(|Reverse((release_ns, ..))| *release_ns);
+        let step = self.model.next_done().map(|at| self.time.release(at));
+        let due_ns = match (answer, step) {
+            (Some(answer), Some(step)) => answer.min(step),
+            (answer, step) => answer.or(step)?,
+        };
+        self.time.on_loop(due_ns)
+    }
+
+    fn due(&mut self, now_ns: u64) -> Option<(Ticket, Result<(), i32>)> {
+        if self.time.is_paused() {
+            return None;
+        }
+        let drive_ns = self.time.at(now_ns);
+        self.step(drive_ns);
+        let Some(&Reverse((release_ns, _, ticket))) = self.due.peek() else {
+            self.time.went_to(self.later);
+            return None;
+        };
+        if self.time.is_real() && release_ns > drive_ns {
+            return None;
+        }
+        self.due.pop();
+        let flying = self.in_flight[ticket as usize].take().expect("what is due is in flight");
+        self.flying -= 1;
+        let now = self.time.of_model(now_ns);
+        if let Some(number) = flying.number {
+            self.pending.acknowledged(number, now);
+        } else if flying.kind == Kind::Flush && flying.result.is_ok() && self.keeps_undo {
+            self.pending.flushed(flying.asked);
+        }
+        let late_ns = self.time.is_real().then_some(drive_ns - release_ns);
+        self.counts.answered(flying.kind, flying.result.is_ok(), drive_ns - flying.came_ns, late_ns);
+        Some((ticket, flying.result))
+    }
+
+    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), i32> {
+        self.contents.read(offset, into).map_err(|error| io_error(&error))
+    }
+
+    fn run(&self, offset: u64, length: u64) -> Result<Run, i32> {
+        self.contents.run(offset, length).map_err(|error| io_error(&error))
+    }
+}
+
+/// Exchanges bytes of the contents with bytes of an undo.
+fn exchange(contents: &mut Contents, part: Part, undo: &mut Undo) -> std::io::Result<()> {
+    let Part { offset, length, skip } = part;
+    let bytes = &mut undo[skip as usize..(skip + length) as usize];
+    let mut newest = vec![0; bytes.len()];
+    contents.read(offset, &mut newest)?;
+    contents.write(offset, bytes)?;
+    bytes.copy_from_slice(&newest);
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! Simulated drives served live: a model, contents and a volatile cache behind NBD or a block device, with a power switch.
+//!
+//! ```text
+//!   open ─► LiveDrive ─► Service (loop, listeners, control socket) ─► close ─► state
+//! ```
+//!
+//! Leaves out the protocols and the loop (`lowtide_host::{nbd, live}`), and the models (`lowtide_device`).
+
+pub mod control;
+mod counts;
+mod drive;
+mod record;
+mod stat;
+mod time;
+
+pub use counts::{Requests, Spread};
+pub use drive::{LiveDrive, Parts};
+pub use record::Recorder;
+pub use stat::{Power, Stat, prometheus};
+pub use time::Pace;

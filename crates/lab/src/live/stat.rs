@@ -1,0 +1,182 @@
+//! What a live drive says of itself ([`Stat`]): for people, for programs as JSON, for Prometheus.
+//!
+//! Leaves out where it is asked for: see `control`.
+
+use super::counts::{Requests, Spread};
+use lowtide_core::Counters;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+/// Whether a drive answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Power {
+    /// It does.
+    On,
+    /// Its time stands still, and requests wait.
+    Paused,
+    /// Its power is cut, and every request fails.
+    Off,
+}
+
+/// A live drive at an instant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stat {
+    /// The export's name.
+    pub name: String,
+    /// What device it simulates.
+    pub title: String,
+    /// Bytes the host may address.
+    pub capacity_bytes: u64,
+    /// Whether it answers.
+    pub power: Power,
+    /// Seconds since it was opened.
+    pub open_s: f64,
+    /// Seconds the model has lived, with those of the state it was opened with.
+    pub model_s: f64,
+    /// What the model counted since it was opened.
+    pub since_open: Counters,
+    /// What the model counted since it was new.
+    pub since_new: Counters,
+    /// Blocks that are erased and empty.
+    pub free_blocks: u64,
+    /// Reads.
+    pub reads: Requests,
+    /// Writes.
+    pub writes: Requests,
+    /// Flushes.
+    pub flushes: Requests,
+    /// Trims and zeroes.
+    pub trims: Requests,
+    /// Requests not answered.
+    pub in_flight: u64,
+    /// The most there were.
+    pub most_in_flight: u64,
+    /// Bytes a power cut may take back.
+    pub volatile_bytes: u64,
+    /// How long after its instant each answer left; only where answers have instants.
+    pub lateness: Option<Spread>,
+    /// Power cuts since it was opened.
+    pub power_cuts: u64,
+    /// Writes of which power cuts left nothing.
+    pub lost_writes: u64,
+    /// Writes of which power cuts left a part.
+    pub torn_writes: u64,
+    /// Requests recorded, where they are.
+    pub recording: Option<u64>,
+}
+
+impl Stat {
+    /// What was counted between two moments.
+    pub(super) fn between(before: &Counters, after: &Counters) -> Counters {
+        Counters {
+            host_read_bytes: after.host_read_bytes - before.host_read_bytes,
+            host_written_bytes: after.host_written_bytes - before.host_written_bytes,
+            nand_written_bytes: after.nand_written_bytes - before.nand_written_bytes,
+            gc_moved_bytes: after.gc_moved_bytes - before.gc_moved_bytes,
+            map_written_bytes: after.map_written_bytes - before.map_written_bytes,
+            map_misses: after.map_misses - before.map_misses,
+            rmw_reads: after.rmw_reads - before.rmw_reads,
+            erases: after.erases - before.erases,
+            free_blocks: after.free_blocks,
+            gc_stall_ns: after.gc_stall_ns - before.gc_stall_ns,
+            trimmed_bytes: after.trimmed_bytes - before.trimmed_bytes,
+            lost_bytes: after.lost_bytes - before.lost_bytes,
+            host_cpu_ns: after.host_cpu_ns - before.host_cpu_ns,
+        }
+    }
+
+    /// NAND bytes per host byte since it was opened, where the host wrote and there is NAND.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let Counters { host_written_bytes: host, nand_written_bytes: nand, .. } = self.since_open;
+        (host > 0 && nand > 0).then(|| nand as f64 / host as f64)
+    }
+
+    /// Why the answers of this drive are not those of the device, where this machine is too slow for it: half of them
+    /// were late by more than a tenth of what they take.
+    pub fn too_slow(&self) -> Option<String> {
+        let late = self.lateness.filter(|late| late.count >= 100)?;
+        let (sum, count) = [&self.reads, &self.writes].iter().fold((0.0, 0.0), |(sum, count), requests| {
+            let n = requests.latency.count as f64;
+            (sum + requests.latency.mean_us * n, count + n)
+        });
+        let mean_us = sum / f64::max(count, 1.0);
+        (late.mean_us > 0.1 * mean_us && count > 0.0).then(|| {
+            format!(
+                "answers left {:.0} us late on average, of {mean_us:.0} us that they take: \
+                 this machine is too slow for this device under this load",
+                late.mean_us
+            )
+        })
+    }
+}
+
+/// All drives in the text format of Prometheus.
+pub fn prometheus(stats: &[Stat]) -> String {
+    let mut text = String::new();
+    let mut metric = |name: &str, kind: &str, help: &str, value: &dyn Fn(&Stat) -> Vec<(String, f64)>| {
+        let _ = writeln!(text, "# HELP lowtide_{name} {help}\n# TYPE lowtide_{name} {kind}");
+        for stat in stats {
+            for (labels, value) in value(stat) {
+                let drive = escape(&stat.name);
+                let _ = writeln!(text, "lowtide_{name}{{drive=\"{drive}\"{labels}}} {value}");
+            }
+        }
+    };
+    let one = |value: f64| vec![(String::new(), value)];
+    let counter = "counter";
+    metric("host_read_bytes_total", counter, "Bytes the host has read.", &|it| {
+        one(it.since_new.host_read_bytes as f64)
+    });
+    metric("host_written_bytes_total", counter, "Bytes the host has written.", &|it| {
+        one(it.since_new.host_written_bytes as f64)
+    });
+    metric("nand_written_bytes_total", counter, "Bytes programmed into NAND for any reason.", &|it| {
+        one(it.since_new.nand_written_bytes as f64)
+    });
+    metric("gc_moved_bytes_total", counter, "Bytes garbage collection has copied.", &|it| {
+        one(it.since_new.gc_moved_bytes as f64)
+    });
+    metric("gc_stall_seconds_total", counter, "How long host writes waited for garbage collection.", &|it| {
+        one(it.since_new.gc_stall_ns as f64 / 1e9)
+    });
+    metric("erases_total", counter, "Blocks erased.", &|it| one(it.since_new.erases as f64));
+    metric("free_blocks", "gauge", "Blocks erased and empty.", &|it| one(it.free_blocks as f64));
+    metric("write_amplification", "gauge", "NAND bytes per host byte since the drive was opened.", &|it| {
+        it.write_amplification().map(one).unwrap_or_default()
+    });
+    metric("requests_total", counter, "Requests answered.", &|it| {
+        kinds(it).map(|(label, requests)| (label, requests.latency.count as f64)).to_vec()
+    });
+    metric("request_errors_total", counter, "Requests answered with an error.", &|it| {
+        kinds(it).map(|(label, requests)| (label, requests.errors as f64)).to_vec()
+    });
+    metric("latency_seconds", "summary", "From arrival to answer.", &|it| {
+        kinds(it).iter().flat_map(|(label, requests)| quantiles(label, &requests.latency)).collect()
+    });
+    metric("lateness_seconds", "summary", "How long after its instant an answer left.", &|it| {
+        it.lateness.iter().flat_map(|late| quantiles("", late)).collect()
+    });
+    metric("queue_depth", "gauge", "Requests not answered.", &|it| one(it.in_flight as f64));
+    metric("volatile_bytes", "gauge", "Bytes that a power cut may take back.", &|it| {
+        one(it.volatile_bytes as f64)
+    });
+    metric("power_cuts_total", counter, "Power cuts.", &|it| one(it.power_cuts as f64));
+    text
+}
+
+fn kinds(stat: &Stat) -> [(String, Requests); 4] {
+    [("read", stat.reads), ("write", stat.writes), ("flush", stat.flushes), ("trim", stat.trims)]
+        .map(|(name, requests)| (format!(",kind=\"{name}\""), requests))
+}
+
+fn quantiles(labels: &str, spread: &Spread) -> Vec<(String, f64)> {
+    [("0.5", spread.p50_us), ("0.95", spread.p95_us), ("0.99", spread.p99_us)]
+        .map(|(quantile, us)| (format!("{labels},quantile=\"{quantile}\""), us / 1e6))
+        .to_vec()
+}
+
+/// A label's value as Prometheus wants it.
+fn escape(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
