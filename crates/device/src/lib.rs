@@ -2,8 +2,8 @@
 //!
 //! Here: the simulated flash drive ([`SimulatedSsd`]), the simulated hard disk ([`SimulatedDisk`]), several
 //! devices behind one controller ([`Array`]), a flash cache in front of another device ([`Cache`]), a cloud volume
-//! ([`Volume`]), a partition of any device ([`Partition`]) and the layout a filesystem gives its files
-//! ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`]. Leaves out data contents; and how
+//! ([`Volume`]), a partition of any device ([`Partition`]), what a power cut leaves ([`power`]) and the layout a
+//! filesystem gives its files ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`]. Leaves out data contents; and how
 //! device files are read and diagnosed, which is the lab's work.
 
 pub mod array;
