@@ -7,6 +7,7 @@
 
 use super::{Cache, CacheKind};
 use crate::array::ArraySpec;
+use crate::cache::spec::Mode;
 use crate::disk::spec::WriteCache;
 use crate::flash::spec::WriteBuffer;
 use crate::spec::{DeviceSpec, SpecError};
@@ -27,6 +28,8 @@ impl DeviceSpec {
                 _ => Cache::Protected,
             },
             DeviceSpec::Array(array) => array_cache(array),
+            // Without write-back, all that the flash holds is a copy.
+            DeviceSpec::Cache(cache) if cache.parameters.mode == Mode::WriteThrough => cache.backing.cache(),
             DeviceSpec::Cache(cache) => cache.flash.cache().beside(cache.backing.cache()),
             DeviceSpec::Volume(_) => Cache::Protected,
         }
