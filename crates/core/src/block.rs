@@ -60,7 +60,7 @@ impl Request {
     }
 }
 
-/// A request that a device refused.
+/// A request that a device refused, or failed at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// The range reaches past the end of the device.
@@ -83,6 +83,25 @@ pub enum DeviceError {
         /// Bytes of a logical block.
         block: u64,
     },
+    /// The medium does not give back what it holds.
+    #[error("bytes {offset}..{} cannot be read: the medium has an error there", offset + length)]
+    ReadFailed {
+        /// First byte asked for.
+        offset: u64,
+        /// Number of bytes asked for.
+        length: u64,
+    },
+    /// The medium does not take what it is given; it holds what it held.
+    #[error("bytes {offset}..{} cannot be written: the medium has an error there", offset + length)]
+    WriteFailed {
+        /// First byte asked for.
+        offset: u64,
+        /// Number of bytes asked for.
+        length: u64,
+    },
+    /// The device has reached the end of its life.
+    #[error("the device is worn out: it can be read, and takes no more writes")]
+    WornOut,
 }
 
 /// The name a caller gives to a request that a device may queue.
@@ -187,8 +206,8 @@ pub trait BlockDevice {
     /// Where requests are queued, waits for them too.
     ///
     /// # Errors
-    /// The completion's status says whether the request was refused ([`DeviceError`]); a refused request
-    /// changes nothing.
+    /// The completion's status says whether the request was refused, or failed ([`DeviceError`]); it changed
+    /// nothing, then.
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion;
 
     /// Takes a request at `now` under a name of the caller's, which no other queued request has. The completion

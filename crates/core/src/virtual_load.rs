@@ -130,7 +130,7 @@ pub struct Span {
 /// `each` says stop. The instant of the end.
 ///
 /// # Errors
-/// The first request that the device refuses ends the load with its [`DeviceError`].
+/// The first request that the device refuses or fails at ends the load with its [`DeviceError`].
 pub fn run<D: BlockDevice + ?Sized>(
     device: &mut D,
     extents: &Extents,
@@ -159,14 +159,15 @@ pub fn run_span<D: BlockDevice + ?Sized>(
     let mut load = Load::new(device, extents, Source::new(workload, extents, seed), span);
     load.flushes = workload.sync == Sync::Flush;
     let recorder = Recorder::new(span.interval);
-    let end_ns = match Arrivals::new(workload.arrival, 0, 1) {
-        None => load.closed(recorder, workload.outstanding(), each)?,
+    let ended = match Arrivals::new(workload.arrival, 0, 1) {
+        None => load.closed(recorder, workload.outstanding(), each),
         Some(arrivals) => {
             let starts = Starts::Drawn(arrivals, seed.part("arrivals", 0).stream());
-            load.open(recorder, starts, each)?
+            load.open(recorder, starts, each)
         }
     };
-    Ok(VirtualTime::from_nanos(end_ns).max(drain(load.device)))
+    let drained = drain(load.device);
+    Ok(VirtualTime::from_nanos(ended?).max(drained))
 }
 
 /// Replays `trace` over the data in `extents` until it ends, after `span.requests` of its requests, or when `each` says
@@ -189,11 +190,12 @@ pub fn replay<D: BlockDevice + ?Sized>(
     let source = Source::Recorded { trace: trace.requests(), taken: 0 };
     let mut load = Load::new(device, extents, source, Span { requests: Some(requests), ..span });
     let recorder = Recorder::new(span.interval);
-    let end_ns = match pacing {
-        Pacing::AsFastAsPossible { depth } => load.closed(recorder, depth as usize, each)?,
-        Pacing::Recorded => load.open(recorder, Starts::Recorded(trace.requests().iter()), each)?,
+    let ended = match pacing {
+        Pacing::AsFastAsPossible { depth } => load.closed(recorder, depth as usize, each),
+        Pacing::Recorded => load.open(recorder, Starts::Recorded(trace.requests().iter()), each),
     };
-    Ok(VirtualTime::from_nanos(end_ns).max(drain(load.device)))
+    let drained = drain(load.device);
+    Ok(VirtualTime::from_nanos(ended?).max(drained))
 }
 
 /// When the requests of an open loop are made.
@@ -212,7 +214,7 @@ impl Starts<'_> {
     }
 }
 
-/// Lets what is still queued complete, so that a later load does not meet it. The instant of the last completion.
+/// Lets what is still queued complete, after an error too, so that a later load does not meet it. The instant of the last completion.
 fn drain<D: BlockDevice + ?Sized>(device: &mut D) -> VirtualTime {
     let mut end = VirtualTime::START;
     while device.next_done().is_some() {

@@ -312,7 +312,11 @@ fn aging_bounds_the_wait() {
 // The write cache.
 
 fn cached(scheduler: Scheduler) -> DiskSpec {
-    DiskSpec { write_cache: Some(WriteCache { size: Bytes::mib(4) }), queue: queue(scheduler, 64), ..plain() }
+    DiskSpec {
+        write_cache: Some(WriteCache { size: Bytes::mib(4), honours_flush: true }),
+        queue: queue(scheduler, 64),
+        ..plain()
+    }
 }
 
 #[test]

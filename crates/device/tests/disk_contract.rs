@@ -14,9 +14,11 @@ use proptest::prelude::*;
 fn specs() -> Vec<DiskSpec> {
     let mut all = Vec::new();
     for scheduler in [Scheduler::Fifo, Scheduler::Elevator, Scheduler::Sptf] {
-        for cache in
-            [None, Some(WriteCache { size: Bytes::kib(64) }), Some(WriteCache { size: Bytes::mib(2) })]
-        {
+        for cache in [
+            None,
+            Some(WriteCache { size: Bytes::kib(64), honours_flush: true }),
+            Some(WriteCache { size: Bytes::mib(2), honours_flush: true }),
+        ] {
             for ahead in [None, Some(ReadAhead { segments: 3, size: Bytes::kib(128) })] {
                 for depth in [1, 4] {
                     let queue = queue(scheduler, depth);
@@ -190,7 +192,9 @@ fn a_description_that_does_not_fit_is_told_by_its_key() {
         ("seek.full", |spec| spec.seek.full = Nanos::from_secs(1)),
         ("seek.average", |spec| spec.seek.average = spec.seek.full),
         ("seek.average", |spec| spec.seek.track = spec.seek.full * 2),
-        ("write-cache.size", |spec| spec.write_cache = Some(WriteCache { size: Bytes::new(1) })),
+        ("write-cache.size", |spec| {
+            spec.write_cache = Some(WriteCache { size: Bytes::new(1), honours_flush: true })
+        }),
     ];
     for (key, change) in bad {
         let mut spec = plain();

@@ -205,7 +205,7 @@ proptest! {
         let mut spec = plain(160, 192, 0.5, Policy::DChoices(3));
         (spec.nand.dies, spec.nand.channels, spec.gc.concurrency) = (dies, 2, concurrency);
         (spec.nand.page, spec.nand.pages_per_block) = (Bytes::kib(24), 32);
-        spec.write_buffer = WriteBuffer { size: Bytes::kib(512), protected };
+        spec.write_buffer = WriteBuffer { size: Bytes::kib(512), protected, honours_flush: true };
         spec.gc.idle = Some(Idle { after: Nanos::from_millis(1), until: 0.2 });
         spec.capacity = Bytes::kib(768) * (100 + tight);
         if kind == 3 {

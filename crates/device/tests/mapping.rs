@@ -49,7 +49,7 @@ fn spec(
     (spec.nand.dies, spec.nand.channels, spec.gc.concurrency) = (dies, 2, concurrency);
     spec.nand.page = Bytes::kib(4) * page_units;
     spec.nand.pages_per_block = 64 / page_units as u32;
-    spec.write_buffer = WriteBuffer { size: Bytes::kib(512), protected };
+    spec.write_buffer = WriteBuffer { size: Bytes::kib(512), protected, honours_flush: true };
     spec.gc.catch_up = late.then_some(CatchUp { start: 0.0, until: 0.2, pace: 3.0 });
     spec.gc.idle = Some(Idle { after: Nanos::from_millis(1), until: 0.3 });
     spec.capacity = Bytes::kib(4) * (52 * 64);

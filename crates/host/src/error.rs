@@ -281,6 +281,25 @@ pub enum HostError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A certificate or a key cannot be used.
+    #[error(
+        "{} {what}; the folder for TLS holds server-cert.pem and server-key.pem, and ca-cert.pem where clients are verified",
+        path.display()
+    )]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, as the rest of the sentence.
+        what: String,
+    },
+    /// Clients cannot be listened for.
+    #[error("cannot listen on {address}: {what}")]
+    Listen {
+        /// Where: a path, a host with a port, a descriptor.
+        address: String,
+        /// What is wrong, and what would be accepted.
+        what: String,
+    },
     /// The interrupt flag was set while a file or device was being prepared.
     #[error("interrupted while {} was being prepared", path.display())]
     Interrupted {

@@ -4,9 +4,9 @@
 
 use lowtide_core::{Op, Request};
 use lowtide_host::live::contents::{Memory, Run};
-use lowtide_host::live::{Clock, Contents, Drive, Handle, Server, Session, Ticket};
+use lowtide_host::live::{Clock, Contents, Drive, Handle, Server, Ticket};
 use lowtide_host::nbd::wire::{command, error, flag};
-use lowtide_host::nbd::{Export, NbdClient};
+use lowtide_host::nbd::{Agreed, Export, NbdClient, Transport};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -87,9 +87,8 @@ impl Running {
 
     fn raw(&self, structured: bool) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
-        theirs.set_nonblocking(true).expect("a socket");
-        let session = Session { drive: 0, structured, extents: structured };
-        self.handle.serve(Box::new(theirs), session, Vec::new());
+        let agreed = Agreed { export: 0, structured, base_allocation: structured };
+        self.handle.serve(Transport::socket(theirs.into(), "a client").expect("a socket"), agreed);
         ours
     }
 

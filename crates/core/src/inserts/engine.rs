@@ -32,7 +32,7 @@ struct Connection {
 /// stop before. The instant of the end. A row counts as a write of its page when its turn ends.
 ///
 /// # Errors
-/// The first write that a device refuses ends the run with its [`DeviceError`].
+/// The first write that a device refuses or fails at ends the run with its [`DeviceError`].
 pub fn run(
     inserts: &Inserts,
     storage: Storage<'_>,
@@ -60,7 +60,10 @@ pub fn run(
         at_work: count,
         rng: seed.part("inserts", 0).stream(),
     };
-    engine.run(start_ns, Recorder::new(interval), each).map(VirtualTime::from_nanos)
+    let ended = engine.run(start_ns, Recorder::new(interval), each);
+    // After an error, so that a later load does not meet what is queued.
+    engine.storage.drain();
+    ended.map(VirtualTime::from_nanos)
 }
 
 struct Engine<'a, 's> {

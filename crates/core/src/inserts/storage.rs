@@ -30,6 +30,15 @@ impl Storage<'_> {
     pub(super) fn counters(&self) -> Counters {
         self.devices.iter().map(|device| device.counters()).fold(Counters::default(), |sum, one| sum + one)
     }
+
+    /// Lets what is still queued complete.
+    pub(super) fn drain(&mut self) {
+        for device in &mut self.devices {
+            while device.next_done().is_some() {
+                device.finish();
+            }
+        }
+    }
 }
 
 /// Writes that a device answered at once, by completion.

@@ -152,6 +152,11 @@ impl ArraySpec {
         }
     }
 
+    /// Members that hold the same.
+    pub(crate) fn copies(&self) -> usize {
+        self.parameters.level.shape(self.members.len()).copies
+    }
+
     /// Checks that the parts fit together.
     ///
     /// # Errors

@@ -42,6 +42,7 @@ pub struct SimulatedDisk {
     queue: Queue,
     segments: Segments,
     cache: Option<WriteCache>,
+    honours_flush: bool,
     /// Writes that wait for room in the cache.
     stalled: VecDeque<Command>,
     /// Whether the next transfer is the cache's, where writes and commands both wait.
@@ -73,6 +74,7 @@ impl SimulatedDisk {
                 .write_cache
                 .filter(|cache| cache.size > Bytes::ZERO)
                 .map(|cache| WriteCache::new(cache.size.get(), &spec.queue)),
+            honours_flush: spec.write_cache.is_none_or(|cache| cache.honours_flush),
             stalled: VecDeque::new(),
             cache_turn: false,
             done: VecDeque::new(),
@@ -146,7 +148,8 @@ impl SimulatedDisk {
         let mut command = Command { tag, since_ns: now_ns, ready_ns, first: offset, end, write: false };
         match op {
             Op::Trim => return Some(ready_ns),
-            Op::Flush => return Some(self.flush(ready_ns)),
+            Op::Flush if self.honours_flush => return Some(self.flush(ready_ns)),
+            Op::Flush => return Some(ready_ns),
             Op::Read => {
                 self.counters.host_read_bytes += length;
                 if let Some(at_ns) = self.read_from_memory(now_ns, &command) {
@@ -157,7 +160,7 @@ impl SimulatedDisk {
                 self.counters.host_written_bytes += length;
                 command.write = true;
                 self.segments.invalidate(now_ns, command.first, command.end, &mut self.mechanism);
-                let fua = op == Op::Write { fua: true };
+                let fua = op == Op::Write { fua: true } && self.honours_flush;
                 if let Some(cache) = &mut self.cache {
                     if fua {
                         cache.drop_range(command.first, command.end);

@@ -112,6 +112,14 @@ pub struct ReadAhead {
 pub struct WriteCache {
     /// Bytes it holds.
     pub size: Bytes,
+    /// Whether a flush, or forced unit access, makes writes durable; else both are answered at once, and change
+    /// nothing.
+    #[serde(default = "honours_flush")]
+    pub honours_flush: bool,
+}
+
+fn honours_flush() -> bool {
+    true
 }
 
 impl DiskSpec {

@@ -120,6 +120,14 @@ pub struct WriteBuffer {
     pub size: Bytes,
     /// Whether it survives a power cut: then a flush has nothing to wait for.
     pub protected: bool,
+    /// Whether a flush, or forced unit access, makes writes durable where it does not survive; else both are answered
+    /// at once, and change nothing.
+    #[serde(default = "honours_flush")]
+    pub honours_flush: bool,
+}
+
+fn honours_flush() -> bool {
+    true
 }
 
 /// Garbage collection.

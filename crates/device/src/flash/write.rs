@@ -54,7 +54,7 @@ impl SimulatedSsd {
         }
         self.counts.placed_units += u64::from(end - first);
         self.counts.host_written_bytes += length;
-        if fua && !self.buffer.protected {
+        if fua && self.waits_for_medium() {
             at_ns = at_ns.max(durable_ns).max(self.pad_page(at_ns));
         }
         let stall_ns = self.controller_busy_ns - paid_ns;
@@ -161,12 +161,17 @@ impl SimulatedSsd {
         self.controller_busy_ns + self.spec.controller.latency.get()
     }
 
+    /// Whether a flush has anything to do.
+    fn waits_for_medium(&self) -> bool {
+        !self.buffer.protected && self.spec.write_buffer.honours_flush
+    }
+
     /// Waits until everything acknowledged is durable, and for the cleaning that a padded page must pay for.
     pub(super) fn flush(&mut self, now_ns: u64) -> u64 {
         let paid_ns = self.controller_busy_ns.max(now_ns) + self.spec.controller.request.get();
         self.controller_busy_ns = paid_ns;
         let mut at_ns = paid_ns;
-        if !self.buffer.protected {
+        if self.waits_for_medium() {
             self.pad_page(paid_ns);
             at_ns = at_ns.max(self.buffer.last_durable_ns());
         }

@@ -2,7 +2,9 @@
 //!
 //! Leaves out which device has which: [`crate::DeviceSpec::cache`] tells.
 
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, suggest};
+use std::fmt;
+use std::str::FromStr;
 
 /// What a device keeps acknowledged writes in until they are on its medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,62 @@ pub enum Cache {
         /// Whether a flush, or a write with forced unit access, waits for the medium. Where not, both change nothing.
         honours_flush: bool,
     },
+}
+
+impl Cache {
+    /// Its kind.
+    pub const fn kind(self) -> CacheKind {
+        match self {
+            Cache::Protected => CacheKind::Protected,
+            Cache::Volatile { honours_flush: true, .. } => CacheKind::Volatile,
+            Cache::Volatile { honours_flush: false, .. } => CacheKind::Lying,
+        }
+    }
+}
+
+/// A kind of cache, whatever its size. Parses from and prints as a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheKind {
+    /// `protected`: what is acknowledged is durable.
+    Protected,
+    /// `volatile`: what is flushed is durable.
+    Volatile,
+    /// `lying`: flushes are answered, and change nothing.
+    Lying,
+}
+
+impl CacheKind {
+    const WORDS: [(&str, CacheKind); 3] =
+        [("protected", CacheKind::Protected), ("volatile", CacheKind::Volatile), ("lying", CacheKind::Lying)];
+}
+
+impl fmt::Display for CacheKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(CacheKind::WORDS[*self as usize].0)
+    }
+}
+
+/// A word that is no kind of cache.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{value}` is no kind of cache: protected, volatile or lying{hint}")]
+pub struct CacheKindError {
+    /// The word as given.
+    pub value: String,
+    /// The nearest valid word, as a question; or nothing.
+    pub hint: String,
+}
+
+impl FromStr for CacheKind {
+    type Err = CacheKindError;
+
+    fn from_str(text: &str) -> Result<Self, CacheKindError> {
+        let found = CacheKind::WORDS.iter().find(|(word, _)| *word == text);
+        found.map(|(_, kind)| *kind).ok_or_else(|| {
+            let near = suggest::nearest(text, CacheKind::WORDS.map(|(word, _)| word));
+            let hint = near.map_or(String::new(), |word| format!("; did you mean `{word}`?"));
+            CacheKindError { value: text.to_owned(), hint }
+        })
+    }
 }
 
 /// The pieces that a write may tear into: each is written whole or not at all.

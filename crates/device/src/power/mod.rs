@@ -7,15 +7,20 @@
 //! ```
 //!
 //! [`Pending`] has no contents of its own: its caller keeps the newest, and hands over an undo of what each write
-//! replaced. So the same rules serve a drive with data, and [`PowerCut`], which keeps only which write a sector holds.
+//! replaced. Rules and what is left out of them stand in
+//! `docs/models/power.md`. The same serve a drive with data, and [`PowerCut`], which keeps only which write a sector holds.
 //! Leaves out time: writes are durable when the caller says that they were acknowledged or flushed.
 
 mod cache;
+mod cut;
+mod described;
 mod fate;
 mod left;
 mod pending;
+mod runs;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Cache, Tear};
+pub use cache::{Cache, CacheKind, CacheKindError, Tear};
+pub use cut::PowerCut;
 pub use pending::{Loss, Number, Part, Pending, Tally};

@@ -35,7 +35,7 @@ pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> Flash
             gc_page: Nanos::ZERO,
             link_rate: Bytes::new(1_000_000_000),
         },
-        write_buffer: WriteBuffer { size: Bytes::mib(1), protected: true },
+        write_buffer: WriteBuffer { size: Bytes::mib(1), protected: true, honours_flush: true },
         gc: Gc { policy, concurrency: 1, set_point: 0.0, catch_up: None, idle: None },
         slc_cache: None,
         log_units: None,

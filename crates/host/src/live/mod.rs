@@ -1,9 +1,9 @@
 //! Drives served live: requests come from real software, and are answered when a model says so.
 //!
 //! ```text
-//!   NBD clients ──► Stream ──┐
-//!                            ├──► Server: one thread, which owns the drives ──► Drive (model, contents, cache)
-//!   other threads ──► Port ──┘
+//!   NBD clients ──► Transport ─┐
+//!                              ├──► Server: one thread, which owns the drives ──► Drive (model, contents, cache)
+//!   other threads ──► Port ────┘
 //! ```
 //!
 //! Leaves out the models, which reach this crate behind [`Drive`].
@@ -12,14 +12,12 @@ pub mod contents;
 mod drive;
 mod port;
 mod server;
-mod stream;
 mod transport;
 mod wait;
 
 pub use contents::Contents;
 pub use drive::{Drive, Ticket};
 pub use port::{Done, Outcome, Port};
-pub use server::{Handle, Server, Session};
-pub use stream::Stream;
+pub use server::{Handle, Server};
 pub use transport::transport_ns;
 pub use wait::Clock;

@@ -5,9 +5,9 @@
 //! way to another machine is not known before somebody comes from there.
 
 use super::contents::Run;
-use super::{Clock, Drive, Server, Session, Ticket};
+use super::{Clock, Drive, Server, Ticket};
 use crate::nbd::wire::command;
-use crate::nbd::{Export, NbdClient};
+use crate::nbd::{Agreed, Export, NbdClient, Transport};
 use lowtide_core::Request;
 use std::collections::VecDeque;
 use std::io;
@@ -71,8 +71,8 @@ pub fn transport_ns(clock: Clock) -> io::Result<u64> {
     };
     let (server, handle) = Server::new(vec![Empty { export, waiting: VecDeque::new() }], clock)?;
     let (ours, theirs) = UnixStream::pair()?;
-    theirs.set_nonblocking(true)?;
-    handle.serve(Box::new(theirs), Session { drive: 0, structured: false, extents: false }, Vec::new());
+    let agreed = Agreed { export: 0, structured: false, base_allocation: false };
+    handle.serve(Transport::socket(theirs.into(), "the measuring client")?, agreed);
     let thread = std::thread::Builder::new().spawn(move || server.run())?;
     let mut client = NbdClient::begun(ours, u64::from(BLOCK));
     let mut data = [0; BLOCK as usize];

@@ -6,11 +6,29 @@
 //!
 //! Leaves out what a drive is: see [`crate::live`].
 
+mod activation;
 pub mod answer;
 pub mod client;
+mod conversation;
+pub mod ended;
 pub mod export;
+pub mod listen;
+mod meta_context;
+pub mod negotiate;
+pub mod options;
+mod places;
 pub mod request;
+pub mod stop;
+pub mod tls;
+pub mod transport;
+mod unix_socket;
 pub mod wire;
 
 pub use client::NbdClient;
+pub use ended::Ended;
 pub use export::Export;
+pub use listen::{Address, Listener};
+pub use negotiate::{Agreed, Settings, negotiate};
+pub use stop::Stop;
+pub use tls::Tls;
+pub use transport::Transport;

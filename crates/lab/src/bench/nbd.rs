@@ -10,9 +10,9 @@ use lowtide_device::DeviceSpec;
 use lowtide_device::power::Cache;
 use lowtide_device::volume::VolumeSpec;
 use lowtide_host::live::contents::Memory;
-use lowtide_host::live::{Clock, Contents, Handle, Server, Session, transport_ns};
+use lowtide_host::live::{Clock, Contents, Handle, Server, transport_ns};
 use lowtide_host::nbd::wire::command;
-use lowtide_host::nbd::{Export, NbdClient};
+use lowtide_host::nbd::{Agreed, Export, NbdClient, Transport};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
@@ -83,9 +83,8 @@ impl Running {
 
     fn client(&self) -> io::Result<NbdClient<UnixStream>> {
         let (ours, theirs) = UnixStream::pair()?;
-        theirs.set_nonblocking(true)?;
-        let session = Session { drive: 0, structured: false, extents: false };
-        self.handle.serve(Box::new(theirs), session, Vec::new());
+        let agreed = Agreed { export: 0, structured: false, base_allocation: false };
+        self.handle.serve(Transport::socket(theirs.into(), "the bench's client")?, agreed);
         Ok(NbdClient::begun(ours, SIZE.get()))
     }
 

@@ -53,7 +53,7 @@ pub fn drive() -> FlashSpec {
             gc_page: Nanos::ZERO,
             link_rate: Bytes::new(2_000_000_000),
         },
-        write_buffer: WriteBuffer { size: Bytes::mib(4), protected: true },
+        write_buffer: WriteBuffer { size: Bytes::mib(4), protected: true, honours_flush: true },
         gc: Gc { policy: Policy::Greedy, concurrency: 8, set_point: 0.0, catch_up: None, idle: None },
         slc_cache: None,
         log_units: None,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Runs `load` on a prepared drive; `each` hears of every interval and of how far the load is.
 ///
 /// # Errors
-/// [`DeviceError`] where the drive refuses a request; planned loads fit, so this is a bug of the model.
+/// [`DeviceError`] where the drive refuses a request, which planned loads fit, or fails at one.
 pub fn on_drive(
     prepared: PreparedDrive<'_>,
     load: &Load,

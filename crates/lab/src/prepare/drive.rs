@@ -56,7 +56,7 @@ impl History {
     /// Gives the drive the history that `cell` asks for.
     ///
     /// # Errors
-    /// [`DeviceError`] where the drive refuses a request; a planned cell fits, so this is a bug of the model.
+    /// [`DeviceError`] where the drive refuses a request, which planned cells fit, or fails at one.
     pub fn prepare(&mut self, cell: &PlannedCell, seed: Seed) -> Result<PreparedDrive<'_>, DeviceError> {
         let preparation = &cell.settings.preparation;
         self.purge(cell.purge_before)?;

@@ -89,6 +89,11 @@ impl FlashSpec {
             );
             return fail("write-buffer.size", message);
         }
+        if self.write_buffer.protected && !self.write_buffer.honours_flush {
+            let message =
+                "is false, which has no meaning with `protected = true`: all that is acknowledged is durable";
+            return fail("write-buffer.honours-flush", message.to_owned());
+        }
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! What has come from a client and is not parsed, and what it has not taken yet ([`Input`], [`Output`]).
 
-use super::super::stream::Stream;
-use std::io;
+use crate::nbd::Transport;
+use std::io::{self, IoSlice};
 
 /// Bytes asked for at once.
 const READ: usize = 256 << 10;
@@ -18,11 +18,6 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Begins with bytes that came early.
-    pub(super) fn new(early: &[u8]) -> Input {
-        Input { bytes: early.to_vec(), start: 0, end: early.len() }
-    }
-
     /// What came and was not consumed.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
@@ -39,7 +34,7 @@ impl Input {
     }
 
     /// Reads once; room for `wanted` bytes in a row is made first. 0 at the end.
-    pub(super) fn read(&mut self, stream: &mut dyn Stream, wanted: usize) -> io::Result<usize> {
+    pub(super) fn read(&mut self, transport: &mut Transport, wanted: usize) -> io::Result<usize> {
         if self.bytes.len() - self.start < wanted.max(READ) {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
@@ -47,7 +42,7 @@ impl Input {
                 self.bytes.resize(wanted.max(READ), 0);
             }
         }
-        let length = stream.read(&mut self.bytes[self.end..])?;
+        let length = transport.read(&mut self.bytes[self.end..])?;
         self.end += length;
         Ok(length)
     }
@@ -67,13 +62,12 @@ impl Output {
     }
 
     /// Sends as much as the connection takes.
-    pub(super) fn send(&mut self, stream: &mut dyn Stream) -> io::Result<()> {
-        while self.waiting() > 0 || stream.holds_back() {
-            match stream.write(&self.bytes[self.sent..]) {
-                Ok(0) if self.waiting() > 0 => return Err(io::ErrorKind::WriteZero.into()),
+    pub(super) fn send(&mut self, transport: &mut Transport) -> io::Result<()> {
+        while self.waiting() > 0 {
+            match transport.write_vectored(&[IoSlice::new(&self.bytes[self.sent..])]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(length) => self.sent += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
@@ -83,6 +77,6 @@ impl Output {
         } else {
             self.bytes.clear();
         }
-        Ok(())
+        transport.flush_tls().map(drop)
     }
 }

@@ -3,28 +3,16 @@
 //! A client that does not take its answers, or asks for very much at once, is not read from until it does: what one
 //! client makes the server hold is bounded. Leaves out what requests do.
 
-use super::super::stream::Stream;
 use super::buffer::{Input, Output};
-use crate::nbd::Export;
 use crate::nbd::request::{Command, Header};
 use crate::nbd::wire::{REQUEST_BYTES, command};
+use crate::nbd::{Agreed, Export, Transport};
 
 /// Requests of one client in flight.
 const MOST_REQUESTS: u32 = 1024;
 
 /// Bytes of reads in flight and of answers not taken, for one client; one request more may begin below it.
 const MOST_BYTES: u64 = 64 << 20;
-
-/// What a client agreed on before it began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Session {
-    /// Which drive.
-    pub drive: usize,
-    /// Whether reads are answered in chunks.
-    pub structured: bool,
-    /// Whether it may ask what is allocated.
-    pub extents: bool,
-}
 
 /// What comes next from a client.
 pub(super) enum Next {
@@ -42,8 +30,8 @@ pub(super) enum Next {
 pub(super) struct Client {
     /// No other client has or had it.
     pub(super) id: u64,
-    pub(super) stream: Box<dyn Stream>,
-    pub(super) session: Session,
+    pub(super) transport: Transport,
+    pub(super) agreed: Agreed,
     pub(super) input: Input,
     pub(super) output: Output,
     pub(super) requests: u32,
@@ -59,12 +47,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(id: u64, stream: Box<dyn Stream>, session: Session, early: &[u8]) -> Client {
+    pub(super) fn new(id: u64, transport: Transport, agreed: Agreed) -> Client {
         Client {
             id,
-            stream,
-            session,
-            input: Input::new(early),
+            transport,
+            agreed,
+            input: Input::default(),
             output: Output::default(),
             requests: 0,
             read_bytes: 0,
@@ -85,7 +73,7 @@ impl Client {
     }
 
     pub(super) fn wants_output(&self) -> bool {
-        !self.gone && (self.output.waiting() > 0 || self.stream.holds_back())
+        !self.gone && (self.output.waiting() > 0 || self.transport.wants_write())
     }
 
     /// Whether nothing is owed to it any more.
@@ -96,9 +84,9 @@ impl Client {
     /// Reads once from the connection; whether there may be more.
     pub(super) fn receive(&mut self) -> bool {
         let wanted = self.wanted();
-        match self.input.read(self.stream.as_mut(), wanted) {
+        match self.input.read(&mut self.transport, wanted) {
             Ok(0) => self.leaving = true,
-            Ok(_) => return self.stream.has_more(),
+            Ok(_) => return self.transport.has_buffered(),
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return true,
             Err(_) => self.gone = true,
@@ -131,7 +119,7 @@ impl Client {
             return Next::Nothing;
         };
         let Some(header) = Header::parse(first) else { return Next::Broken };
-        match header.command(export, self.session.structured, self.session.extents) {
+        match header.command(export, self.agreed.structured, self.agreed.base_allocation) {
             Ok(what) => {
                 if self.input.bytes().len() < REQUEST_BYTES + header.payload() as usize {
                     return Next::Nothing;
@@ -149,6 +137,12 @@ impl Client {
 
     /// Whether an error of this command comes in a chunk.
     pub(super) fn chunked(&self, kind: u16) -> bool {
-        kind == command::BLOCK_STATUS || self.session.structured && kind == command::READ
+        kind == command::BLOCK_STATUS || self.agreed.structured && kind == command::READ
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.transport.close();
     }
 }

@@ -1,8 +1,7 @@
 //! How other threads speak to the loop ([`Handle`]).
 
 use super::super::port::{Done, Port};
-use super::super::stream::Stream;
-use super::client::Session;
+use crate::nbd::{Agreed, Transport};
 use lowtide_core::Request;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -15,8 +14,8 @@ type Errand<D> = Box<dyn FnOnce(&mut [D], u64) + Send>;
 
 /// What another thread wants.
 pub(super) enum Message<D> {
-    /// A client that has agreed on a session; with bytes it sent early.
-    Client(Box<dyn Stream>, Session, Vec<u8>),
+    /// A client, and what was agreed on with it.
+    Client(Transport, Agreed),
     /// A request to a drive.
     Request { drive: usize, life: u64, request: Request, data: Vec<u8>, done: Done },
     /// Something to do with the drives.
@@ -69,9 +68,9 @@ impl<D> Handle<D> {
         sent
     }
 
-    /// Serves a client from now on; `early` is what it sent before anybody read from the stream here.
-    pub fn serve(&self, stream: Box<dyn Stream>, session: Session, early: Vec<u8>) {
-        self.send(Message::Client(stream, session, early));
+    /// Serves a client from now on.
+    pub fn serve(&self, transport: Transport, agreed: Agreed) {
+        self.send(Message::Client(transport, agreed));
     }
 
     /// Does something with the drives on the loop's thread, and waits for what comes of it; the second argument is the

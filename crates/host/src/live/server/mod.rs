@@ -15,7 +15,6 @@ mod client;
 mod handle;
 mod waiting;
 
-pub use client::Session;
 pub use handle::Handle;
 
 use super::drive::{Drive, Ticket};
@@ -146,7 +145,7 @@ impl<D: Drive> Server<D> {
     fn send(&mut self) {
         let mut finished = false;
         for (_, client) in &mut self.clients {
-            if client.wants_output() && client.output.send(client.stream.as_mut()).is_err() {
+            if client.wants_output() && client.output.send(&mut client.transport).is_err() {
                 client.gone = true;
             }
             finished |= client.is_finished();
@@ -194,13 +193,13 @@ impl<D: Drive> Server<D> {
         for (key, client) in &self.clients {
             let (input, output) = (client.wants_input(), client.wants_output());
             if input {
-                fds.push(PollFd::from_borrowed_fd(client.stream.read_fd(), PollFlags::IN));
+                fds.push(PollFd::from_borrowed_fd(client.transport.read_fd(), PollFlags::IN));
                 whose.push((key, true));
             }
             // Also to hear that the other end has gone.
             if output || !input {
                 let flags = if output { PollFlags::OUT } else { PollFlags::empty() };
-                fds.push(PollFd::from_borrowed_fd(client.stream.write_fd(), flags));
+                fds.push(PollFd::from_borrowed_fd(client.transport.write_fd(), flags));
                 whose.push((key, false));
             }
         }
@@ -221,7 +220,7 @@ impl<D: Drive> Server<D> {
     /// Takes every request of a client that is there in full.
     fn take_requests(&mut self, key: usize, now_ns: u64) {
         let client = &mut self.clients[key];
-        let drive = &mut self.drives[client.session.drive];
+        let drive = &mut self.drives[client.agreed.export];
         loop {
             client.held = client.is_full();
             if client.held || client.gone {
@@ -247,7 +246,7 @@ impl<D: Drive> Server<D> {
                     let range = |op| Request { op, offset, length };
                     let durable = |fua| if fua { Then::Flush } else { Then::Nothing };
                     let mut waiting =
-                        Waiting { drive: client.session.drive, asked, read: None, then: Then::Nothing };
+                        Waiting { drive: client.agreed.export, asked, read: None, then: Then::Nothing };
                     let request = match command {
                         Command::Read => {
                             waiting.read = Some((offset, header.length));
@@ -292,11 +291,10 @@ impl<D: Drive> Server<D> {
         while let Ok(message) = self.from.try_recv() {
             let now_ns = self.clock.now_ns();
             match message {
-                Message::Client(stream, session, early) => {
+                Message::Client(transport, agreed) => {
                     self.clients_ever += 1;
-                    let client = Client::new(self.clients_ever, stream, session, &early);
-                    let key = self.clients.insert(client);
-                    self.take_requests(key, now_ns);
+                    let client = Client::new(self.clients_ever, transport, agreed);
+                    self.clients.insert(client);
                 }
                 Message::Request { drive, life, request, data, done } => {
                     self.take_from_thread(drive, life, (request, &data), done, now_ns);
@@ -351,7 +349,7 @@ impl<D: Drive> Server<D> {
                 continue;
             }
             for (_, client) in &mut self.clients {
-                client.gone |= client.session.drive == number;
+                client.gone |= client.agreed.export == number;
             }
             let lost = self.waiting.iter().filter(|(_, waiting)| waiting.drive == number);
             for ticket in lost.map(|(ticket, _)| ticket).collect::<Vec<_>>() {
@@ -370,7 +368,7 @@ struct Ready {
 /// Answers a request of a client.
 fn reply<D: Drive>(drive: &mut D, client: &mut Client, header: &Header, result: Result<(), i32>) {
     let out = &mut client.output.bytes;
-    let structured = client.session.structured;
+    let structured = client.agreed.structured;
     let result = result.and_then(|()| {
         if header.kind != command::READ {
             answer::done(out, header.cookie);

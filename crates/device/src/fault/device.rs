@@ -1,0 +1,231 @@
+//! The device that has faults ([`Fault`]).
+//!
+//! What becomes of a request is drawn when it comes, so that setting other faults changes nothing that is under way.
+
+use super::{EndOfLife, Errors, FaultError, Faults, Slow};
+use crate::composite::check;
+use lowtide_core::rng::{Rng, unit};
+use lowtide_core::{
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
+};
+use std::collections::BTreeMap;
+
+/// What was drawn for a request.
+#[derive(Debug, Clone)]
+struct Fate {
+    since: VirtualTime,
+    error: Option<DeviceError>,
+    slow: Option<Slow>,
+}
+
+impl Fate {
+    fn changes(&self) -> bool {
+        self.error.is_some() || self.slow.is_some()
+    }
+
+    fn apply(self, mut completion: Completion) -> Completion {
+        if let (Some(error), true) = (self.error, completion.status.is_ok()) {
+            completion.status = Err(error);
+        }
+        if let Some(slow) = self.slow {
+            let took = completion.at.as_nanos().saturating_sub(self.since.as_nanos());
+            let takes = ((took as f64 * slow.factor) as u64).max(took).saturating_add(slow.added.get());
+            completion.at = VirtualTime::from_nanos(self.since.as_nanos().saturating_add(takes));
+        }
+        completion
+    }
+}
+
+/// A device with faults that can be set while it runs.
+#[derive(Debug)]
+pub struct Fault<D> {
+    inner: D,
+    faults: Faults,
+    any: bool,
+    worn_out: bool,
+    blocks: u64,
+    rng: Rng,
+    /// Requests that the device has queued and that will not end as it says.
+    drawn: BTreeMap<Tag, Fate>,
+    /// Requests that the device has completed and that take longer: by instant, then in the order of completion.
+    late: BTreeMap<(VirtualTime, u64), (Tag, Result<(), DeviceError>)>,
+    sequence: u64,
+}
+
+impl<D: BlockDevice> Fault<D> {
+    /// `inner`, without faults. Which requests will have one follows from `seed`.
+    pub fn new(inner: D, seed: Seed) -> Self {
+        Fault {
+            inner,
+            faults: Faults::default(),
+            any: false,
+            worn_out: false,
+            blocks: 0,
+            rng: seed.part("faults", 0).stream(),
+            drawn: BTreeMap::new(),
+            late: BTreeMap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// The faults it has now.
+    pub fn faults(&self) -> Faults {
+        self.faults
+    }
+
+    /// Gives it these faults, in place of those it had. A device that was at the end of its life lives again where they
+    /// say nothing of that.
+    ///
+    /// # Errors
+    /// [`FaultError`] where a number makes no sense; the faults are those it had, then.
+    pub fn set(&mut self, faults: Faults) -> Result<(), FaultError> {
+        faults.validate()?;
+        self.any = faults != Faults::default();
+        self.faults = faults;
+        self.worn_out = faults.end_of_life == Some(EndOfLife::Now);
+        self.blocks = match faults.end_of_life {
+            Some(EndOfLife::Worn { .. }) => self.inner.erase_counts().len() as u64,
+            _ => 0,
+        };
+        Ok(())
+    }
+
+    /// Whether it takes no more writes.
+    pub fn is_worn_out(&mut self) -> bool {
+        if let (Some(EndOfLife::Worn { cycles }), false) = (self.faults.end_of_life, self.worn_out) {
+            let used_up = self.blocks.saturating_mul(u64::from(cycles));
+            self.worn_out = self.blocks > 0 && self.inner.counters().erases >= used_up;
+        }
+        self.worn_out
+    }
+
+    /// The device itself.
+    pub fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    /// The device itself, with its history.
+    pub fn into_inner(self) -> D {
+        self.inner
+    }
+
+    /// Draws what becomes of a request.
+    ///
+    /// # Errors
+    /// Why it is refused at once.
+    fn draw(&mut self, now: VirtualTime, request: &Request) -> Result<Fate, DeviceError> {
+        check(request, self.inner.capacity().get(), self.inner.logical_block().get())?;
+        let Request { op, offset, length } = *request;
+        let writes = matches!(op, Op::Write { .. } | Op::WriteZeroes | Op::Trim);
+        if writes && self.is_worn_out() {
+            return Err(DeviceError::WornOut);
+        }
+        if matches!(op, Op::Write { .. } | Op::WriteZeroes) && self.fails(self.faults.write_errors, request) {
+            return Err(DeviceError::WriteFailed { offset, length });
+        }
+        let unreadable = op == Op::Read && self.fails(self.faults.read_errors, request);
+        let slow = self.faults.slow.filter(|slow| slow.until.is_none_or(|until| now < until));
+        Ok(Fate {
+            since: now,
+            error: unreadable.then_some(DeviceError::ReadFailed { offset, length }),
+            slow: slow.filter(|slow| unit(&mut self.rng) < slow.share),
+        })
+    }
+
+    fn fails(&mut self, errors: Option<Errors>, request: &Request) -> bool {
+        let Some(Errors { from, to, share }) = errors else { return false };
+        let end = request.offset + request.length;
+        let touches = end > from.get() && to.is_none_or(|to| request.offset < to.get());
+        touches && unit(&mut self.rng) < share
+    }
+
+    fn first_late(&self) -> Option<VirtualTime> {
+        self.late.first_key_value().map(|(key, _)| key.0)
+    }
+}
+
+impl<D: BlockDevice> BlockDevice for Fault<D> {
+    fn capacity(&self) -> Bytes {
+        self.inner.capacity()
+    }
+    fn logical_block(&self) -> Bytes {
+        self.inner.logical_block()
+    }
+    fn raw_capacity(&self) -> Option<Bytes> {
+        self.inner.raw_capacity()
+    }
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        if !self.any {
+            return self.inner.submit(now, request);
+        }
+        match self.draw(now, request) {
+            Err(error) => Completion { at: now, status: Err(error) },
+            Ok(fate) => fate.apply(self.inner.submit(now, request)),
+        }
+    }
+    fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
+        if !self.any {
+            return self.inner.begin(now, request, tag);
+        }
+        let fate = match self.draw(now, request) {
+            Err(error) => return Some(Completion { at: now, status: Err(error) }),
+            Ok(fate) => fate,
+        };
+        match self.inner.begin(now, request, tag) {
+            Some(completion) => Some(fate.apply(completion)),
+            None => {
+                if fate.changes() {
+                    self.drawn.insert(tag, fate);
+                }
+                None
+            }
+        }
+    }
+    fn next_done(&self) -> Option<VirtualTime> {
+        match (self.inner.next_done(), self.first_late()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+    fn finish(&mut self) -> Option<(Tag, Completion)> {
+        if let Some(at) = self.first_late()
+            && self.inner.next_done().is_none_or(|next| at <= next)
+        {
+            let (_, (tag, status)) = self.late.pop_first()?;
+            return Some((tag, Completion { at, status }));
+        }
+        let (tag, completion) = self.inner.finish()?;
+        let Some(fate) = self.drawn.remove(&tag) else { return Some((tag, completion)) };
+        let done = completion.at;
+        let completion = fate.apply(completion);
+        if completion.at <= done {
+            return Some((tag, completion));
+        }
+        self.sequence += 1;
+        self.late.insert((completion.at, self.sequence), (tag, completion.status));
+        None
+    }
+    fn warm(&self, upcoming: &[Request]) {
+        self.inner.warm(upcoming);
+    }
+    fn idle_until(&mut self, until: VirtualTime) {
+        self.inner.idle_until(until);
+    }
+    fn power_cut(&mut self, now: VirtualTime) {
+        self.drawn.clear();
+        self.late.retain(|(at, _), _| *at <= now);
+        self.inner.power_cut(now);
+    }
+    fn secure_erase(&mut self) {
+        self.inner.secure_erase();
+    }
+    fn counters(&self) -> Counters {
+        self.inner.counters()
+    }
+    fn erase_counts(&self) -> Vec<u32> {
+        self.inner.erase_counts()
+    }
+    fn host_memory(&self) -> Bytes {
+        self.inner.host_memory()
+    }
+}

@@ -1,0 +1,149 @@
+//! Reading and writing with a deadline ([`Conversation`]), for the negotiation.
+//!
+//! However a client dribbles, the deadline holds for all it says together. Leaves out the meaning of what is said.
+
+use super::ended::Ended;
+use super::stop::Stop;
+use super::transport::Transport;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustls::ServerConfig;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A transport that waits, until a deadline.
+pub(super) struct Conversation<'a> {
+    transport: Transport,
+    patience: Duration,
+    deadline: Instant,
+    stop: Option<&'a Stop>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Everything must be said within `patience` from now, and ends early where `stop` is set.
+    pub(super) fn new(transport: Transport, patience: Duration, stop: Option<&'a Stop>) -> Conversation<'a> {
+        Conversation { transport, patience, deadline: Instant::now() + patience, stop }
+    }
+
+    /// From now on, everything must be said within `patience`.
+    pub(super) fn be_patient(&mut self, patience: Duration) {
+        (self.patience, self.deadline) = (patience, Instant::now() + patience);
+    }
+
+    pub(super) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    pub(super) fn into_transport(self) -> Transport {
+        self.transport
+    }
+
+    /// So many bytes.
+    pub(super) fn read<const N: usize>(&mut self) -> Result<[u8; N], Ended> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// So many bytes. The caller has limited them.
+    pub(super) fn read_all(&mut self, length: usize) -> Result<Vec<u8>, Ended> {
+        let mut bytes = vec![0; length];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads so many bytes and forgets them.
+    pub(super) fn skip(&mut self, length: usize) -> Result<(), Ended> {
+        let mut bytes = [0; 4096];
+        let mut left = length;
+        while left > 0 {
+            let next = left.min(bytes.len());
+            self.fill(&mut bytes[..next])?;
+            left -= next;
+        }
+        Ok(())
+    }
+
+    /// Writes all of it.
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), Ended> {
+        while !bytes.is_empty() {
+            match self.transport.write_vectored(&[IoSlice::new(bytes)]) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(PollFlags::OUT)?,
+                Err(error) => return Err(lost(error)),
+            }
+        }
+        while !self.transport.flush_tls().map_err(lost)? {
+            self.wait(PollFlags::OUT)?;
+        }
+        Ok(())
+    }
+
+    /// Goes over to TLS.
+    pub(super) fn start_tls(&mut self, config: Arc<ServerConfig>) -> Result<(), Ended> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidData => Ended::Tls(error.to_string()),
+            _ => lost(error),
+        };
+        self.transport.start_tls(config).map_err(|error| Ended::Tls(error.to_string()))?;
+        while !self.transport.shake_hands().map_err(failed)? {
+            let write = self.transport.wants_write();
+            self.wait(if write { PollFlags::OUT } else { PollFlags::IN })?;
+        }
+        Ok(())
+    }
+
+    /// Says goodbye.
+    pub(super) fn close(&mut self) {
+        self.transport.close();
+    }
+
+    fn fill(&mut self, mut bytes: &mut [u8]) -> Result<(), Ended> {
+        while !bytes.is_empty() {
+            match self.transport.read(bytes) {
+                Ok(0) => return Err(Ended::Left),
+                Ok(read) => bytes = &mut bytes[read..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(PollFlags::IN)?,
+                Err(error) => return Err(lost(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until bytes can go one way.
+    fn wait(&self, way: PollFlags) -> Result<(), Ended> {
+        let transport = &self.transport;
+        let client = if way == PollFlags::OUT { transport.write_fd() } else { transport.read_fd() };
+        loop {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Ended::TimedOut(self.patience));
+            }
+            let left = Timespec::try_from(left).map_err(|_| Ended::TimedOut(self.patience))?;
+            let mut fds = [PollFd::from_borrowed_fd(client, way), PollFd::from_borrowed_fd(client, way)];
+            let watched = match self.stop {
+                Some(stop) => {
+                    fds[1] = PollFd::new(stop, PollFlags::IN);
+                    &mut fds[..]
+                }
+                None => &mut fds[..1],
+            };
+            match poll(watched, Some(&left)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) if self.stop.is_some() && !fds[1].revents().is_empty() => return Err(Ended::Stopping),
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(Ended::Io(error.into())),
+            }
+        }
+    }
+}
+
+/// A connection that broke. A client that just goes away resets it, or leaves a pipe that nobody reads.
+fn lost(error: io::Error) -> Ended {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    match error.kind() {
+        BrokenPipe | ConnectionReset | UnexpectedEof => Ended::Left,
+        _ => Ended::Io(error),
+    }
+}

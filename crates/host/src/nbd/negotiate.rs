@@ -1,0 +1,423 @@
+//! The first phase of the protocol ([`negotiate`]): fixed newstyle, from the greeting to the choice of an export.
+//!
+//! Source: github.com/NetworkBlockDevice/nbd, doc/proto.md, "Handshake" and "Option types". Where the text leaves a
+//! choice:
+//!
+//! - An export whose blocks are larger than 512 bytes is given only to clients that asked for its block sizes: others
+//!   would send requests that fail. With blocks of 512 bytes every client is served.
+//! - A client without the flag for fixed newstyle may only choose an export by name.
+//! - Names that do not exist, in options that have no reply, end the connection, as the text demands.
+//!
+//! Leaves out requests for data, long headers (EXTENDED_HEADERS) and exports that need TLS while others do not.
+
+use super::conversation::Conversation;
+use super::ended::Ended;
+use super::export::Export;
+use super::meta_context;
+use super::options::{self, ContextQueries, ExportChoice, Fault};
+use super::stop::Stop;
+use super::tls::Tls;
+use super::transport::Transport;
+use super::wire::{self, MAX_PAYLOAD, MAX_STRING, handshake, info, option, reply};
+use lowtide_core::suggest;
+use std::time::Duration;
+
+/// Options one client may send.
+const MOST_OPTIONS: usize = 256;
+
+/// The most data of an option that is looked at.
+const MOST_DATA: usize = 64 << 10;
+
+/// The most data of an option that is skipped; a client that announces more is dropped.
+const MOST_SKIPPED: usize = 1 << 20;
+
+/// The largest minimum block that every client keeps to without being told.
+const COMMON_BLOCK: u32 = 512;
+
+/// How a server negotiates.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whether there is TLS.
+    pub tls: Tls,
+    /// Until the first option has come; longer than the rest, for clients that wait for people.
+    pub first_option: Duration,
+    /// From the first option to the last reply.
+    pub all_options: Duration,
+    /// Ends every negotiation where it is set.
+    pub stop: Option<Stop>,
+}
+
+impl Default for Settings {
+    /// Without TLS; 60 s for the first option, 10 s for all.
+    fn default() -> Settings {
+        Settings {
+            tls: Tls::Off,
+            first_option: Duration::from_secs(60),
+            all_options: Duration::from_secs(10),
+            stop: None,
+        }
+    }
+}
+
+/// What client and server agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    /// Which export, by its place in the list.
+    pub export: usize,
+    /// Replies come in chunks.
+    pub structured: bool,
+    /// The client may ask what is allocated.
+    pub base_allocation: bool,
+}
+
+/// Negotiates with one client, and waits for it as long as `settings` say. The first export is the default one.
+///
+/// # Errors
+///
+/// [`Ended`], where the client does not come to use an export.
+pub fn negotiate(
+    transport: Transport,
+    exports: &[Export],
+    settings: &Settings,
+) -> Result<(Transport, Agreed), Ended> {
+    let conversation = Conversation::new(transport, settings.first_option, settings.stop.as_ref());
+    let mut negotiation =
+        Negotiation { conversation, exports, settings, client: Client::default(), agreed: State::default() };
+    let agreed = negotiation.run();
+    if agreed.is_err() {
+        negotiation.conversation.close();
+    }
+    Ok((negotiation.conversation.into_transport(), agreed?))
+}
+
+/// What a client said in its greeting.
+#[derive(Default)]
+struct Client {
+    fixed_newstyle: bool,
+    no_zeroes: bool,
+}
+
+/// What was agreed on so far; TLS forgets it.
+#[derive(Default)]
+struct State {
+    structured: bool,
+    /// The export for which `base:allocation` was selected.
+    base_allocation: Option<usize>,
+}
+
+struct Negotiation<'a> {
+    conversation: Conversation<'a>,
+    exports: &'a [Export],
+    settings: &'a Settings,
+    client: Client,
+    agreed: State,
+}
+
+/// What comes after an option.
+enum Next {
+    Option,
+    Transmission(usize),
+}
+
+impl Negotiation<'_> {
+    fn run(&mut self) -> Result<Agreed, Ended> {
+        self.greet()?;
+        for number in 0..MOST_OPTIONS {
+            let (option, length) = self.header()?;
+            if number == 0 {
+                self.conversation.be_patient(self.settings.all_options);
+            }
+            if let Next::Transmission(export) = self.option(option, length)? {
+                return Ok(Agreed {
+                    export,
+                    structured: self.agreed.structured,
+                    base_allocation: self.agreed.base_allocation == Some(export),
+                });
+            }
+        }
+        Err(Ended::Violation(format!("it sent {MOST_OPTIONS} options and chose no export")))
+    }
+
+    fn greet(&mut self) -> Result<(), Ended> {
+        let flags = handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES;
+        let mut greeting = Vec::with_capacity(18);
+        greeting.extend(wire::MAGIC.to_be_bytes());
+        greeting.extend(wire::OPTION_MAGIC.to_be_bytes());
+        greeting.extend(flags.to_be_bytes());
+        self.conversation.write(&greeting)?;
+        let said = u32::from_be_bytes(self.conversation.read()?);
+        if said & !u32::from(flags) != 0 {
+            return Err(Ended::Violation(format!("its flags are {said:#x}, of which {flags:#x} are known")));
+        }
+        let has = |flag: u16| said & u32::from(flag) != 0;
+        self.client =
+            Client { fixed_newstyle: has(handshake::FIXED_NEWSTYLE), no_zeroes: has(handshake::NO_ZEROES) };
+        Ok(())
+    }
+
+    /// The next option and the length of its data.
+    fn header(&mut self) -> Result<(u32, usize), Ended> {
+        let magic = u64::from_be_bytes(self.conversation.read()?);
+        if magic != wire::OPTION_MAGIC {
+            return Err(Ended::Violation(format!("an option begins with {magic:#018x}, not with IHAVEOPT")));
+        }
+        let option = u32::from_be_bytes(self.conversation.read()?);
+        let length = u32::from_be_bytes(self.conversation.read()?) as usize;
+        if length > MOST_SKIPPED {
+            let what = format!("option {option} announces {length} bytes, more than {MOST_SKIPPED}");
+            return Err(Ended::Violation(what));
+        }
+        if !self.client.fixed_newstyle && option != option::EXPORT_NAME {
+            return Err(Ended::Violation(format!(
+                "it sent option {option} without the flag for fixed newstyle"
+            )));
+        }
+        Ok((option, length))
+    }
+
+    fn option(&mut self, option: u32, length: usize) -> Result<Next, Ended> {
+        let tls_first =
+            matches!(self.settings.tls, Tls::Required(_)) && !self.conversation.transport().is_tls();
+        match option {
+            option::EXPORT_NAME if tls_first => Err(Ended::Refused("TLS is required here".to_owned())),
+            option::EXPORT_NAME => self.export_name(length),
+            option::ABORT => self.abort(length),
+            option::STARTTLS => self.start_tls(length),
+            _ if tls_first => {
+                self.conversation.skip(length)?;
+                self.error(option, reply::ERR_TLS_REQD, "TLS is required here: send STARTTLS first")
+            }
+            option::LIST => self.list(length),
+            option::STRUCTURED_REPLY => self.structured_reply(length),
+            option::INFO | option::GO => self.info(option, length),
+            option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.meta_context(option, length),
+            _ => {
+                self.conversation.skip(length)?;
+                self.error(option, reply::ERR_UNSUP, "this server does not know the option")
+            }
+        }
+    }
+
+    fn export_name(&mut self, length: usize) -> Result<Next, Ended> {
+        if length > MAX_STRING {
+            return Err(Ended::Violation(format!("it chose an export by a name of {length} bytes")));
+        }
+        let data = self.conversation.read_all(length)?;
+        let name = match options::name(&data) {
+            Ok(name) => name,
+            Err(Fault::Malformed(what) | Fault::TooBig(what)) => {
+                return Err(Ended::Violation(format!("the name of an export: {what}")));
+            }
+        };
+        let number = self.find(name).ok_or_else(|| Ended::Refused(self.unknown(name)))?;
+        let export = &self.exports[number];
+        if export.minimum_block > COMMON_BLOCK {
+            return Err(Ended::Refused(block_size_required(export)));
+        }
+        let mut answer = Vec::with_capacity(134);
+        answer.extend(export.size.to_be_bytes());
+        answer.extend(export.flags(self.agreed.structured).to_be_bytes());
+        if !self.client.no_zeroes {
+            answer.extend([0; 124]);
+        }
+        self.conversation.write(&answer)?;
+        Ok(Next::Transmission(number))
+    }
+
+    fn abort(&mut self, length: usize) -> Result<Next, Ended> {
+        self.conversation.skip(length)?;
+        // The client may leave without waiting for the answer.
+        let _ = self.answer(Replies::to(option::ABORT).add(reply::ACK, &[]));
+        Err(Ended::Aborted)
+    }
+
+    fn list(&mut self, length: usize) -> Result<Next, Ended> {
+        if let Some(refused) = self.refuse_data(option::LIST, length)? {
+            return Ok(refused);
+        }
+        let mut replies = Replies::to(option::LIST);
+        for export in self.exports {
+            let length = string_length(&export.name).to_be_bytes();
+            replies =
+                replies.add(reply::SERVER, &[&length, export.name.as_bytes(), export.description.as_bytes()]);
+        }
+        self.answer(replies.add(reply::ACK, &[]))
+    }
+
+    fn structured_reply(&mut self, length: usize) -> Result<Next, Ended> {
+        if let Some(refused) = self.refuse_data(option::STRUCTURED_REPLY, length)? {
+            return Ok(refused);
+        }
+        self.agreed.structured = true;
+        self.answer(Replies::to(option::STRUCTURED_REPLY).add(reply::ACK, &[]))
+    }
+
+    fn start_tls(&mut self, length: usize) -> Result<Next, Ended> {
+        if let Some(refused) = self.refuse_data(option::STARTTLS, length)? {
+            return Ok(refused);
+        }
+        let Some(config) = self.settings.tls.config() else {
+            return self.error(option::STARTTLS, reply::ERR_POLICY, "TLS is off here");
+        };
+        if self.conversation.transport().is_tls() {
+            return self.error(option::STARTTLS, reply::ERR_INVALID, "TLS is already on");
+        }
+        self.answer(Replies::to(option::STARTTLS).add(reply::ACK, &[]))?;
+        self.conversation.start_tls(config)?;
+        self.agreed = State::default();
+        Ok(Next::Option)
+    }
+
+    fn info(&mut self, option: u32, length: usize) -> Result<Next, Ended> {
+        let Some(data) = self.data(option, length)? else { return Ok(Next::Option) };
+        let choice = match ExportChoice::read(&data) {
+            Ok(choice) => choice,
+            Err(fault) => return self.fault(option, fault),
+        };
+        let Some(number) = self.find(choice.name) else {
+            return self.error(option, reply::ERR_UNKNOWN, &self.unknown(choice.name));
+        };
+        let export = &self.exports[number];
+        let required = export.minimum_block > COMMON_BLOCK && !choice.wants_block_size;
+        let mut replies = Replies::to(option);
+        if choice.wants_block_size || required {
+            let sizes = [export.minimum_block, export.preferred_block, MAX_PAYLOAD].map(u32::to_be_bytes);
+            replies = replies.add_info(info::BLOCK_SIZE, &[sizes.as_flattened()]);
+        }
+        if required {
+            let text = block_size_required(export);
+            return self.answer(replies.add(reply::ERR_BLOCK_SIZE_REQD, &[text.as_bytes()]));
+        }
+        if choice.wants_name {
+            replies = replies.add_info(info::NAME, &[export.name.as_bytes()]);
+        }
+        if choice.wants_description {
+            replies = replies.add_info(info::DESCRIPTION, &[export.description.as_bytes()]);
+        }
+        let flags = export.flags(self.agreed.structured);
+        replies = replies.add_info(info::EXPORT, &[&export.size.to_be_bytes(), &flags.to_be_bytes()]);
+        self.answer(replies.add(reply::ACK, &[]))?;
+        Ok(if option == option::GO { Next::Transmission(number) } else { Next::Option })
+    }
+
+    fn meta_context(&mut self, option: u32, length: usize) -> Result<Next, Ended> {
+        let set = option == option::SET_META_CONTEXT;
+        if set {
+            // What was selected before is gone even where this fails.
+            self.agreed.base_allocation = None;
+        }
+        let Some(data) = self.data(option, length)? else { return Ok(Next::Option) };
+        if !self.agreed.structured {
+            let text = "metadata contexts need structured replies: ask for those first";
+            return self.error(option, reply::ERR_INVALID, text);
+        }
+        let asked = match ContextQueries::read(&data) {
+            Ok(asked) => asked,
+            Err(fault) => return self.fault(option, fault),
+        };
+        let Some(export) = self.find(asked.export) else {
+            return self.error(option, reply::ERR_UNKNOWN, &self.unknown(asked.export));
+        };
+        let found =
+            if set { meta_context::selects(&asked.queries) } else { meta_context::lists(&asked.queries) };
+        let mut replies = Replies::to(option);
+        if found {
+            let id = if set { wire::BASE_ALLOCATION_ID } else { 0 };
+            replies =
+                replies.add(reply::META_CONTEXT, &[&id.to_be_bytes(), wire::BASE_ALLOCATION.as_bytes()]);
+        }
+        if found && set {
+            self.agreed.base_allocation = Some(export);
+        }
+        self.answer(replies.add(reply::ACK, &[]))
+    }
+
+    /// The data of an option; `None` where it was too long, which the client was told.
+    fn data(&mut self, option: u32, length: usize) -> Result<Option<Vec<u8>>, Ended> {
+        if length <= MOST_DATA {
+            return self.conversation.read_all(length).map(Some);
+        }
+        self.conversation.skip(length)?;
+        self.error(option, reply::ERR_TOO_BIG, "the option has more than 64 KiB of data")?;
+        Ok(None)
+    }
+
+    /// For an option that has no data: where some came, it is skipped and the client told.
+    fn refuse_data(&mut self, option: u32, length: usize) -> Result<Option<Next>, Ended> {
+        if length == 0 {
+            return Ok(None);
+        }
+        self.conversation.skip(length)?;
+        self.error(option, reply::ERR_INVALID, "the option takes no data").map(Some)
+    }
+
+    fn fault(&mut self, option: u32, fault: Fault) -> Result<Next, Ended> {
+        match fault {
+            Fault::Malformed(what) => self.error(option, reply::ERR_INVALID, what),
+            Fault::TooBig(what) => self.error(option, reply::ERR_TOO_BIG, what),
+        }
+    }
+
+    fn error(&mut self, option: u32, kind: u32, text: &str) -> Result<Next, Ended> {
+        self.answer(Replies::to(option).add(kind, &[text.as_bytes()]))
+    }
+
+    fn answer(&mut self, replies: Replies) -> Result<Next, Ended> {
+        self.conversation.write(&replies.bytes)?;
+        Ok(Next::Option)
+    }
+
+    /// The export of that name; the first one where it is empty.
+    fn find(&self, name: &str) -> Option<usize> {
+        let named = self.exports.iter().position(|export| export.name == name);
+        named.or((name.is_empty() && !self.exports.is_empty()).then_some(0))
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        // Room for the words around it within the longest string.
+        let shown: String = name.chars().take(256).collect();
+        let names = self.exports.iter().map(|export| export.name.as_str());
+        let offer = match suggest::nearest(&shown, names) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => "LIST tells which there are".to_owned(),
+        };
+        format!("there is no export \"{shown}\": {offer}")
+    }
+}
+
+fn block_size_required(export: &Export) -> String {
+    let minimum = export.minimum_block;
+    format!("\"{}\" has blocks of {minimum} bytes, and the client did not ask for block sizes", export.name)
+}
+
+fn string_length(text: &str) -> u32 {
+    u32::try_from(text.len()).expect("names of exports are short strings")
+}
+
+/// The replies to one option, sent in one go.
+struct Replies {
+    option: u32,
+    bytes: Vec<u8>,
+}
+
+impl Replies {
+    fn to(option: u32) -> Replies {
+        Replies { option, bytes: Vec::new() }
+    }
+
+    fn add(mut self, kind: u32, data: &[&[u8]]) -> Replies {
+        let length: usize = data.iter().map(|part| part.len()).sum();
+        self.bytes.extend(wire::OPTION_REPLY_MAGIC.to_be_bytes());
+        self.bytes.extend(self.option.to_be_bytes());
+        self.bytes.extend(kind.to_be_bytes());
+        self.bytes.extend(u32::try_from(length).expect("replies are short").to_be_bytes());
+        data.iter().for_each(|part| self.bytes.extend(*part));
+        self
+    }
+
+    fn add_info(self, kind: u16, data: &[&[u8]]) -> Replies {
+        let kind = kind.to_be_bytes();
+        let parts: Vec<&[u8]> = std::iter::once(&kind[..]).chain(data.iter().copied()).collect();
+        self.add(reply::INFO, &parts)
+    }
+}

@@ -1,0 +1,93 @@
+//! What a client may cost: time, options, bytes.
+
+use crate::client::*;
+use lowtide_host::nbd::wire::{self, option, reply};
+use lowtide_host::nbd::{Ended, Settings, Stop};
+use std::io::Write;
+use std::time::Duration;
+
+/// Long enough for a byte or two, short enough to wait for.
+const MOMENT: Duration = Duration::from_millis(200);
+
+#[test]
+fn a_client_that_says_nothing_is_dropped() {
+    let settings = Settings { first_option: MOMENT, ..Settings::default() };
+    for flags in [None, Some(FIXED_NO_ZEROES)] {
+        let (mut stream, server) = Server::start(settings.clone());
+        if let Some(flags) = flags {
+            stream.write_all(&flags.to_be_bytes()).expect("sent");
+        }
+        assert!(matches!(server.ended(), Ended::TimedOut(MOMENT)));
+    }
+}
+
+#[test]
+fn a_client_that_dribbles_is_dropped() {
+    let settings = Settings { all_options: MOMENT, ..Settings::default() };
+    let (stream, server) = Server::start(settings);
+    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    client.kinds(option::LIST, &[]);
+    // Whole options and single bytes, each well within the time that all of them have together.
+    let endless = message(99, &[]).into_iter().cycle();
+    for byte in endless {
+        // The server is gone once this fails.
+        if client.stream.write_all(&[byte]).is_err() {
+            break;
+        }
+        std::thread::sleep(MOMENT / 40);
+    }
+    assert!(matches!(server.ended(), Ended::TimedOut(MOMENT)));
+}
+
+#[test]
+fn a_client_that_does_not_read_is_dropped() {
+    let settings = Settings { all_options: MOMENT, ..Settings::default() };
+    let (stream, server) = Server::start(settings);
+    // The replies to so many do not fit into the socket; far fewer options than are too many would.
+    rustix::net::sockopt::set_socket_send_buffer_size(&stream, 1 << 20).expect("a size");
+    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let asked = message(option::GO, &choice(&"z".repeat(4000), &[]));
+    let whole: Vec<u8> = asked.iter().copied().cycle().take(asked.len() * 250).collect();
+    // Fails where the server left before it read all.
+    let _ = client.stream.write_all(&whole);
+    let ended = server.ended();
+    assert!(matches!(ended, Ended::TimedOut(_)), "{ended}");
+}
+
+#[test]
+fn a_server_that_ends_ends_its_negotiations() {
+    let stop = Stop::new().expect("an eventfd");
+    assert!(!stop.is_set());
+    let (stream, server) = Server::start(Settings { stop: Some(stop.clone()), ..Settings::default() });
+    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    client.kinds(option::LIST, &[]);
+    stop.stop();
+    assert!(stop.is_set());
+    assert!(matches!(server.ended(), Ended::Stopping));
+    assert!(client.rest().is_empty());
+}
+
+#[test]
+fn options_are_counted() {
+    let (stream, server) = Server::start(Settings::default());
+    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    for _ in 0..256 {
+        assert_eq!(client.kinds(99, &[]), [reply::ERR_UNSUP]);
+    }
+    assert!(client.rest().is_empty());
+    assert!(matches!(server.ended(), Ended::Violation(_)));
+}
+
+#[test]
+fn announced_bytes_are_limited() {
+    for (option, length) in [(99, (1 << 20) + 1), (option::GO, u32::MAX), (option::EXPORT_NAME, 1 << 31)] {
+        let (stream, server) = Server::start(Settings::default());
+        let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+        let header =
+            [wire::OPTION_MAGIC.to_be_bytes().to_vec(), [option, length].map(u32::to_be_bytes).concat()];
+        client.stream.write_all(&header.concat()).expect("sent");
+        let ended = server.ended();
+        assert!(matches!(&ended, Ended::Violation(_)), "{ended}");
+        assert!(client.rest().is_empty());
+    }
+}

@@ -1,0 +1,174 @@
+//! Listening: what stands in the way of a unix socket, ports, the number of clients, and ending.
+
+use crate::client::*;
+use lowtide_host::HostError;
+use lowtide_host::nbd::wire::option;
+use lowtide_host::nbd::{Address, Agreed, Ended, Listener, Settings, Stop, Transport};
+use std::io::Read;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn refused(path: &Path) -> String {
+    let error = Listener::new(1).unix(path).expect_err("refused");
+    assert!(matches!(&error, HostError::Listen { .. }));
+    error.to_string()
+}
+
+/// What a listener hands on, as it does so.
+enum Event {
+    Client(Transport, Agreed),
+    Ended(String, Ended),
+}
+
+/// Runs `body` beside a listener with two places, then stops it.
+fn beside(listener: &Listener, body: impl FnOnce(&Receiver<Event>)) {
+    let stop = Stop::new().expect("an eventfd");
+    let settings = Settings { stop: Some(stop.clone()), ..Settings::default() };
+    let (sender, events) = channel();
+    std::thread::scope(|threads| {
+        let (settings, sender) = (&settings, &sender);
+        let running = threads.spawn(move || {
+            listener.run(
+                &exports(),
+                settings,
+                |transport, agreed| sender.send(Event::Client(transport, agreed)).expect("heard"),
+                |peer, ended| sender.send(Event::Ended(peer.to_owned(), ended)).expect("heard"),
+            )
+        });
+        // The listener ends even where the body fails.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&events)));
+        stop.stop();
+        running.join().expect("no panic").expect("stopped");
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+fn next(events: &Receiver<Event>) -> Event {
+    events.recv_timeout(Duration::from_secs(20)).expect("something happens")
+}
+
+fn client(events: &Receiver<Event>) -> (Transport, Agreed) {
+    match next(events) {
+        Event::Client(transport, agreed) => (transport, agreed),
+        Event::Ended(peer, ended) => panic!("{peer} {ended}"),
+    }
+}
+
+#[test]
+fn a_unix_socket_is_its_owners_and_goes_away() {
+    let folder = folder();
+    let path = folder.path().join("drive.sock");
+    let mut listener = Listener::new(2);
+    listener.unix(&path).expect("a socket");
+    assert_eq!(path.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(listener.addresses().collect::<Vec<_>>(), [&Address::Unix(path.clone())]);
+    beside(&listener, |events| {
+        let mut it = Client::greet(UnixStream::connect(&path).expect("it listens"), FIXED_NO_ZEROES);
+        it.ask(option::GO, &choice("second", &[]));
+        let (transport, agreed) = client(events);
+        assert_eq!((agreed.export, transport.peer()), (1, "client 1"));
+    });
+    drop(listener);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_is_in_the_way_of_a_unix_socket_is_told() {
+    let folder = folder();
+    let path = folder.path().join("drive.sock");
+    std::fs::write(&path, "mine").expect("a file");
+    assert!(refused(&path).contains("is no socket"), "{}", refused(&path));
+    assert_eq!(std::fs::read(&path).expect("it is still there"), b"mine");
+    std::fs::remove_file(&path).expect("removed");
+
+    let other = UnixListener::bind(&path).expect("a socket");
+    assert!(refused(&path).contains("another server listens there"), "{}", refused(&path));
+    drop(other);
+    assert!(path.exists(), "its server ended and left it");
+    let mut listener = Listener::new(1);
+    listener.unix(&path).expect("the old socket is replaced");
+
+    // Somebody else's file in its place stays.
+    std::fs::remove_file(&path).expect("removed");
+    std::fs::write(&path, "mine").expect("a file");
+    drop(listener);
+    assert!(path.exists());
+
+    let long = folder.path().join("x".repeat(120));
+    assert!(refused(&long).contains("at most 107"), "{}", refused(&long));
+    let nowhere = folder.path().join("none/drive.sock");
+    assert!(refused(&nowhere).contains("No such file"), "{}", refused(&nowhere));
+}
+
+#[test]
+fn a_free_port_is_told_and_a_wrong_address_too() {
+    let mut listener = Listener::new(2);
+    listener.tcp("127.0.0.1:0").expect("a port");
+    let Some(Address::Tcp(address)) = listener.addresses().next().cloned() else { panic!("no port") };
+    assert_ne!(address.port(), 0);
+    beside(&listener, |events| {
+        let stream = TcpStream::connect(address).expect("it listens");
+        let peer = stream.local_addr().expect("an address").to_string();
+        let mut it = Client::greet(stream, FIXED_NO_ZEROES);
+        it.ask(option::GO, &choice("", &[]));
+        let (transport, agreed) = client(events);
+        assert_eq!((agreed.export, transport.peer()), (0, &*peer));
+        assert!(rustix::net::sockopt::tcp_nodelay(transport.read_fd()).expect("a TCP socket"));
+    });
+    let taken = Listener::new(1).tcp(&address.to_string()).expect_err("taken").to_string();
+    assert!(taken.contains("choose another port"), "{taken}");
+    let wrong = Listener::new(1).tcp("127.0.0.1").expect_err("no port").to_string();
+    assert!(wrong.contains("HOST:PORT is accepted"), "{wrong}");
+}
+
+#[test]
+fn one_client_too_many_is_turned_away_until_another_leaves() {
+    let folder = folder();
+    let path = folder.path().join("drive.sock");
+    let mut listener = Listener::new(2);
+    listener.unix(&path).expect("a socket");
+    beside(&listener, |events| {
+        let enter = || {
+            let mut it = Client::greet(UnixStream::connect(&path).expect("it listens"), FIXED_NO_ZEROES);
+            it.ask(option::GO, &choice("", &[]));
+            (it, client(events))
+        };
+        let (first, second) = (enter(), enter());
+        let mut third = UnixStream::connect(&path).expect("it listens");
+        assert_eq!(third.read(&mut [0; 32]).expect("the end"), 0);
+        assert!(matches!(next(events), Event::Ended(peer, Ended::Full(2)) if peer == "client 3"));
+        // The place is free when the server is done with a client, not when the client says so.
+        drop(first);
+        let fourth = enter();
+        drop((second, fourth));
+    });
+}
+
+#[test]
+fn ending_does_not_wait_for_clients_that_say_nothing() {
+    let folder = folder();
+    let path = folder.path().join("drive.sock");
+    let mut listener = Listener::new(2);
+    listener.unix(&path).expect("a socket");
+    let mut idle = Vec::new();
+    beside(&listener, |_| {
+        idle.push(Client::greet(UnixStream::connect(&path).expect("it listens"), FIXED_NO_ZEROES));
+    });
+    assert!(idle[0].rest().is_empty());
+}
+
+#[test]
+fn addresses_are_given_as_clients_write_them() {
+    let unix = Address::Unix("/tmp/a drive?".into());
+    assert_eq!(unix.uri(false).expect("a URI"), "nbd+unix:///?socket=/tmp/a%20drive%3F");
+    let tcp = Address::Tcp("[::1]:10809".parse().expect("an address"));
+    assert_eq!(tcp.uri(true).expect("a URI"), "nbds://[::1]:10809");
+}

@@ -1,0 +1,13 @@
+//! The negotiation of NBD, byte by byte: options, metadata contexts, limits, TLS, listening, and random sessions.
+//!
+//! The client here is written from the text of the protocol and shares only its numbers with the server. Leaves out real
+//! clients, which `crates/cli/tests/nbd.rs` runs.
+
+mod allocations;
+mod client;
+mod limits;
+mod listen;
+mod meta_context;
+mod options;
+mod random;
+mod tls;
