@@ -196,6 +196,17 @@ impl Known {
         self.offer.state = Some(path);
     }
 
+    /// Makes the model, and says at which instant it goes on.
+    ///
+    /// # Errors
+    /// [`OpenError`] where no device can be so.
+    pub fn model(&self) -> Result<(AnyDevice, VirtualTime), OpenError> {
+        let failed = |reason| OpenError::Spec { device: self.offer.device.clone(), reason };
+        let device = self.spec.build(self.offer.seed.part("drive", 0)).map_err(failed)?;
+        let part = Partition::new(device, Bytes::ZERO, self.usable());
+        Ok((Box::new(part.expect("a part from the start on fits")), VirtualTime::START))
+    }
+
     /// Makes the drive, as new.
     ///
     /// # Errors
@@ -208,14 +219,11 @@ impl Known {
             ),
             Data::File(path) => Contents::File(SparseFile::open(path, size.get(), self.offer.read_only)?),
         };
-        let failed = |reason| OpenError::Spec { device: self.offer.device.clone(), reason };
-        let device = self.spec.build(self.offer.seed.part("drive", 0)).map_err(failed)?;
-        let part = Partition::new(device, Bytes::ZERO, size).expect("a part from the start on fits");
-        let model: AnyDevice = Box::new(part);
+        let (model, began) = self.model()?;
         Ok(LiveDrive::new(Parts {
             export: self.export(),
             model: Fault::new(model, self.offer.seed.part("faults", 0)),
-            began: VirtualTime::START,
+            began,
             cache: self.cache(),
             contents,
             pace,
