@@ -32,6 +32,12 @@ pub struct AttachArguments {
     /// With --again: although programs use it
     #[arg(long, requires = "again")]
     pub force: bool,
+    /// Attach a smaller drive, such as 1/16, with the same timings
+    #[arg(long, default_value = "1", value_parser = super::scale)]
+    pub scale: u64,
+    /// The seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
     /// List attached drives
     #[arg(long)]
     pub list: bool,

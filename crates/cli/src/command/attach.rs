@@ -1,18 +1,27 @@
 //! `lowtide attach` and `lowtide detach`: a simulated drive as a block device of this machine.
 //!
-//! The server is this program, started once more with `--server`. Leaves out how a drive is served.
+//! The server is this program, started once more with `--server`. Leaves out how a drive is served
+//! (`lowtide_host::live`) and how a block device is made of it (`lowtide_host::attach`).
 
 use crate::args::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
+use lowtide_core::{Seed, VirtualTime};
+use lowtide_device::DeviceSpec;
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_host::live::Port;
+use lowtide_host::live::contents::Memory;
+use lowtide_host::live::{self as host, Clock, Contents, Drive};
+use lowtide_host::nbd::Export;
 use lowtide_lab::catalogue;
 use lowtide_lab::device::{self, Device};
+use lowtide_lab::live::{LiveDrive, Pace, Parts, control};
 use lowtide_lab::table;
+use std::os::unix::net::UnixListener;
 use std::process::Command;
-use std::sync::Arc;
+
+/// Bytes of a logical block: what an attached drive reads and writes at least.
+const BLOCK: u32 = 4096;
 
 /// Attaches a drive, attaches one again, lists them, or serves one.
 pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
@@ -36,7 +45,7 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         mount: arguments.mount.as_deref(),
         options: &arguments.options,
     };
-    let attached = attach::attach(&wish, server(device, &name)?, &interrupt::flag())?;
+    let attached = attach::attach(&wish, server(arguments, device, &name)?, &interrupt::flag())?;
     print(&[attached], format)
 }
 
@@ -76,23 +85,52 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
 fn serve(arguments: &AttachArguments, device: &str) -> Result<u8, Failure> {
     let name = arguments.name.as_deref().unwrap_or_default();
     let Some(server) = Server::begin(name)? else { return Ok(FAILED) };
-    let port = drive(&find(device)?, &server)?;
-    server.serve(port)?;
+    let drive = drive(arguments, &find(device)?, name)?;
+    let (size, block) = (drive.export().size, drive.export().minimum_block);
+    let (serving, handle) = host::Server::new(vec![drive], Clock::new()).map_err(Failure::failed)?;
+    let socket = server.control();
+    let listener = UnixListener::bind(&socket).map_err(|error| Failure::writing(&socket, &error))?;
+    let controlled = handle.clone();
+    std::thread::spawn(move || control::serve(&listener, &controlled));
+    let thread = std::thread::spawn(move || serving.run());
+    let served = server.serve(handle.port(0, size, block));
+    handle.stop();
+    for drive in thread.join().into_iter().flatten() {
+        drive.close().map_err(Failure::failed)?;
+    }
+    served?;
     Ok(0)
 }
 
-/// The drive that is served, with its control socket.
-fn drive(device: &Device, _server: &Server) -> Result<Arc<dyn Port>, Failure> {
-    Err(Failure::usage(format!("{} cannot be served live yet", device.name), "use a later version"))
+/// The drive that is served, as new.
+fn drive(arguments: &AttachArguments, device: &Device, name: &str) -> Result<LiveDrive, Failure> {
+    let spec = device.spec.scaled(arguments.scale);
+    let seed = Seed::new(arguments.seed);
+    let model = spec.build(seed).map_err(Failure::failed)?;
+    let size = spec.capacity().get() / u64::from(BLOCK) * u64::from(BLOCK);
+    let export = Export {
+        name: name.to_owned(),
+        description: device.title.clone(),
+        size,
+        minimum_block: BLOCK,
+        preferred_block: BLOCK,
+        read_only: false,
+        rotational: matches!(spec, DeviceSpec::Disk(_)),
+    };
+    let contents = Contents::Memory(Memory::new(size).map_err(Failure::failed)?);
+    let (began, cache, pace) = (VirtualTime::START, spec.cache(), Pace::RealTime { transport_ns: 0 });
+    Ok(LiveDrive::new(Parts { export, model, began, cache, contents, pace, seed }))
 }
 
 /// This program once more, as the server.
-fn server(device: &str, name: &str) -> Result<Command, Failure> {
+fn server(arguments: &AttachArguments, device: &str, name: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe();
     let program =
         program.map_err(|error| Failure::usage(format!("this program is not found: {error}"), ""))?;
     let mut command = Command::new(program);
-    command.args(["attach", "--server", "--name", name, "--", device]);
+    command.args(["attach", "--server", "--name", name]);
+    command.args(["--scale", &arguments.scale.to_string(), "--seed", &arguments.seed.to_string()]);
+    command.args(["--", device]);
     Ok(command)
 }
 
