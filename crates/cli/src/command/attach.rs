@@ -6,22 +6,13 @@
 use crate::args::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
-use lowtide_core::{Seed, VirtualTime};
-use lowtide_device::DeviceSpec;
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_host::live::contents::Memory;
-use lowtide_host::live::{self as host, Clock, Contents, Drive};
-use lowtide_host::nbd::Export;
-use lowtide_lab::catalogue;
-use lowtide_lab::device::{self, Device};
-use lowtide_lab::live::{LiveDrive, Pace, Parts, control};
+use lowtide_host::live::Clock;
+use lowtide_lab::live::{Data, Known, Service};
 use lowtide_lab::table;
-use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::Command;
-
-/// Bytes of a logical block: what an attached drive reads and writes at least.
-const BLOCK: u32 = 4096;
 
 /// Attaches a drive, attaches one again, lists them, or serves one.
 pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
@@ -36,8 +27,9 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     if arguments.server {
         return serve(arguments, device);
     }
-    let known = find(device)?;
-    let name = arguments.name.clone().unwrap_or_else(|| usual_name(&known));
+    // Looked up here too, so that what is wrong is told here.
+    let known = known(arguments, None, device)?;
+    let name = arguments.name.clone().unwrap_or_else(|| usual_name(&known.name));
     let wish = Wish {
         name: &name,
         device,
@@ -45,7 +37,7 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         mount: arguments.mount.as_deref(),
         options: &arguments.options,
     };
-    let attached = attach::attach(&wish, server(arguments, device, &name)?, &interrupt::flag())?;
+    let attached = attach::attach(&wish, server(arguments, &name)?, &interrupt::flag())?;
     print(&[attached], format)
 }
 
@@ -85,69 +77,57 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
 fn serve(arguments: &AttachArguments, device: &str) -> Result<u8, Failure> {
     let name = arguments.name.as_deref().unwrap_or_default();
     let Some(server) = Server::begin(name)? else { return Ok(FAILED) };
-    let drive = drive(arguments, &find(device)?, name)?;
-    let (size, block) = (drive.export().size, drive.export().minimum_block);
-    let (serving, handle) = host::Server::new(vec![drive], Clock::new()).map_err(Failure::failed)?;
-    let socket = server.control();
-    let listener = UnixListener::bind(&socket).map_err(|error| Failure::writing(&socket, &error))?;
-    let controlled = handle.clone();
-    std::thread::spawn(move || control::serve(&listener, &controlled));
-    let thread = std::thread::spawn(move || serving.run());
-    let served = server.serve(handle.port(0, size, block));
-    handle.stop();
-    for drive in thread.join().into_iter().flatten() {
-        drive.close().map_err(Failure::failed)?;
+    let known = known(arguments, Some(name), device)?;
+    let clock = Clock::new();
+    let drive = known.open(arguments.drive.pace(clock).map_err(Failure::failed)?)?;
+    if let Some(warning) = known.begin()? {
+        output::say(format_args!("warning: {warning}"));
     }
+    let mut service = Service::start(vec![drive], clock, false).map_err(Failure::failed)?;
+    service.control(&server.control()).map_err(Failure::failed)?;
+    if arguments.drive.rt
+        && let Err(error) = service.real_time()
+    {
+        output::say(format_args!("warning: --rt is not to be had: {error}"));
+    }
+    let served = server.serve(service.port(0));
+    service.handle().stop();
+    let code = super::serve::end(&[known], service.wait())?;
     served?;
-    Ok(0)
+    Ok(code)
 }
 
-/// The drive that is served, as new.
-fn drive(arguments: &AttachArguments, device: &Device, name: &str) -> Result<LiveDrive, Failure> {
-    let spec = device.spec.scaled(arguments.scale);
-    let seed = Seed::new(arguments.seed);
-    let model = spec.build(seed).map_err(Failure::failed)?;
-    let size = spec.capacity().get() / u64::from(BLOCK) * u64::from(BLOCK);
-    let export = Export {
-        name: name.to_owned(),
-        description: device.title.clone(),
-        size,
-        minimum_block: BLOCK,
-        preferred_block: BLOCK,
-        read_only: false,
-        rotational: matches!(spec, DeviceSpec::Disk(_)),
-    };
-    let contents = Contents::Memory(Memory::new(size).map_err(Failure::failed)?);
-    let (began, cache, pace) = (VirtualTime::START, spec.cache(), Pace::RealTime { transport_ns: 0 });
-    Ok(LiveDrive::new(Parts { export, model, began, cache, contents, pace, seed }))
-}
-
-/// This program once more, as the server.
-fn server(arguments: &AttachArguments, device: &str, name: &str) -> Result<Command, Failure> {
+/// This program once more, with the same arguments, as the server.
+fn server(arguments: &AttachArguments, name: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe();
     let program =
         program.map_err(|error| Failure::usage(format!("this program is not found: {error}"), ""))?;
     let mut command = Command::new(program);
-    command.args(["attach", "--server", "--name", name]);
-    command.args(["--scale", &arguments.scale.to_string(), "--seed", &arguments.seed.to_string()]);
-    command.args(["--", device]);
+    command.args(["attach", "--server"]);
+    if arguments.name.is_none() {
+        command.args(["--name", name]);
+    }
+    // Without the program and the verb.
+    command.args(std::env::args_os().skip(2));
     Ok(command)
 }
 
-fn find(device: &str) -> Result<Device, Failure> {
-    let found = catalogue::device(device)?;
-    device::parse(&found.text).map_err(|error| {
-        Failure::usage(
-            format!("the device {} cannot be used: {error}", found.path),
-            "docs/formats.md lists the keys of a device file",
-        )
-    })
+/// The drive that is wanted.
+fn known(arguments: &AttachArguments, name: Option<&str>, device: &str) -> Result<Known, Failure> {
+    let mut known = arguments.drive.offer(name.map(str::to_owned), device, 0).look_up()?;
+    if arguments.data != Path::new("memory") {
+        known.keep_data(Data::File(arguments.data.clone()));
+    }
+    if let Some(path) = &arguments.state {
+        known.keep_state(path.clone());
+    }
+    Ok(known)
 }
 
 /// The device's name, with what no name has left out.
-fn usual_name(device: &Device) -> String {
+fn usual_name(device: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
-    device.name.chars().map(plain).take(64).collect()
+    device.chars().map(plain).take(64).collect()
 }
 
 fn force(forced: bool) -> Force {
