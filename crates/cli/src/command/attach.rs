@@ -8,7 +8,8 @@ use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_host::live::Clock;
+use lowtide_host::live::{Clock, through_device_ns};
+use lowtide_lab::live::control::{self, Order, Question};
 use lowtide_lab::live::{Data, Known, Service};
 use lowtide_lab::table;
 use std::path::Path;
@@ -38,7 +39,22 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         options: &arguments.options,
     };
     let attached = attach::attach(&wish, server(arguments, &name)?, &interrupt::flag())?;
+    if !arguments.drive.no_delay
+        && let Err(why) = measure_way(&attached)
+    {
+        output::say(format_args!("warning: the way to {name} was not measured: {why}"));
+    }
     print(&[attached], format)
+}
+
+/// Measures what a request takes on its way through the block device; the server takes it off from then on.
+fn measure_way(attached: &Attachment) -> Result<(), String> {
+    let order = |order| control::ask(&attached.control, &Question { drive: None, order });
+    let Some(node) = &attached.node else { return Err("there is no block device".to_owned()) };
+    order(Order::Probe)?;
+    let found = through_device_ns(node);
+    order(Order::Probed { transport_ns: found.as_ref().ok().copied() })?;
+    found.map(drop).map_err(|error| error.to_string())
 }
 
 /// Detaches one drive, or all.
