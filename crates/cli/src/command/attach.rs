@@ -28,7 +28,7 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     let format = arguments.format;
     if let Some(which) = &arguments.again {
         let again = attach::again(&attach::name_of(which)?, force(arguments.force), &interrupt::flag())?;
-        return print(&[again], format);
+        return tell(&again, format);
     }
     let Some(device) = &arguments.device else {
         return print(&attach::list(), format);
@@ -46,7 +46,7 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         options: &arguments.options,
     };
     let attached = attach::attach(&wish, server(arguments, device, &name)?, &interrupt::flag())?;
-    print(&[attached], format)
+    tell(&attached, format)
 }
 
 /// Detaches one drive, or all.
@@ -85,9 +85,12 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
 fn serve(arguments: &AttachArguments, device: &str) -> Result<u8, Failure> {
     let name = arguments.name.as_deref().unwrap_or_default();
     let Some(server) = Server::begin(name)? else { return Ok(FAILED) };
-    let drive = drive(arguments, &find(device)?, name)?;
+    let device = find(device)?;
+    let clock = Clock::new();
+    let pace = Pace::RealTime { transport_ns: server.transport_ns(clock)? };
+    let drive = drive(arguments, &device, name, pace)?;
     let (size, block) = (drive.export().size, drive.export().minimum_block);
-    let (serving, handle) = host::Server::new(vec![drive], Clock::new()).map_err(Failure::failed)?;
+    let (serving, handle) = host::Server::new(vec![drive], clock).map_err(Failure::failed)?;
     let socket = server.control();
     let listener = UnixListener::bind(&socket).map_err(|error| Failure::writing(&socket, &error))?;
     let controlled = handle.clone();
@@ -103,7 +106,7 @@ fn serve(arguments: &AttachArguments, device: &str) -> Result<u8, Failure> {
 }
 
 /// The drive that is served, as new.
-fn drive(arguments: &AttachArguments, device: &Device, name: &str) -> Result<LiveDrive, Failure> {
+fn drive(arguments: &AttachArguments, device: &Device, name: &str, pace: Pace) -> Result<LiveDrive, Failure> {
     let spec = device.spec.scaled(arguments.scale);
     let seed = Seed::new(arguments.seed);
     let model = spec.build(seed).map_err(Failure::failed)?;
@@ -118,7 +121,7 @@ fn drive(arguments: &AttachArguments, device: &Device, name: &str) -> Result<Liv
         rotational: matches!(spec, DeviceSpec::Disk(_)),
     };
     let contents = Contents::Memory(Memory::new(size).map_err(Failure::failed)?);
-    let (began, cache, pace) = (VirtualTime::START, spec.cache(), Pace::RealTime { transport_ns: 0 });
+    let (began, cache) = (VirtualTime::START, spec.cache());
     Ok(LiveDrive::new(Parts { export, model, began, cache, contents, pace, seed }))
 }
 
@@ -158,32 +161,47 @@ fn print(all: &[Attachment], format: PlainFormat) -> Result<u8, Failure> {
     let text = match format {
         PlainFormat::Json => all.iter().map(|it| format!("{}\n", json(it))).collect(),
         PlainFormat::Table => {
+            let head = ["name", "block device", "size", "mounted at", "state"];
             let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-            let head = ["name", "device", "block device", "size", "mounted", "state"];
-            let mut text = table::plain(&head, &rows, output::columns());
-            if let [one] = all {
-                for (what, path) in [("file", &one.file), ("control", &one.control), ("log", &one.log)] {
-                    text.push_str(&format!("{what:8} {}\n", path.display()));
-                }
-            }
-            text
+            table::plain(&head, &rows, output::columns())
         }
     };
     output::print(&text)?;
     Ok(0)
 }
 
+/// Says what one drive is, and where.
+fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Failure> {
+    if format == PlainFormat::Json {
+        return print(std::slice::from_ref(attached), format);
+    }
+    let node = attached.node.as_ref().map_or_else(String::new, |node| node.display().to_string());
+    let mounted = mounted(attached);
+    let lines = [
+        ("drive", format!("{} ({}, {})", attached.name, attached.device, attached.size)),
+        ("block device", format!("{node}, by {}", attached.way)),
+        ("mounted at", mounted),
+        ("file", attached.file.display().to_string()),
+        ("control", attached.control.display().to_string()),
+        ("log", attached.log.display().to_string()),
+        ("to take away", format!("lowtide detach {}", attached.name)),
+    ];
+    let text: String = lines.iter().map(|(what, value)| format!("{what:13} {value}\n")).collect();
+    output::print(&text)?;
+    Ok(0)
+}
+
 fn row(attached: &Attachment) -> Vec<String> {
-    let none = || "-".to_owned();
-    let mounted: Vec<String> = attached.mounted.iter().map(|at| at.display().to_string()).collect();
-    vec![
-        attached.name.clone(),
-        attached.device.clone(),
-        attached.node.as_ref().map_or_else(none, |node| node.display().to_string()),
-        attached.size.to_string(),
-        if mounted.is_empty() { none() } else { mounted.join(", ") },
-        said(attached.state).to_owned(),
-    ]
+    let node = attached.node.as_ref().map_or_else(|| "-".to_owned(), |node| node.display().to_string());
+    let state = said(attached.state).to_owned();
+    vec![attached.name.clone(), node, attached.size.to_string(), mounted(attached), state]
+}
+
+fn mounted(attached: &Attachment) -> String {
+    match &attached.mounted[..] {
+        [] => "-".to_owned(),
+        all => all.iter().map(|at| at.display().to_string()).collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn said(state: State) -> &'static str {

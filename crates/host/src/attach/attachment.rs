@@ -285,8 +285,10 @@ impl Making<'_> {
     }
 
     fn wait_for(&self, child: &mut Child) -> Result<(), HostError> {
-        let at = self.place.mount_point();
-        while !mountinfo::of("self").iter().any(|mount| Path::new(&mount.point) == at) {
+        // What the server may measure before is mounted at the same place.
+        let (at, source) = (self.place.mount_point(), self.place.source());
+        let is_it = |mount: &mountinfo::Mount| Path::new(&mount.point) == at && mount.source == source;
+        while !mountinfo::of("self").iter().any(is_it) {
             self.check_interrupt()?;
             let ended = child.try_wait().map_err(HostError::io(Operation::Start, &self.place.log()))?;
             if let Some(status) = ended {

@@ -20,4 +20,5 @@ pub use drive::{Drive, Ticket};
 pub use port::{Done, Outcome, Port};
 pub use server::{Handle, Server};
 pub use transport::transport_ns;
+pub(crate) use transport::{BLOCK, measure, slow};
 pub use wait::Clock;
