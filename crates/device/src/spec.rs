@@ -9,9 +9,10 @@ use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
 use crate::volume::{Volume, VolumeSpec};
 use lowtide_core::{BlockDevice, Bytes, Seed};
+use serde::Serialize;
 
 /// A simulated device of any kind.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(clippy::large_enum_variant, reason = "few are made, and none in a loop")]
 pub enum DeviceSpec {
     /// A flash drive.
@@ -73,6 +74,16 @@ impl DeviceSpec {
             DeviceSpec::Array(array) => array.members.iter().map(DeviceSpec::host_memory).sum(),
             DeviceSpec::Cache(cache) => cache.flash.host_memory() + cache.backing.host_memory(),
             DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => Bytes::ZERO,
+        }
+    }
+
+    /// Whether seeks cost time: a disk, or something that keeps its data on disks.
+    pub fn is_rotational(&self) -> bool {
+        match self {
+            DeviceSpec::Disk(_) => true,
+            DeviceSpec::Array(array) => array.members.iter().any(DeviceSpec::is_rotational),
+            DeviceSpec::Cache(cache) => cache.backing.is_rotational(),
+            DeviceSpec::Flash(_) | DeviceSpec::Volume(_) => false,
         }
     }
 

@@ -21,4 +21,4 @@ pub use port::{Done, Outcome, Port};
 pub use server::{Handle, Server};
 pub use transport::transport_ns;
 pub(crate) use transport::{BLOCK, measure, slow};
-pub use wait::Clock;
+pub use wait::{Clock, real_time};
