@@ -6,22 +6,14 @@
 use crate::args::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
-use lowtide_core::{Seed, VirtualTime};
-use lowtide_device::DeviceSpec;
+use lowtide_core::Seed;
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_host::live::contents::Memory;
-use lowtide_host::live::{self as host, Clock, Contents, Drive};
-use lowtide_host::nbd::Export;
-use lowtide_lab::catalogue;
-use lowtide_lab::device::{self, Device};
-use lowtide_lab::live::{LiveDrive, Pace, Parts, control};
+use lowtide_host::live::Clock;
+use lowtide_lab::live::{Data, Known, Offer, Pace, Service};
 use lowtide_lab::table;
-use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::process::Command;
-
-/// Bytes of a logical block: what an attached drive reads and writes at least.
-const BLOCK: u32 = 4096;
 
 /// Attaches a drive, attaches one again, lists them, or serves one.
 pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
@@ -33,19 +25,20 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     let Some(device) = &arguments.device else {
         return print(&attach::list(), format);
     };
-    if arguments.server {
-        return serve(arguments, device);
+    let mut known = look_up(arguments, device)?;
+    if let Some(name) = &arguments.server {
+        known.name.clone_from(name);
+        return serve(arguments, &known);
     }
-    let known = find(device)?;
-    let name = arguments.name.clone().unwrap_or_else(|| usual_name(&known));
     let wish = Wish {
-        name: &name,
+        name: &known.name,
         device,
+        block: arguments.block,
         filesystem: arguments.mkfs.map(FilesystemName::kind),
         mount: arguments.mount.as_deref(),
         options: &arguments.options,
     };
-    let attached = attach::attach(&wish, server(arguments, device, &name)?, &interrupt::flag())?;
+    let attached = attach::attach(&wish, server(&known.name)?, &interrupt::flag())?;
     tell(&attached, format)
 }
 
@@ -82,75 +75,68 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
 }
 
 /// Serves the drive until it is detached.
-fn serve(arguments: &AttachArguments, device: &str) -> Result<u8, Failure> {
-    let name = arguments.name.as_deref().unwrap_or_default();
-    let Some(server) = Server::begin(name)? else { return Ok(FAILED) };
-    let device = find(device)?;
+fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
+    let Some(server) = Server::begin(&known.name)? else { return Ok(FAILED) };
     let clock = Clock::new();
-    let pace = Pace::RealTime { transport_ns: server.transport_ns(clock)? };
-    let drive = drive(arguments, &device, name, pace)?;
-    let (size, block) = (drive.export().size, drive.export().minimum_block);
-    let (serving, handle) = host::Server::new(vec![drive], clock).map_err(Failure::failed)?;
-    let socket = server.control();
-    let listener = UnixListener::bind(&socket).map_err(|error| Failure::writing(&socket, &error))?;
-    let controlled = handle.clone();
-    std::thread::spawn(move || control::serve(&listener, &controlled));
-    let thread = std::thread::spawn(move || serving.run());
-    let served = server.serve(handle.port(0, size, block));
-    handle.stop();
-    for drive in thread.join().into_iter().flatten() {
-        drive.close().map_err(Failure::failed)?;
-    }
-    served?;
-    Ok(0)
-}
-
-/// The drive that is served, as new.
-fn drive(arguments: &AttachArguments, device: &Device, name: &str, pace: Pace) -> Result<LiveDrive, Failure> {
-    let spec = device.spec.scaled(arguments.scale);
-    let seed = Seed::new(arguments.seed);
-    let model = spec.build(seed).map_err(Failure::failed)?;
-    let size = spec.capacity().get() / u64::from(BLOCK) * u64::from(BLOCK);
-    let export = Export {
-        name: name.to_owned(),
-        description: device.title.clone(),
-        size,
-        minimum_block: BLOCK,
-        preferred_block: BLOCK,
-        read_only: false,
-        rotational: matches!(spec, DeviceSpec::Disk(_)),
+    let pace = if arguments.drive.no_delay {
+        Pace::NoDelay
+    } else {
+        Pace::RealTime { transport_ns: server.transport_ns(clock)? }
     };
-    let contents = Contents::Memory(Memory::new(size).map_err(Failure::failed)?);
-    let (began, cache) = (VirtualTime::START, spec.cache());
-    Ok(LiveDrive::new(Parts { export, model, began, cache, contents, pace, seed }))
+    let mut service = Service::start(vec![known.open(pace)?], clock, false).map_err(Failure::failed)?;
+    service.control(&server.control()).map_err(Failure::failed)?;
+    if arguments.drive.rt
+        && let Err(error) = service.real_time()
+    {
+        output::say(format_args!("warning: --rt is not to be had: {error}"));
+    }
+    let served = server.serve(service.port(0));
+    service.handle().stop();
+    let code = super::serve::end(service.wait())?;
+    served?;
+    Ok(code)
 }
 
-/// This program once more, as the server.
-fn server(arguments: &AttachArguments, device: &str, name: &str) -> Result<Command, Failure> {
+/// The drive that is wanted, before anything is made.
+fn look_up(arguments: &AttachArguments, device: &str) -> Result<Known, Failure> {
+    // The server works in another folder.
+    let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::writing(path, &error));
+    let drive = &arguments.drive;
+    let offer = Offer {
+        name: arguments.name.clone(),
+        device: device.to_owned(),
+        data: match &arguments.data {
+            Some(path) => Data::File(absolute(path)?),
+            None => Data::Memory,
+        },
+        state: arguments.state.as_ref().map(absolute).transpose()?,
+        reserve: drive.reserve,
+        scale: drive.scale,
+        cache: drive.cache,
+        read_only: false,
+        seed: Seed::new(drive.seed),
+    };
+    let mut known = offer.look_up()?;
+    if arguments.name.is_none() {
+        known.name = plain_name(&known.name);
+    }
+    Ok(known)
+}
+
+/// This program once more, with the same arguments, as the server.
+fn server(name: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe();
-    let program =
-        program.map_err(|error| Failure::usage(format!("this program is not found: {error}"), ""))?;
+    let program = program.map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
     let mut command = Command::new(program);
-    command.args(["attach", "--server", "--name", name]);
-    command.args(["--scale", &arguments.scale.to_string(), "--seed", &arguments.seed.to_string()]);
-    command.args(["--", device]);
+    // The verb comes first; a name that was given comes again, and is the same.
+    command.args(["attach", "--server", name]).args(std::env::args_os().skip(2));
     Ok(command)
 }
 
-fn find(device: &str) -> Result<Device, Failure> {
-    let found = catalogue::device(device)?;
-    device::parse(&found.text).map_err(|error| {
-        Failure::usage(
-            format!("the device {} cannot be used: {error}", found.path),
-            "docs/formats.md lists the keys of a device file",
-        )
-    })
-}
-
-/// The device's name, with what no name has left out.
-fn usual_name(device: &Device) -> String {
+/// A name of letters, digits, - and _.
+fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
-    device.name.chars().map(plain).take(64).collect()
+    name.chars().map(plain).take(64).collect()
 }
 
 fn force(forced: bool) -> Force {

@@ -241,7 +241,7 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
 }
 
 /// Closes drives in order, and says what should be known of how they were served.
-fn end(drives: Vec<LiveDrive>) -> Result<u8, Failure> {
+pub(super) fn end(drives: Vec<LiveDrive>) -> Result<u8, Failure> {
     let mut code = 0;
     for mut drive in drives {
         if let Some(recorder) = drive.record(None)
