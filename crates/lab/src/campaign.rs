@@ -378,8 +378,13 @@ impl<'a> Cells<'a> {
             rows.push(self.interval(cell, stage(Stage::Measure), interval, share, so_far));
         };
         let load = &cell.settings.load;
-        let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each);
+        let mut told = Vec::new();
+        let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each, &mut told);
         let ended = ended.map_err(|error| error.to_string())?;
+        if !replay && ended != Ended::Interrupted {
+            let event = |line| ("event".to_owned(), format!("{}: {line}", cell.label()));
+            self.say(told.into_iter().map(event));
+        }
         if let (Ended::Complete(verdict), false) = (&ended, replay) {
             let wear = wear(&history.drive().erase_counts());
             self.sender.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));

@@ -23,6 +23,8 @@ pub struct PowerCut<D> {
     inner: D,
     tear: Tear,
     seed: Seed,
+    /// Whether it is kept what sectors hold.
+    tracks: bool,
     pending: Pending<Runs>,
     holds: Runs,
     /// What the device has queued.
@@ -40,6 +42,7 @@ impl<D: BlockDevice> PowerCut<D> {
             inner,
             tear,
             seed,
+            tracks: true,
             pending: Pending::new(cache),
             holds: Runs::default(),
             queued: BTreeMap::new(),
@@ -47,6 +50,16 @@ impl<D: BlockDevice> PowerCut<D> {
             sequence: 0,
             loss: Loss::default(),
         }
+    }
+
+    /// The same without keeping what each sector holds: for what was lost alone, on a device of any size.
+    pub fn counting(inner: D, cache: Cache, tear: Tear, seed: Seed) -> Self {
+        PowerCut { tracks: false, ..PowerCut::new(inner, cache, tear, seed) }
+    }
+
+    /// From now on, writes tear into such pieces.
+    pub fn set_tear(&mut self, tear: Tear) {
+        self.tear = tear;
     }
 
     /// The write that a sector of 512 bytes holds; `None` where nothing was written, or it was trimmed since.
@@ -86,7 +99,8 @@ impl<D: BlockDevice> PowerCut<D> {
         let end = offset.saturating_add(length);
         match op {
             Op::Write { fua } if length > 0 => {
-                let undo = self.holds.set(offset, end, self.pending.next());
+                let number = self.pending.next();
+                let undo = if self.tracks { self.holds.set(offset, end, number) } else { Runs::default() };
                 Some(Told::Write(self.pending.write(offset, length, fua, undo)))
             }
             Op::Trim | Op::WriteZeroes => {

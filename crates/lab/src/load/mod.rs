@@ -4,6 +4,7 @@
 
 mod burst;
 mod drive;
+mod events;
 mod host;
 mod watch;
 
