@@ -7,7 +7,7 @@
 
 use crate::analysis::Verdict;
 use crate::experiment::Precondition;
-use crate::load::{Each, Ended, on_drive, on_host};
+use crate::load::{Each, Ended, Told, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
@@ -382,8 +382,11 @@ impl<'a> Cells<'a> {
         let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each, &mut told);
         let ended = ended.map_err(|error| error.to_string())?;
         if !replay && ended != Ended::Interrupted {
-            let event = |line| ("event".to_owned(), format!("{}: {line}", cell.label()));
-            self.say(told.into_iter().map(event));
+            self.say(told.into_iter().map(|Told { at, what }| {
+                // As the experiment writes it.
+                let at = at.map_or(String::new(), |at| format!(", at {}", at * self.plan.scale));
+                ("event".to_owned(), format!("{}{at}: {what}", cell.label()))
+            }));
         }
         if let (Ended::Complete(verdict), false) = (&ended, replay) {
             let wear = wear(&history.drive().erase_counts());

@@ -69,7 +69,7 @@ impl<D: BlockDevice> PowerCut<D> {
 
     /// The number that the next write will have. Refused writes and empty ones have none.
     pub fn next_number(&self) -> Number {
-        self.pending.next()
+        self.pending.next_number()
     }
 
     /// What became of the writes that were not durable at the last power cut.
@@ -99,7 +99,7 @@ impl<D: BlockDevice> PowerCut<D> {
         let end = offset.saturating_add(length);
         match op {
             Op::Write { fua } if length > 0 => {
-                let number = self.pending.next();
+                let number = self.pending.next_number();
                 let undo = if self.tracks { self.holds.set(offset, end, number) } else { Runs::default() };
                 Some(Told::Write(self.pending.write(offset, length, fua, undo)))
             }

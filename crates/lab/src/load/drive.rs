@@ -1,6 +1,6 @@
 //! The load on a simulated drive, in virtual time.
 
-use super::events::{Events, eventful};
+use super::events::{Events, Told, eventful};
 use super::watch::Watch;
 use super::{Each, Ended, burst};
 use crate::analysis::{Context, Medium};
@@ -11,8 +11,8 @@ use lowtide_core::inserts::{self, Place, Storage};
 use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Interval, Seed, virtual_load};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs `load` on a prepared drive; `each` hears of every interval and of how far the load is. Events leave a line each in
-/// `told`.
+/// Runs `load` on a prepared drive; `each` hears of every interval and of how far the load is. What came
+/// of events is left in `told`.
 ///
 /// # Errors
 /// [`DeviceError`] where the drive refuses a request, which planned loads fit, or fails at one.
@@ -22,7 +22,7 @@ pub fn on_drive(
     seed: Seed,
     interrupt: &AtomicBool,
     each: &mut Each<'_>,
-    told: &mut Vec<String>,
+    told: &mut Vec<Told>,
 ) -> Result<Ended, DeviceError> {
     let PreparedDrive { drive, now, extents, written_before, database, cache } = prepared;
     let context = Context {

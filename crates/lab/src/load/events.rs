@@ -20,6 +20,15 @@ pub(super) fn eventful(device: &mut AnyDevice, cache: Cache, seed: Seed) -> Even
     Fault::new(power, seed.part("faults", 0))
 }
 
+/// What came of an event, or of all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// When it happened, since the load began.
+    pub at: Option<Nanos>,
+    /// What came of it, for people.
+    pub what: String,
+}
+
 /// The events of a cell that are still to come, and what is said of the others.
 pub(super) struct Events {
     start: VirtualTime,
@@ -27,7 +36,7 @@ pub(super) struct Events {
     coming: VecDeque<(Nanos, Step)>,
     /// The power is off until then.
     off_until: VirtualTime,
-    told: Vec<String>,
+    told: Vec<Told>,
 }
 
 enum Step {
@@ -50,13 +59,15 @@ impl Events {
         Events { start, coming: coming.into(), off_until: start, told: Vec::new() }
     }
 
-    /// A line for each event that happened, and for what they did to requests.
-    pub(super) fn told(mut self, ended: &Scripted) -> Vec<String> {
-        if ended.gone > 0 {
-            self.told.push(format!("{} requests in flight were lost, and asked for again", ended.gone));
-        }
-        if ended.failed > 0 {
-            self.told.push(format!("{} requests failed", ended.failed));
+    /// What came of each event that happened, and what they did to requests.
+    pub(super) fn told(mut self, ended: &Scripted) -> Vec<Told> {
+        for (count, what) in [
+            (ended.gone, "requests in flight were lost, and asked for again"),
+            (ended.failed, "requests failed"),
+        ] {
+            if count > 0 {
+                self.told.push(Told { at: None, what: format!("{count} {what}") });
+            }
         }
         self.told
     }
@@ -71,7 +82,7 @@ impl Script<Eventful<'_>> for Events {
         let now = self.next().unwrap_or(self.start);
         let mut happening = Happening { resume: now, gone: false };
         let Some((_, step)) = self.coming.pop_front() else { return happening };
-        let says = match step {
+        let what = match step {
             Step::Heal => {
                 device.set(Faults::default()).expect("no faults are sound");
                 "the faults ended".to_owned()
@@ -82,7 +93,7 @@ impl Script<Eventful<'_>> for Events {
             }
             Step::Event(Happens::Pause { length }) => {
                 happening.resume = now + length;
-                format!("pause of {length}")
+                "pause".to_owned()
             }
             Step::Event(Happens::SecureErase) => {
                 device.secure_erase();
@@ -93,10 +104,10 @@ impl Script<Eventful<'_>> for Events {
                 device.power_cut(now);
                 self.off_until = now + off;
                 happening = Happening { resume: self.off_until, gone: true };
-                format!("power cut for {off}: {}", lost(&device.inner().loss()))
+                format!("power cut: {}", lost(&device.inner().loss()))
             }
         };
-        self.told.push(format!("{says}, at {}", now.since(self.start)));
+        self.told.push(Told { at: Some(now.since(self.start)), what });
         happening
     }
 }
@@ -113,6 +124,7 @@ fn lost(loss: &Loss) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::Told;
     use crate::experiment::Experiment;
     use crate::load::{Ended, on_drive};
     use crate::plan::{Plan, PlanTarget};
@@ -122,7 +134,7 @@ mod tests {
 
     /// Runs an hour of small writes on the Intel 320, a hundredth of it; writes in each of 36 intervals, and what is
     /// told.
-    fn run(events: &str) -> (Vec<u64>, Vec<String>) {
+    fn run(events: &str) -> (Vec<u64>, Vec<Told>) {
         let text = format!(
             "name = 'events'\n[target]\ndevice = 'intel-320-160gb'\n[before-each-cell]\nfill = 'sequential'\n\
              [workload]\npattern = 'random-write'\nblock = '16KiB'\nfile_size = '80GB'\nthreads = 8\n\
@@ -148,7 +160,7 @@ mod tests {
     #[test]
     fn each_event_is_seen_in_the_numbers_and_told() {
         let (plain, told) = run("");
-        assert_eq!((plain.len(), told), (36, Vec::<String>::new()));
+        assert_eq!((plain.len(), told), (36, Vec::new()));
         let (writes, told) = run("[[event]]\nat = '1000s'\ndo = 'power-cut'\nfor = '500s'\n\
              [[event]]\nat = '2000s'\ndo = 'pause'\nfor = '300s'\n\
              [[event]]\nat = '3000s'\ndo = 'fail'\nend-of-life = true\nfor = '200s'\n");
@@ -156,13 +168,13 @@ mod tests {
         // What was in flight when a pause or the end of life began is complete a little later.
         let idle: Vec<usize> = (0..36).filter(|interval| writes[*interval] <= 8).collect();
         assert_eq!(idle, [10, 11, 12, 13, 14, 20, 21, 22, 30, 31], "{writes:?}");
-        assert!(told[0].starts_with("power cut for 5s: of ") && told[0].ends_with(", at 10s"), "{told:?}");
-        assert_eq!(
-            told[1..4],
-            ["pause of 3s, at 20s", "the device failed, at 30s", "the faults ended, at 32s"]
-        );
-        assert_eq!(told[4], "8 requests in flight were lost, and asked for again");
-        assert!(told[5].ends_with(" requests failed"), "{told:?}");
+        let at: Vec<_> = told.iter().map(|told| told.at.map(|at| at.get() / 1_000_000_000)).collect();
+        assert_eq!(at, [Some(10), Some(20), Some(30), Some(32), None, None]);
+        let what: Vec<_> = told.iter().map(|told| told.what.as_str()).collect();
+        assert!(what[0].starts_with("power cut: of "), "{what:?}");
+        assert_eq!(what[1..4], ["pause", "the device failed", "the faults ended"]);
+        assert_eq!(what[4], "8 requests in flight were lost, and asked for again");
+        assert!(what[5].ends_with(" requests failed"), "{what:?}");
         assert_eq!(run("[[event]]\nat = '1s'\ndo = 'pause'\nfor = '1s'\n").0.len(), 36);
     }
 }

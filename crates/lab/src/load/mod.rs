@@ -9,6 +9,7 @@ mod host;
 mod watch;
 
 pub use drive::on_drive;
+pub use events::Told;
 pub use host::on_host;
 
 use crate::analysis::Verdict;
