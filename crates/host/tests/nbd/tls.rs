@@ -23,13 +23,13 @@ use std::time::Duration;
 const REVOKED: u64 = 77;
 
 /// A folder with the certificates of a server, and two of clients.
-struct Authority {
+pub struct Authority {
     folder: tempfile::TempDir,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Authority {
+    pub fn new() -> Authority {
         let folder = tempfile::tempdir().expect("a folder");
         let mut params = CertificateParams::new([]).expect("names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -43,7 +43,7 @@ impl Authority {
         authority
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -75,7 +75,11 @@ impl Authority {
     }
 
     /// A client that trusts this authority, with the certificate in `own`, where there is one.
-    fn client(&self, stream: UnixStream, own: Option<&Path>) -> StreamOwned<ClientConnection, UnixStream> {
+    pub fn client(
+        &self,
+        stream: UnixStream,
+        own: Option<&Path>,
+    ) -> StreamOwned<ClientConnection, UnixStream> {
         let mut roots = RootCertStore::empty();
         let authority =
             CertificateDer::from_pem_file(self.path().join("ca-cert.pem")).expect("a certificate");
@@ -98,7 +102,7 @@ impl Authority {
     }
 }
 
-fn settings(tls: Tls) -> Settings {
+pub fn settings(tls: Tls) -> Settings {
     Settings { tls, ..Settings::default() }
 }
 
