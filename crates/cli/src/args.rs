@@ -3,8 +3,13 @@
 //! Leaves out what they do; see `command`.
 
 mod attach;
+pub mod live;
 
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
+pub use live::{
+    DriveArguments, FailArguments, PowercutArguments, RecordArguments, RecordVerb, ServeArguments,
+    ServerArguments, StatArguments, TlsUse,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
@@ -55,6 +60,24 @@ pub enum Verb {
     Cost(CostArguments),
     /// Run the published studies on simulated devices, and say how near the models come
     Validate(ValidateArguments),
+    /// Serve simulated drives to NBD clients
+    Serve(ServeArguments),
+    /// Show what drives that are served or attached have counted
+    Stat(StatArguments),
+    /// Cut the power of a drive that is served or attached
+    Powercut(PowercutArguments),
+    /// Give a drive its power back
+    PowerOn(ServerArguments),
+    /// Let the time of a drive stand still
+    Pause(ServerArguments),
+    /// Let the time of a paused drive go on
+    Resume(ServerArguments),
+    /// Erase all of a drive that is served or attached
+    SecureErase(ServerArguments),
+    /// Give a drive faults: errors, slow requests, the end of its life
+    Fail(FailArguments),
+    /// Record what a drive is asked, as a trace for `run replay`
+    Record(RecordArguments),
     /// Make a simulated drive a block device of this machine
     Attach(AttachArguments),
     /// Take an attached drive away again

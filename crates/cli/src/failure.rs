@@ -8,6 +8,7 @@ use lowtide_lab::compare::ThresholdError;
 use lowtide_lab::experiment::BadInput;
 use lowtide_lab::import::ImportError;
 use lowtide_lab::interleave::InterleaveError;
+use lowtide_lab::live::OpenError;
 use lowtide_lab::store::StoreError;
 use lowtide_lab::validate::{ChooseError, ValidateError};
 use std::path::Path;
@@ -90,6 +91,16 @@ impl From<ChooseError> for Failure {
 impl From<CatalogueError> for Failure {
     fn from(error: CatalogueError) -> Self {
         Failure::new(BAD_INPUT, error.into())
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Catalogue(error) => error.into(),
+            OpenError::Memory { .. } => Failure::failed(error),
+            _ => Failure::new(BAD_INPUT, miette::miette!("{error}")),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod args;
 mod command;
 mod failure;
 mod interrupt;
+mod metrics;
 mod output;
 mod progress;
 mod serve;
@@ -16,6 +17,7 @@ use args::{Arguments, Verb};
 use clap::Parser;
 use failure::Failure;
 use lowtide_host::memory::HugePages;
+use lowtide_lab::live::control::Order;
 use std::process::ExitCode;
 
 /// Simulated drives live in hundreds of megabytes of tables that are read at random.
@@ -51,6 +53,15 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Validate(arguments) => command::validate::run(&arguments),
         Verb::Attach(arguments) => command::attach::run(&arguments),
         Verb::Detach(arguments) => command::attach::detach(&arguments),
+        Verb::Serve(arguments) => command::serve::run(&arguments),
+        Verb::Stat(arguments) => command::control::stat(&arguments),
+        Verb::Powercut(arguments) => command::control::powercut(&arguments),
+        Verb::PowerOn(server) => command::control::plain(&server, Order::PowerOn),
+        Verb::Pause(server) => command::control::plain(&server, Order::Pause),
+        Verb::Resume(server) => command::control::plain(&server, Order::Resume),
+        Verb::SecureErase(server) => command::control::plain(&server, Order::SecureErase),
+        Verb::Fail(arguments) => command::control::fail(&arguments),
+        Verb::Record(arguments) => command::control::record(&arguments.verb),
         Verb::Bench(arguments) => command::bench::run(&arguments),
         Verb::Completions { shell } => command::completions::run(shell),
     }

@@ -76,6 +76,16 @@ impl DeviceSpec {
         }
     }
 
+    /// Whether seeks cost time: a disk, or something that keeps its data on disks.
+    pub fn is_rotational(&self) -> bool {
+        match self {
+            DeviceSpec::Disk(_) => true,
+            DeviceSpec::Array(array) => array.members.iter().any(DeviceSpec::is_rotational),
+            DeviceSpec::Cache(cache) => cache.backing.is_rotational(),
+            DeviceSpec::Flash(_) | DeviceSpec::Volume(_) => false,
+        }
+    }
+
     /// Checks that the parts fit together.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod catalogue;
 pub mod compare;
 pub mod completions;
+pub mod control;
 pub mod cost;
 pub mod export;
 pub mod import;
@@ -14,6 +15,7 @@ pub mod lifetime;
 pub mod plan;
 pub mod report;
 pub mod run;
+pub mod serve;
 pub mod show;
 pub mod validate;
 

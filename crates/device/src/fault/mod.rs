@@ -12,12 +12,13 @@ mod device;
 pub use device::Fault;
 
 use lowtide_core::{Bytes, Nanos, VirtualTime};
+use serde::{Deserialize, Serialize};
 
 const MOST_FACTOR: f64 = 1e6;
 const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
 
 /// Which faults a device has.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Faults {
     /// Reads that take their time and fail.
     pub read_errors: Option<Errors>,
@@ -30,7 +31,7 @@ pub struct Faults {
 }
 
 /// Which requests fail.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
     /// Those that touch a byte from here on.
     pub from: Bytes,
@@ -48,7 +49,7 @@ impl Default for Errors {
 }
 
 /// Requests that take longer. The device is not busy meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Slow {
     /// The time the device takes is multiplied by this,
     pub factor: f64,
@@ -68,7 +69,7 @@ impl Default for Slow {
 }
 
 /// From when on writes are refused, and reads go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndOfLife {
     /// From now on.
     Now,

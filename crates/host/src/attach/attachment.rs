@@ -182,6 +182,14 @@ pub fn name_of(text: &str) -> Result<String, HostError> {
     found.map(|place| place.name().to_owned()).ok_or_else(|| super::not_attached(text))
 }
 
+/// Where the attached drive that a user means takes orders.
+///
+/// # Errors
+/// [`HostError::NotAttached`] with those that are.
+pub fn control_of(text: &str) -> Result<PathBuf, HostError> {
+    Ok(Place::new(&name_of(text)?)?.control())
+}
+
 /// What is to be seen of a drive, without asking it.
 fn look(place: &Place, facts: &Facts) -> Attachment {
     let device = super::loop_device::over(&place.file()).first().copied();

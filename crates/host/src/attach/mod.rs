@@ -26,7 +26,7 @@ mod process;
 mod server;
 mod watch;
 
-pub use attachment::{Attachment, State, Wish, again, attach, detach, list, name_of};
+pub use attachment::{Attachment, State, Wish, again, attach, control_of, detach, list, name_of};
 pub use detach::Detached;
 pub use server::Server;
 

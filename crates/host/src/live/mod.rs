@@ -20,4 +20,4 @@ pub use drive::{Drive, Ticket};
 pub use port::{Done, Outcome, Port};
 pub use server::{Handle, Server};
 pub use transport::transport_ns;
-pub use wait::Clock;
+pub use wait::{Clock, real_time};

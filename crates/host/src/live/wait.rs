@@ -1,7 +1,9 @@
 //! The loop's clock, and how it wakes at an instant ([`Clock`]).
 //!
 //! A thread that sleeps wakes late: the processor has to come back from idleness, and the scheduler has to notice. So the
-//! loop sleeps until shortly before an instant and asks the clock for the rest. How much before is measured at the start.
+//! loop sleeps until shortly before an instant and asks the clock for the rest. How much before is measured at the start. `unsafe` stands here because rustix has no `sched_setscheduler`.
+
+#![allow(unsafe_code)]
 
 use rustix::event::Timespec;
 use std::time::{Duration, Instant};
@@ -61,6 +63,19 @@ impl Clock {
 impl Default for Clock {
     fn default() -> Self {
         Clock::new()
+    }
+}
+
+/// Asks the scheduler to run the calling thread before all ordinary ones (`SCHED_FIFO`, the lowest of its priorities).
+///
+/// # Errors
+/// What the kernel says: it wants `CAP_SYS_NICE`, or a limit of real-time priority.
+pub fn real_time() -> std::io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the kernel reads the parameters, which outlive the call; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
     }
 }
 

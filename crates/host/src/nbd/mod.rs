@@ -21,7 +21,7 @@ pub mod request;
 pub mod stop;
 pub mod tls;
 pub mod transport;
-mod unix_socket;
+pub mod unix_socket;
 pub mod wire;
 
 pub use client::NbdClient;

@@ -16,7 +16,7 @@ const BACKLOG: i32 = 128;
 
 /// A listening unix socket and its file.
 #[derive(Debug)]
-pub(super) struct UnixSocket {
+pub struct UnixSocket {
     path: PathBuf,
     /// Device and inode: another file in its place is not removed.
     identity: (u64, u64),
@@ -24,7 +24,7 @@ pub(super) struct UnixSocket {
 
 impl UnixSocket {
     /// Listens on `path`. An error is the rest of a sentence.
-    pub(super) fn listen(path: &Path) -> Result<(OwnedFd, UnixSocket), String> {
+    pub fn listen(path: &Path) -> Result<(OwnedFd, UnixSocket), String> {
         let address = SocketAddrUnix::new(path).map_err(|_| {
             format!("the path has {} bytes, and a unix socket's at most 107", path.as_os_str().len())
         })?;
@@ -44,7 +44,8 @@ impl UnixSocket {
         Ok((socket, UnixSocket { path, identity: (made.dev(), made.ino()) }))
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

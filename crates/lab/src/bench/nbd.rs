@@ -7,6 +7,7 @@ use crate::live::{LiveDrive, Pace, Parts};
 use lowtide_core::rng::below;
 use lowtide_core::{Bytes, Latency, Nanos, Seed, VirtualTime};
 use lowtide_device::DeviceSpec;
+use lowtide_device::fault::Fault;
 use lowtide_device::power::Cache;
 use lowtide_device::volume::VolumeSpec;
 use lowtide_host::live::contents::Memory;
@@ -74,6 +75,7 @@ impl Running {
             contents.write(offset, &[1; 1 << 20])?;
         }
         let model = DeviceSpec::Volume(spec).build(seed).expect("the description is valid");
+        let model = Fault::new(model, seed);
         let began = VirtualTime::START;
         let drive =
             LiveDrive::new(Parts { export, model, began, cache: Cache::Protected, contents, pace, seed });

@@ -10,6 +10,8 @@
 use super::drive::LiveDrive;
 use super::record::Recorder;
 use super::stat::Stat;
+use lowtide_core::Nanos;
+use lowtide_device::fault::Faults;
 use lowtide_device::power::{Loss, Tear};
 use lowtide_host::live::Handle;
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,14 @@ pub enum Order {
     Resume,
     /// Erase everything.
     SecureErase,
+    /// Give it faults, in place of those it has.
+    Fail {
+        /// Which.
+        faults: Faults,
+        /// For how long requests are slow; for ever where nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        span: Option<Nanos>,
+    },
     /// Record requests into a new file.
     Record {
         /// The file, as the server's working directory sees it.
@@ -125,6 +135,9 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
         Order::Pause => drive.pause(now_ns),
         Order::Resume => drive.resume(now_ns),
         Order::SecureErase => drive.secure_erase().map_err(|error| error.to_string())?,
+        Order::Fail { faults, span } => {
+            drive.fail(now_ns, *faults, *span).map_err(|error| error.to_string())?;
+        }
         Order::Record { path } => {
             let recorder = Recorder::new(path).map_err(|error| format!("{}: {error}", path.display()))?;
             if let Some(before) = drive.record(Some(recorder)) {

@@ -13,8 +13,10 @@ use super::counts::{Counts, Kind};
 use super::record::Recorder;
 use super::stat::{Power, Stat};
 use super::time::{Pace, Time};
-use lowtide_core::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Seed, VirtualTime};
+use lowtide_core::{BlockDevice, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, VirtualTime};
 use lowtide_device::AnyDevice;
+use lowtide_device::fault::Fault;
+use lowtide_device::fault::{FaultError, Faults};
 use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
 use lowtide_host::live::contents::Run;
 use lowtide_host::live::{Contents, Drive, Ticket};
@@ -44,7 +46,7 @@ pub struct Parts {
     /// What clients are told.
     pub export: Export,
     /// The model, with its history.
-    pub model: AnyDevice,
+    pub model: Fault<AnyDevice>,
     /// The instant on the model's clock at which it goes on.
     pub began: VirtualTime,
     /// What it keeps acknowledged writes in.
@@ -60,7 +62,7 @@ pub struct Parts {
 /// A drive that is served live.
 pub struct LiveDrive {
     export: Export,
-    model: AnyDevice,
+    model: Fault<AnyDevice>,
     contents: Contents,
     pending: Pending<Undo>,
     /// Where an answered write is durable and every write is answered at once, a power cut takes nothing back.
@@ -89,8 +91,8 @@ fn error_number(error: &DeviceError) -> i32 {
     match error {
         DeviceError::OutOfRange { .. } => libc::ENOSPC,
         DeviceError::Unaligned { .. } => libc::EINVAL,
-        #[allow(unreachable_patterns, reason = "a device may fail in more ways")]
-        _ => libc::EIO,
+        DeviceError::ReadFailed { .. } | DeviceError::WriteFailed { .. } => libc::EIO,
+        DeviceError::WornOut => libc::EROFS,
     }
 }
 
@@ -213,6 +215,18 @@ impl LiveDrive {
         self.contents.clear(0, self.export.size)
     }
 
+    /// Gives it faults, in place of those it has; `slow` ones end after a span of the drive's time.
+    ///
+    /// # Errors
+    /// [`FaultError`] where no drive can have them.
+    pub fn fail(&mut self, now_ns: u64, mut faults: Faults, span: Option<Nanos>) -> Result<(), FaultError> {
+        let now = self.time.of_model(now_ns);
+        if let (Some(slow), Some(span)) = (&mut faults.slow, span) {
+            slow.until = Some(now + span);
+        }
+        self.model.set(faults)
+    }
+
     /// Records every request from now on; gives back what recorded until now.
     pub fn record(&mut self, recorder: Option<Recorder>) -> Option<Recorder> {
         std::mem::replace(&mut self.recorder, recorder)
@@ -230,7 +244,7 @@ impl LiveDrive {
         }
         let completion = self.model.submit(self.time.model(), &Request::flush());
         self.contents.sync()?;
-        Ok((self.model, completion.at.max(self.time.model())))
+        Ok((self.model.into_inner(), completion.at.max(self.time.model())))
     }
 
     /// Keeps what a write replaces, and writes.

@@ -9,12 +9,16 @@
 pub mod control;
 mod counts;
 mod drive;
+mod open;
 mod record;
+mod service;
 mod stat;
 mod time;
 
 pub use counts::{Requests, Spread};
 pub use drive::{LiveDrive, Parts};
+pub use open::{Data, Known, Offer, OpenError};
 pub use record::Recorder;
+pub use service::Service;
 pub use stat::{Power, Stat, prometheus};
 pub use time::Pace;

@@ -20,6 +20,8 @@ pub(super) enum Message<D> {
     Request { drive: usize, life: u64, request: Request, data: Vec<u8>, done: Done },
     /// Something to do with the drives.
     Call(Errand<D>),
+    /// Somebody waits for the end, when this is dropped.
+    Watch(mpsc::SyncSender<()>),
     /// The end.
     Stop,
 }
@@ -85,6 +87,14 @@ impl<D> Handle<D> {
         });
         self.send(Message::Call(what));
         from.recv().ok()
+    }
+
+    /// Waits until the loop has ended.
+    pub fn ended(&self) {
+        // It is never answered: the loop drops it when it ends.
+        let (to, from) = mpsc::sync_channel::<()>(1);
+        self.send(Message::Watch(to));
+        let _ = from.recv();
     }
 
     /// Ends the loop; what is in flight is not answered.

@@ -50,6 +50,8 @@ pub struct Server<D> {
     /// It ends when its last client has left.
     ends_alone: bool,
     stopped: bool,
+    /// Dropped at the end.
+    watched: Vec<mpsc::SyncSender<()>>,
 }
 
 impl<D: Drive> Server<D> {
@@ -73,6 +75,7 @@ impl<D: Drive> Server<D> {
             clock,
             ends_alone: false,
             stopped: false,
+            watched: Vec::new(),
         };
         Ok((server, handle))
     }
@@ -307,6 +310,7 @@ impl<D: Drive> Server<D> {
                     what(&mut self.drives, now_ns);
                     self.notice_cuts();
                 }
+                Message::Watch(who) => self.watched.push(who),
                 Message::Stop => self.stopped = true,
             }
         }

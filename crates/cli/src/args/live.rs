@@ -1,0 +1,249 @@
+//! Arguments of `serve`, `stat` and of what is ordered while a drive is served.
+
+use super::{PlainFormat, factor, scale, share};
+use clap::{Args, Subcommand, ValueEnum};
+use lowtide_core::{Bytes, Nanos};
+use lowtide_device::power::CacheKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without --unix, --tcp, --stdio or sockets of systemd it listens at 127.0.0.1:10809.\n\
+    `lowtide stat SOCKET`, `powercut`, `pause`, `fail` and others take the path of the unix socket, or of --control."
+)]
+pub struct ServeArguments {
+    /// Simulated devices: names (see `lowtide devices`) or paths of files; NAME=DEVICE gives the export a name. The first is
+    /// the default export
+    #[arg(required = true, value_name = "DEVICE")]
+    pub devices: Vec<String>,
+    /// Listen at a unix socket
+    #[arg(long, value_name = "PATH")]
+    pub unix: Option<PathBuf>,
+    /// Listen at a port; port 0 is a free one
+    #[arg(long, value_name = "HOST:PORT")]
+    pub tcp: Option<String>,
+    /// Serve the one client at stdin and stdout
+    #[arg(short = 's', long, conflicts_with_all = ["unix", "tcp"])]
+    pub stdio: bool,
+    /// Where the bytes lie: `memory`, or a sparse file, made where there is none; NAME=FILE with several drives
+    #[arg(long, default_value = "memory", value_name = "FILE")]
+    pub data: Vec<String>,
+    /// Keep map, wear and history of the drive in a file; NAME=FILE with several drives
+    #[arg(long, value_name = "FILE")]
+    pub state: Vec<String>,
+    /// What the drives are like
+    #[command(flatten)]
+    pub drive: DriveArguments,
+    /// Allow no change
+    #[arg(long)]
+    pub read_only: bool,
+    /// Where orders are taken [default: the unix socket's path and `.control`]
+    #[arg(long, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+    /// Serve counters for Prometheus at http://ADDRESS/metrics; a port alone is of this machine
+    #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
+    pub metrics: Option<SocketAddr>,
+    /// Record every request from the start into a new file; see `lowtide record`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Whether clients may or must use TLS
+    #[arg(long, default_value = "off", requires_ifs = [("on", "certificates"), ("require", "certificates")])]
+    pub tls: TlsUse,
+    /// A folder with server-cert.pem, server-key.pem, and ca-cert.pem to verify clients
+    #[arg(long = "tls-certificates", value_name = "DIR", id = "certificates")]
+    pub certificates: Option<PathBuf>,
+    /// Let in only clients with a certificate that ca-cert.pem signed
+    #[arg(long, requires = "certificates")]
+    pub tls_verify_peer: bool,
+    /// Clients at the same time
+    #[arg(long, default_value_t = 128, value_name = "NUMBER")]
+    pub max_clients: u16,
+}
+
+/// What a live drive is like, however it is reached.
+#[derive(Debug, Args)]
+pub struct DriveArguments {
+    /// Answer when the model says so, as without this flag
+    #[arg(long, conflicts_with = "no_delay")]
+    pub real_time: bool,
+    /// Answer at once; the model lives in a time of its own
+    #[arg(long)]
+    pub no_delay: bool,
+    /// Run before all ordinary programs (SCHED_FIFO)
+    #[arg(long)]
+    pub rt: bool,
+    /// Another cache for writes than the device has
+    #[arg(long, value_name = "protected|volatile|lying")]
+    pub cache: Option<CacheKind>,
+    /// Leave a share of the capacity unused
+    #[arg(long, default_value = "0", value_parser = share, value_name = "SHARE")]
+    pub reserve: f64,
+    /// A smaller drive, such as 1/16
+    #[arg(long, default_value = "1", value_parser = scale)]
+    pub scale: u64,
+    /// The seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Whether clients use TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TlsUse {
+    /// They cannot
+    Off,
+    /// They may
+    On,
+    /// They must
+    Require,
+}
+
+/// Which drive of which server.
+#[derive(Debug, Args)]
+pub struct ServerArguments {
+    /// The server: its unix socket, its control socket, or the name of an attached drive
+    #[arg(value_name = "SOCKET")]
+    pub socket: PathBuf,
+    /// Only this drive of it
+    #[arg(long, value_name = "NAME")]
+    pub drive: Option<String>,
+}
+
+/// Arguments of `stat`.
+#[derive(Debug, Args)]
+pub struct StatArguments {
+    /// The server
+    #[command(flatten)]
+    pub server: ServerArguments,
+    /// Again every so often, until Ctrl-C
+    #[arg(long, value_name = "TIME")]
+    pub every: Option<Nanos>,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: PlainFormat,
+}
+
+/// Arguments of `powercut`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What was flushed or written with forced unit access survives. Every other write that the drive's volatile\n\
+    cache holds is kept, dropped or torn, as the server's seed chooses. Connections end; a drive that is attached is put\n\
+    on again with `lowtide attach --again NAME`."
+)]
+pub struct PowercutArguments {
+    /// The server
+    #[command(flatten)]
+    pub server: ServerArguments,
+    /// Bytes that are written whole or not at all: 512 or 4096
+    #[arg(long, default_value_t = 4096, value_name = "BYTES")]
+    pub tear: u32,
+    /// Leave the power off; every request fails until `lowtide power-on`
+    #[arg(long)]
+    pub stay_off: bool,
+}
+
+/// Arguments of `fail`.
+#[derive(Debug, Args)]
+#[command(after_help = "Each call replaces the faults the drive had; without any, the drive has none.")]
+pub struct FailArguments {
+    /// The server
+    #[command(flatten)]
+    pub server: ServerArguments,
+    /// Reads of a range fail, or a share of them: `all`, `10GiB..11GiB`, `1%`, `0..1GiB@50%`
+    #[arg(long, value_name = "RANGE[@SHARE]")]
+    pub read_errors: Option<String>,
+    /// Writes fail, the same way
+    #[arg(long, value_name = "RANGE[@SHARE]")]
+    pub write_errors: Option<String>,
+    /// Requests take so many times as long
+    #[arg(long, value_parser = factor, value_name = "FACTOR")]
+    pub slow: Option<f64>,
+    /// Requests take so much longer
+    #[arg(long, value_name = "TIME")]
+    pub delay: Option<Nanos>,
+    /// Only a share of requests is slow
+    #[arg(long, value_parser = share, value_name = "SHARE")]
+    pub slow_share: Option<f64>,
+    /// Requests are slow for so long
+    #[arg(long = "for", value_name = "TIME")]
+    pub span: Option<Nanos>,
+    /// The drive takes no more writes: `now`, or a number of erase cycles of its blocks
+    #[arg(long, value_name = "now|CYCLES")]
+    pub end_of_life: Option<String>,
+}
+
+/// Arguments of `record`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The file is a trace: `lowtide run replay --set workload.trace=FILE --target device:NAME` makes the same\n\
+    requests of any device, in virtual time."
+)]
+pub struct RecordArguments {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: RecordVerb,
+}
+
+/// What to do about a recording.
+#[derive(Debug, Subcommand)]
+pub enum RecordVerb {
+    /// Record every request into a new file
+    Start {
+        /// The server
+        #[command(flatten)]
+        server: ServerArguments,
+        /// The file
+        file: PathBuf,
+    },
+    /// End the recording
+    Stop {
+        /// The server
+        #[command(flatten)]
+        server: ServerArguments,
+    },
+}
+
+/// A range of bytes and a share, as `fail` has them.
+pub fn errors(text: &str) -> Result<lowtide_device::fault::Errors, String> {
+    let wrong = || {
+        format!(
+            "`{text}` names no requests: write `all`, a range such as `10GiB..11GiB`, a share such as `1%`, or both with `@`"
+        )
+    };
+    let (range, part) = match text.split_once('@') {
+        Some((range, part)) => (range, Some(part)),
+        None if text.ends_with('%') => ("all", Some(text)),
+        None => (text, None),
+    };
+    let mut errors = lowtide_device::fault::Errors::default();
+    if let Some(part) = part {
+        errors.share = share(part).map_err(|_| wrong())?;
+    }
+    if range != "all" {
+        let (from, to) = range.split_once("..").ok_or_else(wrong)?;
+        let size = |text: &str| text.parse::<Bytes>().map_err(|_| wrong());
+        errors.from = if from.is_empty() { Bytes::ZERO } else { size(from)? };
+        errors.to = if to.is_empty() { None } else { Some(size(to)?) };
+    }
+    Ok(errors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_device::fault::Errors;
+
+    #[test]
+    fn ranges_and_shares_parse() {
+        let whole = Errors::default();
+        assert_eq!(errors("all"), Ok(whole));
+        assert_eq!(errors("1%"), Ok(Errors { share: 0.01, ..whole }));
+        let range = Errors { from: Bytes::gib(1), to: Some(Bytes::gib(2)), share: 0.5 };
+        assert_eq!(errors("1GiB..2GiB@50%"), Ok(range));
+        assert_eq!(errors("..2GiB"), Ok(Errors { to: Some(Bytes::gib(2)), ..whole }));
+        for bad in ["", "1GiB", "x..y", "all@200%", "1GiB..2GiB@"] {
+            assert!(errors(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `lowtide stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`, `record`: orders to a running server.
+//!
+//! Leaves out what they do; see `lowtide_lab::live::control`.
+
+use crate::args::live::errors;
+use crate::args::{
+    FailArguments, PlainFormat, PowercutArguments, RecordVerb, ServerArguments, StatArguments,
+};
+use crate::failure::Failure;
+use crate::output;
+use lowtide_core::Nanos;
+use lowtide_device::fault::{EndOfLife, Faults, Slow};
+use lowtide_host::attach;
+use lowtide_lab::live::control::{self, Order, Question, Report};
+use lowtide_lab::live::{Power, Requests, Stat};
+use lowtide_lab::table;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The control socket of a server at a unix socket.
+pub fn beside(socket: &Path) -> PathBuf {
+    let mut name = OsString::from(socket);
+    name.push(".control");
+    PathBuf::from(name)
+}
+
+/// The control socket that the user means.
+fn socket(named: &Path) -> PathBuf {
+    let candidates = [beside(named), named.to_owned()];
+    if let Some(found) = candidates.into_iter().find(|path| path.exists() && !path.is_dir()) {
+        return found;
+    }
+    attach::control_of(&named.to_string_lossy()).unwrap_or_else(|_| beside(named))
+}
+
+fn ask(server: &ServerArguments, order: Order) -> Result<Report, Failure> {
+    let question = Question { drive: server.drive.clone(), order };
+    control::ask(&socket(&server.socket), &question).map_err(|why| {
+        Failure::usage(why, "name the unix socket of `lowtide serve`, its `--control`, or an attached drive")
+    })
+}
+
+/// Shows what drives count.
+pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
+    loop {
+        let report = ask(&arguments.server, Order::Stat)?;
+        for stat in &report.stats {
+            match arguments.format {
+                PlainFormat::Json => {
+                    output::print(&(serde_json::to_string(stat).expect("counters serialise") + "\n"))?;
+                }
+                PlainFormat::Table => output::print(&show(stat))?,
+            }
+        }
+        match arguments.every {
+            Some(span) => std::thread::sleep(std::time::Duration::from_nanos(span.get())),
+            None => return Ok(0),
+        }
+    }
+}
+
+/// Cuts the power.
+pub fn powercut(arguments: &PowercutArguments) -> Result<u8, Failure> {
+    let PowercutArguments { server, tear, stay_off } = arguments;
+    let report = ask(server, Order::PowerCut { tear: *tear, stay_off: *stay_off })?;
+    for (stat, loss) in report.stats.iter().zip(&report.losses) {
+        let writes = |what: &str, n: u64| format!("{n} {what}");
+        output::print(&format!(
+            "{}: power cut number {}; of writes that were not durable {}, {}, {}; the power is {}\n",
+            stat.name,
+            stat.power_cuts,
+            writes("were kept", loss.kept.writes),
+            writes("dropped", loss.dropped.writes),
+            writes("torn", loss.torn.writes),
+            if *stay_off { "off" } else { "on again" },
+        ))?;
+    }
+    Ok(0)
+}
+
+/// Carries out an order that has nothing to tell.
+pub fn plain(server: &ServerArguments, order: Order) -> Result<u8, Failure> {
+    ask(server, order).map(|_| 0)
+}
+
+/// Gives a drive faults.
+pub fn fail(arguments: &FailArguments) -> Result<u8, Failure> {
+    let FailArguments { server, read_errors, write_errors, slow, delay, slow_share, span, end_of_life } =
+        arguments;
+    let wrong = |message: String| Failure::usage(message, "see `lowtide fail --help`");
+    let of = |text: &Option<String>| text.as_deref().map(errors).transpose().map_err(wrong);
+    let slow = (slow.is_some() || delay.is_some()).then(|| Slow {
+        factor: slow.unwrap_or(1.0),
+        added: delay.unwrap_or(Nanos::ZERO),
+        share: slow_share.unwrap_or(1.0),
+        until: None,
+    });
+    let end_of_life = match end_of_life.as_deref() {
+        None => None,
+        Some("now") => Some(EndOfLife::Now),
+        Some(text) => Some(EndOfLife::Worn {
+            cycles: text
+                .parse()
+                .map_err(|_| wrong(format!("`{text}` is neither `now` nor a number of erase cycles")))?,
+        }),
+    };
+    let faults = Faults { read_errors: of(read_errors)?, write_errors: of(write_errors)?, slow, end_of_life };
+    plain(server, Order::Fail { faults, span: *span })
+}
+
+/// Begins or ends a recording.
+pub fn record(verb: &RecordVerb) -> Result<u8, Failure> {
+    match verb {
+        RecordVerb::Start { server, file } => {
+            // The server may have another working directory.
+            let path = std::path::absolute(file).map_err(|error| Failure::writing(file, &error))?;
+            plain(server, Order::Record { path })
+        }
+        RecordVerb::Stop { server } => {
+            let report = ask(server, Order::StopRecording)?;
+            output::print(&format!("{} requests recorded\n", report.recorded.unwrap_or(0)))?;
+            Ok(0)
+        }
+    }
+}
+
+/// A drive as a table.
+fn show(stat: &Stat) -> String {
+    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    let power = match stat.power {
+        Power::On => "on",
+        Power::Paused => "on, its time stands still",
+        Power::Off => "off",
+    };
+    let mut lines = vec![
+        ("power", power.to_owned()),
+        ("open for", format!("{:.1} s", stat.open_s)),
+        ("host read", mib(stat.since_open.host_read_bytes)),
+        ("host written", mib(stat.since_open.host_written_bytes)),
+    ];
+    if stat.since_new.nand_written_bytes > 0 {
+        let amplification = stat.write_amplification().map_or("-".to_owned(), |it| format!("{it:.2}"));
+        lines.extend([
+            ("NAND written", mib(stat.since_open.nand_written_bytes)),
+            ("write amplification", amplification),
+            ("free blocks", stat.free_blocks.to_string()),
+            ("garbage collection stalls", format!("{:.3} s", stat.since_open.gc_stall_ns as f64 / 1e9)),
+        ]);
+    }
+    lines.extend([
+        ("in flight", format!("{}, {} at most", stat.in_flight, stat.most_in_flight)),
+        ("not durable", mib(stat.volatile_bytes)),
+    ]);
+    if stat.power_cuts > 0 {
+        let lost =
+            format!("{}, {} writes lost, {} torn", stat.power_cuts, stat.lost_writes, stat.torn_writes);
+        lines.push(("power cuts", lost));
+    }
+    if let Some(late) = stat.lateness {
+        let words =
+            format!("{:.0} us p50, {:.0} us p99, {:.0} us max", late.p50_us, late.p99_us, late.max_us);
+        lines.push(("answers late by", words));
+    }
+    if let Some(count) = stat.recording {
+        lines.push(("recorded", format!("{count} requests")));
+    }
+    let facts: String = lines.iter().map(|(key, value)| format!("  {key:26} {value}\n")).collect();
+    let kinds: [(&str, &Requests); 4] = [
+        ("read", &stat.reads),
+        ("write", &stat.writes),
+        ("flush", &stat.flushes),
+        ("trim, zeroes", &stat.trims),
+    ];
+    let rows: Vec<Vec<String>> = kinds
+        .iter()
+        .filter(|(_, requests)| requests.latency.count > 0)
+        .map(|(name, requests)| {
+            let it = &requests.latency;
+            let mut row = vec![
+                (*name).to_owned(),
+                it.count.to_string(),
+                mib(requests.bytes),
+                requests.errors.to_string(),
+            ];
+            row.extend([it.p50_us, it.p95_us, it.p99_us, it.max_us].map(|us| format!("{us:.0}")));
+            row
+        })
+        .collect();
+    let head = ["request", "answered", "bytes", "errors", "p50 us", "p95 us", "p99 us", "max us"];
+    let requests =
+        if rows.is_empty() { String::new() } else { table::plain(&head, &rows, output::columns()) };
+    let warning = stat.too_slow().map(|text| format!("warning: {text}\n")).unwrap_or_default();
+    format!("{}: {}\n{facts}{requests}{warning}", stat.name, stat.title)
+}

@@ -1,0 +1,270 @@
+//! `lowtide serve`: simulated drives for NBD clients.
+//!
+//! Leaves out the protocol and the loop (`lowtide_host`), and the drives (`lowtide_lab::live`).
+
+use crate::args::{ServeArguments, TlsUse};
+use crate::failure::Failure;
+use crate::{metrics, output};
+use lowtide_core::Seed;
+use lowtide_host::live::{Clock, transport_ns};
+use lowtide_host::nbd::tls::read_certificates;
+use lowtide_host::nbd::{Address, Listener, Settings, Stop, Tls, listen, negotiate};
+use lowtide_lab::live::{Data, Known, LiveDrive, Offer, Pace, Recorder, Service};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::path::PathBuf;
+
+/// Where NBD clients look for a server.
+const USUAL: &str = "127.0.0.1:10809";
+
+/// Serves until a signal, or until the client at stdin has left.
+pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
+    let known = look_up(arguments)?;
+    let tls = tls(arguments)?;
+    let stop = Stop::new().map_err(Failure::failed)?;
+    let settings = Settings { tls, stop: Some(stop.clone()), ..Settings::default() };
+    let listener = listener(arguments)?;
+    // Taken before anything is printed: nothing else may be written there.
+    let client = if arguments.stdio { Some(listen::stdio()?) } else { None };
+    let clock = Clock::new();
+    let pace = if arguments.drive.no_delay {
+        Pace::NoDelay
+    } else {
+        Pace::RealTime { transport_ns: transport_ns(clock).map_err(Failure::failed)? }
+    };
+    let mut drives = Vec::new();
+    for known in &known {
+        drives.push(known.open(pace).map_err(Failure::from)?);
+    }
+    if let Some(path) = &arguments.record {
+        let recorder = Recorder::new(path).map_err(|error| Failure::writing(path, &error))?;
+        drives[0].record(Some(recorder));
+    }
+    let mut service = Service::start(drives, clock, arguments.stdio).map_err(Failure::failed)?;
+    if let Some(control) = control(arguments) {
+        let failed = |why| {
+            Failure::usage(
+                format!("no orders can be taken at {}: {why}", control.display()),
+                "name another place with `--control PATH`",
+            )
+        };
+        service.control(&control).map_err(failed)?;
+    }
+    let metrics = match arguments.metrics {
+        Some(address) => Some(metrics::serve(address, service.handle().clone())?),
+        None => None,
+    };
+    if arguments.drive.rt
+        && let Err(error) = service.real_time()
+    {
+        output::say(format_args!("warning: --rt is not to be had: {error}"));
+    }
+    tell(&known, &listener, &settings, pace, metrics);
+    stop_on_signals(&stop, &service)?;
+    let handle = service.handle().clone();
+    let exports = service.exports().to_vec();
+    let say_ended = |peer: &str, ended: lowtide_host::nbd::Ended| {
+        if !ended.is_ordinary() {
+            output::say(format_args!("{peer} {ended}"));
+        }
+    };
+    match client {
+        Some(transport) => match negotiate(transport, &exports, &settings) {
+            Ok((transport, agreed)) => handle.serve(transport, agreed),
+            Err(ended) => {
+                say_ended("the client at stdin", ended);
+                handle.stop();
+            }
+        },
+        None => listener.run(
+            &exports,
+            &settings,
+            |transport, agreed| handle.serve(transport, agreed),
+            say_ended,
+        )?,
+    }
+    end(service.wait())
+}
+
+/// The drives that are wanted, before anything is made.
+fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
+    let several = arguments.devices.len() > 1;
+    let mut all = Vec::<Known>::new();
+    for device in &arguments.devices {
+        let (name, device) = match device.split_once('=') {
+            Some((name, device)) => (Some(name.to_owned()), device),
+            None => (None, device.as_str()),
+        };
+        let offer = Offer {
+            name,
+            device: device.to_owned(),
+            data: Data::Memory,
+            state: None,
+            reserve: arguments.drive.reserve,
+            scale: arguments.drive.scale,
+            cache: arguments.drive.cache,
+            read_only: arguments.read_only,
+            seed: Seed::new(arguments.drive.seed).part("export", all.len() as u64),
+        };
+        let known = offer.look_up()?;
+        if all.iter().any(|other| other.name == known.name) {
+            let message = format!("two exports are called `{}`", known.name);
+            return Err(Failure::usage(message, "give one another name: NAME=DEVICE"));
+        }
+        all.push(known);
+    }
+    for place in arguments.data.iter().filter(|place| *place != "memory") {
+        let (index, path) = whose(place, &all, several, "data")?;
+        all[index].keep_data(Data::File(path));
+    }
+    for place in &arguments.state {
+        let (index, path) = whose(place, &all, several, "state")?;
+        all[index].keep_state(path);
+    }
+    Ok(all)
+}
+
+/// Which drive `NAME=FILE` means, or `FILE` where there is one drive.
+fn whose(place: &str, all: &[Known], several: bool, key: &str) -> Result<(usize, PathBuf), Failure> {
+    if !several {
+        return Ok((0, PathBuf::from(place)));
+    }
+    let named = place.split_once('=').and_then(|(name, path)| {
+        all.iter().position(|known| known.name == name).map(|index| (index, PathBuf::from(path)))
+    });
+    named.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
+        Failure::usage(
+            format!("`--{key} {place}` does not say which of several drives it is for"),
+            format!("write `--{key} NAME=FILE`; the names are {}", names.join(", ")),
+        )
+    })
+}
+
+fn tls(arguments: &ServeArguments) -> Result<Tls, Failure> {
+    let Some(folder) = arguments.certificates.as_deref().filter(|_| arguments.tls != TlsUse::Off) else {
+        return Ok(Tls::Off);
+    };
+    let config = read_certificates(folder, arguments.tls_verify_peer)?;
+    Ok(if arguments.tls == TlsUse::Require { Tls::Required(config) } else { Tls::Offered(config) })
+}
+
+fn listener(arguments: &ServeArguments) -> Result<Listener, Failure> {
+    let mut listener = Listener::new(usize::from(arguments.max_clients));
+    if arguments.stdio {
+        return Ok(listener);
+    }
+    let mut places = listener.activated()?;
+    if let Some(path) = &arguments.unix {
+        listener.unix(path)?;
+        places += 1;
+    }
+    if let Some(address) = &arguments.tcp {
+        listener.tcp(address)?;
+        places += 1;
+    }
+    if places == 0 {
+        listener.tcp(USUAL)?;
+    }
+    Ok(listener)
+}
+
+/// Where orders are taken.
+fn control(arguments: &ServeArguments) -> Option<PathBuf> {
+    arguments.control.clone().or_else(|| arguments.unix.as_deref().map(super::control::beside))
+}
+
+/// Says what is served where.
+fn tell(
+    known: &[Known],
+    listener: &Listener,
+    settings: &Settings,
+    pace: Pace,
+    metrics: Option<std::net::SocketAddr>,
+) {
+    let tls = !matches!(settings.tls, Tls::Off);
+    for drive in known {
+        output::say(format_args!(
+            "{}: {}, {}, {}",
+            drive.name,
+            drive.title,
+            drive.usable(),
+            drive.describe_cache()
+        ));
+    }
+    match pace {
+        Pace::NoDelay => output::say("answers come at once"),
+        Pace::RealTime { transport_ns } => output::say(format_args!(
+            "answers come when the model says so; {:.0} us of the way there and back are taken off",
+            transport_ns as f64 / 1e3
+        )),
+    }
+    for address in listener.addresses() {
+        match address.uri(tls) {
+            Some(uri) => output::say(format_args!("serving at {uri}")),
+            None => output::say(format_args!("serving at {address:?}")),
+        }
+        if let Address::Unix(path) = address {
+            output::say(format_args!("counters: lowtide stat {}", path.display()));
+        }
+    }
+    if let Some(address) = metrics {
+        output::say(format_args!("Prometheus: http://{address}/metrics"));
+    }
+}
+
+/// Ends the service at the first signal.
+fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT]).map_err(Failure::failed)?;
+    let (stop, handle) = (stop.clone(), service.handle().clone());
+    let stopped = stop.clone();
+    let ends = handle.clone();
+    std::thread::spawn(move || {
+        // Only the first: a second one ends the program at once.
+        let _ = signals.forever().next();
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            let _ = signal_hook::flag::register_conditional_shutdown(
+                signal,
+                130,
+                std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true)),
+            );
+        }
+        stop.stop();
+        handle.stop();
+    });
+    // An order to shut down ends the loop; clients are then no longer waited for either.
+    std::thread::spawn(move || {
+        ends.ended();
+        stopped.stop();
+    });
+    Ok(())
+}
+
+/// Closes drives in order, and says what should be known of how they were served.
+fn end(drives: Vec<LiveDrive>) -> Result<u8, Failure> {
+    let mut code = 0;
+    for mut drive in drives {
+        if let Some(recorder) = drive.record(None)
+            && let Err(error) = recorder.finish()
+        {
+            output::say(format_args!("error: the recording of {} is not whole: {error}", drive.name()));
+            code = crate::failure::FAILED;
+        }
+        let stat = drive.stat(0);
+        if let Some(late) = stat.lateness.filter(|late| late.count > 0) {
+            output::say(format_args!(
+                "{}: {} requests answered; late by {:.0} us in the median, {:.0} us at p99",
+                stat.name, late.count, late.p50_us, late.p99_us
+            ));
+        }
+        if let Some(warning) = stat.too_slow() {
+            output::say(format_args!("warning: {}: {warning}", stat.name));
+        }
+        let name = drive.name().to_owned();
+        if let Err(error) = drive.close() {
+            output::say(format_args!("error: {name} did not close in order: {error}"));
+            code = crate::failure::FAILED;
+        }
+    }
+    Ok(code)
+}

@@ -1,0 +1,225 @@
+//! Opening a simulated device to be served live ([`Offer`]): device file, contents, state, cache, clock.
+//!
+//! Leaves out who is served.
+
+use super::drive::{LiveDrive, Parts};
+use super::time::Pace;
+use crate::catalogue::{self, CatalogueError};
+use crate::device::{self, Device, DeviceFileError};
+use lowtide_core::{Bytes, Seed, VirtualTime};
+use lowtide_device::fault::Fault;
+use lowtide_device::power::{Cache, CacheKind};
+use lowtide_device::{AnyDevice, DeviceSpec, Partition, SpecError};
+use lowtide_host::live::Contents;
+use lowtide_host::live::contents::{Memory, SparseFile, SparseFileError};
+use lowtide_host::nbd::Export;
+use std::path::PathBuf;
+
+/// The smallest drive that is served.
+const SMALLEST: Bytes = Bytes::mib(1);
+
+/// Where the bytes of a drive lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Data {
+    /// In memory, gone with the server.
+    Memory,
+    /// In a sparse file.
+    File(PathBuf),
+}
+
+/// A drive to serve.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    /// What clients call it; the device's name where none is given.
+    pub name: Option<String>,
+    /// The device: a name of the catalogue or the path of a file.
+    pub device: String,
+    /// Where its bytes lie.
+    pub data: Data,
+    /// Where map, wear and history are kept.
+    pub state: Option<PathBuf>,
+    /// The share of the capacity that is left unused, from 0 to below 1.
+    pub reserve: f64,
+    /// So many times smaller.
+    pub scale: u64,
+    /// Another kind of cache than the device file says.
+    pub cache: Option<CacheKind>,
+    /// Nothing may be changed.
+    pub read_only: bool,
+    /// The seed of every random choice.
+    pub seed: Seed,
+}
+
+impl Offer {
+    /// A device as its file says, in memory.
+    pub fn of(device: &str) -> Offer {
+        Offer {
+            name: None,
+            device: device.to_owned(),
+            data: Data::Memory,
+            state: None,
+            reserve: 0.0,
+            scale: 1,
+            cache: None,
+            read_only: false,
+            seed: Seed::new(1),
+        }
+    }
+}
+
+/// Why a drive cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no such device.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// Its file cannot be used.
+    #[error("the device {path} cannot be used: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: DeviceFileError,
+    },
+    /// No device can be so.
+    #[error("the device `{device}` cannot be so: {reason}")]
+    Spec {
+        /// The device.
+        device: String,
+        /// What does not fit.
+        reason: SpecError,
+    },
+    /// Too little is left of it.
+    #[error(
+        "{left} of `{device}` is less than {SMALLEST}: take a larger device, a smaller `--scale` or `--reserve`"
+    )]
+    TooSmall {
+        /// The device.
+        device: String,
+        /// What the host would see.
+        left: Bytes,
+    },
+    /// Its bytes cannot lie there.
+    #[error(transparent)]
+    Data(#[from] SparseFileError),
+    /// There is no memory for its bytes.
+    #[error("no memory for {bytes} of data: {source}; `--data FILE` takes a sparse file")]
+    Memory {
+        /// The bytes.
+        bytes: Bytes,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+}
+
+/// A device that was looked up and checked: nothing of it exists yet.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// What clients call it.
+    pub name: String,
+    /// The device file's title.
+    pub title: String,
+    offer: Offer,
+    spec: DeviceSpec,
+}
+
+impl Offer {
+    /// Looks the device up.
+    ///
+    /// # Errors
+    /// [`OpenError`] where there is none, or it cannot be as it is wanted.
+    pub fn look_up(self) -> Result<Known, OpenError> {
+        let found = catalogue::device(&self.device)?;
+        let Device { name, title, spec, .. } = device::parse(&found.text)
+            .map_err(|reason| OpenError::File { path: found.path.clone(), reason })?;
+        let failed = |reason| OpenError::Spec { device: self.device.clone(), reason };
+        spec.validate().map_err(failed)?;
+        let spec = if self.scale > 1 { spec.scaled(self.scale) } else { spec };
+        let spec = match self.cache {
+            Some(kind) => spec.with_cache(kind).map_err(failed)?,
+            None => spec,
+        };
+        spec.validate().map_err(failed)?;
+        let known = Known { name: self.name.clone().unwrap_or(name), title, offer: self, spec };
+        let left = known.usable();
+        if left < SMALLEST {
+            return Err(OpenError::TooSmall { device: known.offer.device, left });
+        }
+        Ok(known)
+    }
+}
+
+impl Known {
+    /// Bytes the host sees.
+    pub fn usable(&self) -> Bytes {
+        let capacity = self.spec.capacity();
+        let kept = (capacity.get() as f64 * (1.0 - self.offer.reserve.clamp(0.0, 1.0))) as u64;
+        Bytes::new(kept.min(capacity.get())).align_down(Bytes::kib(4))
+    }
+
+    /// What it keeps acknowledged writes in.
+    pub fn cache(&self) -> Cache {
+        self.spec.cache()
+    }
+
+    /// What clients are told of it.
+    pub fn export(&self) -> Export {
+        Export {
+            name: self.name.clone(),
+            description: self.title.clone(),
+            size: self.usable().get(),
+            minimum_block: 512,
+            preferred_block: 4096,
+            read_only: self.offer.read_only,
+            rotational: self.spec.is_rotational(),
+        }
+    }
+
+    /// Its cache in words.
+    pub fn describe_cache(&self) -> String {
+        match self.cache() {
+            Cache::Protected => "nothing acknowledged is lost with the power".to_owned(),
+            Cache::Volatile { size, honours_flush: true } => format!("{size} of volatile cache"),
+            Cache::Volatile { size, honours_flush: false } => {
+                format!("{size} of volatile cache that ignores flushes")
+            }
+        }
+    }
+
+    /// Where its bytes lie.
+    pub fn keep_data(&mut self, data: Data) {
+        self.offer.data = data;
+    }
+
+    /// Where map, wear and history are kept.
+    pub fn keep_state(&mut self, path: PathBuf) {
+        self.offer.state = Some(path);
+    }
+
+    /// Makes the drive, as new.
+    ///
+    /// # Errors
+    /// [`OpenError`] where there is no place for its bytes.
+    pub fn open(&self, pace: Pace) -> Result<LiveDrive, OpenError> {
+        let size = self.usable();
+        let contents = match &self.offer.data {
+            Data::Memory => Contents::Memory(
+                Memory::new(size.get()).map_err(|source| OpenError::Memory { bytes: size, source })?,
+            ),
+            Data::File(path) => Contents::File(SparseFile::open(path, size.get(), self.offer.read_only)?),
+        };
+        let failed = |reason| OpenError::Spec { device: self.offer.device.clone(), reason };
+        let device = self.spec.build(self.offer.seed.part("drive", 0)).map_err(failed)?;
+        let part = Partition::new(device, Bytes::ZERO, size).expect("a part from the start on fits");
+        let model: AnyDevice = Box::new(part);
+        Ok(LiveDrive::new(Parts {
+            export: self.export(),
+            model: Fault::new(model, self.offer.seed.part("faults", 0)),
+            began: VirtualTime::START,
+            cache: self.cache(),
+            contents,
+            pace,
+            seed: self.offer.seed,
+        }))
+    }
+}
