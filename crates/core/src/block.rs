@@ -9,8 +9,10 @@
 //! device: it is an argument. Leaves out data: simulated devices keep where each block lives and when it is
 //! durable, not its contents.
 
+use crate::state::StateError;
 use crate::units::{Bytes, VirtualTime};
 use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,7 +63,7 @@ impl Request {
 }
 
 /// A request that a device refused, or failed at.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum DeviceError {
     /// The range reaches past the end of the device.
     #[error("request for bytes {offset}..{} reaches past the end of the device at {capacity}", offset + length)]
@@ -108,7 +110,7 @@ pub enum DeviceError {
 pub type Tag = u64;
 
 /// The answer to a request: when it completed, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The instant of completion; never before the instant of submission.
     pub at: VirtualTime,
@@ -258,6 +260,24 @@ pub trait BlockDevice {
     fn host_memory(&self) -> Bytes {
         Bytes::ZERO
     }
+
+    /// Writes everything that history changes, requests that are queued among it.
+    ///
+    /// # Errors
+    /// [`StateError`] where it cannot be written, or the device has no saved form.
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        let _ = out;
+        Err(StateError::Cannot { why: "it has no saved form" })
+    }
+
+    /// Takes what [`BlockDevice::save`] wrote of a device of the same description, and is as that one was.
+    ///
+    /// # Errors
+    /// [`StateError`] where it cannot be read or makes no sense; the device must not be used then.
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        let _ = from;
+        Err(StateError::Cannot { why: "it has no saved form" })
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
@@ -302,5 +322,11 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
     }
     fn host_memory(&self) -> Bytes {
         (**self).host_memory()
+    }
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        (**self).save(out)
+    }
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        (**self).restore(from)
     }
 }

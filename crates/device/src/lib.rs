@@ -2,9 +2,10 @@
 //!
 //! Here: the simulated flash drive ([`SimulatedSsd`]), the simulated hard disk ([`SimulatedDisk`]), several
 //! devices behind one controller ([`Array`]), a flash cache in front of another device ([`Cache`]), a cloud volume
-//! ([`Volume`]), a partition of any device ([`Partition`]), faults in front of it ([`fault`]), what a power cut leaves ([`power`]) and the layout a
-//! filesystem gives its files ([`layout`]). Every device keeps the contract of [`lowtide_core::BlockDevice`]. Leaves out data contents; and how
-//! device files are read and diagnosed, which is the lab's work.
+//! ([`Volume`]), a partition of any device ([`Partition`]), faults in front of it ([`fault`]), what a power cut leaves
+//! ([`power`]), a device's state as bytes ([`state`]) and the layout a filesystem gives its files ([`layout`]). Every device
+//! keeps the contract of [`lowtide_core::BlockDevice`]. Leaves out data contents; and how device files are read and
+//! diagnosed, which is the lab's work.
 
 pub mod array;
 pub mod cache;
@@ -16,6 +17,7 @@ pub mod layout;
 mod partition;
 pub mod power;
 pub mod spec;
+pub mod state;
 pub mod volume;
 
 pub use array::Array;

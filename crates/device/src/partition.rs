@@ -2,7 +2,10 @@
 //!
 //! Leaves out partition tables: nothing is written to describe the partition.
 
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Tag, VirtualTime};
+use lowtide_core::{
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, StateError, Tag, VirtualTime,
+};
+use std::io::{Read, Write};
 
 /// Part of a device that begins at `start`.
 #[derive(Debug)]
@@ -104,5 +107,11 @@ impl<D: BlockDevice> BlockDevice for Partition<D> {
     }
     fn host_memory(&self) -> Bytes {
         self.inner.host_memory()
+    }
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        self.inner.save(out)
+    }
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        self.inner.restore(from)
     }
 }

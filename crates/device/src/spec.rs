@@ -9,9 +9,10 @@ use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
 use crate::volume::{Volume, VolumeSpec};
 use lowtide_core::{BlockDevice, Bytes, Seed};
+use serde::Serialize;
 
 /// A simulated device of any kind.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(clippy::large_enum_variant, reason = "few are made, and none in a loop")]
 pub enum DeviceSpec {
     /// A flash drive.

@@ -32,6 +32,15 @@ pub struct AttachArguments {
     /// With --again: although programs use it
     #[arg(long, requires = "again")]
     pub force: bool,
+    /// Where the bytes lie: `memory`, or a sparse file, made where there is none
+    #[arg(long, default_value = "memory", value_name = "FILE")]
+    pub data: PathBuf,
+    /// Keep map, wear and history of the drive in a file
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// What the drive is like
+    #[command(flatten)]
+    pub drive: super::DriveArguments,
     /// List attached drives
     #[arg(long)]
     pub list: bool,

@@ -1,18 +1,19 @@
 //! `lowtide attach` and `lowtide detach`: a simulated drive as a block device of this machine.
 //!
-//! The server is this program, started once more with `--server`. Leaves out how a drive is served.
+//! The server is this program, started once more with `--server`. Leaves out how a drive is served
+//! (`lowtide_host::live`) and how a block device is made of it (`lowtide_host::attach`).
 
 use crate::args::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_host::live::Port;
-use lowtide_lab::catalogue;
-use lowtide_lab::device::{self, Device};
+use lowtide_host::live::{Clock, through_device_ns};
+use lowtide_lab::live::control::{self, Order, Question};
+use lowtide_lab::live::{Data, Known, Service};
 use lowtide_lab::table;
+use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
 /// Attaches a drive, attaches one again, lists them, or serves one.
 pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
@@ -27,8 +28,9 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     if arguments.server {
         return serve(arguments, device);
     }
-    let known = find(device)?;
-    let name = arguments.name.clone().unwrap_or_else(|| usual_name(&known));
+    // Looked up here too, so that what is wrong is told here.
+    let known = known(arguments, None, device)?;
+    let name = arguments.name.clone().unwrap_or_else(|| usual_name(&known.name));
     let wish = Wish {
         name: &name,
         device,
@@ -36,8 +38,23 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         mount: arguments.mount.as_deref(),
         options: &arguments.options,
     };
-    let attached = attach::attach(&wish, server(device, &name)?, &interrupt::flag())?;
+    let attached = attach::attach(&wish, server(arguments, &name)?, &interrupt::flag())?;
+    if !arguments.drive.no_delay
+        && let Err(why) = measure_way(&attached)
+    {
+        output::say(format_args!("warning: the way to {name} was not measured: {why}"));
+    }
     print(&[attached], format)
+}
+
+/// Measures what a request takes on its way through the block device; the server takes it off from then on.
+fn measure_way(attached: &Attachment) -> Result<(), String> {
+    let order = |order| control::ask(&attached.control, &Question { drive: None, order });
+    let Some(node) = &attached.node else { return Err("there is no block device".to_owned()) };
+    order(Order::Probe)?;
+    let found = through_device_ns(node);
+    order(Order::Probed { transport_ns: found.as_ref().ok().copied() })?;
+    found.map(drop).map_err(|error| error.to_string())
 }
 
 /// Detaches one drive, or all.
@@ -76,40 +93,57 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
 fn serve(arguments: &AttachArguments, device: &str) -> Result<u8, Failure> {
     let name = arguments.name.as_deref().unwrap_or_default();
     let Some(server) = Server::begin(name)? else { return Ok(FAILED) };
-    let port = drive(&find(device)?, &server)?;
-    server.serve(port)?;
-    Ok(0)
+    let known = known(arguments, Some(name), device)?;
+    let clock = Clock::new();
+    let drive = known.open(arguments.drive.pace(clock).map_err(Failure::failed)?)?;
+    if let Some(warning) = known.begin()? {
+        output::say(format_args!("warning: {warning}"));
+    }
+    let mut service = Service::start(vec![drive], clock, false).map_err(Failure::failed)?;
+    service.control(&server.control()).map_err(Failure::failed)?;
+    if arguments.drive.rt
+        && let Err(error) = service.real_time()
+    {
+        output::say(format_args!("warning: --rt is not to be had: {error}"));
+    }
+    let served = server.serve(service.port(0));
+    service.handle().stop();
+    let code = super::serve::end(&[known], service.wait())?;
+    served?;
+    Ok(code)
 }
 
-/// The drive that is served, with its control socket.
-fn drive(device: &Device, _server: &Server) -> Result<Arc<dyn Port>, Failure> {
-    Err(Failure::usage(format!("{} cannot be served live yet", device.name), "use a later version"))
-}
-
-/// This program once more, as the server.
-fn server(device: &str, name: &str) -> Result<Command, Failure> {
+/// This program once more, with the same arguments, as the server.
+fn server(arguments: &AttachArguments, name: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe();
     let program =
         program.map_err(|error| Failure::usage(format!("this program is not found: {error}"), ""))?;
     let mut command = Command::new(program);
-    command.args(["attach", "--server", "--name", name, "--", device]);
+    command.args(["attach", "--server"]);
+    if arguments.name.is_none() {
+        command.args(["--name", name]);
+    }
+    // Without the program and the verb.
+    command.args(std::env::args_os().skip(2));
     Ok(command)
 }
 
-fn find(device: &str) -> Result<Device, Failure> {
-    let found = catalogue::device(device)?;
-    device::parse(&found.text).map_err(|error| {
-        Failure::usage(
-            format!("the device {} cannot be used: {error}", found.path),
-            "docs/formats.md lists the keys of a device file",
-        )
-    })
+/// The drive that is wanted.
+fn known(arguments: &AttachArguments, name: Option<&str>, device: &str) -> Result<Known, Failure> {
+    let mut known = arguments.drive.offer(name.map(str::to_owned), device, 0).look_up()?;
+    if arguments.data != Path::new("memory") {
+        known.keep_data(Data::File(arguments.data.clone()));
+    }
+    if let Some(path) = &arguments.state {
+        known.keep_state(path.clone());
+    }
+    Ok(known)
 }
 
 /// The device's name, with what no name has left out.
-fn usual_name(device: &Device) -> String {
+fn usual_name(device: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
-    device.name.chars().map(plain).take(64).collect()
+    device.chars().map(plain).take(64).collect()
 }
 
 fn force(forced: bool) -> Force {

@@ -9,12 +9,17 @@ use super::spec::{ArraySpec, MirrorRead, group_sizes};
 use super::write_cache::WriteCache;
 use crate::composite::{Calendar, Composite, Members, Requests, Step, check, earlier, transfer_ns};
 use crate::spec::{AnyDevice, SpecError};
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
+use crate::state::{Sink, Source};
+use lowtide_core::{
+    BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, Tag, VirtualTime,
+};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::io::{Read, Write};
 
 /// What a part that a member has queued is for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Part {
     /// A part of a request, asked for at an instant, with so many bytes for the host.
     Of { number: usize, asked_ns: u64, link_bytes: u64 },
@@ -23,7 +28,7 @@ enum Part {
 }
 
 /// A write that waits for room in the cache.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Stalled {
     number: usize,
     offset: u64,
@@ -31,7 +36,7 @@ struct Stalled {
 }
 
 /// What a member has to do, where copies are chosen by it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Outstanding {
     queued: usize,
     until: BinaryHeap<Reverse<u64>>,
@@ -467,5 +472,35 @@ impl BlockDevice for Array {
 
     fn host_memory(&self) -> Bytes {
         self.members.host_memory()
+    }
+
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        Sink(out).value(&(
+            &self.requests,
+            &self.link,
+            (self.controller_busy_ns, self.clock_ns),
+            &self.turns,
+            &self.outstanding,
+            &self.cache,
+            &self.stalled,
+            &self.destaged,
+        ))?;
+        self.members.save(out)
+    }
+
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        let busy;
+        (
+            self.requests,
+            self.link,
+            busy,
+            self.turns,
+            self.outstanding,
+            self.cache,
+            self.stalled,
+            self.destaged,
+        ) = Source(from).value()?;
+        (self.controller_busy_ns, self.clock_ns) = busy;
+        self.members.restore(from)
     }
 }

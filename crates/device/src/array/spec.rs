@@ -15,7 +15,7 @@ const LARGEST_CHUNK: Bytes = Bytes::gib(1);
 const MOST_DEPTH: u32 = 1024;
 
 /// An array with its members.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArraySpec {
     /// Level, controller, cache.
     pub parameters: ArrayParameters,

@@ -4,13 +4,14 @@
 //! again, adjacent ones as one write. Leaves out reads: nothing is kept once it is written.
 
 use super::spec::WriteCacheSpec;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The largest write to a member that is made of several.
 const LARGEST: u64 = 1 << 20;
 
 /// A write on its way to the members of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Destage {
     pub(super) offset: u64,
     pub(super) end: u64,
@@ -21,7 +22,7 @@ pub(super) struct Destage {
 }
 
 /// What waits for the members of one group.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Waiting {
     /// Ranges by where they begin, none touching another.
     ranges: BTreeMap<u64, u64>,
@@ -30,7 +31,7 @@ struct Waiting {
 }
 
 /// The cache.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct WriteCache {
     pub(super) latency_ns: u64,
     size: u64,

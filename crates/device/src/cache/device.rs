@@ -10,17 +10,20 @@ use super::spec::{CacheSpec, Mode};
 use super::streams::Streams;
 use crate::composite::{Composite, Members, Requests, Step, check, earlier};
 use crate::spec::{AnyDevice, SpecError};
+use crate::state::{Sink, Source};
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, StateError, Tag, VirtualTime,
 };
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io::{Read, Write};
 
 const FLASH: usize = 0;
 const BACKING: usize = 1;
 
 /// What a part that a device has queued is for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Part {
     /// A part of a request; what it reads may be promoted.
     Of { number: usize, promotion: Option<usize> },
@@ -31,7 +34,7 @@ enum Part {
 }
 
 /// A part of something in the background.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Behind {
     /// Something to promote was read.
     Promote(usize),
@@ -40,7 +43,7 @@ enum Behind {
 }
 
 /// Blocks on their way into the flash.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Promotion {
     /// Lines, and blocks that nothing has written since.
     lines: Vec<(u64, u64)>,
@@ -49,7 +52,7 @@ struct Promotion {
 }
 
 /// A line on its way to the backing device.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct WriteBack {
     line: u64,
     /// Blocks that nothing has written since.
@@ -60,7 +63,7 @@ struct WriteBack {
 }
 
 /// What a cache has counted, in bytes; all only grow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Traffic {
     /// Read by the host from the flash.
     pub read_hit: u64,
@@ -550,5 +553,39 @@ impl BlockDevice for Cache {
 
     fn host_memory(&self) -> Bytes {
         self.members.host_memory()
+    }
+
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        Sink(out).value(&(
+            &self.requests,
+            &self.directory,
+            &self.streams,
+            &self.promotions,
+            &self.write_backs,
+            self.writing_back,
+            &self.behind,
+            self.clock_ns,
+            (self.read_bytes, self.written_bytes),
+            self.traffic,
+        ))?;
+        self.members.save(out)
+    }
+
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        let bytes;
+        (
+            self.requests,
+            self.directory,
+            self.streams,
+            self.promotions,
+            self.write_backs,
+            self.writing_back,
+            self.behind,
+            self.clock_ns,
+            bytes,
+            self.traffic,
+        ) = Source(from).value()?;
+        (self.read_bytes, self.written_bytes) = bytes;
+        self.members.restore(from)
     }
 }

@@ -4,10 +4,11 @@
 //! Of the clean lines, the one that was used longest ago makes room. Leaves out all time.
 
 use super::lru::Lru;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lines in the flash.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Directory {
     lines: Vec<Line>,
     slots: BTreeMap<u64, u32>,
@@ -22,7 +23,7 @@ pub(super) struct Directory {
 }
 
 /// A slot of the flash.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Line {
     number: u64,
     valid: u64,

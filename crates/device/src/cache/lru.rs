@@ -2,8 +2,10 @@
 //!
 //! Leaves out what the numbers stand for.
 
+use serde::{Deserialize, Serialize};
+
 /// Numbers below a limit, each in the list at most once.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Lru {
     /// Before and after each; the last entry is the head.
     links: Vec<[u32; 2]>,

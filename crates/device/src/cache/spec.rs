@@ -13,7 +13,7 @@ const LARGEST_LINE: Bytes = Bytes::mib(1);
 const MOST_DEPTH: u32 = 1024;
 
 /// A cache with the devices that it joins.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CacheSpec {
     /// How it caches.
     pub parameters: CacheParameters,

@@ -2,11 +2,13 @@
 //!
 //! Leaves out what is done about it.
 
+use serde::{Deserialize, Serialize};
+
 /// Streams that are followed at a time.
 const STREAMS: usize = 32;
 
 /// The streams seen last.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Streams {
     /// Where each will go on, and its bytes so far.
     followed: Vec<(u64, u64)>,

@@ -4,10 +4,11 @@
 //! that is ready early wait behind one that was booked first but begins late; so the bookings are kept and gaps
 //! between them are used. Leaves out preemption: a transfer is whole.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Bookings of a resource, in order, none overlapping another.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Calendar {
     booked: VecDeque<(u64, u64)>,
 }

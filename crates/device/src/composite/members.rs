@@ -4,7 +4,11 @@
 //! asked, what it completes earlier must have been taken from it ([`Members::step`]). Leaves out what the parts are for.
 
 use crate::spec::AnyDevice;
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Request, Tag, VirtualTime};
+use crate::state::{Sink, Source};
+use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Request, StateError, Tag, VirtualTime};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{Read, Write};
 
 /// One device and what it has queued.
 struct Member<T> {
@@ -145,6 +149,30 @@ impl<T> Members<T> {
             member.device.secure_erase();
         }
         (0..self.all.len()).for_each(|n| self.changed(n));
+    }
+
+    pub(crate) fn save(&self, out: &mut dyn Write) -> Result<(), StateError>
+    where
+        T: Serialize,
+    {
+        for member in &self.all {
+            Sink(out).value(&(member.clock_ns, &member.queued, &member.free))?;
+            member.device.save(out)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError>
+    where
+        T: DeserializeOwned,
+    {
+        for member in &mut self.all {
+            (member.clock_ns, member.queued, member.free) = Source(from).value()?;
+            member.device.restore(from)?;
+        }
+        self.queued = self.all.iter().map(|member| member.queued.iter().flatten().count()).sum();
+        (0..self.all.len()).for_each(|n| self.changed(n));
+        Ok(())
     }
 
     /// All NAND of the members; `None` where no member has any.

@@ -3,6 +3,7 @@
 //! Leaves out when parts are complete; the composite tells.
 
 use lowtide_core::{Completion, DeviceError, Tag, VirtualTime};
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -10,7 +11,7 @@ use std::collections::BinaryHeap;
 type Waiter = Option<Tag>;
 
 /// A request of which parts are not complete.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Open {
     waiter: Waiter,
     parts: u32,
@@ -19,7 +20,7 @@ struct Open {
 }
 
 /// A completed request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Done {
     done_ns: u64,
     /// Of two that complete together, the one that was complete first comes first.
@@ -41,7 +42,7 @@ impl PartialOrd for Done {
 }
 
 /// All requests that the composite has taken and not answered.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Requests {
     open: Vec<Option<Open>>,
     free: Vec<usize>,

@@ -15,16 +15,18 @@ use super::{SECTOR, SeekCurve, Surface};
 use crate::composite::transfer_ns;
 use lowtide_core::rng::below;
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, StateError, Tag, VirtualTime,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::io::{Read, Write};
 
 /// The tag of a request that was submitted, not begun.
 const SUBMITTED: Tag = Tag::MAX;
 
 /// A completion that nobody has taken yet.
-#[derive(Debug, Clone, Copy)]
-struct Done {
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Done {
     tag: Tag,
     at_ns: u64,
     /// Bytes that only the write cache has.
@@ -38,20 +40,20 @@ pub struct SimulatedDisk {
     capacity: u64,
     overhead_ns: u64,
     link_rate: u64,
-    mechanism: Mechanism,
-    queue: Queue,
-    segments: Segments,
-    cache: Option<WriteCache>,
+    pub(super) mechanism: Mechanism,
+    pub(super) queue: Queue,
+    pub(super) segments: Segments,
+    pub(super) cache: Option<WriteCache>,
     honours_flush: bool,
     /// Writes that wait for room in the cache.
-    stalled: VecDeque<Command>,
+    pub(super) stalled: VecDeque<Command>,
     /// Whether the next transfer is the cache's, where writes and commands both wait.
-    cache_turn: bool,
-    done: VecDeque<Done>,
-    last_done_ns: u64,
+    pub(super) cache_turn: bool,
+    pub(super) done: VecDeque<Done>,
+    pub(super) last_done_ns: u64,
     /// When the link has moved what memory answered.
-    link_free_ns: u64,
-    counters: Counters,
+    pub(super) link_free_ns: u64,
+    pub(super) counters: Counters,
 }
 
 impl SimulatedDisk {
@@ -385,5 +387,13 @@ impl BlockDevice for SimulatedDisk {
 
     fn counters(&self) -> Counters {
         self.counters
+    }
+
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        self.save_state(out)
+    }
+
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        self.restore_state(from)
     }
 }

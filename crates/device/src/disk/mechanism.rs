@@ -4,6 +4,7 @@
 
 use super::seek::{Coarse, SeekCurve};
 use super::surface::Surface;
+use serde::{Deserialize, Serialize};
 
 /// Units of coarse time in a revolution: a power of two, so that turning needs no division.
 const TURN: u32 = 1 << 27;
@@ -25,6 +26,15 @@ pub(super) struct Mechanism {
     cylinder: u64,
 }
 
+/// Where the head is and when it is free, and the angle at the start.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Position {
+    phase_ns: u64,
+    free_ns: u64,
+    byte: u64,
+    cylinder: u64,
+}
+
 /// A target as the scheduler sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aim {
@@ -43,6 +53,16 @@ pub(super) struct Transfer {
 }
 
 impl Mechanism {
+    pub(super) fn position(&self) -> Position {
+        let Mechanism { phase_ns, free_ns, byte, cylinder, .. } = *self;
+        Position { phase_ns, free_ns, byte, cylinder }
+    }
+
+    pub(super) fn move_to(&mut self, position: Position) {
+        let Position { phase_ns, free_ns, byte, cylinder } = position;
+        (self.phase_ns, self.free_ns, self.byte, self.cylinder) = (phase_ns, free_ns, byte, cylinder);
+    }
+
     pub(super) fn new(surface: Surface, curve: SeekCurve, write_settle_ns: u64, phase_ns: u64) -> Self {
         let units_per_ns = f64::from(TURN) / surface.revolution_ns() as f64;
         let coarse = curve.coarse(units_per_ns);

@@ -6,10 +6,11 @@
 use super::mechanism::{Aim, Mechanism};
 use super::spec::{self, Scheduler};
 use lowtide_core::Tag;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// A command for the surface.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Command {
     pub(super) tag: Tag,
     /// When it came.
@@ -22,7 +23,7 @@ pub(super) struct Command {
 }
 
 /// The commands taken and not begun. Those that are chosen from lie in columns, so that a choice is a few sweeps.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Queue {
     scheduler: Scheduler,
     depth: usize,

@@ -6,16 +6,17 @@
 
 use super::mechanism::Mechanism;
 use super::spec::ReadAhead;
+use serde::{Deserialize, Serialize};
 
 /// A run of bytes in memory.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Segment {
     first: u64,
     end: u64,
 }
 
 /// The segment that the head fills now.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Live {
     segment: usize,
     /// The head was at `place` at this instant, and follows the spiral since.
@@ -38,7 +39,7 @@ pub(super) enum Found {
 }
 
 /// The segments.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Segments {
     size: u64,
     capacity: u64,

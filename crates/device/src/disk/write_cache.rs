@@ -4,10 +4,11 @@
 
 use super::mechanism::Mechanism;
 use super::spec::{Queue, Scheduler};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A run that is being written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Landing {
     until_ns: u64,
     first: u64,
@@ -15,7 +16,7 @@ struct Landing {
 }
 
 /// Writes that were acknowledged and are not on the surface.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct WriteCache {
     size: u64,
     scheduler: Scheduler,

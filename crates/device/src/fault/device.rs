@@ -6,9 +6,10 @@ use super::{EndOfLife, Errors, FaultError, Faults, Slow};
 use crate::composite::check;
 use lowtide_core::rng::{Rng, unit};
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, Tag, VirtualTime,
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, StateError, Tag, VirtualTime,
 };
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 
 /// What was drawn for a request.
 #[derive(Debug, Clone)]
@@ -227,5 +228,17 @@ impl<D: BlockDevice> BlockDevice for Fault<D> {
     }
     fn host_memory(&self) -> Bytes {
         self.inner.host_memory()
+    }
+    /// Faults are no part of the state.
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        if self.drawn.is_empty() && self.late.is_empty() {
+            return self.inner.save(out);
+        }
+        Err(StateError::Cannot { why: "a fault changes requests that are under way" })
+    }
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        self.drawn.clear();
+        self.late.clear();
+        self.inner.restore(from)
     }
 }

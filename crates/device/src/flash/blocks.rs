@@ -4,12 +4,13 @@
 
 use super::Geometry;
 use super::divisor::Divisor;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Set in a block's count while it is not full: such a block is never a victim.
 pub(super) const NOT_FULL: u32 = 1 << 31;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Blocks {
     /// Valid units, with [`NOT_FULL`].
     counts: Vec<u32>,

@@ -2,8 +2,10 @@
 //!
 //! Leaves out reading back from the buffer (such a read goes to the die) and merging of rewrites in it.
 
+use serde::{Deserialize, Serialize};
+
 /// What is still in a slot of the ring.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Slot {
     durable_at_ns: u64,
     physical: u32,
@@ -12,7 +14,7 @@ struct Slot {
 /// In a page that is not programmed yet.
 const PENDING: u64 = u64::MAX;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct WriteBuffer {
     slots: Vec<Slot>,
     next: usize,

@@ -8,6 +8,7 @@
 
 use super::Geometry;
 use super::spec::Gc;
+use serde::{Deserialize, Serialize};
 
 /// Fixed point: units × 2^16.
 pub(super) const ONE: i64 = 1 << 16;
@@ -15,7 +16,7 @@ pub(super) const ONE: i64 = 1 << 16;
 /// At most this many units are reclaimed per host unit in steady mode.
 const MAX_STEADY_PACE: i64 = 4 * ONE;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Mode {
     /// A late starter that has not begun.
     Waiting,
@@ -26,7 +27,7 @@ enum Mode {
 }
 
 /// One victim being emptied.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub(super) victim: Option<u32>,
     /// The next physical unit to look at, and the end of the victim.
@@ -65,7 +66,7 @@ impl Slot {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Collector {
     pub(super) slots: Vec<Slot>,
     turn: usize,

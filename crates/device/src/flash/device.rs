@@ -16,7 +16,11 @@ use super::table::{Table, UNMAPPED};
 use super::victim::Selector;
 use crate::composite::transfer_ns;
 use lowtide_core::rng::Rng;
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, VirtualTime};
+use lowtide_core::{
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, StateError, VirtualTime,
+};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
 
 /// The logical block of every simulated drive.
 const SECTOR: u64 = 512;
@@ -52,7 +56,7 @@ pub struct SimulatedSsd {
 }
 
 /// What the drive counts, in map units where it can.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) host_read_bytes: u64,
     pub(super) host_written_bytes: u64,
@@ -299,5 +303,13 @@ impl BlockDevice for SimulatedSsd {
 
     fn erase_counts(&self) -> Vec<u32> {
         self.blocks.erases().to_vec()
+    }
+
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        self.save_state(out)
+    }
+
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        self.restore_state(from)
     }
 }

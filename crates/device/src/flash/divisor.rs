@@ -2,11 +2,13 @@
 //!
 //! A multiplication takes a fifth of the time of a division. Leaves out numbers beyond 32 bits.
 
+use serde::{Deserialize, Serialize};
+
 /// Divides by a number, exactly.
 ///
 /// The quotient `⌊n / d⌋` of 32-bit numbers is the upper half of `n · ⌈2⁶⁴ / d⌉` (D. Lemire, O. Kaser and N. Kurz,
 /// "Faster remainder by direct computation", Software: Practice and Experience 49, 2019).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Divisor {
     by: u32,
     /// `⌈2⁶⁴ / by⌉`; 0 for a division by one.

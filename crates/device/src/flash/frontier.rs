@@ -4,9 +4,10 @@
 //! age does not mix. Leaves out time.
 
 use super::blocks::Blocks;
+use serde::{Deserialize, Serialize};
 
 /// One open block.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Lane {
     block: u32,
     written: u32,
@@ -15,7 +16,7 @@ struct Lane {
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Frontier {
     lanes: Vec<Lane>,
     turn: usize,

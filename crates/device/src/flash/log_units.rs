@@ -11,9 +11,10 @@
 use super::SimulatedSsd;
 use super::spec::LogUnits;
 use super::table::UNMAPPED;
+use serde::{Deserialize, Serialize};
 
 /// An open unit.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Log {
     unit: u32,
     /// Map units appended.
@@ -23,7 +24,7 @@ struct Log {
 }
 
 /// The open units, the least recently written first.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Logs {
     units: u32,
     open: usize,

@@ -4,6 +4,8 @@
 //! out: where map pages lie in NAND (their space is taken as separate and cleaned for free), and the map
 //! updates of garbage collection for pages that are not in memory (taken as journalled and merged later).
 
+use serde::{Deserialize, Serialize};
+
 /// What a lookup cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lookup {
@@ -16,7 +18,7 @@ const PRESENT: u8 = 1;
 const REFERENCED: u8 = 2;
 const DIRTY: u8 = 4;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MapCache {
     state: Vec<u8>,
     frames: Vec<u32>,

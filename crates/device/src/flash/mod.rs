@@ -26,6 +26,7 @@ mod nand;
 mod read;
 mod slc;
 pub mod spec;
+mod state;
 mod table;
 mod victim;
 mod write;

@@ -5,9 +5,10 @@
 //! others on its channel. Leaves out program and erase suspension for reads, and cache reads.
 
 use super::Geometry;
+use serde::{Deserialize, Serialize};
 
 /// The busy-until times of every die and channel, and the timings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct NandArray {
     die_busy_ns: Vec<u64>,
     channel_busy_ns: Vec<u64>,

@@ -10,9 +10,10 @@ use super::SimulatedSsd;
 use super::frontier::{Frontier, Placed};
 use super::spec::{SlcCache, WhenFull};
 use super::{Geometry, device::NOT_A_BLOCK};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Slc {
     pub(super) frontier: Frontier,
     /// Blocks written to their end, the oldest first.

@@ -100,6 +100,33 @@ impl Table {
         std::hint::black_box(entries.iter().step_by(line).fold(0, |sum, held| sum ^ held));
     }
 
+    /// Where each logical unit is: all that must be kept of the tables.
+    pub(super) fn physical_of(&self) -> &[u32] {
+        &self.physical_of
+    }
+
+    /// The same to be written; [`Table::rebuild`] must follow.
+    pub(super) fn physical_of_mut(&mut self) -> &mut [u32] {
+        &mut self.physical_of
+    }
+
+    /// Derives the rest from where each logical unit is; whether each home is there, and of one unit only.
+    pub(super) fn rebuild(&mut self) -> bool {
+        self.logical_of.fill(UNMAPPED);
+        self.valid.fill(0);
+        for (logical, &physical) in self.physical_of.iter().enumerate() {
+            if physical == UNMAPPED {
+                continue;
+            }
+            match self.logical_of.get_mut(physical as usize) {
+                Some(held) if *held == UNMAPPED => *held = logical as u32,
+                _ => return false,
+            }
+            self.valid[(physical >> 6) as usize] |= 1 << (physical & 63);
+        }
+        true
+    }
+
     /// Unmaps everything.
     pub(super) fn clear(&mut self) {
         self.physical_of.fill(UNMAPPED);

@@ -7,11 +7,12 @@
 use super::blocks::{Blocks, NOT_FULL};
 use super::spec::Policy;
 use lowtide_core::rng::{Rng, below};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Selector {
     Greedy(CountLists),
     DChoices(u32),
@@ -107,7 +108,7 @@ impl Selector {
 }
 
 /// Doubly linked lists of the full blocks whose count is below `threshold`, one list per count.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CountLists {
     threshold: u32,
     block_units: u32,

@@ -2,8 +2,10 @@
 //!
 //! Leaves out what a token stands for: a request, or a byte.
 
+use serde::{Deserialize, Serialize};
+
 /// A bucket of tokens.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Bucket {
     /// Tokens that come in a second.
     base: f64,

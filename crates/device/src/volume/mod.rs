@@ -10,9 +10,11 @@ pub use spec::VolumeSpec;
 
 use crate::composite::check;
 use crate::spec::SpecError;
+use crate::state::{Sink, Source};
 use bucket::Bucket;
 use lowtide_core::rng::{Rng, unit};
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, VirtualTime};
+use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, VirtualTime};
+use std::io::{Read, Write};
 
 /// A cloud volume in virtual time.
 #[derive(Debug, Clone)]
@@ -88,5 +90,14 @@ impl BlockDevice for Volume {
 
     fn counters(&self) -> Counters {
         self.counters
+    }
+
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+        Sink(out).value(&(&self.requests, &self.bytes, &self.rng, self.counters))
+    }
+
+    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+        (self.requests, self.bytes, self.rng, self.counters) = Source(from).value()?;
+        Ok(())
     }
 }

@@ -19,5 +19,5 @@ pub use contents::Contents;
 pub use drive::{Drive, Ticket};
 pub use port::{Done, Outcome, Port};
 pub use server::{Handle, Server};
-pub use transport::transport_ns;
+pub use transport::{TAKES_NS, through_device_ns, transport_ns};
 pub use wait::{Clock, real_time};

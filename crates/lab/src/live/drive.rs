@@ -19,7 +19,7 @@ use lowtide_device::fault::Fault;
 use lowtide_device::fault::{FaultError, Faults};
 use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
 use lowtide_host::live::contents::Run;
-use lowtide_host::live::{Contents, Drive, Ticket};
+use lowtide_host::live::{Contents, Drive, TAKES_NS, Ticket};
 use lowtide_host::nbd::Export;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -79,6 +79,7 @@ pub struct LiveDrive {
     later: VirtualTime,
     life: u64,
     powered: bool,
+    probing: bool,
     seed: Seed,
     counts: Counts,
     /// The model's counters when it was opened.
@@ -120,6 +121,7 @@ impl LiveDrive {
             later: VirtualTime::START,
             life: 0,
             powered: true,
+            probing: false,
             seed,
             counts: Counts::default(),
             recorder: None,
@@ -205,6 +207,18 @@ impl LiveDrive {
         self.time.resume(now_ns);
     }
 
+    /// While the way of a request is measured, reads are not the model's: each takes [`TAKES_NS`]. What was counted until
+    /// its end is forgotten.
+    pub fn probe(&mut self, on: bool) {
+        self.probing = on;
+        self.counts = Counts::default();
+    }
+
+    /// What is taken off from now on for the way of a request and its answer.
+    pub fn take_off(&mut self, transport_ns: u64) {
+        self.time.take_off(transport_ns);
+    }
+
     /// Erases everything; wear stays.
     ///
     /// # Errors
@@ -282,8 +296,14 @@ impl LiveDrive {
         if let Err(error) = &completion.status {
             flying.result = Err(error_number(error));
         }
+        let release_ns = flying.release_ns;
+        self.answer_at(release_ns, ticket);
+    }
+
+    /// A request is to be answered at an instant of the drive.
+    fn answer_at(&mut self, release_ns: u64, ticket: Ticket) {
         self.sequence += 1;
-        self.due.push(Reverse((flying.release_ns, self.sequence, ticket)));
+        self.due.push(Reverse((release_ns, self.sequence, ticket)));
     }
 
     /// Takes the steps that the model has to do until an instant of the drive.
@@ -320,11 +340,16 @@ impl Drive for LiveDrive {
         if self.in_flight.len() <= slot {
             self.in_flight.resize(slot + 1, None);
         }
-        if !self.powered {
-            flying.result = Err(libc::EIO);
+        let probed = self.probing && kind == Kind::Read;
+        if !self.powered || probed {
+            // The model does not hear of it.
+            if probed {
+                flying.release_ns += TAKES_NS;
+            } else {
+                flying.result = Err(libc::EIO);
+            }
             self.in_flight[slot] = Some(flying);
-            self.sequence += 1;
-            self.due.push(Reverse((came_ns, self.sequence, ticket)));
+            self.answer_at(flying.release_ns, ticket);
             return;
         }
         let completion = if self.time.is_real() {

@@ -1,0 +1,322 @@
+//! Live drives on a clock of the test's own: what is answered when, what survives power cuts, what is recorded.
+//!
+//! Nothing here waits: the test says what time it is. Leaves out sockets and the loop (`lowtide-host`).
+
+use lowtide_core::rng::{Rng, below};
+use lowtide_core::trace::{Pacing, Trace};
+use lowtide_core::{Control, Extents, Interval, Latency, Nanos, Op, Request, Seed, virtual_load};
+use lowtide_device::fault::{EndOfLife, Errors, Faults, Slow};
+use lowtide_device::power::{CacheKind, Tear};
+use lowtide_host::live::{Drive, Ticket};
+use lowtide_lab::live::{Data, LiveDrive, Offer, Pace, Power, Recorder};
+use lowtide_lab::trace;
+use std::collections::BTreeMap;
+
+const SECTOR: u64 = 512;
+const AT_ONCE: Pace = Pace::RealTime { transport_ns: 0 };
+
+fn offer(device: &str, cache: CacheKind, seed: u64) -> Offer {
+    Offer { cache: Some(cache), scale: 16, seed: Seed::new(seed), ..Offer::of(device) }
+}
+
+fn open(offer: Offer, pace: Pace) -> LiveDrive {
+    offer.look_up().expect("it is in the catalogue").open(pace).expect("it opens")
+}
+
+/// Everything that is answered until an instant.
+fn answers(drive: &mut LiveDrive, until_ns: u64) -> Vec<(u64, Ticket, Result<(), i32>)> {
+    let mut all = Vec::new();
+    while let Some(due_ns) = drive.next_due().filter(|due_ns| *due_ns <= until_ns) {
+        while let Some((ticket, result)) = drive.due(due_ns) {
+            all.push((due_ns, ticket, result));
+        }
+    }
+    all
+}
+
+/// One request, answered: when, and how.
+fn ask(drive: &mut LiveDrive, now_ns: u64, request: Request, data: &[u8]) -> (u64, Result<(), i32>) {
+    drive.submit(now_ns, 0, request, data);
+    let all = answers(drive, u64::MAX);
+    assert_eq!(all.len(), 1);
+    (all[0].0, all[0].2)
+}
+
+fn random(rng: &mut Rng, blocks: u64) -> Request {
+    let (offset, length) = (below(rng, blocks) * 4096, (1 + below(rng, 4)) * 4096);
+    match below(rng, 10) {
+        0..4 => Request::read(offset, length),
+        4..8 => Request::write(offset, length),
+        8 => Request::trim(offset, length),
+        _ => Request::flush(),
+    }
+}
+
+/// A live drive that is asked as a trace says answers when the model, asked the same in virtual time, completes.
+#[test]
+fn answers_come_when_virtual_time_says() {
+    for device in ["intel-320-160gb", "sata-7k2-1tb", "raid10-8x-sas-15k-73gb", "flash-cache-write-back"] {
+        let seed = 7;
+        let mut rng = Seed::new(seed).part("requests", 0).stream();
+        let mut at_ns = 0;
+        let requests: Vec<_> = (0..3000)
+            .map(|_| {
+                at_ns += below(&mut rng, 2_000_000);
+                lowtide_core::trace::Traced { at_ns, request: random(&mut rng, 20_000) }
+            })
+            .collect();
+        let known = Offer { scale: 16, seed: Seed::new(seed), ..Offer::of(device) }.look_up().expect("known");
+        let mut live = known.open(AT_ONCE).expect("opens");
+        let mut flying = BTreeMap::<Ticket, (u64, Op)>::new();
+        let (mut reads, mut writes) = (Latency::default(), Latency::default());
+        let mut note = |flying: &mut BTreeMap<_, (u64, Op)>, all: Vec<(u64, Ticket, Result<(), i32>)>| {
+            for (done_ns, ticket, result) in all {
+                let (came_ns, op) = flying.remove(&ticket).expect("in flight");
+                assert_eq!(result, Ok(()));
+                match op {
+                    Op::Read => reads.record(Nanos::new(done_ns - came_ns)),
+                    Op::Write { .. } => writes.record(Nanos::new(done_ns - came_ns)),
+                    Op::Trim | Op::WriteZeroes | Op::Flush => {}
+                }
+            }
+        };
+        let zeroes = vec![0; 16 * 4096];
+        for (ticket, traced) in requests.iter().enumerate() {
+            let all = answers(&mut live, traced.at_ns);
+            note(&mut flying, all);
+            let is_write = matches!(traced.request.op, Op::Write { .. });
+            let data = if is_write { &zeroes[..traced.request.length as usize] } else { &[] };
+            flying.insert(ticket as Ticket, (traced.at_ns, traced.request.op));
+            live.submit(traced.at_ns, ticket as Ticket, traced.request, data);
+        }
+        let all = answers(&mut live, u64::MAX);
+        note(&mut flying, all);
+        assert!(flying.is_empty());
+
+        let (mut model, start) = known.model().expect("builds");
+        let extents = Extents::whole(known.usable().get());
+        let trace = Trace::new(requests).expect("sound");
+        let span = virtual_load::Span { start, interval: Nanos::from_secs(3600), requests: None };
+        let mut found = Vec::new();
+        let each = &mut |interval: Interval| {
+            found.push(interval);
+            Control::Continue
+        };
+        virtual_load::replay(&mut model, &extents, &trace, Pacing::Recorded, span, each).expect("it fits");
+        assert_eq!(found.len(), 1);
+        assert!(reads.count() > 1000 && writes.count() > 1000);
+        assert_eq!((&reads, &writes), (&found[0].read_latency, &found[0].write_latency), "{device}");
+    }
+}
+
+/// A write as its host knows it: which sectors, whether it must survive now, and when it was answered.
+struct Written {
+    first: u64,
+    end: u64,
+    fua: bool,
+    told_ns: Option<u64>,
+}
+
+/// Writes at random with a number in every sector, flushes now and then, and cuts the power; after each cut compares every
+/// sector with what must and what may be there. How many times it is wrong.
+fn cut(offer: Offer, pace: Pace, cuts: u64, seed: u64) -> u64 {
+    const SECTORS: u64 = 512;
+    let mut rng = Seed::new(seed).part("writer", 0).stream();
+    let mut drive = open(offer, pace);
+    let (mut now_ns, mut broken) = (0, 0);
+    // Numbers of writes begin at 1; 0 was never written.
+    let mut holds = vec![0u64; SECTORS as usize];
+    let mut next = 1u64;
+    for number in 0..cuts {
+        let mut writes = BTreeMap::<u64, Written>::new();
+        let mut flushes = Vec::<(u64, u64)>::new();
+        let mut flying = BTreeMap::<Ticket, (u64, Option<u64>)>::new();
+        for _ in 0..5 + below(&mut rng, 60) {
+            now_ns += below(&mut rng, 300_000);
+            // Of what is due not all is answered before the power goes.
+            for (at_ns, ticket, result) in answers(&mut drive, now_ns) {
+                let (asked_ns, write) = flying.remove(&ticket).expect("in flight");
+                assert_eq!(result, Ok(()));
+                match write {
+                    Some(write) => writes.get_mut(&write).expect("known").told_ns = Some(at_ns),
+                    None => flushes.push((asked_ns, at_ns)),
+                }
+            }
+            let ticket = (0..).find(|ticket| !flying.contains_key(ticket)).expect("one is free");
+            if below(&mut rng, 8) == 0 {
+                flying.insert(ticket, (now_ns, None));
+                drive.submit(now_ns, ticket, Request::flush(), &[]);
+                continue;
+            }
+            let (first, length) = (below(&mut rng, SECTORS - 24), 1 + below(&mut rng, 24));
+            let fua = below(&mut rng, 10) == 0;
+            let data: Vec<u8> = (0..length * SECTOR / 8).flat_map(|_| next.to_le_bytes()).collect();
+            let request = Request { op: Op::Write { fua }, offset: first * SECTOR, length: length * SECTOR };
+            writes.insert(next, Written { first, end: first + length, fua, told_ns: None });
+            flying.insert(ticket, (now_ns, Some(next)));
+            drive.submit(now_ns, ticket, request, &data);
+            next += 1;
+        }
+        drive.power_cut(now_ns, if number % 2 == 0 { Tear::Sector } else { Tear::Page });
+        assert_eq!(drive.next_due(), None, "nothing is in flight after a cut");
+        let refused = ask(&mut drive, now_ns, Request::read(0, SECTOR), &[]);
+        assert_eq!(refused.1, Err(libc::EIO), "the power is off");
+        drive.power_on();
+        let must = |write: &Written| {
+            write.told_ns.is_some_and(|told| write.fua || flushes.iter().any(|(asked, _)| *asked >= told))
+        };
+        for sector in 0..SECTORS {
+            let mut bytes = [0; SECTOR as usize];
+            drive.read(sector * SECTOR, &mut bytes).expect("memory");
+            let words: Vec<u64> =
+                bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().expect("8"))).collect();
+            let found = words[0];
+            assert!(words.iter().all(|word| *word == found), "sector {sector} itself is torn");
+            let over = |write: &Written| write.first <= sector && sector < write.end;
+            let last_promised = writes.iter().rfind(|(_, write)| over(write) && must(write)).map(|it| *it.0);
+            let oldest = last_promised.unwrap_or(holds[sector as usize]);
+            let is_one = found == oldest || writes.get(&found).is_some_and(over) && found > oldest;
+            broken += u64::from(!is_one);
+            holds[sector as usize] = found;
+        }
+        now_ns += 1_000_000;
+    }
+    broken
+}
+
+#[test]
+fn a_thousand_power_cuts_take_nothing_that_was_flushed() {
+    for (device, pace) in
+        [("intel-320-160gb", AT_ONCE), ("sata-7k2-1tb", AT_ONCE), ("intel-320-160gb", Pace::NoDelay)]
+    {
+        for seed in 1..=2 {
+            let broken = cut(offer(device, CacheKind::Volatile, seed), pace, 500, seed);
+            assert_eq!(broken, 0, "{device}, seed {seed}");
+            let broken = cut(offer(device, CacheKind::Lying, seed), pace, 500, seed);
+            assert!(
+                broken > 1000,
+                "{device}, seed {seed}: a check that cannot fail is not a check: {broken}"
+            );
+        }
+    }
+    assert_eq!(cut(offer("intel-320-160gb", CacheKind::Protected, 3), AT_ONCE, 200, 3), 0);
+}
+
+#[test]
+fn a_protected_cache_keeps_every_answered_write() {
+    let mut drive = open(offer("intel-320-160gb", CacheKind::Protected, 1), AT_ONCE);
+    let mut now_ns = 0;
+    for n in 0..64u64 {
+        let (at_ns, result) = ask(&mut drive, now_ns, Request::write(n * 4096, 4096), &[n as u8 + 1; 4096]);
+        assert_eq!(result, Ok(()));
+        now_ns = at_ns;
+    }
+    let loss = drive.power_cut(now_ns, Tear::Sector);
+    assert_eq!((loss.dropped.writes, loss.torn.writes), (0, 0));
+    drive.power_on();
+    for n in 0..64u64 {
+        let mut bytes = [0; 4096];
+        drive.read(n * 4096, &mut bytes).expect("memory");
+        assert_eq!(bytes, [n as u8 + 1; 4096]);
+    }
+}
+
+#[test]
+fn a_recording_replays_as_it_was() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("requests.trace");
+    let mut drive = open(Offer::of("intel-320-160gb"), Pace::NoDelay);
+    assert!(drive.record(Some(Recorder::new(&path).expect("new"))).is_none());
+    assert!(Recorder::new(&path).is_err(), "a file that exists is not overwritten");
+    let mut rng = Seed::new(5).part("requests", 0).stream();
+    let mut asked = Vec::new();
+    for n in 0..3000u64 {
+        let request = match random(&mut rng, 20_000) {
+            Request { op: Op::Trim, offset, length } if n % 2 == 0 => {
+                Request { op: Op::WriteZeroes, offset, length }
+            }
+            Request { op: Op::Write { .. }, offset, length } if n % 3 == 0 => {
+                Request { op: Op::Write { fua: true }, offset, length }
+            }
+            request => request,
+        };
+        let is_write = matches!(request.op, Op::Write { .. });
+        let data = vec![1; if is_write { request.length as usize } else { 0 }];
+        assert_eq!(ask(&mut drive, 1000 + n * 77, request, &data).1, Ok(()));
+        asked.push(lowtide_core::trace::Traced { at_ns: n * 77, request });
+    }
+    let count = drive.record(None).expect("it was recorded").finish().expect("written");
+    assert_eq!(count, 3000);
+    assert_eq!(trace::read(&path).expect("a trace"), Trace::new(asked).expect("sound"));
+}
+
+#[test]
+fn a_pause_holds_answers_and_an_erasure_leaves_nothing() {
+    let mut drive = open(Offer::of("intel-320-160gb"), AT_ONCE);
+    drive.submit(0, 0, Request::write(0, 4096), &[9; 4096]);
+    let due_ns = drive.next_due().expect("in flight");
+    drive.pause(10);
+    assert_eq!((drive.next_due(), drive.due(1 << 40)), (None, None));
+    assert_eq!(drive.stat(20).power, Power::Paused);
+    drive.resume(1_000_010);
+    assert_eq!(drive.next_due(), Some(due_ns + 1_000_000));
+    assert_eq!(answers(&mut drive, u64::MAX).len(), 1);
+    drive.secure_erase().expect("memory");
+    let mut bytes = [1; 4096];
+    drive.read(0, &mut bytes).expect("memory");
+    assert_eq!(bytes, [0; 4096]);
+    assert_eq!(drive.run(0, 1 << 30).expect("memory").length, 1 << 30);
+    let stat = drive.stat(30);
+    assert_eq!((stat.since_open.host_written_bytes, stat.writes.latency.count), (4096, 1));
+    assert_eq!(
+        stat.writes.latency.max_us.round(),
+        ((due_ns as f64) / 1e3).round(),
+        "the pause is not the drive's"
+    );
+}
+
+#[test]
+fn faults_are_errors_of_requests_and_leave_data_alone() {
+    let mut drive = open(Offer::of("intel-320-160gb"), AT_ONCE);
+    let (mut now_ns, result) = ask(&mut drive, 0, Request::write(0, 4096), &[1; 4096]);
+    assert_eq!(result, Ok(()));
+    let healthy_ns = {
+        let (at_ns, _) = ask(&mut drive, now_ns, Request::read(0, 4096), &[]);
+        let took = at_ns - now_ns;
+        now_ns = at_ns;
+        took
+    };
+    let slow = Slow { factor: 10.0, added: Nanos::ZERO, share: 1.0, until: None };
+    let faults = Faults { slow: Some(slow), write_errors: Some(Errors::default()), ..Faults::default() };
+    drive.fail(now_ns, faults, Some(Nanos::from_secs(1))).expect("possible");
+    assert_eq!(ask(&mut drive, now_ns, Request::write(0, 4096), &[2; 4096]).1, Err(libc::EIO));
+    let (at_ns, result) = ask(&mut drive, now_ns, Request::read(0, 4096), &[]);
+    assert_eq!(result, Ok(()));
+    assert!(at_ns - now_ns > 9 * healthy_ns, "{} against {healthy_ns}", at_ns - now_ns);
+    let later = now_ns + 2_000_000_000;
+    let (at_ns, _) = ask(&mut drive, later, Request::read(0, 4096), &[]);
+    assert!(at_ns - later < 2 * healthy_ns, "slow for a second");
+    let worn = Faults { end_of_life: Some(EndOfLife::Now), ..Faults::default() };
+    drive.fail(at_ns, worn, None).expect("possible");
+    assert_eq!(ask(&mut drive, at_ns, Request::write(0, 4096), &[3; 4096]).1, Err(libc::EROFS));
+    let mut bytes = [0; 4096];
+    drive.read(0, &mut bytes).expect("memory");
+    assert_eq!(bytes, [1; 4096], "what failed changed nothing");
+    assert_eq!(drive.stat(at_ns).writes.errors, 2);
+}
+
+#[test]
+fn data_in_a_file_is_there_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = Data::File(directory.path().join("drive.img"));
+    let offer = Offer { data, scale: 1000, ..Offer::of("sata-7k2-1tb") };
+    let mut drive = open(offer.clone(), Pace::NoDelay);
+    assert_eq!(ask(&mut drive, 0, Request::write(1 << 20, 512), &[7; 512]).1, Ok(()));
+    let second = offer.clone().look_up().expect("known").open(Pace::NoDelay);
+    assert!(second.err().expect("it is in use").to_string().contains("in use"));
+    drive.close().expect("closes");
+    let mut drive = open(offer, Pace::NoDelay);
+    let mut bytes = [0; 512];
+    drive.read(1 << 20, &mut bytes).expect("a file");
+    assert_eq!(bytes, [7; 512]);
+}
