@@ -9,7 +9,7 @@ use lowtide_host::live::{Clock, Contents, Drive, Server, Ticket};
 use lowtide_host::nbd::wire;
 use lowtide_host::nbd::{Ended, Export, Settings, Transport, negotiate};
 use std::collections::VecDeque;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
@@ -95,7 +95,7 @@ fuzz_target!(|data: &[u8]| {
             let _ = ours.write_all(&session(data)).and_then(|()| ours.shutdown(Shutdown::Write));
         });
         threads.spawn(move || {
-            let _ = std::io::copy(&mut reading.by_ref(), &mut std::io::sink());
+            let _ = std::io::copy(&mut reading, &mut std::io::sink());
         });
         let transport = Transport::socket(theirs.into(), "fuzzer").expect("a socket");
         let drive = drive();
