@@ -147,7 +147,7 @@ impl Drive {
     }
 
     fn wish<'a>(&'a self, filesystem: Option<FilesystemKind>, mount: Option<&'a Path>) -> Wish<'a> {
-        Wish { name: &self.name, device: "memory", filesystem, mount, options: "" }
+        Wish { name: &self.name, device: "memory", block: 512, filesystem, mount, options: "" }
     }
 
     fn attach(&self) -> Attachment {

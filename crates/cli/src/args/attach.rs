@@ -1,5 +1,6 @@
 //! Arguments of `attach` and `detach`.
 
+use super::DriveArguments;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -32,15 +33,18 @@ pub struct AttachArguments {
     /// With --again: although programs use it
     #[arg(long, requires = "again")]
     pub force: bool,
-    /// Where the bytes lie: `memory`, or a sparse file, made where there is none
-    #[arg(long, default_value = "memory", value_name = "FILE")]
-    pub data: PathBuf,
+    /// Bytes of a logical block of the block device: 512 or 4096
+    #[arg(long, default_value = "4096", value_name = "BYTES", value_parser = block)]
+    pub block: u32,
+    /// Where the bytes lie: a sparse file, made where there is none [default: in memory]
+    #[arg(long, value_name = "FILE", requires = "device")]
+    pub data: Option<PathBuf>,
     /// Keep map, wear and history of the drive in a file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "device")]
     pub state: Option<PathBuf>,
     /// What the drive is like
     #[command(flatten)]
-    pub drive: super::DriveArguments,
+    pub drive: DriveArguments,
     /// List attached drives
     #[arg(long)]
     pub list: bool,
@@ -48,8 +52,8 @@ pub struct AttachArguments {
     #[arg(long, default_value = "table")]
     pub format: PlainFormat,
     /// Be the server of the drive
-    #[arg(long, hide = true, requires = "name")]
-    pub server: bool,
+    #[arg(long, hide = true, value_name = "NAME", requires = "device")]
+    pub server: Option<String>,
 }
 
 /// Arguments of `detach`.
@@ -84,4 +88,12 @@ pub enum PlainFormat {
     Table,
     /// JSON: an object for each drive, a line each
     Json,
+}
+
+fn block(text: &str) -> Result<u32, String> {
+    match text {
+        "512" => Ok(512),
+        "4096" => Ok(4096),
+        _ => Err("a logical block has 512 or 4096 bytes".to_owned()),
+    }
 }

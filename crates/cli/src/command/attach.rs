@@ -8,11 +8,10 @@ use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_host::live::{Clock, through_device_ns};
-use lowtide_lab::live::control::{self, Order, Question};
-use lowtide_lab::live::{Data, Known, Service};
+use lowtide_host::live::Clock;
+use lowtide_lab::live::{Data, Known, Pace, Service};
 use lowtide_lab::table;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Attaches a drive, attaches one again, lists them, or serves one.
@@ -20,41 +19,26 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     let format = arguments.format;
     if let Some(which) = &arguments.again {
         let again = attach::again(&attach::name_of(which)?, force(arguments.force), &interrupt::flag())?;
-        return print(&[again], format);
+        return tell(&again, format);
     }
     let Some(device) = &arguments.device else {
         return print(&attach::list(), format);
     };
-    if arguments.server {
-        return serve(arguments, device);
+    let mut known = look_up(arguments, device)?;
+    if let Some(name) = &arguments.server {
+        known.name.clone_from(name);
+        return serve(arguments, &known);
     }
-    // Looked up here too, so that what is wrong is told here.
-    let known = known(arguments, None, device)?;
-    let name = arguments.name.clone().unwrap_or_else(|| usual_name(&known.name));
     let wish = Wish {
-        name: &name,
+        name: &known.name,
         device,
+        block: arguments.block,
         filesystem: arguments.mkfs.map(FilesystemName::kind),
         mount: arguments.mount.as_deref(),
         options: &arguments.options,
     };
-    let attached = attach::attach(&wish, server(arguments, &name)?, &interrupt::flag())?;
-    if !arguments.drive.no_delay
-        && let Err(why) = measure_way(&attached)
-    {
-        output::say(format_args!("warning: the way to {name} was not measured: {why}"));
-    }
-    print(&[attached], format)
-}
-
-/// Measures what a request takes on its way through the block device; the server takes it off from then on.
-fn measure_way(attached: &Attachment) -> Result<(), String> {
-    let order = |order| control::ask(&attached.control, &Question { drive: None, order });
-    let Some(node) = &attached.node else { return Err("there is no block device".to_owned()) };
-    order(Order::Probe)?;
-    let found = through_device_ns(node);
-    order(Order::Probed { transport_ns: found.as_ref().ok().copied() })?;
-    found.map(drop).map_err(|error| error.to_string())
+    let attached = attach::attach(&wish, server(&known.name)?, &interrupt::flag())?;
+    tell(&attached, format)
 }
 
 /// Detaches one drive, or all.
@@ -90,12 +74,15 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
 }
 
 /// Serves the drive until it is detached.
-fn serve(arguments: &AttachArguments, device: &str) -> Result<u8, Failure> {
-    let name = arguments.name.as_deref().unwrap_or_default();
-    let Some(server) = Server::begin(name)? else { return Ok(FAILED) };
-    let known = known(arguments, Some(name), device)?;
+fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
+    let Some(server) = Server::begin(&known.name)? else { return Ok(FAILED) };
     let clock = Clock::new();
-    let drive = known.open(arguments.drive.pace(clock).map_err(Failure::failed)?)?;
+    let pace = if arguments.drive.no_delay {
+        Pace::NoDelay
+    } else {
+        Pace::RealTime { transport_ns: server.transport_ns(clock)? }
+    };
+    let drive = known.open(pace)?;
     if let Some(warning) = known.begin()? {
         output::say(format_args!("warning: {warning}"));
     }
@@ -108,42 +95,41 @@ fn serve(arguments: &AttachArguments, device: &str) -> Result<u8, Failure> {
     }
     let served = server.serve(service.port(0));
     service.handle().stop();
-    let code = super::serve::end(&[known], service.wait())?;
+    let code = super::serve::end(std::slice::from_ref(known), service.wait())?;
     served?;
     Ok(code)
 }
 
-/// This program once more, with the same arguments, as the server.
-fn server(arguments: &AttachArguments, name: &str) -> Result<Command, Failure> {
-    let program = std::env::current_exe();
-    let program =
-        program.map_err(|error| Failure::usage(format!("this program is not found: {error}"), ""))?;
-    let mut command = Command::new(program);
-    command.args(["attach", "--server"]);
+/// The drive that is wanted, before anything is made.
+fn look_up(arguments: &AttachArguments, device: &str) -> Result<Known, Failure> {
+    // The server works in another folder.
+    let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::writing(path, &error));
+    let mut offer = arguments.drive.offer(arguments.name.clone(), device, 0);
+    if let Some(path) = &arguments.data {
+        offer.data = Data::File(absolute(path)?);
+    }
+    offer.state = arguments.state.as_ref().map(absolute).transpose()?;
+    let mut known = offer.look_up()?;
     if arguments.name.is_none() {
-        command.args(["--name", name]);
-    }
-    // Without the program and the verb.
-    command.args(std::env::args_os().skip(2));
-    Ok(command)
-}
-
-/// The drive that is wanted.
-fn known(arguments: &AttachArguments, name: Option<&str>, device: &str) -> Result<Known, Failure> {
-    let mut known = arguments.drive.offer(name.map(str::to_owned), device, 0).look_up()?;
-    if arguments.data != Path::new("memory") {
-        known.keep_data(Data::File(arguments.data.clone()));
-    }
-    if let Some(path) = &arguments.state {
-        known.keep_state(path.clone());
+        known.name = plain_name(&known.name);
     }
     Ok(known)
 }
 
-/// The device's name, with what no name has left out.
-fn usual_name(device: &str) -> String {
+/// This program once more, with the same arguments, as the server.
+fn server(name: &str) -> Result<Command, Failure> {
+    let program = std::env::current_exe();
+    let program = program.map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
+    let mut command = Command::new(program);
+    // The verb comes first; a name that was given comes again, and is the same.
+    command.args(["attach", "--server", name]).args(std::env::args_os().skip(2));
+    Ok(command)
+}
+
+/// A name of letters, digits, - and _.
+fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
-    device.chars().map(plain).take(64).collect()
+    name.chars().map(plain).take(64).collect()
 }
 
 fn force(forced: bool) -> Force {
@@ -154,32 +140,47 @@ fn print(all: &[Attachment], format: PlainFormat) -> Result<u8, Failure> {
     let text = match format {
         PlainFormat::Json => all.iter().map(|it| format!("{}\n", json(it))).collect(),
         PlainFormat::Table => {
+            let head = ["name", "block device", "size", "mounted at", "state"];
             let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-            let head = ["name", "device", "block device", "size", "mounted", "state"];
-            let mut text = table::plain(&head, &rows, output::columns());
-            if let [one] = all {
-                for (what, path) in [("file", &one.file), ("control", &one.control), ("log", &one.log)] {
-                    text.push_str(&format!("{what:8} {}\n", path.display()));
-                }
-            }
-            text
+            table::plain(&head, &rows, output::columns())
         }
     };
     output::print(&text)?;
     Ok(0)
 }
 
+/// Says what one drive is, and where.
+fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Failure> {
+    if format == PlainFormat::Json {
+        return print(std::slice::from_ref(attached), format);
+    }
+    let node = attached.node.as_ref().map_or_else(String::new, |node| node.display().to_string());
+    let mounted = mounted(attached);
+    let lines = [
+        ("drive", format!("{} ({}, {})", attached.name, attached.device, attached.size)),
+        ("block device", format!("{node}, by {}", attached.way)),
+        ("mounted at", mounted),
+        ("file", attached.file.display().to_string()),
+        ("control", attached.control.display().to_string()),
+        ("log", attached.log.display().to_string()),
+        ("to take away", format!("lowtide detach {}", attached.name)),
+    ];
+    let text: String = lines.iter().map(|(what, value)| format!("{what:13} {value}\n")).collect();
+    output::print(&text)?;
+    Ok(0)
+}
+
 fn row(attached: &Attachment) -> Vec<String> {
-    let none = || "-".to_owned();
-    let mounted: Vec<String> = attached.mounted.iter().map(|at| at.display().to_string()).collect();
-    vec![
-        attached.name.clone(),
-        attached.device.clone(),
-        attached.node.as_ref().map_or_else(none, |node| node.display().to_string()),
-        attached.size.to_string(),
-        if mounted.is_empty() { none() } else { mounted.join(", ") },
-        said(attached.state).to_owned(),
-    ]
+    let node = attached.node.as_ref().map_or_else(|| "-".to_owned(), |node| node.display().to_string());
+    let state = said(attached.state).to_owned();
+    vec![attached.name.clone(), node, attached.size.to_string(), mounted(attached), state]
+}
+
+fn mounted(attached: &Attachment) -> String {
+    match &attached.mounted[..] {
+        [] => "-".to_owned(),
+        all => all.iter().map(|at| at.display().to_string()).collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn said(state: State) -> &'static str {

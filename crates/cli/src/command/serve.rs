@@ -230,7 +230,7 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
 }
 
 /// Closes drives in order, and says what should be known of how they were served.
-pub fn end(known: &[Known], drives: Vec<LiveDrive>) -> Result<u8, Failure> {
+pub(super) fn end(known: &[Known], drives: Vec<LiveDrive>) -> Result<u8, Failure> {
     let mut code = 0;
     for (known, mut drive) in known.iter().zip(drives) {
         if let Some(recorder) = drive.record(None)

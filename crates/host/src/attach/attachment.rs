@@ -35,6 +35,8 @@ pub struct Wish<'a> {
     pub name: &'a str,
     /// What it is, as the user named it.
     pub device: &'a str,
+    /// Bytes of a logical block of the block device, 512 or 4096, where those of the drive are not larger.
+    pub block: u32,
     /// The filesystem to make on it.
     pub filesystem: Option<FilesystemKind>,
     /// Where to mount it; a folder that is not there is made.
@@ -101,6 +103,7 @@ pub fn attach(
         way: Way::FuseAndLoop,
         server: None,
         loop_device: None,
+        block: wish.block,
         mount: mount.clone(),
     };
     let mut journal = Journal::create(&place, facts)?;
@@ -293,8 +296,10 @@ impl Making<'_> {
     }
 
     fn wait_for(&self, child: &mut Child) -> Result<(), HostError> {
-        let at = self.place.mount_point();
-        while !mountinfo::of("self").iter().any(|mount| Path::new(&mount.point) == at) {
+        // What the server may measure before is mounted at the same place.
+        let (at, source) = (self.place.mount_point(), self.place.source());
+        let is_it = |mount: &mountinfo::Mount| Path::new(&mount.point) == at && mount.source == source;
+        while !mountinfo::of("self").iter().any(is_it) {
             self.check_interrupt()?;
             let ended = child.try_wait().map_err(HostError::io(Operation::Start, &self.place.log()))?;
             if let Some(status) = ended {
@@ -325,7 +330,7 @@ impl Making<'_> {
         let block = watch.call("opening", move || {
             File::open(&file).and_then(|file| file.metadata()).map_err(HostError::io(Operation::Open, &file))
         })??;
-        let block = block.blksize() as u32;
+        let block = facts.block.max(block.blksize() as u32);
         // The same one as before, if there was one.
         let mut device = facts.loop_device.map(LoopDevice::new);
         for _ in 0..ATTEMPTS {

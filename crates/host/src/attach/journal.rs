@@ -25,6 +25,8 @@ pub(super) struct Facts {
     pub(super) server: Option<Process>,
     /// The number of the loop device.
     pub(super) loop_device: Option<u32>,
+    /// Bytes of its logical block, where those of the drive are not larger.
+    pub(super) block: u32,
     pub(super) mount: Option<MountPoint>,
 }
 

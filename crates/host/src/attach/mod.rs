@@ -24,6 +24,7 @@ mod loop_device;
 mod place;
 mod process;
 mod server;
+mod transport;
 mod watch;
 
 pub use attachment::{Attachment, State, Wish, again, attach, control_of, detach, list, name_of};

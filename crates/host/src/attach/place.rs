@@ -48,6 +48,11 @@ impl Place {
         folder().join(&self.name)
     }
 
+    /// What is mounted there, as the kernel lists it.
+    pub(super) fn source(&self) -> String {
+        format!("lowtide:{}", self.name)
+    }
+
     /// The drive as a file.
     pub(super) fn file(&self) -> PathBuf {
         self.mount_point().join(super::drive_file::NAME)

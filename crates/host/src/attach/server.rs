@@ -2,7 +2,8 @@
 //!
 //! It has a session of its own, and lasts until its filesystem is unmounted. It does nothing before
 //! whoever started it has written down that it runs: otherwise nobody could find it after a kill. `unsafe` stands here
-//! because libc has `prctl` only so. Leaves out the drive, and commands to it.
+//! because libc has `prctl` only so. Leaves out the drive, commands to it, and what
+//! the way to it takes (see [`super::transport`]).
 #![allow(unsafe_code)]
 
 use super::drive_file::DriveFile;
@@ -23,7 +24,7 @@ const PR_SET_IO_FLUSHER: libc::c_int = 57;
 /// A server that may begin.
 #[derive(Debug)]
 pub struct Server {
-    place: Place,
+    pub(super) place: Place,
 }
 
 impl Server {
@@ -62,16 +63,20 @@ impl Server {
         // Files of the drive may have been named from where the user is; from now on no folder is kept in use.
         let root = Path::new("/");
         rustix::process::chdir(root).map_err(HostError::io(Operation::Open, root))?;
+        let session = self.mount(port, &self.place.source())?;
+        session.run().map_err(HostError::io(Operation::Read, &self.place.mount_point()))
+    }
+
+    /// Mounts a drive as a file.
+    pub(super) fn mount(&self, port: Arc<dyn Port>, source: &str) -> Result<Session<DriveFile>, HostError> {
         let at = self.place.mount_point();
         let mut config = Config::default();
         config.mount_options = vec![
-            MountOption::FSName(format!("lowtide:{}", self.place.name())),
+            MountOption::FSName(source.to_owned()),
             MountOption::DefaultPermissions,
             MountOption::NoExec,
             MountOption::NoAtime,
         ];
-        let session = Session::new(DriveFile::new(port), &at, &config);
-        let session = session.map_err(HostError::io(Operation::Mount, &at))?;
-        session.run().map_err(HostError::io(Operation::Read, &at))
+        Session::new(DriveFile::new(port), &at, &config).map_err(HostError::io(Operation::Mount, &at))
     }
 }

@@ -19,5 +19,6 @@ pub use contents::Contents;
 pub use drive::{Drive, Ticket};
 pub use port::{Done, Outcome, Port};
 pub use server::{Handle, Server};
-pub use transport::{TAKES_NS, through_device_ns, transport_ns};
+pub use transport::transport_ns;
+pub(crate) use transport::{BLOCK, measure, slow};
 pub use wait::{Clock, real_time};

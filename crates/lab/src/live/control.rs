@@ -51,13 +51,6 @@ pub enum Order {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         span: Option<Nanos>,
     },
-    /// Measure the way of a request: reads take a fixed time from now on, and are not the model's.
-    Probe,
-    /// The way was measured: it takes so long, which is taken off from now on; as before where it is not known.
-    Probed {
-        /// In nanoseconds.
-        transport_ns: Option<u64>,
-    },
     /// Record requests into a new file.
     Record {
         /// The file, as the server's working directory sees it.
@@ -144,13 +137,6 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
         Order::SecureErase => drive.secure_erase().map_err(|error| error.to_string())?,
         Order::Fail { faults, span } => {
             drive.fail(now_ns, *faults, *span).map_err(|error| error.to_string())?;
-        }
-        Order::Probe => drive.probe(true),
-        Order::Probed { transport_ns } => {
-            drive.probe(false);
-            if let Some(transport_ns) = transport_ns {
-                drive.take_off(*transport_ns);
-            }
         }
         Order::Record { path } => {
             let recorder = Recorder::new(path).map_err(|error| format!("{}: {error}", path.display()))?;

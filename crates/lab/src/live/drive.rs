@@ -19,7 +19,7 @@ use lowtide_device::fault::Fault;
 use lowtide_device::fault::{FaultError, Faults};
 use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
 use lowtide_host::live::contents::Run;
-use lowtide_host::live::{Contents, Drive, TAKES_NS, Ticket};
+use lowtide_host::live::{Contents, Drive, Ticket};
 use lowtide_host::nbd::Export;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -79,7 +79,6 @@ pub struct LiveDrive {
     later: VirtualTime,
     life: u64,
     powered: bool,
-    probing: bool,
     seed: Seed,
     counts: Counts,
     /// The model's counters when it was opened.
@@ -121,7 +120,6 @@ impl LiveDrive {
             later: VirtualTime::START,
             life: 0,
             powered: true,
-            probing: false,
             seed,
             counts: Counts::default(),
             recorder: None,
@@ -205,18 +203,6 @@ impl LiveDrive {
     /// Goes on answering.
     pub fn resume(&mut self, now_ns: u64) {
         self.time.resume(now_ns);
-    }
-
-    /// While the way of a request is measured, reads are not the model's: each takes [`TAKES_NS`]. What was counted until
-    /// its end is forgotten.
-    pub fn probe(&mut self, on: bool) {
-        self.probing = on;
-        self.counts = Counts::default();
-    }
-
-    /// What is taken off from now on for the way of a request and its answer.
-    pub fn take_off(&mut self, transport_ns: u64) {
-        self.time.take_off(transport_ns);
     }
 
     /// Erases everything; wear stays.
@@ -340,14 +326,8 @@ impl Drive for LiveDrive {
         if self.in_flight.len() <= slot {
             self.in_flight.resize(slot + 1, None);
         }
-        let probed = self.probing && kind == Kind::Read;
-        if !self.powered || probed {
-            // The model does not hear of it.
-            if probed {
-                flying.release_ns += TAKES_NS;
-            } else {
-                flying.result = Err(libc::EIO);
-            }
+        if !self.powered {
+            flying.result = Err(libc::EIO);
             self.in_flight[slot] = Some(flying);
             self.answer_at(flying.release_ns, ticket);
             return;

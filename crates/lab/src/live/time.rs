@@ -78,13 +78,6 @@ impl Time {
         at.as_nanos().saturating_sub(self.base_ns + transport_ns)
     }
 
-    /// What is taken off from now on for the way; nothing changes where answers come at once.
-    pub(super) fn take_off(&mut self, ns: u64) {
-        if let Pace::RealTime { transport_ns } = &mut self.pace {
-            *transport_ns = ns;
-        }
-    }
-
     pub(super) fn pause(&mut self, loop_ns: u64) {
         self.paused_since.get_or_insert(loop_ns);
     }
