@@ -280,53 +280,60 @@ pub trait BlockDevice {
     }
 }
 
-impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
-    fn capacity(&self) -> Bytes {
-        (**self).capacity()
-    }
-    fn logical_block(&self) -> Bytes {
-        (**self).logical_block()
-    }
-    fn raw_capacity(&self) -> Option<Bytes> {
-        (**self).raw_capacity()
-    }
-    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
-        (**self).submit(now, request)
-    }
-    fn warm(&self, upcoming: &[Request]) {
-        (**self).warm(upcoming);
-    }
-    fn idle_until(&mut self, until: VirtualTime) {
-        (**self).idle_until(until);
-    }
-    fn power_cut(&mut self, now: VirtualTime) {
-        (**self).power_cut(now);
-    }
-    fn secure_erase(&mut self) {
-        (**self).secure_erase();
-    }
-    fn counters(&self) -> Counters {
-        (**self).counters()
-    }
-    fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
-        (**self).begin(now, request, tag)
-    }
-    fn next_done(&self) -> Option<VirtualTime> {
-        (**self).next_done()
-    }
-    fn finish(&mut self) -> Option<(Tag, Completion)> {
-        (**self).finish()
-    }
-    fn erase_counts(&self) -> Vec<u32> {
-        (**self).erase_counts()
-    }
-    fn host_memory(&self) -> Bytes {
-        (**self).host_memory()
-    }
-    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
-        (**self).save(out)
-    }
-    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        (**self).restore(from)
-    }
+/// A device behind a pointer is that device.
+macro_rules! pointer {
+    ($pointer:ty) => {
+        impl<D: BlockDevice + ?Sized> BlockDevice for $pointer {
+            fn capacity(&self) -> Bytes {
+                (**self).capacity()
+            }
+            fn logical_block(&self) -> Bytes {
+                (**self).logical_block()
+            }
+            fn raw_capacity(&self) -> Option<Bytes> {
+                (**self).raw_capacity()
+            }
+            fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+                (**self).submit(now, request)
+            }
+            fn warm(&self, upcoming: &[Request]) {
+                (**self).warm(upcoming);
+            }
+            fn idle_until(&mut self, until: VirtualTime) {
+                (**self).idle_until(until);
+            }
+            fn power_cut(&mut self, now: VirtualTime) {
+                (**self).power_cut(now);
+            }
+            fn secure_erase(&mut self) {
+                (**self).secure_erase();
+            }
+            fn counters(&self) -> Counters {
+                (**self).counters()
+            }
+            fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
+                (**self).begin(now, request, tag)
+            }
+            fn next_done(&self) -> Option<VirtualTime> {
+                (**self).next_done()
+            }
+            fn finish(&mut self) -> Option<(Tag, Completion)> {
+                (**self).finish()
+            }
+            fn erase_counts(&self) -> Vec<u32> {
+                (**self).erase_counts()
+            }
+            fn host_memory(&self) -> Bytes {
+                (**self).host_memory()
+            }
+            fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
+                (**self).save(out)
+            }
+            fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
+                (**self).restore(from)
+            }
+        }
+    };
 }
+pointer!(Box<D>);
+pointer!(&mut D);

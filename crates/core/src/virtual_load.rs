@@ -1,7 +1,8 @@
 //! A load in virtual time: runs a workload, or replays a trace, on a [`BlockDevice`] and gives its intervals.
 //!
 //! The counterpart of the host crate's engines, for devices that live in virtual time. Threads have no cost of
-//! their own here: only the device takes time. Leaves out when to stop, which is the callback's decision.
+//! their own here: only the device takes time. Leaves out when to stop, which is the callback's decision, and
+//! what happens to the device meanwhile, which a [`Script`] says.
 
 use crate::block::{BlockDevice, Completion, DeviceError, Op, Request, Tag};
 use crate::extents::Extents;
@@ -11,6 +12,10 @@ use crate::rng::{Rng, Seed};
 use crate::trace::{Pacing, Trace, Traced};
 use crate::units::{Bytes, Nanos, VirtualTime};
 use crate::workload::{Arrivals, Generator, Sync, Workload};
+
+mod script;
+
+pub use script::{Happening, Script, Scripted, run_scripted};
 
 /// Requests generated ahead, so that the device may warm its tables for them.
 const AHEAD: usize = 64;
@@ -49,6 +54,11 @@ impl Operation {
             Op::Trim | Op::WriteZeroes | Op::Flush => NEITHER,
         };
         Operation { since_ns, length_and_kind: request.length << 2 | kind }
+    }
+
+    /// The same when it failed: it moved no data, and no flush follows it.
+    fn failed(self) -> Self {
+        Operation { length_and_kind: self.length_and_kind & !3 | NEITHER, ..self }
     }
 
     /// Whether its flush is still to come.
@@ -105,6 +115,9 @@ impl Waiting {
         let slot = tag as usize;
         let queued = self.slots[slot].as_mut().expect("a device finishes what was queued");
         queued.done_ns = queued.done_ns.max(completion.at.as_nanos());
+        if completion.status.is_err() {
+            queued.operation = queued.operation.failed();
+        }
         queued.parts -= 1;
         if queued.parts > 0 {
             return None;
@@ -295,6 +308,8 @@ struct Load<'a, D: ?Sized> {
     left: u64,
     /// Whether a flush follows each write.
     flushes: bool,
+    /// Requests that failed, where the load goes on after one.
+    failed: Option<u64>,
 }
 
 impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
@@ -308,7 +323,17 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
             start_ns: span.start.as_nanos(),
             left: span.requests.unwrap_or(u64::MAX),
             flushes: false,
+            failed: None,
         }
+    }
+
+    /// Counts a request that failed.
+    ///
+    /// # Errors
+    /// Where it ends the load.
+    fn fail(&mut self, error: DeviceError) -> Result<(), DeviceError> {
+        *self.failed.as_mut().ok_or(error)? += 1;
+        Ok(())
     }
 
     /// Submits the next request at `now_ns`.
@@ -320,7 +345,12 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
 
     /// Submits a request at `now_ns`, whose completion is that of `operation`.
     #[inline]
-    fn submit(&mut self, now_ns: u64, request: &Request, operation: Operation) -> Result<(), DeviceError> {
+    fn submit(
+        &mut self,
+        now_ns: u64,
+        request: &Request,
+        mut operation: Operation,
+    ) -> Result<(), DeviceError> {
         let tag = self.waiting.next_tag();
         let mut done_ns = now_ns;
         let mut queued = 0;
@@ -335,7 +365,10 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
                 }
             }
         });
-        status?;
+        if let Err(error) = status {
+            self.fail(error)?;
+            operation = operation.failed();
+        }
         match queued {
             0 => self.in_flight.push(done_ns, operation),
             parts => self.waiting.add(Queued { operation, parts, done_ns }),
@@ -369,7 +402,9 @@ impl<'a, D: BlockDevice + ?Sized> Load<'a, D> {
             }
             let Some((tag, completion)) = self.device.finish() else { continue };
             let operation = self.waiting.complete(tag, &completion);
-            completion.status?;
+            if let Err(error) = completion.status {
+                self.fail(error)?;
+            }
             if let Some((done_ns, operation)) = operation {
                 self.in_flight.push(done_ns, operation);
             }

@@ -14,7 +14,7 @@ use lowtide_core::{
     Workload,
 };
 use lowtide_device::array::{Array, ArraySpec};
-use lowtide_device::fault::{EndOfLife, Errors, Fault, Faults, Slow};
+use lowtide_device::fault::{EndOfLife, Errors, Fault, Faults, REFUSAL, Slow};
 use lowtide_device::flash::spec::Policy;
 use lowtide_device::{AnyDevice, DeviceSpec};
 use queueing::{Queueing, drive};
@@ -99,14 +99,14 @@ fn a_write_that_fails_changes_nothing() {
     let completion = device.submit(at(5), &Request::write(8192, 4096));
     let error = DeviceError::WriteFailed { offset: 8192, length: 4096 };
     assert_eq!(error.to_string(), "bytes 8192..12288 cannot be written: the medium has an error there");
-    assert_eq!(completion, Completion { at: at(5), status: Err(error) });
+    assert_eq!(completion, Completion { at: at(5) + REFUSAL, status: Err(error) });
     assert_eq!(device.counters(), before);
-    assert_eq!(device.submit(at(6), &Request::read(8192, 4096)).status, Ok(()));
+    assert_eq!(device.submit(at(200_000), &Request::read(8192, 4096)).status, Ok(()));
     // What no device could do is told first.
-    let far = device.submit(at(7), &Request::write(1 << 60, 4096)).status;
+    let far = device.submit(at(200_001), &Request::write(1 << 60, 4096)).status;
     assert!(matches!(far, Err(DeviceError::OutOfRange { .. })), "{far:?}");
     device.set(Faults::default()).expect("none is fine");
-    assert_eq!(device.submit(at(8), &Request::write(8192, 4096)).status, Ok(()));
+    assert_eq!(device.submit(at(400_000), &Request::write(8192, 4096)).status, Ok(()));
 }
 
 #[test]

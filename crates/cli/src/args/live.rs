@@ -2,8 +2,10 @@
 
 use super::{PlainFormat, factor, scale, share};
 use clap::{Args, Subcommand, ValueEnum};
-use lowtide_core::{Bytes, Nanos};
+use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_device::power::CacheKind;
+use lowtide_host::live::{Clock, transport_ns};
+use lowtide_lab::live::{Offer, Pace};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -86,6 +88,31 @@ pub struct DriveArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+impl DriveArguments {
+    /// The `number`-th drive of a server.
+    pub fn offer(&self, name: Option<String>, device: &str, number: u64) -> Offer {
+        Offer {
+            name,
+            reserve: self.reserve,
+            scale: self.scale,
+            cache: self.cache,
+            seed: Seed::new(self.seed).part("drive", number),
+            ..Offer::of(device)
+        }
+    }
+
+    /// When it answers.
+    ///
+    /// # Errors
+    /// Where nothing can be measured.
+    pub fn pace(&self, clock: Clock) -> std::io::Result<Pace> {
+        if self.no_delay {
+            return Ok(Pace::NoDelay);
+        }
+        Ok(Pace::RealTime { transport_ns: transport_ns(clock)? })
+    }
 }
 
 /// Whether clients use TLS.

@@ -6,11 +6,10 @@
 use crate::args::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
-use lowtide_core::Seed;
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
 use lowtide_host::live::Clock;
-use lowtide_lab::live::{Data, Known, Offer, Pace, Service};
+use lowtide_lab::live::{Data, Known, Pace, Service};
 use lowtide_lab::table;
 use std::path::PathBuf;
 use std::process::Command;
@@ -83,7 +82,11 @@ fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
     } else {
         Pace::RealTime { transport_ns: server.transport_ns(clock)? }
     };
-    let mut service = Service::start(vec![known.open(pace)?], clock, false).map_err(Failure::failed)?;
+    let drive = known.open(pace)?;
+    if let Some(warning) = known.begin()? {
+        output::say(format_args!("warning: {warning}"));
+    }
+    let mut service = Service::start(vec![drive], clock, false).map_err(Failure::failed)?;
     service.control(&server.control()).map_err(Failure::failed)?;
     if arguments.drive.rt
         && let Err(error) = service.real_time()
@@ -92,7 +95,7 @@ fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
     }
     let served = server.serve(service.port(0));
     service.handle().stop();
-    let code = super::serve::end(service.wait())?;
+    let code = super::serve::end(std::slice::from_ref(known), service.wait())?;
     served?;
     Ok(code)
 }
@@ -101,21 +104,11 @@ fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
 fn look_up(arguments: &AttachArguments, device: &str) -> Result<Known, Failure> {
     // The server works in another folder.
     let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::writing(path, &error));
-    let drive = &arguments.drive;
-    let offer = Offer {
-        name: arguments.name.clone(),
-        device: device.to_owned(),
-        data: match &arguments.data {
-            Some(path) => Data::File(absolute(path)?),
-            None => Data::Memory,
-        },
-        state: arguments.state.as_ref().map(absolute).transpose()?,
-        reserve: drive.reserve,
-        scale: drive.scale,
-        cache: drive.cache,
-        read_only: false,
-        seed: Seed::new(drive.seed),
-    };
+    let mut offer = arguments.drive.offer(arguments.name.clone(), device, 0);
+    if let Some(path) = &arguments.data {
+        offer.data = Data::File(absolute(path)?);
+    }
+    offer.state = arguments.state.as_ref().map(absolute).transpose()?;
     let mut known = offer.look_up()?;
     if arguments.name.is_none() {
         known.name = plain_name(&known.name);

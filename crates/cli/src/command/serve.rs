@@ -5,11 +5,10 @@
 use crate::args::{ServeArguments, TlsUse};
 use crate::failure::Failure;
 use crate::{metrics, output};
-use lowtide_core::Seed;
-use lowtide_host::live::{Clock, transport_ns};
+use lowtide_host::live::Clock;
 use lowtide_host::nbd::tls::read_certificates;
 use lowtide_host::nbd::{Address, Listener, Settings, Stop, Tls, listen, negotiate};
-use lowtide_lab::live::{Data, Known, LiveDrive, Offer, Pace, Recorder, Service};
+use lowtide_lab::live::{Data, Known, LiveDrive, Pace, Recorder, Service};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
@@ -27,14 +26,13 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     // Taken before anything is printed: nothing else may be written there.
     let client = if arguments.stdio { Some(listen::stdio()?) } else { None };
     let clock = Clock::new();
-    let pace = if arguments.drive.no_delay {
-        Pace::NoDelay
-    } else {
-        Pace::RealTime { transport_ns: transport_ns(clock).map_err(Failure::failed)? }
-    };
+    let pace = arguments.drive.pace(clock).map_err(Failure::failed)?;
     let mut drives = Vec::new();
     for known in &known {
-        drives.push(known.open(pace).map_err(Failure::from)?);
+        drives.push(known.open(pace)?);
+        if let Some(warning) = known.begin()? {
+            output::say(format_args!("warning: {}: {warning}", known.name));
+        }
     }
     if let Some(path) = &arguments.record {
         let recorder = Recorder::new(path).map_err(|error| Failure::writing(path, &error))?;
@@ -83,7 +81,7 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
             say_ended,
         )?,
     }
-    end(service.wait())
+    end(&known, service.wait())
 }
 
 /// The drives that are wanted, before anything is made.
@@ -95,17 +93,8 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
             Some((name, device)) => (Some(name.to_owned()), device),
             None => (None, device.as_str()),
         };
-        let offer = Offer {
-            name,
-            device: device.to_owned(),
-            data: Data::Memory,
-            state: None,
-            reserve: arguments.drive.reserve,
-            scale: arguments.drive.scale,
-            cache: arguments.drive.cache,
-            read_only: arguments.read_only,
-            seed: Seed::new(arguments.drive.seed).part("export", all.len() as u64),
-        };
+        let mut offer = arguments.drive.offer(name, device, all.len() as u64);
+        offer.read_only = arguments.read_only;
         let known = offer.look_up()?;
         if all.iter().any(|other| other.name == known.name) {
             let message = format!("two exports are called `{}`", known.name);
@@ -241,9 +230,9 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
 }
 
 /// Closes drives in order, and says what should be known of how they were served.
-pub(super) fn end(drives: Vec<LiveDrive>) -> Result<u8, Failure> {
+pub(super) fn end(known: &[Known], drives: Vec<LiveDrive>) -> Result<u8, Failure> {
     let mut code = 0;
-    for mut drive in drives {
+    for (known, mut drive) in known.iter().zip(drives) {
         if let Some(recorder) = drive.record(None)
             && let Err(error) = recorder.finish()
         {
@@ -260,9 +249,8 @@ pub(super) fn end(drives: Vec<LiveDrive>) -> Result<u8, Failure> {
         if let Some(warning) = stat.too_slow() {
             output::say(format_args!("warning: {}: {warning}", stat.name));
         }
-        let name = drive.name().to_owned();
-        if let Err(error) = drive.close() {
-            output::say(format_args!("error: {name} did not close in order: {error}"));
+        if let Err(error) = known.close(drive) {
+            output::say(format_args!("error: {} did not close in order: {error}", known.name));
             code = crate::failure::FAILED;
         }
     }

@@ -6,10 +6,14 @@ use super::{EndOfLife, Errors, FaultError, Faults, Slow};
 use crate::composite::check;
 use lowtide_core::rng::{Rng, unit};
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, StateError, Tag, VirtualTime,
+    BlockDevice, Bytes, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, StateError, Tag,
+    VirtualTime,
 };
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+
+/// What a device takes to refuse a request.
+pub const REFUSAL: Nanos = Nanos::from_micros(100);
 
 /// What was drawn for a request.
 #[derive(Debug, Clone)]
@@ -160,7 +164,7 @@ impl<D: BlockDevice> BlockDevice for Fault<D> {
             return self.inner.submit(now, request);
         }
         match self.draw(now, request) {
-            Err(error) => Completion { at: now, status: Err(error) },
+            Err(error) => Completion { at: now + REFUSAL, status: Err(error) },
             Ok(fate) => fate.apply(self.inner.submit(now, request)),
         }
     }
@@ -169,7 +173,7 @@ impl<D: BlockDevice> BlockDevice for Fault<D> {
             return self.inner.begin(now, request, tag);
         }
         let fate = match self.draw(now, request) {
-            Err(error) => return Some(Completion { at: now, status: Err(error) }),
+            Err(error) => return Some(Completion { at: now + REFUSAL, status: Err(error) }),
             Ok(fate) => fate,
         };
         match self.inner.begin(now, request, tag) {

@@ -9,7 +9,7 @@
 
 mod device;
 
-pub use device::Fault;
+pub use device::{Fault, REFUSAL};
 
 use lowtide_core::{Bytes, Nanos, VirtualTime};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
 pub struct Faults {
     /// Reads that take their time and fail.
     pub read_errors: Option<Errors>,
-    /// Writes that fail at once and change nothing.
+    /// Writes that fail after [`REFUSAL`] and change nothing.
     pub write_errors: Option<Errors>,
     /// Requests of any kind that take longer.
     pub slow: Option<Slow>,

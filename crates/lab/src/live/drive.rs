@@ -282,8 +282,14 @@ impl LiveDrive {
         if let Err(error) = &completion.status {
             flying.result = Err(error_number(error));
         }
+        let release_ns = flying.release_ns;
+        self.answer_at(release_ns, ticket);
+    }
+
+    /// A request is to be answered at an instant of the drive.
+    fn answer_at(&mut self, release_ns: u64, ticket: Ticket) {
         self.sequence += 1;
-        self.due.push(Reverse((flying.release_ns, self.sequence, ticket)));
+        self.due.push(Reverse((release_ns, self.sequence, ticket)));
     }
 
     /// Takes the steps that the model has to do until an instant of the drive.
@@ -323,8 +329,7 @@ impl Drive for LiveDrive {
         if !self.powered {
             flying.result = Err(libc::EIO);
             self.in_flight[slot] = Some(flying);
-            self.sequence += 1;
-            self.due.push(Reverse((came_ns, self.sequence, ticket)));
+            self.answer_at(flying.release_ns, ticket);
             return;
         }
         let completion = if self.time.is_real() {

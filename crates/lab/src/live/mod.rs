@@ -1,7 +1,7 @@
 //! Simulated drives served live: a model, contents and a volatile cache behind NBD or a block device, with a power switch.
 //!
 //! ```text
-//!   open ─► LiveDrive ─► Service (loop, listeners, control socket) ─► close ─► state
+//!   Offer ─► Known ─► LiveDrive ─► Service (loop, control socket) ─► close ─► state
 //! ```
 //!
 //! Leaves out the protocols and the loop (`lowtide_host::{nbd, live}`), and the models (`lowtide_device`).
@@ -13,6 +13,7 @@ mod open;
 mod record;
 mod service;
 mod stat;
+mod state;
 mod time;
 
 pub use counts::{Requests, Spread};

@@ -3,12 +3,14 @@
 //! Leaves out who is served.
 
 use super::drive::{LiveDrive, Parts};
+use super::state::Kept;
 use super::time::Pace;
 use crate::catalogue::{self, CatalogueError};
 use crate::device::{self, Device, DeviceFileError};
-use lowtide_core::{Bytes, Seed, VirtualTime};
+use lowtide_core::{Bytes, Seed, StateError, VirtualTime};
 use lowtide_device::fault::Fault;
 use lowtide_device::power::{Cache, CacheKind};
+use lowtide_device::state::Restored;
 use lowtide_device::{AnyDevice, DeviceSpec, Partition, SpecError};
 use lowtide_host::live::Contents;
 use lowtide_host::live::contents::{Memory, SparseFile, SparseFileError};
@@ -98,6 +100,14 @@ pub enum OpenError {
         device: String,
         /// What the host would see.
         left: Bytes,
+    },
+    /// Its state cannot be used, or not be kept there.
+    #[error("the state {}: {reason}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: StateError,
     },
     /// Its bytes cannot lie there.
     #[error(transparent)]
@@ -196,15 +206,65 @@ impl Known {
         self.offer.state = Some(path);
     }
 
-    /// Makes the model, and says at which instant it goes on.
+    fn kept(&self) -> Option<Kept> {
+        self.offer.state.clone().map(Kept::at)
+    }
+
+    fn seed(&self) -> Seed {
+        self.offer.seed.part("drive", 0)
+    }
+
+    /// Takes a drive that was served: what is to be kept of it is written.
+    ///
+    /// # Errors
+    /// In words, where it cannot be written.
+    pub fn close(&self, drive: LiveDrive) -> Result<(), String> {
+        let (model, now) = drive.close().map_err(|error| error.to_string())?;
+        match self.kept() {
+            Some(kept) => kept
+                .save(&self.spec, self.seed(), now, &model)
+                .map_err(|error| format!("{}: {error}", kept.path().display())),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that the drive is served; says what should be known of the state it goes on with.
+    ///
+    /// # Errors
+    /// [`OpenError::State`] where nothing can be written beside the state's file.
+    pub fn begin(&self) -> Result<Option<String>, OpenError> {
+        let Some(kept) = self.kept() else { return Ok(None) };
+        let path = kept.path().to_owned();
+        let in_order =
+            kept.begin().map_err(|error| OpenError::State { path: path.clone(), reason: error.into() })?;
+        Ok((!in_order).then(|| {
+            format!(
+                "the last server of {} did not end in order: map and wear are those from before it began",
+                path.display()
+            )
+        }))
+    }
+
+    /// Makes the model, as new or as it was kept, and says at which instant it goes on.
     ///
     /// # Errors
     /// [`OpenError`] where no device can be so.
     pub fn model(&self) -> Result<(AnyDevice, VirtualTime), OpenError> {
-        let failed = |reason| OpenError::Spec { device: self.offer.device.clone(), reason };
-        let device = self.spec.build(self.offer.seed.part("drive", 0)).map_err(failed)?;
+        let kept = match self.kept() {
+            Some(kept) => kept
+                .restore(&self.spec)
+                .map_err(|reason| OpenError::State { path: kept.path().to_owned(), reason })?,
+            None => None,
+        };
+        let (device, now) = match kept {
+            Some(Restored { device, now, .. }) => (device, now),
+            None => {
+                let failed = |reason| OpenError::Spec { device: self.offer.device.clone(), reason };
+                (self.spec.build(self.seed()).map_err(failed)?, VirtualTime::START)
+            }
+        };
         let part = Partition::new(device, Bytes::ZERO, self.usable());
-        Ok((Box::new(part.expect("a part from the start on fits")), VirtualTime::START))
+        Ok((Box::new(part.expect("a part from the start on fits")), now))
     }
 
     /// Makes the drive, as new.
