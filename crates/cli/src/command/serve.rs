@@ -29,10 +29,11 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let pace = arguments.drive.pace(clock).map_err(Failure::failed)?;
     let mut drives = Vec::new();
     for known in &known {
-        drives.push(known.open(pace)?);
-        if let Some(warning) = known.begin()? {
+        let drive = known.open(pace)?;
+        if let Some(warning) = drive.warning() {
             output::say(format_args!("warning: {}: {warning}", known.name));
         }
+        drives.push(drive);
     }
     if let Some(path) = &arguments.record {
         let recorder = Recorder::new(path).map_err(|error| Failure::writing(path, &error))?;
