@@ -227,7 +227,8 @@ impl Starts<'_> {
     }
 }
 
-/// Lets what is still queued complete, after an error too, so that a later load does not meet it. The instant of the last completion.
+/// Lets what is still queued complete, after an error too, so that a later load does not meet it. The instant of the
+/// last completion.
 fn drain<D: BlockDevice + ?Sized>(device: &mut D) -> VirtualTime {
     let mut end = VirtualTime::START;
     while device.next_done().is_some() {

@@ -31,6 +31,9 @@ pub fn fio_job(plan: &Plan) -> Result<String, NotRequests> {
     job.line("thread");
     job.line("group_reporting");
     job.target(&experiment.target);
+    if !experiment.load.events.is_empty() {
+        job.comment("what happens to the device meanwhile (`[[event]]`) only happens to models");
+    }
     job.comment("lowtide draws blocks anew each time, and writes random bytes:");
     job.line("norandommap");
     job.line("refill_buffers");

@@ -1,7 +1,7 @@
 //! The drive's saved form: a value with everything but the map, and the map as a table.
 //!
-//! Which unit a physical one holds follows from the map, so only one direction is saved. Leaves out the description and what is
-//! derived from it.
+//! Which unit a physical one holds follows from the map, so only one direction is saved. Leaves out the description and
+//! what is derived from it.
 
 use super::SimulatedSsd;
 use super::blocks::Blocks;

@@ -2,8 +2,8 @@
 //! another kind ([`DeviceSpec::with_cache`]).
 //!
 //! Of a device made of others it is the most that may be lost: the sizes of what is volatile are added, and one part
-//! that does not honour a flush makes the whole dishonest. Leaves out writes that are larger than the protected cache of an array
-//! and go past it to members whose own is volatile.
+//! that does not honour a flush makes the whole dishonest. Leaves out writes that are larger than the protected cache of
+//! an array and go past it to members whose own is volatile.
 
 use super::{Cache, CacheKind};
 use crate::array::ArraySpec;

@@ -4,9 +4,9 @@
 //!   header ─► frames, each with a checksum ─► sections of each device ─► end
 //! ```
 //!
-//! The layout is in `docs/formats.md`. A header names the description that the state belongs to, by a digest: only a device of
-//! the same description can take it. Leaves out contents of the blocks, and versions of the format other than this one's: a state
-//! whose layout has changed is refused, not converted.
+//! The layout is in `docs/formats.md`. A header names the description that the state belongs to, by a digest: only a
+//! device of the same description can take it. Leaves out contents of the blocks, and other versions of the format: a
+//! state whose layout has changed is refused, not converted.
 
 mod frame;
 mod section;
