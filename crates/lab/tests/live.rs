@@ -320,3 +320,39 @@ fn data_in_a_file_is_there_again() {
     drive.read(1 << 20, &mut bytes).expect("a file");
     assert_eq!(bytes, [7; 512]);
 }
+
+#[test]
+fn map_and_wear_are_kept_from_one_server_to_the_next() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("drive.state");
+    let offer = Offer { scale: 64, state: Some(path.clone()), ..Offer::of("intel-320-160gb") };
+    let known = offer.look_up().expect("known");
+    let mut drive = known.open(Pace::NoDelay).expect("opens");
+    assert!(known.open(Pace::NoDelay).err().expect("it is in use").to_string().contains("another server"));
+    for n in 0..200 {
+        assert_eq!(ask(&mut drive, 0, Request::write(n * 4096, 4096), &[7; 4096]).1, Ok(()));
+    }
+    let before = drive.stat(0);
+    known.close(drive).expect("written");
+
+    let mut drive = known.open(Pace::NoDelay).expect("opens");
+    assert_eq!(drive.warning(), None);
+    let stat = drive.stat(0);
+    assert_eq!(stat.since_new.host_written_bytes, before.since_new.host_written_bytes);
+    assert_eq!(stat.since_open.host_written_bytes, 0);
+    assert!(stat.model_s >= before.model_s);
+    // It ends without order: what is in the file is older than the contents.
+    assert_eq!(ask(&mut drive, 0, Request::write(0, 4096), &[8; 4096]).1, Ok(()));
+    drop(drive);
+    let drive = known.open(Pace::NoDelay).expect("opens");
+    assert!(drive.warning().is_some());
+    known.close(drive).expect("written");
+    assert_eq!(known.open(Pace::NoDelay).expect("opens").warning(), None);
+    assert!(!directory.path().join("drive.state.open").exists(), "one that was asked nothing leaves no mark");
+
+    let other = Offer { scale: 32, state: Some(path.clone()), ..Offer::of("intel-320-160gb") };
+    let error = other.look_up().expect("known").open(Pace::NoDelay).err().expect("another description");
+    assert!(error.to_string().contains("drive.state"), "{error}");
+    std::fs::write(&path, "nonsense").expect("written");
+    assert!(known.open(Pace::NoDelay).is_err());
+}

@@ -83,7 +83,7 @@ fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
         Pace::RealTime { transport_ns: server.transport_ns(clock)? }
     };
     let drive = known.open(pace)?;
-    if let Some(warning) = known.begin()? {
+    if let Some(warning) = drive.warning() {
         output::say(format_args!("warning: {warning}"));
     }
     let mut service = Service::start(vec![drive], clock, false).map_err(Failure::failed)?;

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::{metrics, output};
 use lowtide_host::live::Clock;
 use lowtide_host::nbd::tls::read_certificates;
-use lowtide_host::nbd::{Address, Listener, Settings, Stop, Tls, listen, negotiate};
+use lowtide_host::nbd::{Listener, Settings, Stop, Tls, listen, negotiate};
 use lowtide_lab::live::{Data, Known, LiveDrive, Pace, Recorder, Service};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -29,10 +29,11 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let pace = arguments.drive.pace(clock).map_err(Failure::failed)?;
     let mut drives = Vec::new();
     for known in &known {
-        drives.push(known.open(pace)?);
-        if let Some(warning) = known.begin()? {
+        let drive = known.open(pace)?;
+        if let Some(warning) = drive.warning() {
             output::say(format_args!("warning: {}: {warning}", known.name));
         }
+        drives.push(drive);
     }
     if let Some(path) = &arguments.record {
         let recorder = Recorder::new(path).map_err(|error| Failure::writing(path, &error))?;
@@ -57,7 +58,7 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     {
         output::say(format_args!("warning: --rt is not to be had: {error}"));
     }
-    tell(&known, &listener, &settings, pace, metrics);
+    tell(arguments, &known, &listener, &settings, pace, metrics);
     stop_on_signals(&stop, &service)?;
     let handle = service.handle().clone();
     let exports = service.exports().to_vec();
@@ -165,6 +166,7 @@ fn control(arguments: &ServeArguments) -> Option<PathBuf> {
 
 /// Says what is served where.
 fn tell(
+    arguments: &ServeArguments,
     known: &[Known],
     listener: &Listener,
     settings: &Settings,
@@ -193,9 +195,10 @@ fn tell(
             Some(uri) => output::say(format_args!("serving at {uri}")),
             None => output::say(format_args!("serving at {address:?}")),
         }
-        if let Address::Unix(path) = address {
-            output::say(format_args!("counters: lowtide stat {}", path.display()));
-        }
+    }
+    // The path of a unix socket that lowtide made stands for the socket of orders beside it.
+    if let Some(path) = arguments.control.as_ref().or(arguments.unix.as_ref()) {
+        output::say(format_args!("counters: lowtide stat {}", path.display()));
     }
     if let Some(address) = metrics {
         output::say(format_args!("Prometheus: http://{address}/metrics"));

@@ -20,10 +20,20 @@ pub struct Transport {
     input: OwnedFd,
     /// Where it is not the input too.
     output: Option<OwnedFd>,
-    tls: Option<Box<ServerConnection>>,
+    tls: Option<Box<Secured>>,
     peer: String,
     /// Held as long as the client is here.
     _place: Option<Place>,
+}
+
+/// The state of TLS.
+#[derive(Debug)]
+struct Secured {
+    connection: ServerConnection,
+    /// Bytes that came through and wait to be read.
+    readable: usize,
+    /// Nothing more comes.
+    ended: bool,
 }
 
 impl Transport {
@@ -61,58 +71,51 @@ impl Transport {
     ///
     /// Under TLS, bytes may wait here that [`read_fd`](Self::read_fd) does not show: read until `WouldBlock` before
     /// polling it, or ask [`has_buffered`](Self::has_buffered). Poll by level, not by edge.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock`, what the kernel says, and `InvalidData` for what is no TLS.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return Raw(self.input.as_fd()).read(buffer) };
+        let output = self.output.as_ref().unwrap_or(&self.input);
         for _ in 0..MOST_TURNS {
-            match tls.reader().read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The end of the connection without the end of TLS. No request is complete because of it, so it says
-                // nothing that the client did not say.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
-                done => return done,
+            if tls.readable > 0 || tls.ended {
+                return tls.take(buffer);
             }
-            tls.read_tls(&mut Raw(self.input.as_fd()))?;
-            let said = tls.process_new_packets();
-            // An alert that says what was wrong, or the answer to a change of keys.
-            let output = self.output.as_ref().unwrap_or(&self.input);
-            let sent = send_pending(tls, output.as_fd());
-            said.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            sent?;
+            tls.receive(self.input.as_fd(), output.as_fd())?;
         }
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Whether [`read`](Self::read) would give bytes, or the end, although the descriptor shows none.
-    pub fn has_buffered(&mut self) -> bool {
-        let Some(tls) = &mut self.tls else { return false };
-        // An error is there to be read too.
-        tls.process_new_packets()
-            .map_or(true, |state| state.plaintext_bytes_to_read() > 0 || state.peer_has_closed())
+    /// Whether [`read`](Self::read) would give bytes, or the end, although the descriptor shows none: TLS takes in whole
+    /// records. So it may be right after the negotiation.
+    pub fn has_buffered(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.readable > 0 || tls.ended)
     }
 
     /// Writes as much as fits now; `WouldBlock` where nothing does. What was taken may wait here, see
     /// [`wants_write`](Self::wants_write).
     pub fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        let output = self.output.as_ref().unwrap_or(&self.input);
-        let Some(tls) = &mut self.tls else { return Raw(output.as_fd()).write_vectored(parts) };
-        if !send_pending(tls, output.as_fd())? {
+        let output = self.output.as_ref().unwrap_or(&self.input).as_fd();
+        let Some(tls) = &mut self.tls else { return Raw(output).write_vectored(parts) };
+        if !tls.send(output)? {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let taken = tls.writer().write_vectored(parts)?;
-        send_pending(tls, output.as_fd())?;
+        let taken = tls.connection.writer().write_vectored(parts)?;
+        tls.send(output)?;
         Ok(taken)
     }
 
     /// Whether bytes that were taken still wait here: call [`flush_tls`](Self::flush_tls) when
     /// [`write_fd`](Self::write_fd) takes bytes again. Never true without TLS.
     pub fn wants_write(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+        self.tls.as_ref().is_some_and(|tls| tls.connection.wants_write())
     }
 
     /// Writes what waits here, as far as it fits now; whether all of it went.
     pub fn flush_tls(&mut self) -> io::Result<bool> {
         let output = self.output.as_ref().unwrap_or(&self.input);
-        self.tls.as_mut().map_or(Ok(true), |tls| send_pending(tls, output.as_fd()))
+        self.tls.as_mut().map_or(Ok(true), |tls| tls.send(output.as_fd()))
     }
 
     /// What to poll for bytes to read.
@@ -128,7 +131,7 @@ impl Transport {
     /// Says goodbye, as TLS wants it, as far as that fits now. The connection ends when this is dropped.
     pub fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
-            tls.send_close_notify();
+            tls.connection.send_close_notify();
             // The client may be gone already.
             let _ = self.flush_tls();
         }
@@ -136,46 +139,67 @@ impl Transport {
 
     /// From here on everything is in TLS. The handshake goes on with [`shake_hands`](Self::shake_hands).
     pub(super) fn start_tls(&mut self, config: Arc<ServerConfig>) -> Result<(), rustls::Error> {
-        self.tls = Some(Box::new(ServerConnection::new(config)?));
+        let connection = ServerConnection::new(config)?;
+        self.tls = Some(Box::new(Secured { connection, readable: 0, ended: false }));
         Ok(())
     }
 
     /// Goes on with the handshake of TLS as far as it goes now; whether it is done.
     pub(super) fn shake_hands(&mut self) -> io::Result<bool> {
-        let output = self.output.as_ref().unwrap_or(&self.input);
+        let output = self.output.as_ref().unwrap_or(&self.input).as_fd();
         let Some(tls) = &mut self.tls else { return Ok(true) };
         loop {
-            if !send_pending(tls, output.as_fd())? {
+            if !tls.send(output)? {
                 return Ok(false);
             }
-            if !tls.is_handshaking() {
+            if !tls.connection.is_handshaking() {
                 return Ok(true);
             }
-            match tls.read_tls(&mut Raw(self.input.as_fd())) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(_) => {}
+            match tls.receive(self.input.as_fd(), output) {
+                Ok(()) if tls.ended => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(error),
-            }
-            if let Err(error) = tls.process_new_packets() {
-                // The alert that says what was wrong; the client may be gone already.
-                let _ = send_pending(tls, output.as_fd());
-                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
         }
     }
 }
 
-/// Writes what TLS has ready; whether all of it went.
-fn send_pending(tls: &mut ServerConnection, output: BorrowedFd<'_>) -> io::Result<bool> {
-    while tls.wants_write() {
-        match tls.write_tls(&mut Raw(output)) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error),
-        }
+impl Secured {
+    /// Reads once from the network, and sends what TLS itself has to answer.
+    fn receive(&mut self, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
+        // The end without the goodbye of TLS is an end all the same: no request is complete because of it.
+        self.ended |= self.connection.read_tls(&mut Raw(input))? == 0;
+        let state = self.connection.process_new_packets();
+        // An alert that says what was wrong, or the answer to a change of keys.
+        let sent = self.send(output);
+        let state = state.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.readable = state.plaintext_bytes_to_read();
+        self.ended |= state.peer_has_closed();
+        sent.map(|_| ())
     }
-    Ok(true)
+
+    /// Takes what came through; 0 at the end.
+    fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.readable == 0 {
+            return Ok(0);
+        }
+        let length = self.connection.reader().read(buffer)?;
+        self.readable -= length;
+        Ok(length)
+    }
+
+    /// Writes what TLS has ready; whether all of it went.
+    fn send(&mut self, output: BorrowedFd<'_>) -> io::Result<bool> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(&mut Raw(output)) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// A descriptor, one system call for each call.

@@ -10,4 +10,5 @@ mod listen;
 mod meta_context;
 mod options;
 mod random;
+mod served;
 mod tls;

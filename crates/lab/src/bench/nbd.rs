@@ -77,8 +77,16 @@ impl Running {
         let model = DeviceSpec::Volume(spec).build(seed).expect("the description is valid");
         let model = Fault::new(model, seed);
         let began = VirtualTime::START;
-        let drive =
-            LiveDrive::new(Parts { export, model, began, cache: Cache::Protected, contents, pace, seed });
+        let drive = LiveDrive::new(Parts {
+            export,
+            model,
+            began,
+            cache: Cache::Protected,
+            contents,
+            pace,
+            seed,
+            mark: None,
+        });
         let (server, handle) = Server::new(vec![drive], clock)?;
         Ok(Running { handle, thread: std::thread::Builder::new().spawn(move || server.run())? })
     }

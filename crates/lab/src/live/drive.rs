@@ -12,6 +12,7 @@
 use super::counts::{Counts, Kind};
 use super::record::Recorder;
 use super::stat::{Power, Stat};
+use super::state::Mark;
 use super::time::{Pace, Time};
 use lowtide_core::{BlockDevice, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, VirtualTime};
 use lowtide_device::AnyDevice;
@@ -57,6 +58,18 @@ pub struct Parts {
     pub pace: Pace,
     /// What power cuts take follows from it.
     pub seed: Seed,
+    /// Where its state is kept.
+    pub mark: Option<Mark>,
+}
+
+/// A live drive that was shut down in order.
+pub struct Closed {
+    /// The model, with its history.
+    pub model: AnyDevice,
+    /// The instant on its clock.
+    pub now: VirtualTime,
+    /// Where its state is kept.
+    pub mark: Option<Mark>,
 }
 
 /// A drive that is served live.
@@ -84,6 +97,7 @@ pub struct LiveDrive {
     /// The model's counters when it was opened.
     before: Counters,
     recorder: Option<Recorder>,
+    mark: Option<Mark>,
 }
 
 /// The error number for what a model says.
@@ -104,7 +118,7 @@ fn io_error(error: &std::io::Error) -> i32 {
 impl LiveDrive {
     /// A drive with its power on and nothing in flight.
     pub fn new(parts: Parts) -> LiveDrive {
-        let Parts { export, model, began, cache, contents, pace, seed } = parts;
+        let Parts { export, model, began, cache, contents, pace, seed, mark } = parts;
         LiveDrive {
             export,
             before: model.counters(),
@@ -123,6 +137,7 @@ impl LiveDrive {
             seed,
             counts: Counts::default(),
             recorder: None,
+            mark,
         }
     }
 
@@ -215,6 +230,14 @@ impl LiveDrive {
         self.contents.clear(0, self.export.size)
     }
 
+    /// What should be known of the state it went on with.
+    pub fn warning(&self) -> Option<&'static str> {
+        let in_order = self.mark.as_ref().is_none_or(Mark::in_order);
+        (!in_order).then_some(
+            "the last server with this state did not end in order: map and wear are those from before it began",
+        )
+    }
+
     /// Gives it faults, in place of those it has; `slow` ones end after a span of the drive's time.
     ///
     /// # Errors
@@ -236,7 +259,7 @@ impl LiveDrive {
     ///
     /// # Errors
     /// What the contents' file says.
-    pub fn close(mut self) -> std::io::Result<(AnyDevice, VirtualTime)> {
+    pub fn close(mut self) -> std::io::Result<Closed> {
         while self.model.next_done().is_some() {
             if let Some((_, completion)) = self.model.finish() {
                 self.time.went_to(completion.at);
@@ -244,7 +267,8 @@ impl LiveDrive {
         }
         let completion = self.model.submit(self.time.model(), &Request::flush());
         self.contents.sync()?;
-        Ok((self.model.into_inner(), completion.at.max(self.time.model())))
+        let now = completion.at.max(self.time.model());
+        Ok(Closed { model: self.model.into_inner(), now, mark: self.mark })
     }
 
     /// Keeps what a write replaces, and writes.
@@ -315,6 +339,9 @@ impl Drive for LiveDrive {
     fn submit(&mut self, now_ns: u64, ticket: Ticket, request: Request, data: &[u8]) {
         let came_ns = self.time.at(now_ns);
         let asked = self.time.of_model(now_ns);
+        if let Some(mark) = &mut self.mark {
+            mark.served();
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.push(now_ns, request);
         }

@@ -17,7 +17,7 @@ mod state;
 mod time;
 
 pub use counts::{Requests, Spread};
-pub use drive::{LiveDrive, Parts};
+pub use drive::{Closed, LiveDrive, Parts};
 pub use open::{Data, Known, Offer, OpenError};
 pub use record::Recorder;
 pub use service::Service;

@@ -2,7 +2,7 @@
 //!
 //! Leaves out who is served.
 
-use super::drive::{LiveDrive, Parts};
+use super::drive::{Closed, LiveDrive, Parts};
 use super::state::Kept;
 use super::time::Pace;
 use crate::catalogue::{self, CatalogueError};
@@ -219,30 +219,15 @@ impl Known {
     /// # Errors
     /// In words, where it cannot be written.
     pub fn close(&self, drive: LiveDrive) -> Result<(), String> {
-        let (model, now) = drive.close().map_err(|error| error.to_string())?;
-        match self.kept() {
-            Some(kept) => kept
-                .save(&self.spec, self.seed(), now, &model)
-                .map_err(|error| format!("{}: {error}", kept.path().display())),
-            None => Ok(()),
+        let Closed { model, now, mark } = drive.close().map_err(|error| error.to_string())?;
+        if let Some(kept) = self.kept() {
+            kept.save(&self.spec, self.seed(), now, &model)
+                .map_err(|error| format!("{}: {error}", kept.path().display()))?;
         }
-    }
-
-    /// Notes that the drive is served; says what should be known of the state it goes on with.
-    ///
-    /// # Errors
-    /// [`OpenError::State`] where nothing can be written beside the state's file.
-    pub fn begin(&self) -> Result<Option<String>, OpenError> {
-        let Some(kept) = self.kept() else { return Ok(None) };
-        let path = kept.path().to_owned();
-        let in_order =
-            kept.begin().map_err(|error| OpenError::State { path: path.clone(), reason: error.into() })?;
-        Ok((!in_order).then(|| {
-            format!(
-                "the last server of {} did not end in order: map and wear are those from before it began",
-                path.display()
-            )
-        }))
+        if let Some(mut mark) = mark {
+            mark.kept();
+        }
+        Ok(())
     }
 
     /// Makes the model, as new or as it was kept, and says at which instant it goes on.
@@ -267,10 +252,10 @@ impl Known {
         Ok((Box::new(part.expect("a part from the start on fits")), now))
     }
 
-    /// Makes the drive, as new.
+    /// Makes the drive, as new or as it was kept.
     ///
     /// # Errors
-    /// [`OpenError`] where there is no place for its bytes.
+    /// [`OpenError`] where there is no place for its bytes, or its state cannot be used.
     pub fn open(&self, pace: Pace) -> Result<LiveDrive, OpenError> {
         let size = self.usable();
         let contents = match &self.offer.data {
@@ -278,6 +263,16 @@ impl Known {
                 Memory::new(size.get()).map_err(|source| OpenError::Memory { bytes: size, source })?,
             ),
             Data::File(path) => Contents::File(SparseFile::open(path, size.get(), self.offer.read_only)?),
+        };
+        let mark = match self.kept() {
+            Some(kept) => {
+                let failed = |error: std::io::Error| OpenError::State {
+                    path: kept.path().to_owned(),
+                    reason: error.into(),
+                };
+                Some(kept.begin().map_err(failed)?)
+            }
+            None => None,
         };
         let (model, began) = self.model()?;
         Ok(LiveDrive::new(Parts {
@@ -288,6 +283,7 @@ impl Known {
             contents,
             pace,
             seed: self.offer.seed,
+            mark,
         }))
     }
 }

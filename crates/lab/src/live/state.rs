@@ -7,8 +7,10 @@
 use lowtide_core::{BlockDevice, Seed, StateError, VirtualTime};
 use lowtide_device::state::{self, Restored};
 use lowtide_device::{AnyDevice, DeviceSpec};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -41,16 +43,18 @@ impl Kept {
         }
     }
 
-    /// A server begins. Whether the one before it ended in order.
+    /// A drive is opened that goes on with this state, and writes it when it is closed.
     ///
     /// # Errors
-    /// Where nothing can be written there; better now than at the end.
-    pub fn begin(&self) -> io::Result<bool> {
-        let mark = self.beside("open");
-        match File::create_new(&mark) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error),
+    /// Where another server has it open, or nothing can be written there: better now than at the end.
+    pub fn begin(&self) -> io::Result<Mark> {
+        let path = self.beside("open");
+        let found = path.exists();
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(io::Error::other("another server has it open")),
+            // A filesystem without locks: the user's own care.
+            _ => Ok(Mark { path, in_order: !found, served: false, _file: file }),
         }
     }
 
@@ -76,8 +80,6 @@ impl Kept {
         })();
         if written.is_err() {
             let _ = std::fs::remove_file(&part);
-        } else {
-            let _ = std::fs::remove_file(self.beside("open"));
         }
         written
     }
@@ -87,5 +89,41 @@ impl Kept {
         name.push(".");
         name.push(ending);
         PathBuf::from(name)
+    }
+}
+
+/// Says, beside a state's file, that a server has a drive open that goes on with it.
+#[derive(Debug)]
+pub struct Mark {
+    path: PathBuf,
+    in_order: bool,
+    served: bool,
+    /// Locked.
+    _file: File,
+}
+
+impl Mark {
+    /// Whether the server before this one ended in order.
+    pub fn in_order(&self) -> bool {
+        self.in_order
+    }
+
+    /// The drive has been asked something: the state in the file is no longer that of its contents.
+    pub fn served(&mut self) {
+        self.served = true;
+    }
+
+    /// The state was written.
+    pub fn kept(&mut self) {
+        (self.served, self.in_order) = (false, true);
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if !self.served && self.in_order {
+            // One that stays warns the next server, which is all it can do.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }

@@ -72,6 +72,11 @@ impl Client {
         !self.leaving && !self.gone && !self.is_full()
     }
 
+    /// Whether there is something of it to take that no descriptor shows.
+    pub(super) fn has_input(&self) -> bool {
+        self.wants_input() && (self.held || self.transport.has_buffered())
+    }
+
     pub(super) fn wants_output(&self) -> bool {
         !self.gone && (self.output.waiting() > 0 || self.transport.wants_write())
     }

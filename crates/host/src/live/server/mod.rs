@@ -160,8 +160,10 @@ impl<D: Drive> Server<D> {
 
     /// Waits until something is to be done, and takes what has come.
     fn wait_and_take(&mut self) {
-        let held = self.clients.iter().any(|(_, client)| client.held && client.wants_input());
-        let due_ns = if held { Some(0) } else { self.drives.iter().filter_map(Drive::next_due).min() };
+        let here: Vec<usize> =
+            self.clients.iter().filter(|(_, client)| client.has_input()).map(|(key, _)| key).collect();
+        let due_ns =
+            if here.is_empty() { self.drives.iter().filter_map(Drive::next_due).min() } else { Some(0) };
         let (rung, ready) = self.wait(due_ns);
         if rung {
             self.bell.hush();
@@ -169,23 +171,25 @@ impl<D: Drive> Server<D> {
         }
         for Ready { key, readable } in ready {
             let Some(client) = self.clients.get_mut(key) else { continue };
-            if !readable {
+            if readable {
+                self.take(key, true);
+            } else {
                 // The other end has gone, and would not hear an answer.
                 client.gone = true;
-                continue;
-            }
-            let mut more = true;
-            while more && self.clients.get(key).is_some_and(Client::wants_input) {
-                more = self.clients[key].receive();
-                let now_ns = self.clock.now_ns();
-                self.take_requests(key, now_ns);
             }
         }
-        if held {
+        here.into_iter().for_each(|key| self.take(key, false));
+    }
+
+    /// Takes what a client has sent: what is here, and, where its descriptor says so, what is there.
+    fn take(&mut self, key: usize, readable: bool) {
+        let now_ns = self.clock.now_ns();
+        self.take_requests(key, now_ns);
+        let mut more = readable || self.clients[key].transport.has_buffered();
+        while more && self.clients[key].wants_input() {
+            more = self.clients[key].receive();
             let now_ns = self.clock.now_ns();
-            let keys: Vec<usize> =
-                self.clients.iter().filter(|(_, client)| client.held).map(|(key, _)| key).collect();
-            keys.into_iter().for_each(|key| self.take_requests(key, now_ns));
+            self.take_requests(key, now_ns);
         }
     }
 
