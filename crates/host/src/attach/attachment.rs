@@ -148,9 +148,7 @@ pub fn again(name: &str, force: Force, interrupt: &Arc<AtomicBool>) -> Result<At
         return Err(HostError::ServerEnded { name: name.to_owned(), said });
     }
     let facts = journal.facts.clone();
-    let mut old = Dismantling::new(&place, &facts, force);
-    old.filesystems()?;
-    old.loop_devices()?;
+    Dismantling::new(&place, &facts, force).block_device()?;
     let mut making = Making { place: &place, journal: &mut journal, interrupt };
     let device = making.loop_device()?;
     if let Some(mount) = &facts.mount {
@@ -276,14 +274,9 @@ impl Making<'_> {
         command.stdin(Stdio::piped()).stdout(log).stderr(twin);
         let program = PathBuf::from(command.get_program());
         let mut child = command.spawn().map_err(HostError::io(Operation::Start, &program))?;
-        let began = self.begin(&mut child);
-        let ready = began.and_then(|()| self.wait_for(&mut child));
-        if ready.is_err() {
-            // One that waits for its word does not go on without.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        ready
+        // Whoever undoes this ends it; one that is not written down gets no word, and ends by itself.
+        self.begin(&mut child)?;
+        self.wait_for(&mut child)
     }
 
     fn begin(&mut self, child: &mut Child) -> Result<(), HostError> {

@@ -17,7 +17,6 @@ use crate::error::{HostError, Operation};
 use crate::mountinfo::{self, Mount};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
-use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -61,16 +60,17 @@ impl Dismantling {
     pub(super) fn all(mut self, journal: Journal) -> Result<Detached, HostError> {
         if self.facts.loop_device.is_none() {
             // The server was being waited for: it would go on to mount what is looked for below.
-            self.server(Duration::ZERO);
+            self.watch.end_server();
         }
-        self.filesystems()?;
-        self.loop_devices()?;
+        self.block_device()?;
         if self.force == Force::Lazily && !self.left.is_empty() {
             self.watch.cut();
         }
         self.fuse()?;
-        // It ends by itself when its filesystem is gone; one that was cut off may be waiting for its drive.
-        self.server(if self.watch.cut_off() { Duration::ZERO } else { LAST_WORDS });
+        // It ends by itself when its filesystem is gone.
+        if self.facts.server.is_some_and(|server| !server.ends_within(LAST_WORDS)) {
+            self.watch.end_server();
+        }
         if let Some(mount) = self.facts.mount.as_ref().filter(|mount| mount.made) {
             // What others put there since is theirs.
             let _ = fs::remove_dir(&mount.at);
@@ -80,27 +80,33 @@ impl Dismantling {
         Ok(Detached { cut_off: self.watch.cut_off(), left: self.left })
     }
 
-    /// Unmounts what is mounted from the loop device, wherever that is.
+    /// The filesystems and the loop device.
     ///
     /// # Errors
     /// As [`Dismantling::all`].
-    pub(super) fn filesystems(&mut self) -> Result<(), HostError> {
-        for device in loop_device::over(&self.place.file()) {
-            let mounts: Vec<Mount> =
-                mountinfo::of("self").into_iter().filter(|mount| is_of(mount, device)).collect();
-            // The last one covers the others.
-            for mount in mounts.iter().rev() {
-                self.unmount(Path::new(&mount.point))?;
-            }
+    pub(super) fn block_device(&mut self) -> Result<(), HostError> {
+        self.filesystems()?;
+        let off = self.loop_devices();
+        if matches!(off, Err(HostError::Busy { .. })) && self.mounts().next().is_some() {
+            // A mount that somebody was about to make, and has made meanwhile.
+            self.filesystems()?;
+            return self.loop_devices();
         }
-        Ok(())
+        off
     }
 
-    /// Takes the loop devices off the file.
-    ///
-    /// # Errors
-    /// As [`Dismantling::all`].
-    pub(super) fn loop_devices(&mut self) -> Result<(), HostError> {
+    /// What is mounted from the loop device, wherever that is; the last one covers the others.
+    fn mounts(&self) -> impl Iterator<Item = Mount> + use<> {
+        let devices = loop_device::over(&self.place.file());
+        let of_one = move |mount: &Mount| devices.iter().any(|device| is_of(mount, *device));
+        mountinfo::of("self").into_iter().rev().filter(of_one)
+    }
+
+    fn filesystems(&mut self) -> Result<(), HostError> {
+        self.mounts().try_for_each(|mount| self.unmount(Path::new(&mount.point)))
+    }
+
+    fn loop_devices(&mut self) -> Result<(), HostError> {
         for device in loop_device::over(&self.place.file()) {
             self.watch.call("taking the loop device off", move || device.clear())??;
             let file = self.place.file();
@@ -126,14 +132,6 @@ impl Dismantling {
             self.unmount(&at)?;
         }
         Ok(())
-    }
-
-    fn server(&self, patience: Duration) {
-        let Some(server) = self.facts.server else { return };
-        if !server.ends_within(patience) {
-            server.signal(Signal::KILL);
-            let _ = server.ends_within(MOMENT);
-        }
     }
 
     fn unmount(&mut self, at: &Path) -> Result<(), HostError> {

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(20);
+/// How often a server is ended, and how long it may take each time.
+const CUTS: usize = 10;
+const LAST_MOMENT: Duration = Duration::from_millis(200);
 
 /// Who watches one drive.
 #[derive(Debug)]
@@ -104,16 +107,28 @@ impl Watch {
     /// Cuts the connection between the kernel and the server: all that waits fails, and so does all that comes.
     pub(super) fn cut(&mut self) {
         self.cut_off = true;
+        self.end_server();
+    }
+
+    /// Ends a server, with what it serves; whether it has ended.
+    ///
+    /// The connection is cut first: one that waits for an answer of its own, as while it measures, cannot be killed.
+    pub(super) fn end_server(&self) -> bool {
         let at = self.place.mount_point();
-        for mount in mountinfo::of("self").iter().filter(|mount| Path::new(&mount.point) == at) {
-            // The file `abort` where it is there (fuse(4)), and what `umount -f` does where it is not.
-            let abort = format!("/sys/fs/fuse/connections/{}/abort", mount.number.1);
-            let _ = std::fs::write(abort, "1");
-            let _ = rustix::mount::unmount(&at, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW);
-        }
-        // One whose mount is hidden from here.
-        if let Some(server) = self.server {
+        for _ in 0..CUTS {
+            for mount in mountinfo::of("self").iter().filter(|mount| Path::new(&mount.point) == at) {
+                // The file `abort` where it is there (fuse(4)), and what `umount -f` does where it is not.
+                let abort = format!("/sys/fs/fuse/connections/{}/abort", mount.number.1);
+                let _ = std::fs::write(abort, "1");
+                let _ = rustix::mount::unmount(&at, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW);
+            }
+            let Some(server) = self.server else { return true };
             server.signal(Signal::KILL);
+            // It may have been about to mount.
+            if server.ends_within(LAST_MOMENT) {
+                return true;
+            }
         }
+        false
     }
 }
