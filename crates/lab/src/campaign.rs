@@ -7,7 +7,7 @@
 
 use crate::analysis::Verdict;
 use crate::experiment::Precondition;
-use crate::load::{Each, Ended, on_drive, on_host};
+use crate::load::{Each, Ended, Told, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
@@ -378,8 +378,16 @@ impl<'a> Cells<'a> {
             rows.push(self.interval(cell, stage(Stage::Measure), interval, share, so_far));
         };
         let load = &cell.settings.load;
-        let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each);
+        let mut told = Vec::new();
+        let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each, &mut told);
         let ended = ended.map_err(|error| error.to_string())?;
+        if !replay && ended != Ended::Interrupted {
+            self.say(told.into_iter().map(|Told { at, what }| {
+                // As the experiment writes it.
+                let at = at.map_or(String::new(), |at| format!(", at {}", at * self.plan.scale));
+                ("event".to_owned(), format!("{}{at}: {what}", cell.label()))
+            }));
+        }
         if let (Ended::Complete(verdict), false) = (&ended, replay) {
             let wear = wear(&history.drive().erase_counts());
             self.sender.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));

@@ -4,7 +4,7 @@
 //! goes on, as an operating system does; their latency counts from then, and what they were is drawn anew. Leaves out open
 //! loads and traces, whose times are told from outside.
 
-use super::{Control, Load, Source, Span, Waiting, drain};
+use super::{Control, Load, Source, Span, drain};
 use crate::block::{BlockDevice, DeviceError};
 use crate::extents::Extents;
 use crate::measure::{Interval, Recorder};

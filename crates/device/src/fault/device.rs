@@ -109,6 +109,11 @@ impl<D: BlockDevice> Fault<D> {
         &self.inner
     }
 
+    /// The device itself, to do to it what no request does.
+    pub fn inner_mut(&mut self) -> &mut D {
+        &mut self.inner
+    }
+
     /// The device itself, with its history.
     pub fn into_inner(self) -> D {
         self.inner

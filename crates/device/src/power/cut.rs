@@ -23,6 +23,8 @@ pub struct PowerCut<D> {
     inner: D,
     tear: Tear,
     seed: Seed,
+    /// Whether it is kept what sectors hold.
+    tracks: bool,
     pending: Pending<Runs>,
     holds: Runs,
     /// What the device has queued.
@@ -40,6 +42,7 @@ impl<D: BlockDevice> PowerCut<D> {
             inner,
             tear,
             seed,
+            tracks: true,
             pending: Pending::new(cache),
             holds: Runs::default(),
             queued: BTreeMap::new(),
@@ -49,6 +52,16 @@ impl<D: BlockDevice> PowerCut<D> {
         }
     }
 
+    /// The same without keeping what each sector holds: for what was lost alone, on a device of any size.
+    pub fn counting(inner: D, cache: Cache, tear: Tear, seed: Seed) -> Self {
+        PowerCut { tracks: false, ..PowerCut::new(inner, cache, tear, seed) }
+    }
+
+    /// From now on, writes tear into such pieces.
+    pub fn set_tear(&mut self, tear: Tear) {
+        self.tear = tear;
+    }
+
     /// The write that a sector of 512 bytes holds; `None` where nothing was written, or it was trimmed since.
     pub fn holds(&self, sector: u64) -> Option<Number> {
         self.holds.get(sector.checked_mul(512)?)
@@ -56,7 +69,7 @@ impl<D: BlockDevice> PowerCut<D> {
 
     /// The number that the next write will have. Refused writes and empty ones have none.
     pub fn next_number(&self) -> Number {
-        self.pending.next()
+        self.pending.next_number()
     }
 
     /// What became of the writes that were not durable at the last power cut.
@@ -86,7 +99,8 @@ impl<D: BlockDevice> PowerCut<D> {
         let end = offset.saturating_add(length);
         match op {
             Op::Write { fua } if length > 0 => {
-                let undo = self.holds.set(offset, end, self.pending.next());
+                let number = self.pending.next_number();
+                let undo = if self.tracks { self.holds.set(offset, end, number) } else { Runs::default() };
                 Some(Told::Write(self.pending.write(offset, length, fua, undo)))
             }
             Op::Trim | Op::WriteZeroes => {

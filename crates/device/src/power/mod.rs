@@ -7,9 +7,9 @@
 //! ```
 //!
 //! [`Pending`] has no contents of its own: its caller keeps the newest, and hands over an undo of what each write
-//! replaced. Rules and what is left out of them stand in
-//! `docs/models/power.md`. The same serve a drive with data, and [`PowerCut`], which keeps only which write a sector holds.
-//! Leaves out time: writes are durable when the caller says that they were acknowledged or flushed.
+//! replaced. So one set of rules serves a drive with data, and [`PowerCut`], which keeps only which write a sector holds.
+//! The rules, and what they leave out, stand in `docs/models/power.md`. Leaves out time: a write is durable when the caller
+//! says that it was acknowledged, or flushed.
 
 mod cache;
 mod cut;

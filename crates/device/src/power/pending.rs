@@ -131,7 +131,7 @@ impl<U> Pending<U> {
 
     /// A write of `length` bytes at `offset` was submitted; `undo` brings back what was there. Its number.
     pub fn write(&mut self, offset: u64, length: u64, fua: bool, undo: U) -> Number {
-        let number = self.next();
+        let number = self.next_number();
         let left = Left::whole(offset, offset.saturating_add(length));
         self.entries.push_back(Entry { fua, state: State::InFlight, left, bytes_left: length, undo });
         self.bytes += length;
@@ -139,7 +139,7 @@ impl<U> Pending<U> {
     }
 
     /// The number that the next write will have.
-    pub fn next(&self) -> Number {
+    pub fn next_number(&self) -> Number {
         Number(self.first + self.entries.len() as u64)
     }
 

@@ -59,13 +59,18 @@ impl Dismantling {
     /// [`HostError::Busy`] where something is in use; [`HostError`] where the kernel refuses. What is left can be taken
     /// apart by calling this again.
     pub(super) fn all(mut self, journal: Journal) -> Result<Detached, HostError> {
+        if self.facts.loop_device.is_none() {
+            // The server was being waited for: it would go on to mount what is looked for below.
+            self.server(Duration::ZERO);
+        }
         self.filesystems()?;
         self.loop_devices()?;
         if self.force == Force::Lazily && !self.left.is_empty() {
             self.watch.cut();
         }
         self.fuse()?;
-        self.server();
+        // It ends by itself when its filesystem is gone; one that was cut off may be waiting for its drive.
+        self.server(if self.watch.cut_off() { Duration::ZERO } else { LAST_WORDS });
         if let Some(mount) = self.facts.mount.as_ref().filter(|mount| mount.made) {
             // What others put there since is theirs.
             let _ = fs::remove_dir(&mount.at);
@@ -123,10 +128,8 @@ impl Dismantling {
         Ok(())
     }
 
-    fn server(&self) {
+    fn server(&self, patience: Duration) {
         let Some(server) = self.facts.server else { return };
-        // It ends by itself when its filesystem is gone; one that has none yet, or is still needed, does not.
-        let patience = if self.watch.cut_off() { Duration::ZERO } else { LAST_WORDS };
         if !server.ends_within(patience) {
             server.signal(Signal::KILL);
             let _ = server.ends_within(MOMENT);

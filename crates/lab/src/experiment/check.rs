@@ -4,6 +4,7 @@
 
 use super::document::Document;
 use super::error::Problems;
+use super::event;
 use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::{Load, Pattern};
@@ -24,6 +25,7 @@ pub(super) struct Whole<'a> {
 impl Whole<'_> {
     /// Records every contradiction.
     pub(super) fn check(&self, problems: &mut Problems<'_>) {
+        event::check(self.document, self.target, self.load, self.swept("rate").is_some(), problems);
         if self.load.replay.is_some() {
             self.traced(problems);
             self.devices(problems);

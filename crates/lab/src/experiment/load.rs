@@ -4,6 +4,7 @@
 //! reads is `mix`. `random` and `sequential` alone mean the mixed ones. Leaves out running it, and databases.
 
 use super::error::Problems;
+use super::event::Event;
 use super::inserts::Inserts;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
@@ -123,6 +124,8 @@ pub struct Load {
     pub inserts: Option<Inserts>,
     /// A trace, in place of requests of a pattern.
     pub replay: Option<Replay>,
+    /// What happens to the device meanwhile, in order of time.
+    pub events: Vec<Event>,
 }
 
 impl Default for Load {
@@ -148,6 +151,7 @@ impl Default for Load {
             steady: SteadyRule::Lowtide,
             inserts: None,
             replay: None,
+            events: Vec::new(),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! [inserts]           connections, data, …             or: rows into an index, until all are in
 //! [sweep]             factors; the cells are their product
 //! [repeat]            times, order, seed, track
+//! [[event]]           what happens to a device meanwhile
 //! [[step]]            the sweep again, prepared differently
 //! [[published]]       numbers to compare with
 //! [[claim]]           sentences to check
@@ -26,6 +27,7 @@ mod claim;
 mod comparison;
 mod document;
 mod error;
+mod event;
 mod finding;
 mod inserts;
 mod length;
@@ -53,6 +55,7 @@ mod tests;
 pub use claim::{Claim, Trend};
 pub use comparison::{Bound, Comparison};
 pub use error::{BadInput, Problem};
+pub use event::{Event, Happens};
 pub use finding::{Finding, Form, Measure, Of};
 pub use inserts::{Inserts, Placement};
 pub use length::Length;
@@ -167,7 +170,7 @@ impl Experiment {
 
         let target = root.require("target", "{ device = \"intel-320-160gb\" }", problems);
         let target = target.and_then(|entry| target::read(&entry.table(problems)?, problems));
-        let load = read_load(&root, problems);
+        let mut load = read_load(&root, problems);
         let preparation = before.map_or_else(Preparation::default, |table| {
             table.only(&schema::PREPARATION, problems);
             Preparation::default().with(&table, problems)
@@ -181,7 +184,11 @@ impl Experiment {
         }
         let mut list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables(problems));
         let (steps, published) = (list("step"), list("published"));
-        let (claims, not_compared) = (list("claim"), list("not-compared"));
+        let (claims, not_compared, events) = (list("claim"), list("not-compared"), list("event"));
+        let events = event::read(events, problems);
+        if let Some(load) = &mut load {
+            load.events = events;
+        }
         let repeat =
             repeat.map_or_else(Repeat::default, |table| repeat::read(&table, Repeat::default(), problems));
         let steps = step::read(steps, preparation, sweep, &repeat, problems);

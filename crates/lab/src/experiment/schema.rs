@@ -23,6 +23,7 @@ pub(super) const ROOT: Keys = Keys {
         "inserts",
         "sweep",
         "repeat",
+        "event",
         "step",
         "published",
         "claim",
@@ -115,6 +116,21 @@ pub(super) const STEP: Keys = Keys {
         "repeat",
     ],
 };
+pub(super) const EVENT: Keys = Keys {
+    table: "event",
+    keys: &[
+        "at",
+        "do",
+        "for",
+        "granule",
+        "read-errors",
+        "write-errors",
+        "factor",
+        "added",
+        "share",
+        "end-of-life",
+    ],
+};
 pub(super) const RANGE: Keys = Keys { table: "a range", keys: &["from", "to", "step", "factor"] };
 pub(super) const PUBLISHED: Keys = Keys {
     table: "published",
@@ -160,7 +176,7 @@ pub(super) const NOT_COMPARED: Keys = Keys { table: "not-compared", keys: &["stu
 /// A file of published numbers that no experiment compares.
 pub(super) const EXCUSES: Keys = Keys { table: "a list of what is not compared", keys: &["not-compared"] };
 /// Lists of tables: they are the experiment's question, and are changed in its file.
-pub(super) const LISTS: [&str; 4] = ["step", "published", "claim", "not-compared"];
+pub(super) const LISTS: [&str; 5] = ["event", "step", "published", "claim", "not-compared"];
 
 /// Tables that `--set` reaches.
 const SETTABLE: [&Keys; 9] =

@@ -1,5 +1,6 @@
 //! The load on a simulated drive, in virtual time.
 
+use super::events::{Events, Told, eventful};
 use super::watch::Watch;
 use super::{Each, Ended, burst};
 use crate::analysis::{Context, Medium};
@@ -10,7 +11,8 @@ use lowtide_core::inserts::{self, Place, Storage};
 use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Interval, Seed, virtual_load};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs `load` on a prepared drive; `each` hears of every interval and of how far the load is.
+/// Runs `load` on a prepared drive; `each` hears of every interval and of how far the load is. What came
+/// of events is left in `told`.
 ///
 /// # Errors
 /// [`DeviceError`] where the drive refuses a request, which planned loads fit, or fails at one.
@@ -20,8 +22,9 @@ pub fn on_drive(
     seed: Seed,
     interrupt: &AtomicBool,
     each: &mut Each<'_>,
+    told: &mut Vec<Told>,
 ) -> Result<Ended, DeviceError> {
-    let PreparedDrive { drive, now, extents, written_before, database } = prepared;
+    let PreparedDrive { drive, now, extents, written_before, database, cache } = prepared;
     let context = Context {
         capacity: drive.capacity(),
         raw_capacity: drive.raw_capacity(),
@@ -70,6 +73,22 @@ pub fn on_drive(
         return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
     }
     let span = virtual_load::Span { start: *now, interval: load.interval, requests };
+    if !load.events.is_empty() {
+        let mut eventful = eventful(drive, cache, seed.part("events", 0));
+        let mut events = Events::new(&load.events, *now);
+        let ended = virtual_load::run_scripted(
+            &mut eventful,
+            &extents,
+            &workload,
+            seed,
+            span,
+            &mut events,
+            on_interval,
+        );
+        *now = ended.end;
+        *told = events.told(&ended);
+        return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
+    }
     *now = virtual_load::run_span(drive, &extents, &workload, seed, span, on_interval)?;
     Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) })
 }

@@ -4,10 +4,12 @@
 
 mod burst;
 mod drive;
+mod events;
 mod host;
 mod watch;
 
 pub use drive::on_drive;
+pub use events::Told;
 pub use host::on_host;
 
 use crate::analysis::Verdict;

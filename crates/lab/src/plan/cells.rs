@@ -131,6 +131,7 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
         load.interval = shorter(load.interval);
         load.burst = load.burst.map(shorter);
         load.pause = load.pause / scale;
+        load.events = load.events.iter().map(|event| event.scaled(scale)).collect();
         load.length = match load.length {
             Length::For(span) => Length::For(shorter(span)),
             Length::Requests(number) => Length::Requests((number / scale).max(1)),

@@ -8,7 +8,7 @@ use crate::plan::{PlannedCell, cells};
 use lowtide_core::rng::shuffle;
 use lowtide_core::{BlockDevice, Bytes, DeviceError, Extents, Request, Seed, VirtualTime};
 use lowtide_device::layout::lay_out;
-use lowtide_device::{AnyDevice, DeviceSpec};
+use lowtide_device::{AnyDevice, DeviceSpec, power};
 
 /// Bytes of a request while filling and trimming.
 const CHUNK: u64 = 1 << 20;
@@ -23,6 +23,7 @@ pub struct History {
     files: Option<(u32, u64)>,
     /// Host bytes the drive had counted when it was last as new.
     written_at_purge: u64,
+    cache: power::Cache,
 }
 
 /// A drive ready for its cell's load.
@@ -35,6 +36,8 @@ pub struct PreparedDrive<'a> {
     pub written_before: Bytes,
     /// The database, where rows are inserted.
     pub database: Option<Database>,
+    /// What the drive keeps acknowledged writes in.
+    pub cache: power::Cache,
 }
 
 impl History {
@@ -45,7 +48,8 @@ impl History {
     pub fn new(spec: &DeviceSpec, seed: Seed) -> Self {
         let drive = spec.build(seed).expect("the plan validated the description");
         let first_part = spec.first_part();
-        History { drive, now: VirtualTime::START, first_part, files: None, written_at_purge: 0 }
+        let cache = spec.cache();
+        History { drive, now: VirtualTime::START, first_part, files: None, written_at_purge: 0, cache }
     }
 
     /// The drive.
@@ -105,6 +109,7 @@ impl History {
             extents: layout.files,
             written_before: Bytes::new(written),
             database,
+            cache: self.cache,
         })
     }
 
