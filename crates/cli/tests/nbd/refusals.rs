@@ -29,6 +29,11 @@ fn what_cannot_be_listened_at_or_served_is_told() {
     }
     let error = lab.refuses(&["serve", "intel-320-160g", "--unix", "drive.sock"], 2);
     assert_says(&error, &["intel-320-160gb"]);
+    let named = format!("{}=intel-320-160gb", "x".repeat(257));
+    assert_says(
+        &lab.refuses(&["serve", &named, "--unix", "drive.sock"], 2),
+        &["has 257 bytes, and at most 256"],
+    );
     assert_eq!(lab.read("file"), "mine");
 }
 
