@@ -90,11 +90,11 @@ fuzz_target!(|data: &[u8]| {
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let mut reading = ours.try_clone().expect("a second handle");
     std::thread::scope(|threads| {
-        threads.spawn(move || {
+        let sends = threads.spawn(move || {
             // The server resets connections that make no sense.
             let _ = ours.write_all(&session(data)).and_then(|()| ours.shutdown(Shutdown::Write));
         });
-        threads.spawn(move || {
+        let reads = threads.spawn(move || {
             let _ = std::io::copy(&mut reading, &mut std::io::sink());
         });
         let transport = Transport::socket(theirs.into(), "fuzzer").expect("a socket");
@@ -108,5 +108,8 @@ fuzz_target!(|data: &[u8]| {
             Err(ended @ (Ended::TimedOut(_) | Ended::Io(_))) => panic!("{ended}"),
             Err(_) => {}
         }
+        // Ended in full: what a thread still frees afterwards would count as a leak.
+        sends.join().expect("no panic");
+        reads.join().expect("no panic");
     });
 });

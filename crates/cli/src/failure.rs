@@ -142,9 +142,10 @@ impl From<HostError> for Failure {
             | HostError::AlreadyAttached { .. }
             | HostError::Busy { .. }
             | HostError::InUse { .. } => REFUSED,
-            HostError::WrongKind { .. } | HostError::Invalid { .. } | HostError::NotAttached { .. } => {
-                BAD_INPUT
-            }
+            HostError::WrongKind { .. }
+            | HostError::Invalid { .. }
+            | HostError::Certificates { .. }
+            | HostError::NotAttached { .. } => BAD_INPUT,
             HostError::Io { operation: Operation::Inspect | Operation::Open, .. } => BAD_INPUT,
             HostError::Interrupted { .. } => INTERRUPTED,
             _ => FAILED,

@@ -63,8 +63,8 @@ impl Drive for Plain {
         self.due.front().map(|due| due.0)
     }
     fn due(&mut self, now_ns: u64) -> Option<(Ticket, Result<(), i32>)> {
-        let (_, ticket) = self.due.pop_front_if(|due| due.0 <= now_ns)?;
-        Some((ticket, Ok(())))
+        self.next_due().filter(|due_ns| *due_ns <= now_ns)?;
+        self.due.pop_front().map(|(_, ticket)| (ticket, Ok(())))
     }
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), i32> {
         self.contents.read(offset, into).map_err(|_| libc::EIO)

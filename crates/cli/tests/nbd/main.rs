@@ -14,6 +14,8 @@ mod loopback;
 mod copies;
 mod hostile;
 mod info;
+mod powercut;
+mod refusals;
 mod requests;
 mod served;
 mod tls;

@@ -83,6 +83,12 @@ impl Served {
         (code, said)
     }
 
+    /// Ends it at once, as a crash would.
+    pub fn kill(&mut self) {
+        self.running.signal(Signal::KILL);
+        assert_eq!(self.end().0, None);
+    }
+
     /// Ends it, which goes well.
     pub fn ends_well(mut self) {
         let (code, said) = self.end();

@@ -121,17 +121,13 @@ impl<'a> Conversation<'a> {
                 return Err(Ended::TimedOut(self.patience));
             }
             let left = Timespec::try_from(left).map_err(|_| Ended::TimedOut(self.patience))?;
-            let mut fds = [PollFd::from_borrowed_fd(client, way), PollFd::from_borrowed_fd(client, way)];
-            let watched = match self.stop {
-                Some(stop) => {
-                    fds[1] = PollFd::new(stop, PollFlags::IN);
-                    &mut fds[..]
-                }
-                None => &mut fds[..1],
-            };
-            match poll(watched, Some(&left)) {
+            let mut fds = vec![PollFd::from_borrowed_fd(client, way)];
+            fds.extend(self.stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
+            match poll(&mut fds, Some(&left)) {
                 Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) if self.stop.is_some() && !fds[1].revents().is_empty() => return Err(Ended::Stopping),
+                Ok(_) if fds[1..].iter().any(|stop| !stop.revents().is_empty()) => {
+                    return Err(Ended::Stopping);
+                }
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(Ended::Io(error.into())),
             }

@@ -85,15 +85,19 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// [`HostError::Listen`]: the port is taken or not allowed, or there is no such host.
+    /// [`HostError::Invalid`]: it is no address. [`HostError::Listen`]: the port is taken or not allowed, or there is no such
+    /// host.
     pub fn tcp(&mut self, address: &str) -> Result<(), HostError> {
-        let failed = |error: io::Error| {
-            let what = match error.kind() {
-                io::ErrorKind::InvalidInput => "HOST:PORT is accepted, such as 127.0.0.1:10809".to_owned(),
-                io::ErrorKind::AddrInUse => format!("{error}: choose another port, or 0 for a free one"),
-                _ => error.to_string(),
-            };
-            cannot(address.to_owned(), what)
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidInput => HostError::Invalid {
+                what: "the address to listen at",
+                value: address.to_owned(),
+                accepted: "HOST:PORT is accepted, such as 127.0.0.1:10809".to_owned(),
+            },
+            io::ErrorKind::AddrInUse => {
+                cannot(address.to_owned(), format!("{error}: choose another port, or 0 for a free one"))
+            }
+            _ => cannot(address.to_owned(), error.to_string()),
         };
         let socket = TcpListener::bind(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;

@@ -5,7 +5,6 @@
 //! the transmission with all clients at once.
 
 use super::places::Place;
-use rustix::io::Errno;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,12 +37,20 @@ struct Secured {
 
 impl Transport {
     /// Over a connected socket. `peer` is how log lines call the client.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says of the descriptor.
     pub fn socket(socket: OwnedFd, peer: impl Into<String>) -> io::Result<Transport> {
         rustix::io::ioctl_fionbio(&socket, true)?;
         Ok(Transport { input: socket, output: None, tls: None, peer: peer.into(), _place: None })
     }
 
     /// Over two pipes, or whatever else can be read and written.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says of the descriptors.
     pub fn pipes(input: OwnedFd, output: OwnedFd, peer: impl Into<String>) -> io::Result<Transport> {
         rustix::io::ioctl_fionbio(&input, true)?;
         rustix::io::ioctl_fionbio(&output, true)?;
@@ -93,8 +100,12 @@ impl Transport {
         self.tls.as_ref().is_some_and(|tls| tls.readable > 0 || tls.ended)
     }
 
-    /// Writes as much as fits now; `WouldBlock` where nothing does. What was taken may wait here, see
+    /// Writes as much as fits now, of at most 1024 parts. What was taken may wait here, see
     /// [`wants_write`](Self::wants_write).
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where nothing fits, and what the kernel says.
     pub fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let output = self.output.as_ref().unwrap_or(&self.input).as_fd();
         let Some(tls) = &mut self.tls else { return Raw(output).write_vectored(parts) };
@@ -113,6 +124,10 @@ impl Transport {
     }
 
     /// Writes what waits here, as far as it fits now; whether all of it went.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says.
     pub fn flush_tls(&mut self) -> io::Result<bool> {
         let output = self.output.as_ref().unwrap_or(&self.input);
         self.tls.as_mut().map_or(Ok(true), |tls| tls.send(output.as_fd()))
@@ -217,17 +232,10 @@ impl Write for Raw<'_> {
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        match rustix::io::retry_on_intr(|| rustix::io::writev(self.0, parts)) {
-            Ok(written) => Ok(written),
-            Err(Errno::INVAL) if parts.len() > MOST_PARTS => self.write_vectored(&parts[..MOST_PARTS]),
-            Err(error) => Err(error.into()),
-        }
+        Ok(rustix::io::retry_on_intr(|| rustix::io::writev(self.0, parts))?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
-
-/// Parts that one system call takes on Linux (`UIO_MAXIOV`).
-const MOST_PARTS: usize = 1024;

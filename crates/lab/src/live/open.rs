@@ -20,6 +20,9 @@ use std::path::PathBuf;
 /// The smallest drive that is served.
 const SMALLEST: Bytes = Bytes::mib(1);
 
+/// The longest name, in bytes: the protocol recommends no more, and every error that says it fits into a string.
+const MOST_NAME: usize = 256;
+
 /// Where the bytes of a drive lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Data {
@@ -101,6 +104,12 @@ pub enum OpenError {
         /// What the host would see.
         left: Bytes,
     },
+    /// Clients could not say its name.
+    #[error("the name of an export has {bytes} bytes, and at most {MOST_NAME}: give it another, NAME=DEVICE")]
+    Name {
+        /// Its length.
+        bytes: usize,
+    },
     /// Its state cannot be used, or not be kept there.
     #[error("the state {}: {reason}", path.display())]
     State {
@@ -151,6 +160,9 @@ impl Offer {
         };
         spec.validate().map_err(failed)?;
         let known = Known { name: self.name.clone().unwrap_or(name), title, offer: self, spec };
+        if known.name.len() > MOST_NAME {
+            return Err(OpenError::Name { bytes: known.name.len() });
+        }
         let left = known.usable();
         if left < SMALLEST {
             return Err(OpenError::TooSmall { device: known.offer.device, left });
