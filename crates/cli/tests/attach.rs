@@ -114,7 +114,7 @@ impl Phase {
 
     fn is_reached(self, drive: &Drive) -> bool {
         match self {
-            Phase::Begun => drive.path(".journal").exists(),
+            Phase::Begun => drive.journal().contains("\"device\""),
             Phase::Started => drive.server().is_some(),
             Phase::Measuring => drive.mounts().contains("lowtide:measure"),
             Phase::LoopDevice => drive

@@ -157,7 +157,7 @@ fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Failure> {
     let node = attached.node.as_ref().map_or_else(String::new, |node| node.display().to_string());
     let mounted = mounted(attached);
     let lines = [
-        ("drive", format!("{} ({}, {})", attached.name, attached.device, attached.size)),
+        ("drive", format!("{} ({}, {})", attached.name, attached.device, size(attached))),
         ("block device", format!("{node}, by {}", attached.way)),
         ("mounted at", mounted),
         ("file", attached.file.display().to_string()),
@@ -173,7 +173,11 @@ fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Failure> {
 fn row(attached: &Attachment) -> Vec<String> {
     let node = attached.node.as_ref().map_or_else(|| "-".to_owned(), |node| node.display().to_string());
     let state = said(attached.state).to_owned();
-    vec![attached.name.clone(), node, attached.size.to_string(), mounted(attached), state]
+    vec![attached.name.clone(), node, size(attached), mounted(attached), state]
+}
+
+fn size(attached: &Attachment) -> String {
+    format!("{:.1} GB", attached.size.get() as f64 / 1e9)
 }
 
 fn mounted(attached: &Attachment) -> String {

@@ -88,8 +88,8 @@ pub struct Attachment {
 /// undone.
 ///
 /// # Errors
-/// [`HostError::NoBlockDevice`]; [`HostError::AlreadyAttached`]; [`HostError::ServerEnded`] with what the server said; [`HostError::Interrupted`];
-/// [`HostError`] where the kernel or a program refuses.
+/// [`HostError::NoBlockDevice`]; [`HostError::AlreadyAttached`]; [`HostError::ServerEnded`] with what the server said;
+/// [`HostError::Interrupted`]; [`HostError`] where the kernel or a program refuses.
 pub fn attach(
     wish: &Wish<'_>,
     server: Command,

@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How long something may be in use by programs that look at what was just closed (udev does).
 const MOMENT: Duration = Duration::from_secs(3);
-/// How long a server may take to end in order.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+/// How long a server may take to end in order: it may have the state of a large drive to write.
+const LAST_WORDS: Duration = Duration::from_secs(120);
 
 /// What became of a drive that was detached.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

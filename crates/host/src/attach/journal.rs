@@ -77,7 +77,13 @@ impl Journal {
             return Err(not_attached());
         }
         let (file, facts) = lock(&path, false, place)?;
-        Ok(Journal { file, path, facts: facts.ok_or_else(not_attached)? })
+        let Some(facts) = facts else {
+            // Whoever made it was killed before anything was written, and so before anything was done.
+            let _ = fs::remove_file(&path);
+            Place::leave_folder();
+            return Err(not_attached());
+        };
+        Ok(Journal { file, path, facts })
     }
 
     /// Writes down what is about to be; call it before making it so.
