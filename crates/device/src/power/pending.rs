@@ -102,6 +102,25 @@ struct Held {
 
 /// The writes that a power cut may still take back. `U` is what undoes one: the bytes it replaced, or what stands for
 /// them.
+///
+/// ```
+/// use lowtide_core::{Bytes, Seed, VirtualTime};
+/// use lowtide_device::power::{Cache, Pending, Tear};
+///
+/// let mut pending = Pending::new(Cache::Volatile { size: Bytes::mib(1), honours_flush: true });
+/// let mut contents = vec![0; 8192];
+///
+/// let undo = contents[..4096].to_vec();
+/// contents[..4096].fill(1);
+/// let number = pending.write(0, 4096, false, undo);
+/// pending.acknowledged(number, VirtualTime::START);
+///
+/// let loss = pending.cut(Seed::new(7), Tear::Page, &mut |part, undo| {
+///     let (here, there, length) = (part.offset as usize, part.skip as usize, part.length as usize);
+///     contents[here..here + length].swap_with_slice(&mut undo[there..there + length]);
+/// });
+/// assert_eq!(contents[0] == 1, loss.kept.writes == 1, "it was kept, or it is as if it had never been");
+/// ```
 #[derive(Debug, Clone)]
 pub struct Pending<U> {
     cache: Cache,
