@@ -10,7 +10,7 @@ use common::{Lab, Running, assert_says, wait_until};
 use loopback::{run, skipped};
 use rustix::process::Signal;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,7 +21,7 @@ const DEVICE: &str = "name = \"volume\"\ntitle = \"A volume\"\n[volume]\ncapacit
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A drive with a name of its own; detached when this is dropped.
+/// A drive with a name of its own, which begins no other; detached when this is dropped.
 struct Drive {
     lab: Lab,
     name: String,
@@ -42,7 +42,7 @@ impl Drive {
         }
         let lab = Lab::new();
         lab.write("volume.toml", DEVICE);
-        let name = format!("cli-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("cli-{}-{}-drive", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         Some(Drive { lab, name })
     }
 
@@ -136,7 +136,11 @@ fn broken(drive: &Drive, phase: Phase, signal: Signal) -> (Option<i32>, Option<u
     if reached && !child.ended() {
         child.signal(signal);
     }
-    (child.wait(), server)
+    let code = child.wait();
+    let mut said = String::new();
+    child.0.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert!(matches!(code, None | Some(0 | 130)), "{phase:?}: {code:?}: {said}");
+    (code, server)
 }
 
 #[test]

@@ -138,7 +138,7 @@ impl Drive {
             skipped("mounting needs root");
             return None;
         }
-        let name = format!("test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("test-{}-{}-drive", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         Some(Drive { name, block, folder: tempfile::tempdir().expect("a folder"), _one: one })
     }
 

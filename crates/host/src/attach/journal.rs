@@ -15,6 +15,9 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// How often a folder is made that somebody else removes.
+const ATTEMPTS: usize = 100;
+
 /// What is known of an attached drive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,9 +58,16 @@ impl Journal {
     /// # Errors
     /// [`HostError::AlreadyAttached`] where there is one; [`HostError::Io`] where it cannot be written.
     pub(super) fn create(place: &Place, facts: Facts) -> Result<Journal, HostError> {
-        Place::make_folder()?;
         let path = place.journal();
-        let (file, before) = lock(&path, true, place)?;
+        let mut attempts = 0..ATTEMPTS;
+        let (file, before) = loop {
+            match Place::make_folder().and_then(|()| lock(&path, true, place)) {
+                // Whoever detached the last drive has just removed the folder.
+                Err(HostError::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound && attempts.next().is_some() => {}
+                locked => break locked?,
+            }
+        };
         if before.is_some() {
             return Err(HostError::AlreadyAttached { name: place.name().to_owned() });
         }
