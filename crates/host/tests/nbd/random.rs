@@ -1,11 +1,14 @@
-//! A thousand random sessions: none panics, none hangs, none holds much memory, and every reply is well-formed.
+//! A thousand random sessions, and as many in which noise comes where TLS should: none panics, none hangs, none holds much
+//! memory, and every reply is well-formed.
 //!
 //! All of a session is sent before the server reads its first byte, so each is the same in every run.
 
 use crate::allocations::most_held;
 use crate::client::{choice, exports, message, queries, string};
+use crate::tls::Authority;
+use lowtide_host::nbd::tls::read_certificates;
 use lowtide_host::nbd::wire::{self, option};
-use lowtide_host::nbd::{Ended, Settings, Transport, negotiate};
+use lowtide_host::nbd::{Ended, Settings, Tls, Transport, negotiate};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use std::io::{Read, Write};
@@ -111,6 +114,34 @@ fn random_sessions_end_and_their_replies_are_well_formed() {
     println!("{agreed} agreed, {violated} broken off, {replies} replies");
     // Sessions that all ended at their first byte would show nothing.
     assert!(agreed > 50 && violated > 50 && replies > 5000);
+}
+
+#[test]
+fn noise_in_place_of_tls_ends_the_session() {
+    println!("seed {SEED}");
+    let authority = Authority::new();
+    let tls = Tls::Offered(read_certificates(authority.path(), false).expect("certificates"));
+    for number in 0..SESSIONS {
+        let mut random = Random(Xoshiro256PlusPlus::seed_from_u64(SEED + number));
+        let mut noise = random.bytes(2000);
+        if random.below(2) == 0 && noise.len() > 5 {
+            // The head of a record, of a handshake or anything else, whose length is right.
+            let length = u16::try_from(noise.len() - 5).expect("short").to_be_bytes();
+            noise[..5].copy_from_slice(&[random.one_of(&[20, 21, 22, 23]), 3, 1, length[0], length[1]]);
+        }
+        let session = [&[0, 0, 0, 3][..], &message(option::STARTTLS, &[]), &noise].concat();
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        ours.write_all(&session).expect("room in the socket");
+        ours.shutdown(Shutdown::Write).expect("shut");
+        let settings = Settings { tls: tls.clone(), ..Settings::default() };
+        let held = most_held(|| {
+            let transport = Transport::socket(theirs.into(), "test").expect("a socket");
+            let ended =
+                negotiate(transport, &exports(), &settings).map(drop).expect_err("no client says noise");
+            assert!(matches!(ended, Ended::Tls(_) | Ended::Left), "session {number}: {ended}");
+        });
+        assert!(held < MOST_HELD, "session {number} held {held} bytes");
+    }
 }
 
 /// Bytes that the server did not read make the kernel reset the connection.
