@@ -198,6 +198,27 @@ fn an_abort_and_an_export_by_name_go_through_tls() {
 }
 
 #[test]
+fn a_goodbye_that_came_with_the_last_bytes_is_seen() {
+    let authority = Authority::new();
+    let tls = Tls::Offered(read_certificates(authority.path(), false).expect("certificates"));
+    let (mut client, server) = secured(&authority, tls);
+    assert_eq!(client.kinds(option::GO, &choice("first", &[])), [reply::INFO, reply::ACK]);
+    let (mut transport, _) = server.outcome().expect("agreed");
+    assert!(!transport.has_buffered());
+    // Both in one write, and the socket stays open.
+    client.stream.conn.writer().write_all(b"last").expect("buffered");
+    client.stream.conn.send_close_notify();
+    while client.stream.conn.wants_write() {
+        client.stream.conn.write_tls(&mut client.stream.sock).expect("sent");
+    }
+    let mut buffer = [0; 16];
+    assert_eq!(transport.read(&mut buffer).expect("bytes"), 4);
+    // No descriptor shows the end.
+    assert!(transport.has_buffered());
+    assert_eq!(transport.read(&mut buffer).expect("the end"), 0);
+}
+
+#[test]
 fn data_goes_both_ways_through_tls_and_nothing_early_is_lost() {
     const BYTES: usize = 3 << 20;
     let authority = Authority::new();
