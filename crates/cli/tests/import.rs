@@ -265,7 +265,9 @@ fn fio_accepts_and_runs_what_is_exported_for_it() {
     let names = lab.ok(&["experiments", "list"]);
     let names: Vec<&str> = names.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let mut parsed = 0;
-    for name in names.iter().filter(|name| lab.run(&["experiments", "show", name]).status.success()) {
+    // A replay is of a file that the user has.
+    let own = names.iter().filter(|name| **name != "replay");
+    for name in own.filter(|name| lab.run(&["experiments", "show", name]).status.success()) {
         let job = lab.run(&["export", "--format", "fio", "--experiment", name, "--output", "job.fio"]);
         if !job.status.success() {
             assert_says(&String::from_utf8_lossy(&job.stderr), &["rows inserted into an index"]);

@@ -212,7 +212,11 @@ impl<D: Drive> Server<D> {
         }
         let timeout = self.clock.timeout(due_ns);
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
-            Ok(0) | Err(_) => return (false, Vec::new()),
+            Ok(0) | Err(_) => {
+                // A client that was just answered may have been woken on this processor, and waits for it.
+                std::thread::yield_now();
+                return (false, Vec::new());
+            }
             Ok(_) => {}
         }
         let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
