@@ -60,7 +60,7 @@ pub struct ServeArguments {
     #[arg(long, requires = "certificates")]
     pub tls_verify_peer: bool,
     /// Clients at the same time
-    #[arg(long, default_value_t = 128, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 128, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_clients: u16,
 }
 
@@ -172,6 +172,7 @@ pub struct PowercutArguments {
 
 /// Arguments of `fail`.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("slowness").multiple(true))]
 #[command(after_help = "Each call replaces the faults the drive had; without any, the drive has none.")]
 pub struct FailArguments {
     /// The server
@@ -184,16 +185,16 @@ pub struct FailArguments {
     #[arg(long, value_name = "RANGE[@SHARE]")]
     pub write_errors: Option<String>,
     /// Requests take so many times as long
-    #[arg(long, value_parser = factor, value_name = "FACTOR")]
+    #[arg(long, value_parser = factor, value_name = "FACTOR", group = "slowness")]
     pub slow: Option<f64>,
     /// Requests take so much longer
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", group = "slowness")]
     pub delay: Option<Nanos>,
     /// Only a share of requests is slow
-    #[arg(long, value_parser = share, value_name = "SHARE")]
+    #[arg(long, value_parser = share, value_name = "SHARE", requires = "slowness")]
     pub slow_share: Option<f64>,
     /// Requests are slow for so long
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", requires = "slowness")]
     pub span: Option<Nanos>,
     /// The drive takes no more writes: `now`, or a number of erase cycles of its blocks
     #[arg(long, value_name = "now|CYCLES")]

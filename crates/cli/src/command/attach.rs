@@ -9,7 +9,8 @@ use crate::{interrupt, output};
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
 use lowtide_host::live::Clock;
-use lowtide_lab::live::{Data, Known, Pace, Service};
+use lowtide_lab::live::control::{self, Order, Question};
+use lowtide_lab::live::{Data, Known, Pace, Power, Service};
 use lowtide_lab::table;
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,7 +19,9 @@ use std::process::Command;
 pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     let format = arguments.format;
     if let Some(which) = &arguments.again {
-        let again = attach::again(&attach::name_of(which)?, force(arguments.force), &interrupt::flag())?;
+        let name = attach::name_of(which)?;
+        answers(&name)?;
+        let again = attach::again(&name, force(arguments.force), &interrupt::flag())?;
         return tell(&again, format);
     }
     let Some(device) = &arguments.device else {
@@ -39,6 +42,19 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     };
     let attached = attach::attach(&wish, server(&known.name)?, &interrupt::flag())?;
     tell(&attached, format)
+}
+
+/// Refuses a drive that would not answer what putting it on again asks.
+fn answers(name: &str) -> Result<(), Failure> {
+    let question = Question { drive: None, order: Order::Stat };
+    // A server that says nothing is told by what follows.
+    let Ok(report) = control::ask(&attach::control_of(name)?, &question) else { return Ok(()) };
+    let (what, verb) = match report.stats.first().map(|stat| stat.power) {
+        Some(Power::Paused) => ("its time stands still", "resume"),
+        Some(Power::Off) => ("its power is off", "power-on"),
+        Some(Power::On) | None => return Ok(()),
+    };
+    Err(Failure::usage(format!("{name} answers nothing: {what}"), format!("first `lowtide {verb} {name}`")))
 }
 
 /// Detaches one drive, or all.

@@ -11,7 +11,7 @@ use crate::output;
 use lowtide_core::Nanos;
 use lowtide_device::fault::{EndOfLife, Faults, Slow};
 use lowtide_host::attach;
-use lowtide_lab::live::control::{self, Order, Question, Report};
+use lowtide_lab::live::control::{self, AskError, Order, Question, Report};
 use lowtide_lab::live::{Power, Requests, Stat};
 use lowtide_lab::table;
 use std::ffi::OsString;
@@ -35,8 +35,12 @@ fn socket(named: &Path) -> PathBuf {
 
 fn ask(server: &ServerArguments, order: Order) -> Result<Report, Failure> {
     let question = Question { drive: server.drive.clone(), order };
-    control::ask(&socket(&server.socket), &question).map_err(|why| {
-        Failure::usage(why, "name the unix socket of `lowtide serve`, its `--control`, or an attached drive")
+    control::ask(&socket(&server.socket), &question).map_err(|error| match error {
+        AskError::Nobody { .. } => Failure::usage(
+            error,
+            "name the unix socket of `lowtide serve`, its `--control`, or an attached drive",
+        ),
+        AskError::Refused(_) => Failure::failed(error),
     })
 }
 
@@ -72,7 +76,7 @@ pub fn powercut(arguments: &PowercutArguments) -> Result<u8, Failure> {
             writes("were kept", loss.kept.writes),
             writes("dropped", loss.dropped.writes),
             writes("torn", loss.torn.writes),
-            if *stay_off { "off" } else { "on again" },
+            if stat.power == Power::Off { "off" } else { "on again" },
         ))?;
     }
     Ok(0)

@@ -3,7 +3,7 @@
 //! Leaves out the protocol and the loop (`lowtide_host`), and the drives (`lowtide_lab::live`).
 
 use crate::args::{ServeArguments, TlsUse};
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use crate::{metrics, output};
 use lowtide_host::live::Clock;
 use lowtide_host::nbd::tls::read_certificates;
@@ -12,6 +12,10 @@ use lowtide_lab::live::{Data, Known, LiveDrive, Pace, Recorder, Service};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Signals that come within this time of the first are the same.
+const ONCE: Duration = Duration::from_secs(2);
 
 /// Where NBD clients look for a server.
 const USUAL: &str = "127.0.0.1:10809";
@@ -22,7 +26,6 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let tls = tls(arguments)?;
     let stop = Stop::new().map_err(Failure::failed)?;
     let settings = Settings { tls, stop: Some(stop.clone()), ..Settings::default() };
-    let listener = listener(arguments)?;
     // Taken before anything is printed: nothing else may be written there.
     let client = if arguments.stdio { Some(listen::stdio()?) } else { None };
     let clock = Clock::new();
@@ -36,7 +39,10 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
         drives.push(drive);
     }
     if let Some(path) = &arguments.record {
-        let recorder = Recorder::new(path).map_err(|error| Failure::writing(path, &error))?;
+        let recorder = Recorder::new(path).map_err(|error| {
+            let message = format!("no requests can be recorded into {}: {error}", path.display());
+            Failure::usage(message, "name a new file in a folder that exists")
+        })?;
         drives[0].record(Some(recorder));
     }
     let mut service = Service::start(drives, clock, arguments.stdio).map_err(Failure::failed)?;
@@ -49,6 +55,8 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
         };
         service.control(&control).map_err(failed)?;
     }
+    // Where clients come in is there last: whoever sees it can give orders too.
+    let listener = listener(arguments)?;
     let metrics = match arguments.metrics {
         Some(address) => Some(metrics::serve(address, service.handle().clone())?),
         None => None,
@@ -103,6 +111,10 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
         }
         all.push(known);
     }
+    if several && arguments.record.is_some() {
+        let help = "serve one drive, or begin with `lowtide record start SOCKET FILE --drive NAME`";
+        return Err(Failure::usage("`--record` beside several drives does not say which", help));
+    }
     for place in arguments.data.iter().filter(|place| *place != "memory") {
         let (index, path) = whose(place, &all, several, "data")?;
         all[index].keep_data(Data::File(path));
@@ -116,12 +128,12 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
 
 /// Which drive `NAME=FILE` means, or `FILE` where there is one drive.
 fn whose(place: &str, all: &[Known], several: bool, key: &str) -> Result<(usize, PathBuf), Failure> {
-    if !several {
-        return Ok((0, PathBuf::from(place)));
-    }
     let named = place.split_once('=').and_then(|(name, path)| {
         all.iter().position(|known| known.name == name).map(|index| (index, PathBuf::from(path)))
     });
+    if !several {
+        return Ok(named.unwrap_or((0, PathBuf::from(place))));
+    }
     named.ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|known| known.name.as_str()).collect();
         Failure::usage(
@@ -212,17 +224,22 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
     let stopped = stop.clone();
     let ends = handle.clone();
     std::thread::spawn(move || {
-        // Only the first: a second one ends the program at once.
-        let _ = signals.forever().next();
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-            let _ = signal_hook::flag::register_conditional_shutdown(
-                signal,
-                130,
-                std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true)),
-            );
+        let mut first = None;
+        for _ in signals.forever() {
+            match first {
+                None => {
+                    stop.stop();
+                    handle.stop();
+                    first = Some(Instant::now());
+                }
+                // Some programs signal a process and its group.
+                Some(first) if Instant::elapsed(&first) < ONCE => {}
+                Some(_) => {
+                    output::say("given up: what was to be kept of the drives is not written");
+                    std::process::exit(i32::from(INTERRUPTED));
+                }
+            }
         }
-        stop.stop();
-        handle.stop();
     });
     // An order to shut down ends the loop; clients are then no longer waited for either.
     std::thread::spawn(move || {

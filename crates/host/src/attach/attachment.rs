@@ -148,7 +148,7 @@ pub fn again(name: &str, force: Force, interrupt: &Arc<AtomicBool>) -> Result<At
         return Err(HostError::ServerEnded { name: name.to_owned(), said });
     }
     let facts = journal.facts.clone();
-    Dismantling::new(&place, &facts, force).block_device()?;
+    Dismantling::new(&place, &facts, force).sparing_the_server().block_device()?;
     let mut making = Making { place: &place, journal: &mut journal, interrupt };
     let device = making.loop_device()?;
     if let Some(mount) = &facts.mount {

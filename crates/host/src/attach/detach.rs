@@ -52,6 +52,12 @@ impl Dismantling {
         Dismantling { place: place.clone(), facts: facts.clone(), force, watch, left: Vec::new() }
     }
 
+    /// The same, of a drive whose server goes on.
+    pub(super) fn sparing_the_server(mut self) -> Dismantling {
+        self.watch = self.watch.sparing();
+        self
+    }
+
     /// Everything, and the journal at last.
     ///
     /// # Errors

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 /// How often a server is ended, and how long it may take each time.
 const CUTS: usize = 10;
+/// How long a server whose filesystem is gone may take to end by itself: the state of a large drive is written in seconds.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 const LAST_MOMENT: Duration = Duration::from_millis(200);
 
 /// Who watches one drive.
@@ -29,6 +31,8 @@ pub(super) struct Watch {
     server: Option<Process>,
     devices: Vec<LoopDevice>,
     patience: Duration,
+    last_words: Duration,
+    may_cut: bool,
     cut_off: bool,
 }
 
@@ -40,7 +44,14 @@ impl Watch {
         devices: Vec<LoopDevice>,
         patience: Duration,
     ) -> Watch {
-        Watch { place: place.clone(), server, devices, patience, cut_off: false }
+        let (last_words, may_cut) = (LAST_WORDS, true);
+        Watch { place: place.clone(), server, devices, patience, last_words, may_cut, cut_off: false }
+    }
+
+    /// The same, of a server that has to go on, whatever becomes of this.
+    pub(super) fn sparing(mut self) -> Watch {
+        self.may_cut = false;
+        self
     }
 
     /// Whether the connection was cut.
@@ -92,6 +103,9 @@ impl Watch {
                 if cut_here {
                     return Err(HostError::Hangs { name: self.place.name().to_owned(), what });
                 }
+                if !self.may_cut {
+                    return Err(HostError::Hangs { name: self.place.name().to_owned(), what });
+                }
                 self.cut();
                 cut_here = true;
                 since = Instant::now();
@@ -123,6 +137,10 @@ impl Watch {
                 let _ = rustix::mount::unmount(&at, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW);
             }
             let Some(server) = self.server else { return true };
+            // Without its filesystem it ends by itself, and writes what is to be kept of the drive.
+            if server.ends_within(self.last_words) {
+                return true;
+            }
             server.signal(Signal::KILL);
             // It may have been about to mount.
             if server.ends_within(LAST_MOMENT) {

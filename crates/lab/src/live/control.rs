@@ -18,9 +18,19 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The longest line.
 const LONGEST: u64 = 64 << 10;
+
+/// The longest answer that is read.
+const MOST_ANSWERED: u64 = 16 << 20;
+
+/// How long either side waits for the other.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long nobody is accepted when that has failed.
+const REST: Duration = Duration::from_millis(100);
 
 /// What can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,7 +84,7 @@ pub struct Question {
 }
 
 /// What comes back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// It is done.
@@ -84,13 +94,16 @@ pub enum Answer {
 }
 
 /// What was done, with what came of it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// How the drives are now.
     pub stats: Vec<Stat>,
     /// What the power cut took of each drive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
+    /// The recording that ended, to be finished where nobody waits for the loop.
+    #[serde(skip)]
+    recorder: Option<Recorder>,
     /// Requests in the recording that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
@@ -104,6 +117,11 @@ pub fn obey(drives: &mut [LiveDrive], now_ns: u64, question: Question) -> Answer
         let names: Vec<&str> = drives.iter().map(LiveDrive::name).collect();
         let wanted = wanted.unwrap_or_default();
         return Answer::Error(format!("no drive is called `{wanted}`; there is {}", names.join(", ")));
+    }
+    let records = matches!(order, Order::Record { .. } | Order::StopRecording);
+    if records && drives.iter().filter(|drive| named(drive)).count() > 1 {
+        let names: Vec<&str> = drives.iter().map(LiveDrive::name).collect();
+        return Answer::Error(format!("a recording is of one drive: say which, of {}", names.join(", ")));
     }
     let mut report = Report::default();
     for drive in drives.iter_mut().filter(|drive| named(drive)) {
@@ -125,13 +143,17 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
                 4096 => Tear::Page,
                 other => return Err(format!("a write tears at 512 or 4096 bytes, not at {other}")),
             };
-            let loss = drive.power_cut(now_ns, tear);
+            let was_on = drive.is_powered();
+            let loss = drive.power_cut(now_ns, tear).map_err(|error| {
+                format!("its contents are not what survived, and its power stays off: {error}")
+            })?;
             report.losses.push(loss);
-            if !stay_off {
+            if was_on && !stay_off {
                 drive.power_on();
             }
         }
         Order::PowerOn => drive.power_on(),
+        Order::Pause if !drive.is_powered() => return Err("its power is off".to_owned()),
         Order::Pause => drive.pause(now_ns),
         Order::Resume => drive.resume(now_ns),
         Order::SecureErase => drive.secure_erase().map_err(|error| error.to_string())?,
@@ -147,27 +169,34 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
             }
         }
         Order::StopRecording => match drive.record(None) {
-            Some(recorder) => {
-                let count = recorder.finish().map_err(|error| format!("the recording: {error}"))?;
-                *report.recorded.get_or_insert(0) += count;
-            }
+            Some(recorder) => report.recorder = Some(recorder),
             None => return Err("it is not being recorded".to_owned()),
         },
     }
     Ok(())
 }
 
-/// Answers questions until the loop has ended, or somebody asks for the end.
+/// Answers questions until the program ends.
 pub fn serve(listener: &UnixListener, handle: &Handle<LiveDrive>) {
     for stream in listener.incoming() {
-        // A client that fails leaves; the next one is served.
-        let Ok(stream) = stream else { continue };
+        let stream = match stream {
+            Ok(stream) => stream,
+            // No descriptors left, say: others may give some back.
+            Err(_) => {
+                std::thread::sleep(REST);
+                continue;
+            }
+        };
         let handle = handle.clone();
-        std::thread::spawn(move || converse(&stream, &handle));
+        // One for whom there is no thread hears the end.
+        let _ = std::thread::Builder::new().spawn(move || converse(&stream, &handle));
     }
 }
 
+/// Answers one client, until it leaves or asks nothing for a while.
 fn converse(stream: &UnixStream, handle: &Handle<LiveDrive>) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
     let mut lines = BufReader::new(stream);
     loop {
         let mut line = String::new();
@@ -175,16 +204,7 @@ fn converse(stream: &UnixStream, handle: &Handle<LiveDrive>) -> io::Result<()> {
             return Ok(());
         }
         let answer = match serde_json::from_str::<Question>(&line) {
-            Ok(question) => {
-                let shutdown = question.order == Order::Shutdown;
-                let answer = handle
-                    .call(move |drives, now_ns| obey(drives, now_ns, question))
-                    .unwrap_or_else(|| Answer::Error("the server is going away".to_owned()));
-                if shutdown {
-                    handle.stop();
-                }
-                answer
-            }
+            Ok(question) => answer(question, handle),
             Err(error) => Answer::Error(format!("it is not understood: {error}")),
         };
         let mut text = serde_json::to_string(&answer).map_err(io::Error::other)?;
@@ -193,21 +213,60 @@ fn converse(stream: &UnixStream, handle: &Handle<LiveDrive>) -> io::Result<()> {
     }
 }
 
+fn answer(question: Question, handle: &Handle<LiveDrive>) -> Answer {
+    let shutdown = question.order == Order::Shutdown;
+    let answer = handle.call(move |drives, now_ns| obey(drives, now_ns, question));
+    let mut report = match answer {
+        Some(Answer::Ok(report)) => report,
+        Some(refused) => return refused,
+        None => return Answer::Error("the server is going away".to_owned()),
+    };
+    if shutdown {
+        handle.stop();
+    }
+    if let Some(recorder) = report.recorder.take() {
+        match recorder.finish() {
+            Ok(count) => report.recorded = Some(count),
+            Err(error) => return Answer::Error(format!("the recording is not whole: {error}")),
+        }
+    }
+    Answer::Ok(report)
+}
+
+/// Why an order was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// Nobody answers there as a server of lowtide does.
+    #[error("{}: {why}", socket.display())]
+    Nobody {
+        /// The socket.
+        socket: PathBuf,
+        /// What came instead.
+        why: String,
+    },
+    /// The server says so.
+    #[error("{0}")]
+    Refused(String),
+}
+
 /// Asks a server at a socket.
 ///
 /// # Errors
-/// In words, where nobody answers or the order was not carried out.
-pub fn ask(socket: &Path, question: &Question) -> Result<Report, String> {
-    let named = |error: io::Error| format!("{}: {error}", socket.display());
+/// [`AskError`] where nobody answers, or the order was not carried out.
+pub fn ask(socket: &Path, question: &Question) -> Result<Report, AskError> {
+    let nobody = |why: String| AskError::Nobody { socket: socket.to_owned(), why };
+    let named = |error: io::Error| nobody(error.to_string());
     let mut stream = UnixStream::connect(socket).map_err(named)?;
-    let mut text = serde_json::to_string(question).map_err(|error| error.to_string())?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(named)?;
+    let mut text = serde_json::to_string(question).map_err(|error| nobody(error.to_string()))?;
     text.push('\n');
     stream.write_all(text.as_bytes()).map_err(named)?;
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).map_err(named)?;
+    BufReader::new(stream).take(MOST_ANSWERED).read_line(&mut line).map_err(named)?;
     match serde_json::from_str(&line) {
         Ok(Answer::Ok(report)) => Ok(report),
-        Ok(Answer::Error(error)) => Err(error),
-        Err(_) => Err(format!("{}: it is no control socket of lowtide", socket.display())),
+        Ok(Answer::Error(error)) => Err(AskError::Refused(error)),
+        Err(_) if line.is_empty() => Err(nobody("the server left without an answer".to_owned())),
+        Err(_) => Err(nobody("it is no control socket of lowtide".to_owned())),
     }
 }

@@ -14,7 +14,9 @@ use super::record::Recorder;
 use super::stat::{Power, Stat};
 use super::state::Mark;
 use super::time::{Pace, Time};
-use lowtide_core::{BlockDevice, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, VirtualTime};
+use lowtide_core::{
+    BlockDevice, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, Tag, VirtualTime,
+};
 use lowtide_device::AnyDevice;
 use lowtide_device::fault::Fault;
 use lowtide_device::fault::{FaultError, Faults};
@@ -24,6 +26,12 @@ use lowtide_host::live::{Contents, Drive, Ticket};
 use lowtide_host::nbd::Export;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// The bits of a tag that are the ticket: tickets count requests in flight.
+const TICKET: Tag = 0xffff_ffff;
+
+/// Requests are slow for a hundred years at most.
+const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 24 * 3600);
 
 /// Bytes that a write replaced.
 type Undo = Box<[u8]>;
@@ -179,21 +187,25 @@ impl LiveDrive {
     }
 
     /// Cuts the power: what is in flight is never answered, and of what was not durable each write is kept, dropped or
-    /// torn. The power stays off until [`LiveDrive::power_on`].
-    pub fn power_cut(&mut self, now_ns: u64, tear: Tear) -> Loss {
+    /// torn. The power stays off until [`LiveDrive::power_on`]; a pause ends.
+    ///
+    /// # Errors
+    /// Where the contents' file fails: what it holds is not what survived, and the power should stay off.
+    pub fn power_cut(&mut self, now_ns: u64, tear: Tear) -> std::io::Result<Loss> {
+        self.time.resume(now_ns);
         let now = self.time.of_model(now_ns);
         self.model.power_cut(now);
+        // What a part of it had completed before the cut, nobody will hear.
+        while self.model.next_done().is_some() {
+            self.model.finish();
+        }
         let contents = &mut self.contents;
         let mut failed = None;
         let loss = self.pending.cut(self.seed, tear, &mut |part: Part, undo: &mut Undo| {
-            if let Err(error) = exchange(contents, part, undo) {
-                failed.get_or_insert(error);
+            if failed.is_none() {
+                failed = exchange(contents, part, undo).err();
             }
         });
-        if let Some(error) = failed {
-            // The contents are not what they should be, and nobody may take them for it.
-            eprintln!("lowtide: the contents of `{}` after the power cut: {error}", self.export.name);
-        }
         self.in_flight.clear();
         self.flying = 0;
         self.due.clear();
@@ -202,7 +214,12 @@ impl LiveDrive {
         self.counts.power_cuts += 1;
         self.counts.lost_writes += loss.dropped.writes;
         self.counts.torn_writes += loss.torn.writes;
-        loss
+        failed.map_or(Ok(loss), Err)
+    }
+
+    /// Whether it has power.
+    pub fn is_powered(&self) -> bool {
+        self.powered
     }
 
     /// Gives the power back.
@@ -223,11 +240,18 @@ impl LiveDrive {
     /// Erases everything; wear stays.
     ///
     /// # Errors
-    /// What the contents' file says.
+    /// Where nothing may be changed, and what the contents' file says; nothing is erased then.
     pub fn secure_erase(&mut self) -> std::io::Result<()> {
-        self.model.secure_erase();
+        if self.export.read_only {
+            return Err(std::io::Error::other("the drive is served read-only"));
+        }
+        self.contents.clear(0, self.export.size)?;
         self.pending.clear();
-        self.contents.clear(0, self.export.size)
+        self.model.secure_erase();
+        if let Some(mark) = &mut self.mark {
+            mark.served();
+        }
+        Ok(())
     }
 
     /// What should be known of the state it went on with.
@@ -245,7 +269,8 @@ impl LiveDrive {
     pub fn fail(&mut self, now_ns: u64, mut faults: Faults, span: Option<Nanos>) -> Result<(), FaultError> {
         let now = self.time.of_model(now_ns);
         if let (Some(slow), Some(span)) = (&mut faults.slow, span) {
-            slow.until = Some(now + span);
+            // No overflow, and longer than anybody waits.
+            slow.until = Some(now + span.min(LONGEST));
         }
         self.model.set(faults)
     }
@@ -320,10 +345,17 @@ impl LiveDrive {
     fn step(&mut self, drive_ns: u64) {
         while let Some(at) = self.model.next_done().filter(|at| self.time.release(*at) <= drive_ns) {
             self.time.went_to(at);
-            if let Some((ticket, completion)) = self.model.finish() {
-                self.completed(ticket, &completion);
+            if let Some((tag, completion)) = self.model.finish()
+                && tag == self.tag(tag & TICKET)
+            {
+                self.completed(tag & TICKET, &completion);
             }
         }
+    }
+
+    /// What the model calls a request: no life has a tag of another.
+    fn tag(&self, ticket: Ticket) -> Tag {
+        (self.life & 0x7fff_ffff) << 32 | ticket
     }
 }
 
@@ -360,7 +392,7 @@ impl Drive for LiveDrive {
             return;
         }
         let completion = if self.time.is_real() {
-            self.model.begin(asked, &request, ticket)
+            self.model.begin(asked, &request, self.tag(ticket))
         } else {
             Some(self.model.submit(asked, &request))
         };

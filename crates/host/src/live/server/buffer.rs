@@ -61,13 +61,24 @@ impl Output {
         self.bytes.len() - self.sent
     }
 
+    /// Gives room back to a client that always has answers waiting, once half of what is kept has been sent.
+    fn forget_sent(&mut self) {
+        if self.sent >= KEPT && self.sent >= self.bytes.len() / 2 {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
     /// Sends as much as the connection takes.
     pub(super) fn send(&mut self, transport: &mut Transport) -> io::Result<()> {
         while self.waiting() > 0 {
             match transport.write_vectored(&[IoSlice::new(&self.bytes[self.sent..])]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(length) => self.sent += length,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.forget_sent();
+                    return Ok(());
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -78,5 +89,30 @@ impl Output {
             self.bytes.clear();
         }
         transport.flush_tls().map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_client_that_always_has_answers_waiting_is_not_held_for_ever() {
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        let mut transport = Transport::socket(theirs.into(), "a client").expect("a socket");
+        let (mut output, mut answer) = (Output::default(), vec![0; 1 << 20]);
+        output.bytes.extend(std::iter::repeat_n(1, 3 << 20));
+        for _ in 0..200 {
+            output.bytes.extend_from_slice(&answer);
+            let mut read = 0;
+            while read < answer.len() {
+                output.send(&mut transport).expect("it is there");
+                read += ours.read(&mut answer[read..]).expect("bytes");
+            }
+            assert!(output.waiting() > 0, "there is always more");
+            assert!(output.bytes.len() < 16 << 20, "{} bytes are kept", output.bytes.len());
+        }
     }
 }

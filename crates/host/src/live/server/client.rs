@@ -11,7 +11,7 @@ use crate::nbd::{Agreed, Export, Transport};
 /// Requests of one client in flight.
 const MOST_REQUESTS: u32 = 1024;
 
-/// Bytes of reads in flight and of answers not taken, for one client; one request more may begin below it.
+/// Bytes of reads and writes in flight and of answers not taken, for one client; one request more may begin below it.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// What comes next from a client.
@@ -35,11 +35,14 @@ pub(super) struct Client {
     pub(super) input: Input,
     pub(super) output: Output,
     pub(super) requests: u32,
-    pub(super) read_bytes: u64,
+    /// Bytes of the reads and writes among them.
+    pub(super) bytes: u64,
     /// Payload of a refused write that is still to come.
     skip: u64,
     /// It was full before all that it has sent was taken.
     pub(super) held: bool,
+    /// Its drive has so much in flight that nobody may ask more of it.
+    pub(super) blocked: bool,
     /// It has said good-bye, or sent its last byte: it is answered what it asked for, and no more is read.
     pub(super) leaving: bool,
     /// The connection is gone.
@@ -55,9 +58,10 @@ impl Client {
             input: Input::default(),
             output: Output::default(),
             requests: 0,
-            read_bytes: 0,
+            bytes: 0,
             skip: 0,
             held: false,
+            blocked: false,
             leaving: false,
             gone: false,
         }
@@ -65,11 +69,11 @@ impl Client {
 
     /// Whether it holds so much that nothing more is taken from it.
     pub(super) fn is_full(&self) -> bool {
-        self.requests >= MOST_REQUESTS || self.read_bytes + self.output.waiting() as u64 >= MOST_BYTES
+        self.requests >= MOST_REQUESTS || self.bytes + self.output.waiting() as u64 >= MOST_BYTES
     }
 
     pub(super) fn wants_input(&self) -> bool {
-        !self.leaving && !self.gone && !self.is_full()
+        !self.leaving && !self.gone && !self.blocked && !self.is_full()
     }
 
     /// Whether there is something of it to take that no descriptor shows.

@@ -27,14 +27,25 @@ use client::{Client, Next};
 use handle::{Bell, Message};
 use lowtide_core::{Op, Request};
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use slab::Slab;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 use waiting::{For, Then, Waiting};
 
-/// The most extents in one answer.
+/// The most extents in one answer, and in the answers that one client gets before others have their turn.
 const MOST_EXTENTS: usize = 1024;
+const MOST_EXTENTS_IN_TURN: usize = 4096;
+
+/// Steps of long requests before others have their turn.
+const MOST_STEPS: usize = 8;
+
+/// Bytes of reads and writes in flight on one drive, from whatever clients; requests that begin below it may go beyond. A
+/// client may have left, and what it asked for is still in flight.
+const MOST_BYTES_OF_DRIVE: u64 = 512 << 20;
 
 /// The loop and what it serves.
 pub struct Server<D> {
@@ -43,6 +54,8 @@ pub struct Server<D> {
     /// Requests in flight, by ticket.
     waiting: Slab<Waiting>,
     clients_ever: u64,
+    /// Bytes in flight, for each drive.
+    loads: Vec<u64>,
     from: mpsc::Receiver<Message<D>>,
     bell: Arc<Bell>,
     lives: Arc<[AtomicU64]>,
@@ -65,6 +78,7 @@ impl<D: Drive> Server<D> {
         let lives: Arc<[AtomicU64]> = drives.iter().map(|drive| AtomicU64::new(drive.life())).collect();
         let handle = Handle { to, bell: Arc::clone(&bell), lives: Arc::clone(&lives) };
         let server = Server {
+            loads: vec![0; drives.len()],
             drives,
             clients: Slab::new(),
             waiting: Slab::new(),
@@ -111,23 +125,30 @@ impl<D: Drive> Server<D> {
                 continue;
             }
             let now_ns = *now_ns.get_or_insert_with(|| self.clock.now_ns());
-            while let Some((ticket, result)) = self.drives[drive].due(now_ns) {
-                self.complete(ticket, result, now_ns);
+            // Others have their turn between the steps of a long request.
+            let mut steps = 0;
+            while steps < MOST_STEPS
+                && let Some((ticket, result)) = self.drives[drive].due(now_ns)
+            {
+                steps += usize::from(self.complete(ticket, result, now_ns));
             }
         }
     }
 
     /// A request is complete, or a step of it.
-    fn complete(&mut self, ticket: Ticket, result: Result<(), i32>, now_ns: u64) {
-        let Some(waiting) = self.waiting.get_mut(ticket as usize) else { return };
+    ///
+    /// Whether it was a step of one that goes on.
+    fn complete(&mut self, ticket: Ticket, result: Result<(), i32>, now_ns: u64) -> bool {
+        let Some(waiting) = self.waiting.get_mut(ticket as usize) else { return false };
         let drive = &mut self.drives[waiting.drive];
         if result.is_ok()
             && let Some((request, data)) = waiting.step()
         {
             drive.submit(now_ns, ticket, request, data);
-            return;
+            return true;
         }
-        let Waiting { asked, read, .. } = self.waiting.remove(ticket as usize);
+        let Waiting { asked, read, bytes, drive: number, .. } = self.waiting.remove(ticket as usize);
+        self.loads[number] -= bytes;
         match asked {
             For::Port(done) => done(result.and_then(|()| {
                 let (offset, length) = read.unwrap_or((0, 0));
@@ -136,12 +157,15 @@ impl<D: Drive> Server<D> {
                 Ok(bytes)
             })),
             For::Client { key, id, header } => {
-                let Some(client) = self.clients.get_mut(key).filter(|client| client.id == id) else { return };
+                let Some(client) = self.clients.get_mut(key).filter(|client| client.id == id) else {
+                    return false;
+                };
                 client.requests -= 1;
-                client.read_bytes -= read.map_or(0, |(_, length)| u64::from(length));
+                client.bytes -= bytes;
                 reply(drive, client, &header, result);
             }
         }
+        false
     }
 
     /// Sends what clients can take; takes leave of those that are finished.
@@ -160,6 +184,9 @@ impl<D: Drive> Server<D> {
 
     /// Waits until something is to be done, and takes what has come.
     fn wait_and_take(&mut self) {
+        for (_, client) in &mut self.clients {
+            client.blocked = self.loads[client.agreed.export] >= MOST_BYTES_OF_DRIVE;
+        }
         let here: Vec<usize> =
             self.clients.iter().filter(|(_, client)| client.has_input()).map(|(key, _)| key).collect();
         let due_ns =
@@ -199,19 +226,28 @@ impl<D: Drive> Server<D> {
         let mut whose = Vec::with_capacity(self.clients.len() + 1);
         for (key, client) in &self.clients {
             let (input, output) = (client.wants_input(), client.wants_output());
+            let (read, write) = (client.transport.read_fd(), client.transport.write_fd());
+            let one = read.as_raw_fd() == write.as_raw_fd();
             if input {
-                fds.push(PollFd::from_borrowed_fd(client.transport.read_fd(), PollFlags::IN));
+                // The kernel takes no more entries than descriptors are allowed.
+                let also = if one && output { PollFlags::OUT } else { PollFlags::empty() };
+                fds.push(PollFd::from_borrowed_fd(read, PollFlags::IN | also));
                 whose.push((key, true));
             }
             // Also to hear that the other end has gone.
-            if output || !input {
+            if !input || output && !one {
                 let flags = if output { PollFlags::OUT } else { PollFlags::empty() };
-                fds.push(PollFd::from_borrowed_fd(client.transport.write_fd(), flags));
+                fds.push(PollFd::from_borrowed_fd(write, flags));
                 whose.push((key, false));
             }
         }
         let timeout = self.clock.timeout(due_ns);
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Err(error) if error != Errno::INTR => {
+                // Out of memory, say: others may make room.
+                std::thread::sleep(Duration::from_millis(10));
+                return (true, Vec::new());
+            }
             Ok(0) | Err(_) => {
                 // A client that was just answered may have been woken on this processor, and waits for it.
                 std::thread::yield_now();
@@ -222,7 +258,8 @@ impl<D: Drive> Server<D> {
         let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
         let ready = whose.into_iter().zip(&fds[1..]).filter_map(|((key, readable), fd)| {
             let flags = fd.revents();
-            let something = if readable { !flags.is_empty() } else { flags.intersects(gone) };
+            let something =
+                if readable { flags.intersects(PollFlags::IN | gone) } else { flags.intersects(gone) };
             something.then_some(Ready { key, readable })
         });
         (!fds[0].revents().is_empty(), ready.collect())
@@ -231,9 +268,11 @@ impl<D: Drive> Server<D> {
     /// Takes every request of a client that is there in full.
     fn take_requests(&mut self, key: usize, now_ns: u64) {
         let client = &mut self.clients[key];
-        let drive = &mut self.drives[client.agreed.export];
+        let (drive, load) = (&mut self.drives[client.agreed.export], &mut self.loads[client.agreed.export]);
+        let mut extents = 0;
         loop {
-            client.held = client.is_full();
+            client.blocked = *load >= MOST_BYTES_OF_DRIVE;
+            client.held = client.blocked || client.is_full() || extents >= MOST_EXTENTS_IN_TURN;
             if client.held || client.gone {
                 return;
             }
@@ -249,19 +288,25 @@ impl<D: Drive> Server<D> {
                     return;
                 }
                 Next::Request(header, Command::BlockStatus { one }) => {
-                    status(drive, client, &header, one);
+                    extents += status(drive, client, &header, one);
                 }
                 Next::Request(header, command) => {
                     let asked = For::Client { key, id: client.id, header };
                     let (offset, length) = (header.offset, u64::from(header.length));
                     let range = |op| Request { op, offset, length };
                     let durable = |fua| if fua { Then::Flush } else { Then::Nothing };
-                    let mut waiting =
-                        Waiting { drive: client.agreed.export, asked, read: None, then: Then::Nothing };
+                    let moves = matches!(command, Command::Read | Command::Write { .. });
+                    let bytes = if moves { length } else { 0 };
+                    let mut waiting = Waiting {
+                        drive: client.agreed.export,
+                        asked,
+                        read: None,
+                        bytes,
+                        then: Then::Nothing,
+                    };
                     let request = match command {
                         Command::Read => {
                             waiting.read = Some((offset, header.length));
-                            client.read_bytes += length;
                             range(Op::Read)
                         }
                         Command::Cache => range(Op::Read),
@@ -282,6 +327,8 @@ impl<D: Drive> Server<D> {
                         Command::Disconnect | Command::BlockStatus { .. } => unreachable!("answered above"),
                     };
                     client.requests += 1;
+                    client.bytes += bytes;
+                    *load += bytes;
                     let ticket = self.waiting.insert(waiting);
                     // Zeroes that take room are all steps, of which the first is now.
                     match self.waiting[ticket].first_step() {
@@ -348,8 +395,13 @@ impl<D: Drive> Server<D> {
             return done(Err(error));
         }
         let read = (op == Op::Read).then_some((offset, length as u32));
-        let ticket =
-            self.waiting.insert(Waiting { drive: number, asked: For::Port(done), read, then: Then::Nothing });
+        let ticket = self.waiting.insert(Waiting {
+            drive: number,
+            asked: For::Port(done),
+            read,
+            bytes: 0,
+            then: Then::Nothing,
+        });
         drive.submit(now_ns, ticket as Ticket, request, data);
     }
 
@@ -365,7 +417,9 @@ impl<D: Drive> Server<D> {
             }
             let lost = self.waiting.iter().filter(|(_, waiting)| waiting.drive == number);
             for ticket in lost.map(|(ticket, _)| ticket).collect::<Vec<_>>() {
-                self.waiting.remove(ticket).give_up();
+                let waiting = self.waiting.remove(ticket);
+                self.loads[number] -= waiting.bytes;
+                waiting.give_up();
             }
         }
     }
@@ -403,7 +457,9 @@ fn reply<D: Drive>(drive: &mut D, client: &mut Client, header: &Header, result: 
 }
 
 /// Answers what of a range is allocated; runs that are alike are one.
-fn status<D: Drive>(drive: &D, client: &mut Client, header: &Header, one: bool) {
+///
+/// How many were looked at.
+fn status<D: Drive>(drive: &D, client: &mut Client, header: &Header, one: bool) -> usize {
     let most = if one { 1 } else { MOST_EXTENTS };
     let (mut at, end) = (header.offset, header.offset + u64::from(header.length));
     let mut runs: Vec<(u32, bool)> = Vec::new();
@@ -420,9 +476,11 @@ fn status<D: Drive>(drive: &D, client: &mut Client, header: &Header, one: bool) 
             }
             Err(errno) => {
                 let error = answer::error_number(errno);
-                return answer::failed(&mut client.output.bytes, true, header.cookie, error);
+                answer::failed(&mut client.output.bytes, true, header.cookie, error);
+                return runs.len();
             }
         }
     }
     answer::extents(&mut client.output.bytes, header.cookie, &runs);
+    runs.len() + 1
 }

@@ -36,6 +36,8 @@ pub(super) struct Waiting {
     pub(super) asked: For,
     /// The range whose bytes are the answer.
     pub(super) read: Option<(u64, u32)>,
+    /// Bytes that are read or written.
+    pub(super) bytes: u64,
     pub(super) then: Then,
 }
 
