@@ -45,6 +45,9 @@ impl Drive for Plain {
     fn export(&self) -> &Export {
         &self.export
     }
+    fn keeps_time(&self) -> bool {
+        self.delay_ns > 0
+    }
     fn life(&self) -> u64 {
         self.life
     }

@@ -16,6 +16,11 @@ pub trait Drive: Send {
     /// What clients are told of it.
     fn export(&self) -> &Export;
 
+    /// Whether its answers have instants that must be met; others come as soon as they can.
+    fn keeps_time(&self) -> bool {
+        false
+    }
+
     /// Which life it is in; the number grows with every power cut, which forgets what was in flight.
     fn life(&self) -> u64;
 

@@ -35,6 +35,9 @@ impl Drive for Empty {
     fn export(&self) -> &Export {
         &self.export
     }
+    fn keeps_time(&self) -> bool {
+        true
+    }
     fn life(&self) -> u64 {
         0
     }

@@ -364,6 +364,10 @@ impl Drive for LiveDrive {
         &self.export
     }
 
+    fn keeps_time(&self) -> bool {
+        self.time.is_real()
+    }
+
     fn life(&self) -> u64 {
         self.life
     }

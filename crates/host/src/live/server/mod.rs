@@ -19,14 +19,14 @@ pub use handle::Handle;
 
 use super::drive::{Drive, Ticket};
 use super::port::Done;
-use super::wait::{Clock, precise_wakeups};
+use super::wait::{Awake, Clock, precise_wakeups};
 use crate::nbd::answer;
 use crate::nbd::request::{Command, Header};
 use crate::nbd::wire::command;
 use client::{Client, Next};
 use handle::{Bell, Message};
 use lowtide_core::{Op, Request};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use slab::Slab;
 use std::io;
@@ -39,6 +39,9 @@ use waiting::{For, Then, Waiting};
 /// The most extents in one answer, and in the answers that one client gets before others have their turn.
 const MOST_EXTENTS: usize = 1024;
 const MOST_EXTENTS_IN_TURN: usize = 4096;
+
+/// How long nothing is in flight before the processors may sleep again.
+const BEFORE_SLEEP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Steps of long requests before others have their turn.
 const MOST_STEPS: usize = 8;
@@ -60,6 +63,10 @@ pub struct Server<D> {
     bell: Arc<Bell>,
     lives: Arc<[AtomicU64]>,
     clock: Clock,
+    /// While something is in flight that has to be answered in time, and a little longer.
+    awake: Option<Awake>,
+    /// It was refused once.
+    may_sleep: bool,
     /// It ends when its last client has left.
     ends_alone: bool,
     stopped: bool,
@@ -87,6 +94,8 @@ impl<D: Drive> Server<D> {
             bell,
             lives,
             clock,
+            awake: None,
+            may_sleep: false,
             ends_alone: false,
             stopped: false,
             watched: Vec::new(),
@@ -191,6 +200,7 @@ impl<D: Drive> Server<D> {
             self.clients.iter().filter(|(_, client)| client.has_input()).map(|(key, _)| key).collect();
         let due_ns =
             if here.is_empty() { self.drives.iter().filter_map(Drive::next_due).min() } else { Some(0) };
+        self.keep_awake(due_ns);
         let (rung, ready) = self.wait(due_ns);
         if rung {
             self.bell.hush();
@@ -208,6 +218,17 @@ impl<D: Drive> Server<D> {
         here.into_iter().for_each(|key| self.take(key, false));
     }
 
+    /// Keeps the processors awake where answers have to be in time.
+    fn keep_awake(&mut self, due_ns: Option<u64>) {
+        if due_ns.is_some() && self.awake.is_none() && !self.may_sleep {
+            let timed = self.drives.iter().any(|drive| drive.keeps_time() && drive.next_due().is_some());
+            if timed {
+                self.awake = Awake::new().ok();
+                self.may_sleep = self.awake.is_none();
+            }
+        }
+    }
+
     /// Takes what a client has sent: what is here, and, where its descriptor says so, what is there.
     fn take(&mut self, key: usize, readable: bool) {
         let now_ns = self.clock.now_ns();
@@ -221,7 +242,7 @@ impl<D: Drive> Server<D> {
     }
 
     /// Waits for bytes, messages, or an instant: whether there are messages, and which clients have something.
-    fn wait(&self, due_ns: Option<u64>) -> (bool, Vec<Ready>) {
+    fn wait(&mut self, due_ns: Option<u64>) -> (bool, Vec<Ready>) {
         let mut fds = vec![PollFd::new(&self.bell.fd, PollFlags::IN)];
         let mut whose = Vec::with_capacity(self.clients.len() + 1);
         for (key, client) in &self.clients {
@@ -241,12 +262,17 @@ impl<D: Drive> Server<D> {
                 whose.push((key, false));
             }
         }
-        let timeout = self.clock.timeout(due_ns);
+        let idle = self.awake.is_some().then_some(BEFORE_SLEEP);
+        let timeout = self.clock.timeout(due_ns).or(idle);
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Err(error) if error != Errno::INTR => {
                 // Out of memory, say: others may make room.
                 std::thread::sleep(Duration::from_millis(10));
                 return (true, Vec::new());
+            }
+            Ok(0) if due_ns.is_none() => {
+                self.awake = None;
+                return (false, Vec::new());
             }
             Ok(0) | Err(_) => {
                 // A client that was just answered may have been woken on this processor, and waits for it.
