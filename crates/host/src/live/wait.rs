@@ -5,7 +5,8 @@
 
 #![allow(unsafe_code)]
 
-use rustix::event::Timespec;
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -16,6 +17,10 @@ const SLEEP: Duration = Duration::from_micros(100);
 
 /// No more than this is spent asking the clock before an instant.
 const MOST_NS: u64 = 150_000;
+
+/// How long a waiter stays awake, and within what time it must have been woken for that; to be woken takes its time too.
+const EAGER_NS: u64 = 40_000;
+const SOON_NS: u64 = 120_000;
 
 /// A clock that begins with 0 and never goes back.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +88,50 @@ impl Awake {
         let mut file = File::options().write(true).open("/dev/cpu_dma_latency")?;
         file.write_all(&0i32.to_ne_bytes())?;
         Ok(Awake(file))
+    }
+}
+
+/// Waits for descriptors, or for an instant.
+///
+/// Clients that are answered often ask again at once. To sleep meanwhile would cost two decisions of the scheduler and a
+/// processor that comes back from idleness, so a waiter that was woken soon stays awake for a while the next time.
+#[derive(Debug, Default)]
+pub(super) struct Waiter {
+    eager: bool,
+}
+
+impl Waiter {
+    /// How many descriptors have something; 0 where the instant is near, or the longest wait is over.
+    pub(super) fn wait(
+        &mut self,
+        clock: &Clock,
+        fds: &mut [PollFd<'_>],
+        due_ns: Option<u64>,
+        longest: Option<Timespec>,
+    ) -> Result<usize, Errno> {
+        let began_ns = clock.now_ns();
+        let near_ns = due_ns.map_or(u64::MAX, |due_ns| due_ns.saturating_sub(clock.early_ns));
+        loop {
+            let now_ns = clock.now_ns();
+            let near = now_ns >= near_ns;
+            if !(near || self.eager && now_ns - began_ns < EAGER_NS) {
+                break;
+            }
+            match poll(fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+                Ok(0) => {}
+                ready => return ready,
+            }
+            // A client that was just answered may have been woken on this processor, and waits for it.
+            std::thread::yield_now();
+            if near {
+                return Ok(0);
+            }
+        }
+        let slept_ns = clock.now_ns();
+        let timeout = clock.timeout(due_ns).or(longest);
+        let ready = poll(fds, timeout.as_ref());
+        self.eager = ready.is_ok_and(|ready| ready > 0) && clock.now_ns() - slept_ns < SOON_NS;
+        ready
     }
 }
 

@@ -19,7 +19,7 @@ pub use handle::Handle;
 
 use super::drive::{Drive, Ticket};
 use super::port::Done;
-use super::wait::{Awake, Clock, precise_wakeups};
+use super::wait::{Awake, Clock, Waiter, precise_wakeups};
 use crate::nbd::answer;
 use crate::nbd::request::{Command, Header};
 use crate::nbd::wire::command;
@@ -65,6 +65,7 @@ pub struct Server<D> {
     clock: Clock,
     /// While something is in flight that has to be answered in time, and a little longer.
     awake: Option<Awake>,
+    waiter: Waiter,
     /// It was refused once.
     may_sleep: bool,
     /// It ends when its last client has left.
@@ -95,6 +96,7 @@ impl<D: Drive> Server<D> {
             lives,
             clock,
             awake: None,
+            waiter: Waiter::default(),
             may_sleep: false,
             ends_alone: false,
             stopped: false,
@@ -263,8 +265,7 @@ impl<D: Drive> Server<D> {
             }
         }
         let idle = self.awake.is_some().then_some(BEFORE_SLEEP);
-        let timeout = self.clock.timeout(due_ns).or(idle);
-        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+        match self.waiter.wait(&self.clock, &mut fds, due_ns, idle) {
             Err(error) if error != Errno::INTR => {
                 // Out of memory, say: others may make room.
                 std::thread::sleep(Duration::from_millis(10));
@@ -274,11 +275,7 @@ impl<D: Drive> Server<D> {
                 self.awake = None;
                 return (false, Vec::new());
             }
-            Ok(0) | Err(_) => {
-                // A client that was just answered may have been woken on this processor, and waits for it.
-                std::thread::yield_now();
-                return (false, Vec::new());
-            }
+            Ok(0) | Err(_) => return (false, Vec::new()),
             Ok(_) => {}
         }
         let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
