@@ -10,7 +10,7 @@ use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
 use lowtide_host::live::Clock;
 use lowtide_lab::live::control::{self, Order, Question};
-use lowtide_lab::live::{Data, Known, Pace, Power, Service};
+use lowtide_lab::live::{Data, Known, Orders, Pace, Power, Service};
 use lowtide_lab::table;
 use std::path::PathBuf;
 use std::process::Command;
@@ -103,7 +103,7 @@ fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
         output::say(format_args!("warning: {warning}"));
     }
     let mut service = Service::start(vec![drive], clock, false).map_err(Failure::failed)?;
-    service.control(&server.control()).map_err(Failure::failed)?;
+    service.obey(Orders::at(&server.control()).map_err(Failure::failed)?);
     if arguments.drive.rt
         && let Err(error) = service.real_time()
     {

@@ -8,7 +8,7 @@ use crate::{metrics, output};
 use lowtide_host::live::Clock;
 use lowtide_host::nbd::tls::read_certificates;
 use lowtide_host::nbd::{Listener, Settings, Stop, Tls, listen, negotiate};
-use lowtide_lab::live::{Data, Known, LiveDrive, Pace, Recorder, Service};
+use lowtide_lab::live::{Data, Known, LiveDrive, Orders, Pace, Recorder, Service};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
@@ -26,6 +26,9 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let tls = tls(arguments)?;
     let stop = Stop::new().map_err(Failure::failed)?;
     let settings = Settings { tls, stop: Some(stop.clone()), ..Settings::default() };
+    let listener = listener(arguments)?;
+    // At once: whoever sees where clients come in can give orders, which wait like the clients.
+    let orders = orders(arguments)?;
     // Taken before anything is printed: nothing else may be written there.
     let client = if arguments.stdio { Some(listen::stdio()?) } else { None };
     let clock = Clock::new();
@@ -46,17 +49,9 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
         drives[0].record(Some(recorder));
     }
     let mut service = Service::start(drives, clock, arguments.stdio).map_err(Failure::failed)?;
-    if let Some(control) = control(arguments) {
-        let failed = |why| {
-            Failure::usage(
-                format!("no orders can be taken at {}: {why}", control.display()),
-                "name another place with `--control PATH`",
-            )
-        };
-        service.control(&control).map_err(failed)?;
+    if let Some(orders) = orders {
+        service.obey(orders);
     }
-    // Where clients come in is there last: whoever sees it can give orders too.
-    let listener = listener(arguments)?;
     let metrics = match arguments.metrics {
         Some(address) => Some(metrics::serve(address, service.handle().clone())?),
         None => None,
@@ -172,8 +167,16 @@ fn listener(arguments: &ServeArguments) -> Result<Listener, Failure> {
 }
 
 /// Where orders are taken.
-fn control(arguments: &ServeArguments) -> Option<PathBuf> {
-    arguments.control.clone().or_else(|| arguments.unix.as_deref().map(super::control::beside))
+fn orders(arguments: &ServeArguments) -> Result<Option<Orders>, Failure> {
+    let beside = || arguments.unix.as_deref().map(super::control::beside);
+    let Some(path) = arguments.control.clone().or_else(beside) else { return Ok(None) };
+    let orders = Orders::at(&path).map_err(|why| {
+        Failure::usage(
+            format!("no orders can be taken at {}: {why}", path.display()),
+            "name another place with `--control PATH`",
+        )
+    })?;
+    Ok(Some(orders))
 }
 
 /// Says what is served where.

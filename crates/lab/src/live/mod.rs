@@ -20,6 +20,6 @@ pub use counts::{Requests, Spread};
 pub use drive::{Closed, LiveDrive, Parts};
 pub use open::{Data, Known, Offer, OpenError};
 pub use record::Recorder;
-pub use service::Service;
+pub use service::{Orders, Service};
 pub use stat::{Power, Stat, prometheus};
 pub use time::Pace;

@@ -13,6 +13,27 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+/// Where questions and orders come in.
+#[derive(Debug)]
+pub struct Orders {
+    listener: UnixListener,
+    /// Removed at the end.
+    file: UnixSocket,
+}
+
+impl Orders {
+    /// Takes orders at a unix socket, which is made for its owner alone; they wait until a service obeys.
+    ///
+    /// # Errors
+    /// In words, where it cannot be made.
+    pub fn at(path: &Path) -> Result<Orders, String> {
+        let (socket, file) = UnixSocket::listen(path)?;
+        let listener = UnixListener::from(socket);
+        listener.set_nonblocking(false).map_err(|error| error.to_string())?;
+        Ok(Orders { listener, file })
+    }
+}
+
 /// Drives that are served.
 pub struct Service {
     handle: Handle<LiveDrive>,
@@ -35,18 +56,12 @@ impl Service {
         Ok(Service { handle, exports, thread, control: None })
     }
 
-    /// Answers questions and orders at a unix socket, which is made for its owner alone.
-    ///
-    /// # Errors
-    /// In words, where it cannot be made.
-    pub fn control(&mut self, path: &Path) -> Result<(), String> {
-        let (socket, file) = UnixSocket::listen(path)?;
-        let listener = UnixListener::from(socket);
-        listener.set_nonblocking(false).map_err(|error| error.to_string())?;
+    /// Answers questions and orders from now on, those that have come already too.
+    pub fn obey(&mut self, orders: Orders) {
+        let Orders { listener, file } = orders;
         let handle = self.handle.clone();
         std::thread::spawn(move || control::serve(&listener, &handle));
         self.control = Some(file);
-        Ok(())
     }
 
     /// The loop.
