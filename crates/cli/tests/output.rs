@@ -73,6 +73,8 @@ fn tables_fit_a_terminal() {
 #[test]
 fn every_experiment_of_the_catalogue_can_be_planned() {
     let lab = Lab::new();
+    // What `replay` asks for.
+    lab.write("requests.trace", "lowtide trace 1\n0 read 0 4096\n81250 write-fua 4096 4096\n90125 flush\n");
     let listed = lab.ok(&["experiments"]);
     // A long title goes on in lines of its own, without a name.
     let named = listed.lines().skip(2).filter(|line| !line.starts_with(' '));
