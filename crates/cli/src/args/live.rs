@@ -4,7 +4,6 @@ use super::{PlainFormat, factor, scale, share};
 use clap::{Args, Subcommand, ValueEnum};
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_device::power::CacheKind;
-use lowtide_host::live::{Clock, transport_ns};
 use lowtide_lab::live::{Offer, Pace};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -103,15 +102,15 @@ impl DriveArguments {
         }
     }
 
-    /// When it answers.
+    /// When it answers; `way` measures what a request takes on its way, in nanoseconds, where that matters.
     ///
     /// # Errors
-    /// Where nothing can be measured.
-    pub fn pace(&self, clock: Clock) -> std::io::Result<Pace> {
+    /// What `way` says.
+    pub fn pace<E>(&self, way: impl FnOnce() -> Result<u64, E>) -> Result<Pace, E> {
         if self.no_delay {
             return Ok(Pace::NoDelay);
         }
-        Ok(Pace::RealTime { transport_ns: transport_ns(clock)? })
+        Ok(Pace::RealTime { transport_ns: way()? })
     }
 }
 

@@ -10,7 +10,7 @@ use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
 use lowtide_host::block::FilesystemKind;
 use lowtide_host::live::Clock;
 use lowtide_lab::live::control::{self, Order, Question};
-use lowtide_lab::live::{Data, Known, Orders, Pace, Power, Service};
+use lowtide_lab::live::{Data, Known, Orders, Power, Service};
 use lowtide_lab::table;
 use std::path::PathBuf;
 use std::process::Command;
@@ -93,12 +93,7 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
 fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
     let Some(server) = Server::begin(&known.name)? else { return Ok(FAILED) };
     let clock = Clock::new();
-    let pace = if arguments.drive.no_delay {
-        Pace::NoDelay
-    } else {
-        Pace::RealTime { transport_ns: server.transport_ns(clock)? }
-    };
-    let drive = known.open(pace)?;
+    let drive = known.open(arguments.drive.pace(|| server.transport_ns(clock))?)?;
     if let Some(warning) = drive.warning() {
         output::say(format_args!("warning: {warning}"));
     }

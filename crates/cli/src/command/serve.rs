@@ -5,7 +5,7 @@
 use crate::args::{ServeArguments, TlsUse};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::{metrics, output};
-use lowtide_host::live::Clock;
+use lowtide_host::live::{Clock, transport_ns};
 use lowtide_host::nbd::tls::read_certificates;
 use lowtide_host::nbd::{Listener, Settings, Stop, Tls, listen, negotiate};
 use lowtide_lab::live::{Data, Known, LiveDrive, Orders, Pace, Recorder, Service};
@@ -32,7 +32,7 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     // Taken before anything is printed: nothing else may be written there.
     let client = if arguments.stdio { Some(listen::stdio()?) } else { None };
     let clock = Clock::new();
-    let pace = arguments.drive.pace(clock).map_err(Failure::failed)?;
+    let pace = arguments.drive.pace(|| transport_ns(clock)).map_err(Failure::failed)?;
     let mut drives = Vec::new();
     for known in &known {
         let drive = known.open(pace)?;

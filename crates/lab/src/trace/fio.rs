@@ -50,11 +50,7 @@ impl Reader {
 
     pub(super) fn line(&mut self, number: usize, line: &str) -> Result<(), TraceFileError> {
         let mut words = line.split_whitespace();
-        let whole = |text: Option<&str>, what: &str| -> Result<u64, TraceFileError> {
-            let text = text.unwrap_or("missing");
-            text.parse()
-                .map_err(|_| TraceFileError::at(number, format!("the {what} is `{text}`, no whole number")))
-        };
+        let whole = |text, what| super::whole(number, text, what);
         let at_us = if self.timed { whole(words.next(), "time in microseconds")? } else { self.waited_us };
         let (Some(file), Some(action)) = (words.next(), words.next()) else {
             return Err(TraceFileError::at(number, "a line without a file and an action"));

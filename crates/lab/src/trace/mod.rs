@@ -85,6 +85,12 @@ pub fn parse(text: impl BufRead) -> Result<Trace, TraceFileError> {
     }
 }
 
+/// The whole number that a line has at some place, called `what` where it is none.
+fn whole(line: usize, text: Option<&str>, what: &str) -> Result<u64, TraceFileError> {
+    let text = text.unwrap_or("missing");
+    text.parse().map_err(|_| TraceFileError::at(line, format!("the {what} is `{text}`, no whole number")))
+}
+
 /// A reader that has begun.
 enum Format {
     Native(native::Reader),

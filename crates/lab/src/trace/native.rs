@@ -60,11 +60,7 @@ impl Reader {
 
     pub(super) fn line(&mut self, number: usize, line: &str) -> Result<(), TraceFileError> {
         let mut words = line.split_whitespace();
-        let whole = |text: Option<&str>, what: &str| -> Result<u64, TraceFileError> {
-            let text = text.unwrap_or("missing");
-            text.parse()
-                .map_err(|_| TraceFileError::at(number, format!("the {what} is `{text}`, no whole number")))
-        };
+        let whole = |text, what| super::whole(number, text, what);
         let at_ns = whole(words.next(), "time in nanoseconds")?;
         let name = words.next().unwrap_or("missing");
         let Some((_, op)) = OPS.iter().find(|(known, _)| *known == name) else {
