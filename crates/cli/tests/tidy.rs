@@ -16,12 +16,13 @@ const MOST_FITTED: usize = 4;
 const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 
 /// Which crates of lowtide each may depend on.
-const DIRECTIONS: [(&str, &[&str]); 5] = [
+const DIRECTIONS: [(&str, &[&str]); 6] = [
     ("core", &[]),
     ("device", &["core"]),
     ("host", &["core"]),
-    ("lab", &["core", "device", "host"]),
-    ("cli", &["core", "device", "host", "lab"]),
+    ("oltp", &["core"]),
+    ("lab", &["core", "device", "host", "oltp"]),
+    ("cli", &["core", "device", "host", "oltp", "lab"]),
 ];
 
 /// Crates without I/O and without a clock.

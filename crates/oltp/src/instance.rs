@@ -1,0 +1,40 @@
+//! A database of our own: made in a directory, started, stopped.
+//!
+//! Leaves out what each server needs for that (its engine's module), and copies of loaded data (`snapshot`).
+
+use crate::{Database, OltpError};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where an instance lies. Directories exist and are empty before the first start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// Its data, on the target.
+    pub data: PathBuf,
+    /// Its log of changes (redo, WAL), where that lies elsewhere than the data.
+    pub log: Option<PathBuf>,
+    /// Sockets, the configuration, the server's own log: a short path that is not on the target.
+    pub run: PathBuf,
+}
+
+/// A database that runs. Dropping it ends it the hard way; a server also ends when lowtide does.
+pub trait Instance: Send {
+    /// What to ask.
+    fn database(&self) -> Arc<dyn Database>;
+    /// The server's process; `None` where the database is within lowtide.
+    fn process(&self) -> Option<u32>;
+    /// The settings it runs with, as it calls them.
+    fn settings(&self) -> &[(String, String)];
+    /// What was asked for and it has no word for, a line for each.
+    fn ignored(&self) -> &[String];
+    /// Whether it still runs.
+    ///
+    /// # Errors
+    /// [`OltpError::Server`] where it ended by itself, with the line of its log that says why.
+    fn check(&mut self) -> Result<(), OltpError>;
+    /// Ends it in order: everything is in its files.
+    ///
+    /// # Errors
+    /// [`OltpError`] where it does not end.
+    fn stop(self: Box<Self>) -> Result<(), OltpError>;
+}

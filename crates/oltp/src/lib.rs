@@ -1,0 +1,24 @@
+//! TPC-C, and the databases it runs on.
+//!
+//! ```text
+//!   Settings ─► Instance (a server of our own) ─► Database ─► load ─► terminals, a Session each ─► Interval
+//!                                                    └─► check: the conditions of consistency
+//! ```
+//!
+//! `tpcc` is what the benchmark asks, whichever database answers: the rows, the inputs of each transaction and their
+//! mix. Each engine has a module that turns them into statements. Leaves out where the data directory lies, how long
+//! a measurement is and what its numbers mean: that is the lab's.
+//!
+//! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).
+
+pub mod database;
+mod error;
+pub mod instance;
+pub mod settings;
+pub mod terminals;
+pub mod tpcc;
+
+pub use database::{Counter, CounterUnit, Database, Failure, Outcome, Session};
+pub use error::OltpError;
+pub use instance::{Instance, Places};
+pub use settings::{Durability, Engine, Settings};

@@ -1,0 +1,90 @@
+//! What is asked of a database apart from the load: which one, how large its memory, how it writes.
+//!
+//! The fields are the factors of an experiment, in one vocabulary for all engines; each engine says what it makes of
+//! them, and what it does not know ([`Settings`] that an engine has no word for are listed, never dropped in silence).
+//! Leaves out where its directories lie.
+
+use lowtide_core::Bytes;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A database, and where it has several ways to store a table, which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// SQLite, within lowtide: nothing to install.
+    #[default]
+    Sqlite,
+    /// MariaDB or MySQL with InnoDB.
+    Mariadb,
+    /// MariaDB with Aria: no transactions between tables, crash-safe tables.
+    MariadbAria,
+    /// MariaDB or MySQL with MyISAM: no transactions.
+    MariadbMyisam,
+    /// PostgreSQL.
+    Postgresql,
+}
+
+impl Engine {
+    /// All of them, with the name that experiments call them by.
+    pub const NAMES: [(&str, Engine); 5] = [
+        ("sqlite", Engine::Sqlite),
+        ("mariadb", Engine::Mariadb),
+        ("mariadb-aria", Engine::MariadbAria),
+        ("mariadb-myisam", Engine::MariadbMyisam),
+        ("postgresql", Engine::Postgresql),
+    ];
+    /// Its name in experiments.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, engine)| *engine == self).expect("every engine has a name").0
+    }
+    /// Whether a transaction that fails leaves nothing behind.
+    pub fn has_transactions(self) -> bool {
+        !matches!(self, Engine::MariadbAria | Engine::MariadbMyisam)
+    }
+}
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// The log is on the device: `innodb_flush_log_at_trx_commit = 1`, `synchronous_commit = on`, SQLite `FULL`.
+    #[default]
+    Full,
+    /// The log is with the kernel, and on the device within about a second: `innodb_flush_log_at_trx_commit = 2`,
+    /// PostgreSQL `synchronous_commit = off`, SQLite `NORMAL`.
+    Second,
+    /// Nothing: `innodb_flush_log_at_trx_commit = 0`, PostgreSQL `fsync = off`, SQLite `OFF`.
+    None,
+}
+
+/// What is asked of a database. `None` is the engine's own default.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// Which.
+    pub engine: Engine,
+    /// Memory for pages: `innodb_buffer_pool_size`, `key_buffer_size`, `aria_pagecache_buffer_size`,
+    /// `shared_buffers`, SQLite's `cache_size`.
+    pub buffer_pool: Option<Bytes>,
+    /// What a commit waits for.
+    pub durability: Durability,
+    /// How data files are written: `O_DIRECT`, `fsync`, …; `wal_sync_method` of PostgreSQL.
+    pub flush_method: Option<String>,
+    /// Whether pages are protected against torn writes: doublewrite, full-page writes.
+    pub doublewrite: Option<bool>,
+    /// Whether neighbouring dirty pages are written with a page: `innodb_flush_neighbors`.
+    pub flush_neighbours: Option<bool>,
+    /// Page writes per second the server takes the device for: `innodb_io_capacity`.
+    pub io_capacity: Option<u32>,
+    /// Pages read ahead: `innodb_read_ahead_threshold` 0 to 64 (0 is none), `effective_io_concurrency`.
+    pub read_ahead: Option<u32>,
+    /// Bytes of log before a checkpoint: `innodb_log_file_size`, `max_wal_size`, SQLite's `wal_autocheckpoint`.
+    pub log_size: Option<Bytes>,
+    /// Files, or tablespaces, that the data are spread over: `innodb_data_file_path` of a shared tablespace,
+    /// PostgreSQL's tablespaces; `None` is a file per table.
+    pub data_files: Option<u32>,
+    /// Options of the server, as it calls them, after all others.
+    pub options: Vec<(String, String)>,
+    /// A directory with the server's programs, in place of the system's.
+    pub programs: Option<PathBuf>,
+}
