@@ -4,7 +4,7 @@
 
 use crate::tpcc::Kind;
 use crate::tpcc::random::Random;
-use lowtide_core::Nanos;
+use std::time::Duration;
 
 /// Seconds of typing, by kind (clause 5.2.5.2).
 const KEYING_S: [u64; Kind::ALL.len()] = [18, 3, 2, 2, 2];
@@ -14,16 +14,16 @@ const THINKING_S: [u64; Kind::ALL.len()] = [12, 12, 10, 5, 5];
 const LONGEST_THOUGHT: f64 = 10.0;
 
 /// From choosing a kind to asking for it.
-pub fn keying(kind: Kind) -> Nanos {
-    Nanos::from_secs(KEYING_S[kind as usize])
+pub fn keying(kind: Kind) -> Duration {
+    Duration::from_secs(KEYING_S[kind as usize])
 }
 
 /// From an answer to choosing again: exponential, at most ten times the mean.
-pub fn thinking(kind: Kind, random: &mut Random) -> Nanos {
-    let mean = Nanos::from_secs(THINKING_S[kind as usize]);
+pub fn thinking(kind: Kind, random: &mut Random) -> Duration {
+    let mean = Duration::from_secs(THINKING_S[kind as usize]);
     // 1 − [0, 1) is above zero, so there is a logarithm.
     let means = (-(1.0 - random.unit()).ln()).min(LONGEST_THOUGHT);
-    Nanos::new((mean.get() as f64 * means) as u64)
+    mean.mul_f64(means)
 }
 
 #[cfg(test)]
