@@ -71,10 +71,11 @@ fn status(conn: &mut Conn) -> mysql::Result<Vec<Counter>> {
     Ok(rows.iter().filter_map(of).collect())
 }
 
-/// Those that are on: the server decides (`innodb_monitor_enable`).
+/// Those that are on (the server decides: `innodb_monitor_enable`) and that no status variable counts too.
 fn metrics(conn: &mut Conn) -> mysql::Result<Vec<Counter>> {
     let enabled = "SELECT NAME, CAST(COUNT AS CHAR), TYPE FROM information_schema.INNODB_METRICS \
-                   WHERE SUBSYSTEM IN ('buffer', 'log', 'lock', 'os', 'recovery', 'transaction', 'purge', 'file_system')";
+                   WHERE SUBSYSTEM IN ('buffer', 'log', 'recovery', 'transaction', 'purge', 'file_system') \
+                   AND NAME NOT LIKE 'buffer_pool_%' AND TYPE <> 'set_owner'";
     // A server without InnoDB, or a user without the right to look, has none.
     let rows: Vec<(String, String, String)> = conn.query(enabled).unwrap_or_default();
     let of = |(name, count, kind): (String, String, String)| {

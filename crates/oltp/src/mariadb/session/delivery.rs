@@ -13,10 +13,21 @@ const WAIT: u32 = 50;
 
 impl TpccSession {
     pub(super) fn delivery(&mut self, delivery: &Delivery) -> Result<Outcome, Failure> {
-        let Delivery { warehouse, carrier } = delivery;
-        if !self.transactions {
-            self.say(format_args!("DO GET_LOCK('lowtide delivery {warehouse}', {WAIT})"));
+        if self.transactions {
+            return self.deliver(delivery);
         }
+        let warehouse = delivery.warehouse;
+        self.say(format_args!("DO GET_LOCK('lowtide delivery {warehouse}', {WAIT})"));
+        let outcome = self.deliver(delivery);
+        self.batch.clear();
+        self.say(format_args!("DO RELEASE_LOCK('lowtide delivery {warehouse}')"));
+        let released = self.ask_only();
+        let outcome = outcome?;
+        released?;
+        Ok(outcome)
+    }
+    fn deliver(&mut self, delivery: &Delivery) -> Result<Outcome, Failure> {
+        let Delivery { warehouse, carrier } = delivery;
         self.say(format_args!("START TRANSACTION"));
         for district in 1..=DISTRICTS {
             self.say(format_args!(
@@ -30,16 +41,14 @@ impl TpccSession {
             Ok(())
         })?;
         if !oldest.is_empty() {
-            self.deliver(*warehouse, *carrier, &oldest);
+            self.change(*warehouse, *carrier, &oldest);
         }
         self.say(format_args!("COMMIT"));
-        if !self.transactions {
-            self.say(format_args!("DO RELEASE_LOCK('lowtide delivery {warehouse}')"));
-        }
         self.ask_only()?;
         Ok(Outcome::Delivered { skipped: DISTRICTS - oldest.len() as u32 })
     }
-    fn deliver(&mut self, warehouse: u32, carrier: u32, oldest: &[(u32, u32)]) {
+    /// Writes what changes for these orders.
+    fn change(&mut self, warehouse: u32, carrier: u32, oldest: &[(u32, u32)]) {
         let those = |district: &str, order: &str| {
             let mut text = String::with_capacity(32 * oldest.len());
             for (index, (d, o)) in oldest.iter().enumerate() {
