@@ -15,6 +15,7 @@ pub mod database;
 mod error;
 pub mod instance;
 pub mod settings;
+pub mod sqlite;
 pub mod terminals;
 pub mod tpcc;
 
