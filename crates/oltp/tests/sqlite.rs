@@ -51,6 +51,8 @@ fn assert_consistent(database: &dyn Database) {
     assert_eq!(conditions.len(), 13);
     let broken: Vec<_> = conditions.iter().filter(|condition| condition.broken != 0).collect();
     assert!(broken.is_empty(), "seed {SEED}: {broken:?}");
+    let quantities = check::quantities(database, &scale(), Seed::new(SEED)).expect("answers");
+    assert_eq!(quantities.broken, 0, "seed {SEED}: {quantities:?}");
 }
 
 /// Runs four terminals until so many transactions ended in intervals.
@@ -93,6 +95,10 @@ fn every_condition_can_be_broken_and_no_other_complains() {
         assert_eq!(fault.broken, fault.expected, "seed {SEED}: the fault for {}", fault.clause);
     }
     assert_consistent(&*place.database);
+    let one_less = "UPDATE stock SET s_quantity = s_quantity - 1 WHERE s_w_id = 4 AND s_i_id = 9";
+    place.database.execute(one_less).expect("runs");
+    let quantities = check::quantities(&*place.database, &scale(), Seed::new(SEED)).expect("answers");
+    assert_eq!(quantities.broken, 1, "seed {SEED}");
 }
 
 #[test]
