@@ -14,6 +14,7 @@
 pub mod database;
 mod error;
 pub mod instance;
+pub mod postgres;
 mod server;
 pub mod settings;
 pub mod terminals;
