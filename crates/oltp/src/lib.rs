@@ -23,4 +23,4 @@ pub mod tpcc;
 pub use database::{Counter, CounterUnit, Database, Failure, Outcome, Session};
 pub use error::OltpError;
 pub use instance::{Instance, Places};
-pub use settings::{Durability, Engine, Settings};
+pub use settings::{Durability, Engine, Preset, Settings};
