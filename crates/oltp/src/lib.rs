@@ -17,6 +17,7 @@ pub mod instance;
 pub mod postgres;
 mod server;
 pub mod settings;
+pub mod sqlite;
 pub mod terminals;
 pub mod tpcc;
 

@@ -83,19 +83,17 @@ impl Parameters {
         if let Some(bytes) = settings.buffer_pool {
             self.put("shared_buffers", format!("{}kB", (bytes.get() >> 10).max(128)));
         }
-        match settings.durability {
-            Durability::Full => {
-                self.put("synchronous_commit", "on");
-                self.put("fsync", "on");
-            }
-            Durability::Second => {
-                self.put("synchronous_commit", "off");
-                self.put("fsync", "on");
-            }
-            Durability::None => {
-                self.put("synchronous_commit", "off");
-                self.put("fsync", "off");
-            }
+        if let Some(durability) = settings.durability {
+            let (commit, fsync) = match durability {
+                Durability::Full => ("on", "on"),
+                Durability::Second => ("off", "on"),
+                Durability::None => ("off", "off"),
+            };
+            self.put("synchronous_commit", commit);
+            self.put("fsync", fsync);
+        }
+        if settings.preset.is_some() {
+            self.ignored.push("preset: the settings of that time are those of MySQL".to_owned());
         }
         if let Some(method) = &settings.flush_method {
             self.put("wal_sync_method", sync_method(method)?);
@@ -189,7 +187,8 @@ mod tests {
     fn what_is_asked_for_stands_there_in_postgresqls_words() {
         let settings = Settings {
             buffer_pool: Some(Bytes::gib(1)),
-            durability: Durability::None,
+            durability: Some(Durability::None),
+            preset: Some(crate::Preset::Y2010),
             flush_method: Some("open_datasync".to_owned()),
             doublewrite: Some(false),
             flush_neighbours: Some(true),
@@ -216,7 +215,7 @@ mod tests {
             assert_eq!(value(&it, name).as_deref(), Some(expected), "{name}");
         }
         assert_eq!(value(&it, "track_wal_io_timing"), None, "this server does not know it");
-        assert_eq!(it.ignored.len(), 2);
+        assert_eq!(it.ignored.len(), 3);
         assert!(of(&Settings::default()).unwrap().ignored.is_empty());
     }
 

@@ -2,6 +2,9 @@
 //!
 //! Pure: sizes, inputs and rows come from a seed. Leaves out statements.
 
+mod deck;
+mod input;
+pub mod pause;
 pub mod population;
 pub mod random;
 mod rows;
@@ -9,6 +12,8 @@ mod scale;
 mod schema;
 mod transaction;
 
+pub use deck::{CARDS, Deck};
+pub use input::Inputs;
 pub use population::{LOADED_AT, LOADED_AT_SECONDS};
 pub use rows::{Rows, TabSeparated, column_list};
 pub use scale::{CUSTOMERS_PER_DISTRICT, DISTRICTS, ITEMS, Scale};

@@ -233,6 +233,22 @@ mod tests {
         assert!(squares < limit, "seed {seed}: {squares} with {degrees} degrees of freedom");
     }
 
+    /// Without `C` and over a power of two, the bits are independent: those of `A` are set three times in four, the others
+    /// every other time.
+    #[test]
+    fn nurand_has_the_mean_of_its_closed_form() {
+        let (seed, draws) = (13, 400_000);
+        let nurand = NuRand { a: 8_191, c: 0 };
+        let mut random = Random::new(Seed::new(seed));
+        let sum: f64 = (0..draws).map(|_| f64::from(nurand.draw(&mut random, 0, 65_535))).sum();
+        let bit = |n: u32, share: f64| f64::from(1u32 << n) * share;
+        let expected: f64 = (0..13).map(|n| bit(n, 0.75)).chain((13..16).map(|n| bit(n, 0.5))).sum();
+        let variance: f64 = (0..13).map(|n| bit(n, 1.0).powi(2) * 3.0 / 16.0).sum::<f64>()
+            + (13..16).map(|n| bit(n, 1.0).powi(2) / 4.0).sum::<f64>();
+        let (mean, deviation) = (sum / f64::from(draws), (variance / f64::from(draws)).sqrt());
+        assert!((mean - expected).abs() < 5.0 * deviation, "seed {seed}: {mean}, not {expected}");
+    }
+
     #[test]
     fn strings_have_their_lengths_and_letters() {
         let seed = 5;
