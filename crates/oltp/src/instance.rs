@@ -44,13 +44,12 @@ pub trait Instance: Send {
 /// # Errors
 /// [`OltpError`] where its programs are missing, or it does not start: then with the line of its log that says why.
 pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
-    let _ = places;
     match settings.engine {
-        engine @ (Engine::Sqlite
-        | Engine::Mariadb
-        | Engine::MariadbAria
-        | Engine::MariadbMyisam
-        | Engine::Postgresql) => Err(OltpError::Invalid(format!("{engine} is not written yet"))),
+        Engine::Sqlite => crate::sqlite::start(places, settings),
+        Engine::Postgresql => crate::postgres::start(settings, places),
+        engine @ (Engine::Mariadb | Engine::MariadbAria | Engine::MariadbMyisam) => {
+            Err(OltpError::Invalid(format!("{engine} is not written yet")))
+        }
     }
 }
 
@@ -60,5 +59,8 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
 /// # Errors
 /// [`OltpError`] where the address is not one, or nobody answers there.
 pub fn connect(address: &str) -> Result<Arc<dyn Database>, OltpError> {
-    Err(OltpError::Invalid(format!("{address}: servers of others are not written yet")))
+    match address.split_once("://") {
+        Some(("postgresql" | "postgres", _)) => crate::postgres::connect(address),
+        _ => Err(OltpError::Invalid(format!("{address}: servers of others are not written yet"))),
+    }
 }
