@@ -4,8 +4,8 @@
 //! empty after the machine was started anew. Leaves out what is kept there.
 
 use crate::error::{HostError, Operation};
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// The folder.
@@ -17,13 +17,17 @@ pub(crate) const PATH: &str = "/run/lowtide";
 /// [`HostError::Io`] where it cannot be made; [`HostError::Invalid`] where others may write to it.
 pub(crate) fn make(folder: &Path) -> Result<(), HostError> {
     let fail = |source: std::io::Error| HostError::io(Operation::Create, folder)(source);
-    match DirBuilder::new().mode(0o700).create(folder) {
+    // Others may pass through, not look around: servers of databases are not root, and their filesystems are mounted here.
+    match DirBuilder::new().mode(0o711).create(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fail(error)),
         _ => {}
     }
     let metadata = fs::symlink_metadata(folder).map_err(fail)?;
     let own = metadata.uid() == rustix::process::geteuid().as_raw();
     if metadata.is_dir() && own && metadata.mode() & 0o022 == 0 {
+        if metadata.mode() & 0o011 != 0o011 {
+            fs::set_permissions(folder, Permissions::from_mode(0o711)).map_err(fail)?;
+        }
         return Ok(());
     }
     Err(HostError::Invalid {

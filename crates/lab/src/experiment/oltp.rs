@@ -46,8 +46,8 @@ impl Oltp {
         WAREHOUSE * u64::from(self.warehouses) + EMPTY * u64::from(self.instances)
     }
 
-    /// The same, divided by `scale`; `None` where no warehouse would be left for each instance.
-    pub fn scaled(&self, scale: u64) -> Option<Oltp> {
+    /// The same, divided by `scale`: data and memory shrink together. Warehouses that are no longer there are none.
+    pub(crate) fn scaled(&self, scale: u64) -> Oltp {
         let least = Bytes::mib(1);
         let smaller = |size: Bytes| (size / scale).max(least);
         let warehouses = u32::try_from(u64::from(self.warehouses) / scale).expect("not more than before");
@@ -56,7 +56,7 @@ impl Oltp {
             log_size: self.settings.log_size.map(smaller),
             ..self.settings.clone()
         };
-        (warehouses >= self.instances).then(|| Oltp { warehouses, settings, ..self.clone() })
+        Oltp { warehouses, settings, ..self.clone() }
     }
 
     /// Puts a factor's level in place.
