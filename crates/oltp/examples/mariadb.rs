@@ -51,7 +51,7 @@ fn measure(
         ..Settings::default()
     };
     let begin = Instant::now();
-    let server = mariadb::start(&settings, places, &interrupt)?;
+    let server = mariadb::start(&settings, places)?;
     let database = server.database();
     println!("{} up after {:.1} s", database.version(), begin.elapsed().as_secs_f64());
     let scale = Scale::warehouses(warehouses);

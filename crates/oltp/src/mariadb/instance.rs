@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// What the log marks as an error.
@@ -26,6 +26,9 @@ const START: Duration = Duration::from_secs(1800);
 
 /// How long a server may take to end: all dirty pages are written then.
 const STOP: Duration = Duration::from_secs(1800);
+
+/// Nobody interrupts a server that starts or ends: half a directory would be left behind.
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// How to get a server.
 const HINT: &str =
@@ -59,12 +62,8 @@ struct MariaDb {
 ///
 /// # Errors
 /// [`OltpError::Missing`] without a server on this machine; [`OltpError::Server`], with the first error of its log, where it
-/// does not start; [`OltpError::Invalid`] for settings that cannot be; [`OltpError::Interrupted`].
-pub fn start(
-    settings: &Settings,
-    places: &Places,
-    interrupt: &AtomicBool,
-) -> Result<Box<dyn Instance>, OltpError> {
+/// does not start; [`OltpError::Invalid`] for settings that cannot be.
+pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
     let program = find(settings.programs.as_deref(), &["mariadbd", "mysqld"], HINT)?;
     let user = User::of_server(&["mysql"])?;
     // The driver takes paths as text.
@@ -79,7 +78,7 @@ pub fn start(
             user.give(directory)?;
         }
     }
-    let maker = Maker { program: &program, user: user.as_ref(), places: &places, interrupt };
+    let maker = Maker { program: &program, user: user.as_ref(), places: &places };
     let known = maker.known()?;
     let options = Options::new(settings, &places, &known)?;
     let file = places.run.join("my.cnf");
@@ -96,7 +95,6 @@ struct Maker<'a> {
     program: &'a Path,
     user: Option<&'a User>,
     places: &'a Places,
-    interrupt: &'a AtomicBool,
 }
 
 impl Maker<'_> {
@@ -111,7 +109,7 @@ impl Maker<'_> {
         let log = self.places.run.join("options.txt");
         let _ = fs::remove_file(&log);
         let mut process = self.process(self.program, &["--no-defaults", "--verbose", "--help"], &log)?;
-        let ended = process.wait(START, self.interrupt)?;
+        let ended = process.wait(START, &NEVER)?;
         let known = Known::from_help(&fs::read_to_string(&log).map_err(|source| io_error(&log, source))?);
         match ended {
             Some(_) if !known.is_empty() => Ok(known),
@@ -134,7 +132,7 @@ impl Maker<'_> {
                 ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"];
             self.process(&install, &arguments, &log)?
         };
-        match process.wait(START, self.interrupt)? {
+        match process.wait(START, &NEVER)? {
             Some(status) if status.success() => Ok(()),
             Some(status) => {
                 let what = format!(
@@ -162,7 +160,6 @@ impl Maker<'_> {
             }
             match Conn::new(Server::private(&socket, None)) {
                 Ok(conn) => break conn,
-                Err(_) if self.interrupt.load(Ordering::Relaxed) => return Err(OltpError::Interrupted),
                 Err(_) if begin.elapsed() < START => std::thread::sleep(POLL),
                 Err(error) => {
                     let what = format!("did not answer within {} s ({error})", START.as_secs());
@@ -217,7 +214,7 @@ impl Instance for MariaDb {
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;
         self.process.ask(Signal::TERM);
-        match self.process.wait(STOP, &AtomicBool::new(false))? {
+        match self.process.wait(STOP, &NEVER)? {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(self.ended(status)),
             None => Err(self.process.error(&format!("did not end within {} s", STOP.as_secs()), &MARKS)),

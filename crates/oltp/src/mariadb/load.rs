@@ -50,6 +50,12 @@ pub(super) fn load(
     interrupt: &AtomicBool,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<(), OltpError> {
+    let of_others = |conn: &mut Conn| conn.query_first::<String, _>(schema::of_others());
+    if let Some(name) = server.with("looking for tables", of_others)? {
+        return Err(OltpError::Invalid(format!(
+            "the table `{name}` is there already, and lowtide did not make it: name an empty database"
+        )));
+    }
     for table in Table::ALL {
         server.with(table.name(), |conn| {
             conn.query_drop(format!("DROP TABLE IF EXISTS {}", table.name()))?;

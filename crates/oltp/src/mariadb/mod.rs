@@ -21,5 +21,4 @@ mod server;
 mod session;
 
 pub use instance::start;
-pub use preset::{Gone, PRESET_2010_GONE, preset_2010};
 pub use server::connect;

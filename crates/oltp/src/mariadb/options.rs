@@ -3,7 +3,8 @@
 //! A server says which options it has (`--help --verbose`), so MariaDB, MySQL and their versions need no list here. Leaves
 //! out what an option does.
 
-use crate::settings::{Durability, Engine, Settings};
+use super::preset;
+use crate::settings::{Durability, Engine, Preset, Settings};
 use crate::{OltpError, Places};
 use lowtide_core::Bytes;
 use lowtide_core::suggest::nearest;
@@ -72,6 +73,18 @@ impl Options {
     /// [`OltpError::Invalid`] for values that cannot be, and for options that the server does not have.
     pub(super) fn new(settings: &Settings, places: &Places, known: &Known) -> Result<Options, OltpError> {
         let mut options = Options::default();
+        let with_preset = settings.preset.map(|it| match it {
+            Preset::Y2010 => {
+                let gone = preset::GONE_SINCE_2010.iter().map(|gone| format!("{}: {}", gone.name, gone.why));
+                options.ignored.extend(gone);
+                let preset = preset::of_2010();
+                for (name, value) in &preset.options {
+                    options.set_first(known, "preset 2010", &[name], value);
+                }
+                preset::over(preset, settings)
+            }
+        });
+        let settings = with_preset.as_ref().unwrap_or(settings);
         options.places(settings, places, known)?;
         match settings.engine {
             Engine::Mariadb => options.innodb(settings, known)?,
@@ -168,7 +181,7 @@ impl Options {
         }
         self.set(
             "innodb_flush_log_at_trx_commit",
-            match settings.durability {
+            match settings.durability.unwrap_or_default() {
                 Durability::Full => 1,
                 Durability::Second => 2,
                 Durability::None => 0,
@@ -251,7 +264,7 @@ impl Options {
         if let Some(size) = settings.log_size {
             self.set_first(known, "log_size", &["aria_log_file_size"], size.get());
         }
-        let relaxed = settings.durability != Durability::Full;
+        let relaxed = settings.durability.is_some_and(|it| it != Durability::Full);
         self.ignore(
             relaxed,
             "durability: Aria writes its log with every statement, and has no word for less",
@@ -267,7 +280,7 @@ impl Options {
                 "buffer_pool: MyISAM keeps only indexes in it; rows are the kernel's to keep".to_owned(),
             );
         }
-        let waits = settings.durability != Durability::None;
+        let waits = settings.durability != Some(Durability::None);
         self.ignore(waits, "durability: MyISAM never waits for the device; the option `flush` closes files after a statement");
         self.ignore(settings.log_size.is_some(), "log_size: MyISAM has no log");
         self.without_innodb(settings);
@@ -336,7 +349,7 @@ mod tests {
         let settings = Settings {
             engine: Engine::Mariadb,
             buffer_pool: Some(Bytes::new(1 << 30)),
-            durability: Durability::Second,
+            durability: Some(Durability::Second),
             doublewrite: Some(false),
             log_size: Some(Bytes::new(64 << 20)),
             options: vec![("innodb-io-capacity".into(), "500".into())],

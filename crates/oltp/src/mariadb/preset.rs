@@ -6,19 +6,32 @@
 use crate::settings::{Durability, Engine, Settings};
 
 /// What a server of today has no word for, or does otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone {
+pub(super) struct Gone {
     /// What it was called.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// What became of it, and what that means for a comparison.
-    pub why: &'static str,
+    pub(super) why: &'static str,
+}
+
+/// `settings` with those of a time where nothing else was asked for; options stay apart, because a server may not have
+/// them.
+pub(super) fn over(preset: Settings, settings: &Settings) -> Settings {
+    Settings {
+        durability: settings.durability.or(preset.durability),
+        flush_method: settings.flush_method.clone().or(preset.flush_method),
+        doublewrite: settings.doublewrite.or(preset.doublewrite),
+        flush_neighbours: settings.flush_neighbours.or(preset.flush_neighbours),
+        io_capacity: settings.io_capacity.or(preset.io_capacity),
+        read_ahead: settings.read_ahead.or(preset.read_ahead),
+        ..settings.clone()
+    }
 }
 
 /// Settings as servers ran with in those studies.
 ///
 /// `innodb_flush_log_at_trx_commit = 2` and the direct way to data files are those of e08; a doublewrite buffer, neighbours
 /// that are written along and read-ahead were on. The log was at most 4 GB for MySQL 5.5.
-pub fn preset_2010() -> Settings {
+pub(super) fn of_2010() -> Settings {
     let options = [
         // One checksum for all pages was the default of the time; the other one is gone.
         ("innodb_page_size", "16384"),
@@ -38,7 +51,7 @@ pub fn preset_2010() -> Settings {
     ];
     Settings {
         engine: Engine::Mariadb,
-        durability: Durability::Second,
+        durability: Some(Durability::Second),
         flush_method: Some("O_DIRECT".to_owned()),
         doublewrite: Some(true),
         flush_neighbours: Some(true),
@@ -50,7 +63,7 @@ pub fn preset_2010() -> Settings {
 }
 
 /// What cannot be had again, on MariaDB 10.11.
-pub const PRESET_2010_GONE: [Gone; 10] = [
+pub(super) const GONE_SINCE_2010: [Gone; 10] = [
     Gone {
         name: "innodb_thread_concurrency",
         why: "removed in MariaDB 10.6: as many threads run within InnoDB as there are sessions",
@@ -96,8 +109,8 @@ mod tests {
 
     #[test]
     fn nothing_that_is_set_is_said_to_be_gone_for_good() {
-        let set = preset_2010();
-        for gone in PRESET_2010_GONE {
+        let set = of_2010();
+        for gone in GONE_SINCE_2010 {
             assert!(set.options.iter().all(|(name, _)| name != gone.name), "{}", gone.name);
         }
     }

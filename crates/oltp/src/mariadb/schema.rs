@@ -15,6 +15,9 @@ pub(super) fn storage(engine: Engine) -> &'static str {
     }
 }
 
+/// The comment of our tables: in a database that is the user's, those without it are not ours to drop.
+pub(super) const MARK: &str = "TPC-C of lowtide";
+
 /// `CREATE TABLE` with its keys and indexes.
 pub(super) fn create(table: Table, engine: Engine) -> String {
     let mut parts: Vec<String> = table.columns().iter().map(column).collect();
@@ -23,9 +26,18 @@ pub(super) fn create(table: Table, engine: Engine) -> String {
     }
     parts.extend(table.indexes().iter().map(|it| format!("INDEX {} ({})", it.name, it.columns.join(", "))));
     let (name, storage) = (table.name(), storage(engine));
+    let all = parts.join(", ");
     format!(
-        "CREATE TABLE {name} ({}) ENGINE = {storage} CHARACTER SET latin1 COLLATE latin1_bin",
-        parts.join(", ")
+        "CREATE TABLE {name} ({all}) ENGINE = {storage} CHARACTER SET latin1 COLLATE latin1_bin COMMENT = '{MARK}'"
+    )
+}
+
+/// Our tables by name, of this database, that somebody else made.
+pub(super) fn of_others() -> String {
+    let names = Table::ALL.map(|table| format!("'{}'", table.name())).join(", ");
+    format!(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+         AND TABLE_NAME IN ({names}) AND TABLE_COMMENT <> '{MARK}' ORDER BY TABLE_NAME"
     )
 }
 

@@ -83,13 +83,16 @@ impl Server {
 }
 
 /// Connects to a server that runs already, as `mariadb://user:password@host:port/database`; `%2F` stands for the slashes
-/// of a socket in place of the host. Neither the server nor its settings are lowtide's.
+/// of a socket in place of the host. Neither the server nor its settings are lowtide's; tables are made with InnoDB.
 ///
 /// # Errors
 /// [`OltpError`] where the address cannot be read, or the server does not answer.
-pub fn connect(url: &str, engine: Engine) -> Result<Arc<dyn Database>, OltpError> {
+pub fn connect(url: &str) -> Result<Arc<dyn Database>, OltpError> {
     let opts = address(url)?;
-    Ok(Arc::new(Server::new(opts, engine).map_err(sql(format!("connecting to {}", without_password(url))))?))
+    Ok(Arc::new(
+        Server::new(opts, Engine::Mariadb)
+            .map_err(sql(format!("connecting to {}", without_password(url))))?,
+    ))
 }
 
 fn address(url: &str) -> Result<OptsBuilder, OltpError> {
