@@ -44,10 +44,9 @@ pub trait Instance: Send {
 /// # Errors
 /// [`OltpError`] where its programs are missing, or it does not start: then with the line of its log that says why.
 pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
-    let _ = places;
     match settings.engine {
-        engine @ (Engine::Sqlite
-        | Engine::Mariadb
+        Engine::Sqlite => crate::sqlite::start(places, settings),
+        engine @ (Engine::Mariadb
         | Engine::MariadbAria
         | Engine::MariadbMyisam
         | Engine::Postgresql) => Err(OltpError::Invalid(format!("{engine} is not written yet"))),
