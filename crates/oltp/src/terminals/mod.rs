@@ -98,7 +98,7 @@ impl Summary {
     fn add(&mut self, other: &Summary) {
         self.transactions += other.transactions;
         self.statements += other.statements;
-        self.client_cpu = self.client_cpu + other.client_cpu;
+        self.client_cpu += other.client_cpu;
         self.lines = (self.lines.0 + other.lines.0, self.lines.1 + other.lines.1);
         self.payments = (self.payments.0 + other.payments.0, self.payments.1 + other.payments.1);
         self.skipped_deliveries += other.skipped_deliveries;

@@ -14,8 +14,8 @@ pub const ITEMS: u32 = 100_000;
 pub struct Scale {
     /// The warehouses that are in it, by number from 1.
     pub warehouses: RangeInclusive<u32>,
-    /// Customers of each district; fewer than the specification's only in tests. Half a district's last 30 % of orders
-    /// are undelivered, so a multiple of 10.
+    /// Customers of each district; fewer than the specification's only in tests. The last 30 % of a
+    /// district's orders are undelivered, so a multiple of 10.
     pub customers: u32,
     /// Items; fewer than the specification's only in tests.
     pub items: u32,
