@@ -357,7 +357,10 @@ fn a_server_ends_when_the_program_that_started_it_is_killed() {
     if let Some(path) = std::env::var_os(VICTIM) {
         // This is the program: it tells the server's number, and waits to be killed.
         let (_directory, places) = places();
-        let instance = server(&quick(), &places).expect("PostgreSQL is there");
+        // Not in /dev/shm, where what a killed server had would stay.
+        let options = vec![("dynamic_shared_memory_type".to_owned(), "mmap".to_owned())];
+        let settings = Settings { options, ..quick() };
+        let instance = server(&settings, &places).expect("PostgreSQL is there");
         let id = instance.process().expect("a process");
         std::fs::write(path, format!("{id} {}", places.data.display())).expect("told");
         std::thread::sleep(Duration::from_secs(600));
@@ -389,6 +392,10 @@ fn a_server_ends_when_the_program_that_started_it_is_killed() {
         program.is_err().then_some(())
     };
     wait_for(gone);
+    // The seventh line ends with the number of the little shared memory that marks a cluster as in use.
+    let notes = std::fs::read_to_string(data.join("postmaster.pid")).expect("a killed server leaves it");
+    let memory = notes.lines().nth(6).and_then(|line| line.split_whitespace().last()).expect("a number");
+    let _ = std::process::Command::new("ipcrm").args(["-m", memory]).status();
     let _ = std::fs::remove_dir_all(data.parent().expect("a folder"));
 }
 

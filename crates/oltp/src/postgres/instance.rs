@@ -69,29 +69,37 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
         let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(directory, closed).map_err(|source| io_error(directory, source))?;
     }
-    let log = places.run.join("postgres.log");
-    let run = |program: &str, arguments: &[String]| {
-        Process::start(&programs.join(program), arguments, user.as_ref(), &places.run, &log)
-    };
+    let launch = Launch { programs, user, run: places.run.clone() };
     if !places.data.join("PG_VERSION").exists() {
-        make(&run, places)?;
+        make(&launch, places)?;
     }
     let mut arguments = vec!["-D".to_owned(), shown(&places.data)?];
     for (name, value) in &parameters.set {
         arguments.extend(["-c".to_owned(), format!("{name}={value}")]);
     }
-    let mut process = run("postgres", &arguments)?;
+    let mut process = launch.start("postgres", &arguments)?;
     until_ready(&mut process, &places.data)?;
     let database = Arc::new(Postgres::open(Address::local(&places.run), tablespaces)?);
     let settings = database.running_settings()?;
     Ok(Server { process, database, settings, ignored: parameters.ignored })
 }
 
+/// How programs of the server are started.
+struct Launch {
+    programs: PathBuf,
+    user: Option<User>,
+    run: PathBuf,
+}
+
+impl Launch {
+    fn start(&self, program: &str, arguments: &[String]) -> Result<Process, OltpError> {
+        let log = self.run.join("postgres.log");
+        Process::start(&self.programs.join(program), arguments, self.user.as_ref(), &self.run, &log)
+    }
+}
+
 /// Makes the cluster; what it wrote is on the device afterwards.
-fn make(
-    run: &dyn Fn(&str, &[String]) -> Result<Process, OltpError>,
-    places: &Places,
-) -> Result<(), OltpError> {
+fn make(launch: &Launch, places: &Places) -> Result<(), OltpError> {
     let mut arguments = vec![
         "--no-sync".to_owned(),
         "--no-instructions".to_owned(),
@@ -105,7 +113,7 @@ fn make(
     if let Some(log) = &places.log {
         arguments.push(format!("--waldir={}", shown(log)?));
     }
-    let mut process = run("initdb", &arguments)?;
+    let mut process = launch.start("initdb", &arguments)?;
     let status = process.wait(PATIENCE, &AtomicBool::new(false))?;
     let status = status.ok_or_else(|| process.error("did not end within an hour", &MARKS))?;
     if !status.success() {
