@@ -157,12 +157,12 @@ impl Database for Sqlite {
             value: self.size(ending),
         };
         Ok(vec![
-            counted("waiting for a turn", CounterUnit::Nanoseconds, &counts.waited_ns),
-            counted("committing", CounterUnit::Nanoseconds, &counts.committing_ns),
+            counted("turn_wait_time", CounterUnit::Nanoseconds, &counts.waited_ns),
+            counted("commit_time", CounterUnit::Nanoseconds, &counts.committing_ns),
             counted("commits", CounterUnit::Count, &counts.commits),
             counted("rollbacks", CounterUnit::Count, &counts.rollbacks),
-            file("database bytes", ""),
-            file("wal bytes", "-wal"),
+            file("database_bytes", ""),
+            file("wal_bytes", "-wal"),
         ])
     }
 }
