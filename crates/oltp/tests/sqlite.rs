@@ -197,6 +197,22 @@ fn a_full_disk_is_told_in_sqlites_words_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_load_that_does_not_fit_leaves_an_empty_database_that_can_be_loaded() {
+    let place = empty(&Settings { durability: Durability::None, ..Settings::default() });
+    let interrupt = AtomicBool::new(false);
+    let load = || place.database.load(&scale(), Seed::new(SEED), &interrupt, &|_| {});
+    place.database.execute("PRAGMA max_page_count = 50").expect("accepts");
+    let said = load().expect_err("does not fit").to_string();
+    assert!(said.starts_with("loading ") && said.ends_with(": database or disk is full"), "{said}");
+    assert_eq!(number(&*place.database, "SELECT count(*) FROM sqlite_schema"), 0);
+    place.database.execute("PRAGMA max_page_count = 1000000").expect("accepts");
+    load().expect("fits");
+    assert_consistent(&*place.database);
+    let said = load().expect_err("is loaded").to_string();
+    assert_eq!(said, "making item: table item already exists");
+}
+
+#[test]
 fn a_lock_of_another_process_is_a_conflict_and_not_a_failure() {
     let place = empty(&Settings {
         durability: Durability::None,
