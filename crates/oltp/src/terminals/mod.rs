@@ -120,8 +120,10 @@ pub fn run(
     load: &Load<'_>,
     each: &mut dyn FnMut(Interval) -> Control,
 ) -> Result<Summary, OltpError> {
+    let empty = |part: &Part<'_>| [part.scale.count(), part.scale.customers, part.scale.items].contains(&0);
     for (missing, what) in [
         (parts.is_empty(), "a load needs a database"),
+        (parts.iter().any(empty), "a database needs warehouses, customers and items"),
         (load.terminals == 0, "a load needs at least one terminal"),
         (load.interval == Nanos::ZERO, "intervals need a length"),
     ] {
