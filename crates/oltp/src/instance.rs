@@ -47,8 +47,8 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
     match settings.engine {
         Engine::Sqlite => crate::sqlite::start(places, settings),
         Engine::Postgresql => crate::postgres::start(settings, places),
-        engine @ (Engine::Mariadb | Engine::MariadbAria | Engine::MariadbMyisam) => {
-            Err(OltpError::Invalid(format!("{engine} is not written yet")))
+        Engine::Mariadb | Engine::MariadbAria | Engine::MariadbMyisam => {
+            crate::mariadb::start(settings, places)
         }
     }
 }
@@ -60,7 +60,10 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
 /// [`OltpError`] where the address is not one, or nobody answers there.
 pub fn connect(address: &str) -> Result<Arc<dyn Database>, OltpError> {
     match address.split_once("://") {
+        Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address),
         Some(("postgresql" | "postgres", _)) => crate::postgres::connect(address),
-        _ => Err(OltpError::Invalid(format!("{address}: servers of others are not written yet"))),
+        _ => Err(OltpError::Invalid(format!(
+            "`{address}` is not the address of a server: it begins with mariadb:// or postgresql://"
+        ))),
     }
 }

@@ -16,6 +16,7 @@ pub mod check;
 pub mod database;
 mod error;
 pub mod instance;
+pub mod mariadb;
 pub mod postgres;
 mod server;
 pub mod settings;
