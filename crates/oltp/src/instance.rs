@@ -46,10 +46,10 @@ pub trait Instance: Send {
 pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
     match settings.engine {
         Engine::Sqlite => crate::sqlite::start(places, settings),
-        engine @ (Engine::Mariadb
-        | Engine::MariadbAria
-        | Engine::MariadbMyisam
-        | Engine::Postgresql) => Err(OltpError::Invalid(format!("{engine} is not written yet"))),
+        Engine::Postgresql => crate::postgres::start(settings, places),
+        Engine::Mariadb | Engine::MariadbAria | Engine::MariadbMyisam => {
+            crate::mariadb::start(settings, places)
+        }
     }
 }
 
@@ -59,5 +59,11 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
 /// # Errors
 /// [`OltpError`] where the address is not one, or nobody answers there.
 pub fn connect(address: &str) -> Result<Arc<dyn Database>, OltpError> {
-    Err(OltpError::Invalid(format!("{address}: servers of others are not written yet")))
+    match address.split_once("://") {
+        Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address),
+        Some(("postgresql" | "postgres", _)) => crate::postgres::connect(address),
+        _ => Err(OltpError::Invalid(format!(
+            "`{address}` is not the address of a server: it begins with mariadb:// or postgresql://"
+        ))),
+    }
 }

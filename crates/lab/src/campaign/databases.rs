@@ -112,7 +112,11 @@ impl Cells<'_> {
                 let _ = std::fs::remove_dir_all(directory.join(format!("log-{number}")));
             }
         }
-        if self.interrupt.load(std::sync::atomic::Ordering::Relaxed) { Ok(Ended::Interrupted) } else { outcome }
+        if self.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
+            Ok(Ended::Interrupted)
+        } else {
+            outcome
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "a cell is all of them")]
@@ -184,22 +188,17 @@ impl Cells<'_> {
                 ..Row::default()
             }
         };
-        let each = &mut |measured: crate::store::Measured, share: f64, so_far: &dyn Fn() -> crate::analysis::Verdict| {
+        let each = &mut |measured: crate::store::Measured,
+                         share: f64,
+                         so_far: &dyn Fn() -> crate::analysis::Verdict| {
             rows.push(measured.row.clone());
             self.progress.cell(cell, Stage::Measure, share, Some(&measured.row));
             self.progress.so_far(cell, so_far);
             self.sender.send(Entry::Interval(cell.index, Box::new(measured)));
         };
         let load = &cell.settings.load;
-        let loaded = on_databases(
-            &running.parts(),
-            load,
-            context,
-            seed.part("load", 0),
-            self.interrupt,
-            device,
-            each,
-        );
+        let loaded =
+            on_databases(&running.parts(), load, context, seed.part("load", 0), self.interrupt, device, each);
         let (ended, summary) = loaded.map_err(|error| running.why(error.to_string()))?;
         if let Some(options) = databases.home.mounted() {
             self.say([("mounted-with".to_owned(), options)]);

@@ -56,9 +56,8 @@ impl Made {
 
 /// The warehouses of instance `number` of so many.
 pub(crate) fn share(oltp: &Oltp, number: u32) -> Scale {
-    let first = |number: u32| {
-        (u64::from(oltp.warehouses) * u64::from(number) / u64::from(oltp.instances)) as u32 + 1
-    };
+    let first =
+        |number: u32| (u64::from(oltp.warehouses) * u64::from(number) / u64::from(oltp.instances)) as u32 + 1;
     Scale { warehouses: first(number)..=first(number + 1) - 1, ..Scale::warehouses(oltp.warehouses) }
 }
 
@@ -152,7 +151,9 @@ fn load(
         instance.stop()?;
         all.push(places);
     }
-    let bytes = all.iter().map(|places: &Places| size(&places.data) + places.log.as_deref().map_or(Bytes::ZERO, size));
+    let bytes = all
+        .iter()
+        .map(|places: &Places| size(&places.data) + places.log.as_deref().map_or(Bytes::ZERO, size));
     let bytes = bytes.sum();
     Ok(DataSet { of, places: all, conditions, bytes })
 }

@@ -21,10 +21,10 @@ pub(super) fn apply(connection: &Connection, settings: &Settings) -> Result<(), 
         set(connection, name, value)?;
     }
     set(connection, "journal_mode", "WAL")?;
-    let synchronous = match settings.durability {
-        None | Some(Durability::Full) => "FULL",
-        Some(Durability::Second) => "NORMAL",
-        Some(Durability::None) => "OFF",
+    let synchronous = match settings.durability.unwrap_or_default() {
+        Durability::Full => "FULL",
+        Durability::Second => "NORMAL",
+        Durability::None => "OFF",
     };
     set(connection, "synchronous", synchronous)?;
     if let Some(memory) = settings.buffer_pool {
@@ -57,7 +57,7 @@ pub(super) fn ignored(places: &Places, settings: &Settings) -> Vec<String> {
     let Settings {
         engine: _,
         buffer_pool: _,
-        preset,
+        preset: _,
         durability: _,
         flush_method,
         doublewrite,
@@ -70,7 +70,6 @@ pub(super) fn ignored(places: &Places, settings: &Settings) -> Vec<String> {
         programs,
     } = settings;
     let lines = [
-        (preset.is_some(), "preset: the settings of a time are those of servers"),
         (flush_method.is_some(), "flush_method: SQLite writes through the kernel's cache and syncs"),
         (doublewrite.is_some(), "doublewrite: the WAL of SQLite holds whole pages, always"),
         (flush_neighbours.is_some(), "flush_neighbours: SQLite writes what has changed at checkpoints"),
