@@ -235,8 +235,8 @@ fn history_goes_in_and_comes_back() {
     let mut device = returned.model;
     let read = device.submit(returned.now + Nanos::from_secs(1), &Request::read(0, 4096));
     assert_eq!(read.status, Ok(()));
-    let next =
-        Attached::new(Wanted { history: Some((&device, read.at)), ..wanted(offer("history-again")) }).expect("again");
+    let next = Attached::new(Wanted { history: Some((&device, read.at)), ..wanted(offer("history-again")) })
+        .expect("again");
     let goes_on = next.stat().expect("counted").since_new;
     assert!(goes_on.host_written_bytes > after.host_written_bytes && goes_on.erases >= after.erases);
 }

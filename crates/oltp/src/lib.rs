@@ -15,10 +15,11 @@ pub mod database;
 mod error;
 pub mod instance;
 pub mod settings;
+pub mod sqlite;
 pub mod terminals;
 pub mod tpcc;
 
 pub use database::{Counter, CounterUnit, Database, Failure, Outcome, Session};
 pub use error::OltpError;
 pub use instance::{Instance, Places};
-pub use settings::{Durability, Engine, Settings};
+pub use settings::{Durability, Engine, Preset, Settings};

@@ -176,6 +176,7 @@ mod tests {
             read: Percentiles::default(),
             write: Percentiles { p99_ns: 3_000_000, ..Percentiles::default() },
             counters: None,
+            transactions: None,
         }
     }
 
@@ -191,8 +192,7 @@ mod tests {
     fn eighty_by_twenty_four_shows_it_all() {
         let cells = cells();
         let mut state = State::new("t, device:intel-320-160gb", 3);
-        let estimate =
-            Estimate { mean_mib_per_s: 40.0, half_width_mib_per_s: 0.4, from_ns: 0, to_ns: 1, batches: 20 };
+        let estimate = Estimate { mean: 40.0, half_width: 0.4, from_ns: 0, to_ns: 1, batches: 20 };
         state.cell(&cells[0], Stage::Measure, 0.5, Some(&row(0, 40)));
         state.verdict(&cells[0], &Verdict::Steady(estimate));
         state.ended(&cells[0], None);

@@ -170,7 +170,7 @@ impl Running {
 pub(super) fn words(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Steady(it) => {
-            format!("{:.1} ± {:.1} MiB/s", it.mean_mib_per_s, it.half_width_mib_per_s)
+            format!("{:.1} ± {:.1} MiB/s", it.mean, it.half_width)
         }
         Verdict::NoSteadyState { reason } => format!("no steady state: {reason}"),
     }

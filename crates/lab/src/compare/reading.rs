@@ -150,7 +150,7 @@ impl<'s, 'a> Turns<'s, 'a> {
 /// A metric of one cell.
 fn value(metric: Metric, answer: &Answer<'_>) -> Option<f64> {
     match metric {
-        Metric::Throughput => answer.settled.map(|it| it.mean_mib_per_s).or(answer.end_mib_per_s),
+        Metric::Throughput => answer.settled.map(|it| it.mean).or(answer.end),
         Metric::Iops => answer.iops,
         Metric::WriteAmplification => answer.write_amplification,
         Metric::Latency(operations, statistic) => of_latency(latency(operations, answer), statistic),

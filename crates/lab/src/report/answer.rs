@@ -26,11 +26,11 @@ pub(crate) struct Answer<'a> {
     /// Operations per second in the steady window, or over the last quarter without one.
     pub iops: Option<f64>,
     /// Mean throughput at the beginning, in MiB/s.
-    pub fresh_mib_per_s: Option<f64>,
+    pub fresh: Option<f64>,
     /// Mean throughput of the last quarter of the measurement, in MiB/s.
-    pub end_mib_per_s: Option<f64>,
+    pub end: Option<f64>,
     /// Throughput of the lowest interval, in MiB/s.
-    pub lowest_mib_per_s: Option<f64>,
+    pub lowest: Option<f64>,
     /// Latency of reads and writes together over the measured window.
     pub latency: Latency,
     /// NAND bytes per host byte in the steady window, or over the last quarter without one.
@@ -51,9 +51,9 @@ pub(crate) struct Left {
     /// When, in seconds since the measurement began, scaled back.
     pub at_s: f64,
     /// The level before, in MiB/s.
-    pub before_mib_per_s: f64,
+    pub before: f64,
     /// The level after, in MiB/s.
-    pub after_mib_per_s: f64,
+    pub after: f64,
 }
 
 /// The steady levels that a cell left.
@@ -62,8 +62,8 @@ fn left(cell: &Cell, scale: f64) -> Vec<Left> {
         cell.rows.iter().filter(|row| row.end_ns > row.start_ns).map(Row::mib_per_s).collect();
     let left = |departure: Departure| Left {
         at_s: cell.rows[departure.index].start_ns as f64 / 1e9 * scale,
-        before_mib_per_s: departure.before,
-        after_mib_per_s: departure.after,
+        before: departure.before,
+        after: departure.after,
     };
     departures(&rates).into_iter().map(left).collect()
 }
@@ -103,9 +103,9 @@ impl<'a> Answer<'a> {
             settled,
             unsettled,
             iops: (seconds > 0.0).then(|| operations as f64 / seconds),
-            fresh_mib_per_s: fresh(cell, scale),
-            end_mib_per_s: cell.mean_mib_per_s_between(cell.last_quarter_ns(), u64::MAX),
-            lowest_mib_per_s: lowest.min_by(f64::total_cmp).filter(|_| !is_one_number(cell)),
+            fresh: fresh(cell, scale),
+            end: cell.mean_rate_between(cell.last_quarter_ns(), u64::MAX),
+            lowest: lowest.min_by(f64::total_cmp).filter(|_| !is_one_number(cell)),
             latency,
             write_amplification: cell.write_amplification_between(from, to),
             host_cpu_ns_per_operation: cell.host_cpu_ns_per_operation_between(from, to),
@@ -119,7 +119,7 @@ impl<'a> Answer<'a> {
         if self.only_reads() {
             return None;
         }
-        Some(self.settled?.mean_mib_per_s / self.fresh_mib_per_s.filter(|f| *f > 0.0)?)
+        Some(self.settled?.mean / self.fresh.filter(|f| *f > 0.0)?)
     }
     /// Bytes of data under test, scaled back.
     pub fn data_bytes(&self) -> f64 {
@@ -156,7 +156,7 @@ fn fresh(cell: &Cell, scale: f64) -> Option<f64> {
         .take_while(|row| (row.end_ns - first.start_ns) as f64 * scale <= FRESH_NS)
         .count()
         .max(1);
-    cell.mean_mib_per_s_between(first.start_ns, cell.rows[count - 1].end_ns)
+    cell.mean_rate_between(first.start_ns, cell.rows[count - 1].end_ns)
 }
 
 /// Whether a single interval stands for the whole measurement, and says nothing of its beginning or its ups and downs.

@@ -171,8 +171,8 @@ fn buckets(latency: &Latency) -> Vec<(u64, u64)> {
 fn verdict(verdict: &Verdict) -> Json {
     match verdict {
         Verdict::Steady(e) => json!({
-            "settled_mib_per_s": e.mean_mib_per_s,
-            "settled_mib_per_s_half_width": e.half_width_mib_per_s,
+            "settled_mib_per_s": e.mean,
+            "settled_mib_per_s_half_width": e.half_width,
             "from_ns": e.from_ns,
             "to_ns": e.to_ns,
             "batches": e.batches,

@@ -52,7 +52,7 @@ fn warnings(campaign: &Campaign) -> Vec<String> {
 fn single(answer: &Answer<'_>) -> Vec<String> {
     let Some(settled) = answer.settled else {
         let mut out = vec![format!("No steady state: {}.", reason(answer))];
-        if let Some(mean) = answer.cell.mean_mib_per_s() {
+        if let Some(mean) = answer.cell.mean_rate() {
             out.push(format!(
                 "The mean of the whole measurement, {}, is not a settled level.",
                 throughput(mean)
@@ -61,15 +61,14 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         out.extend(left(answer));
         return out;
     };
-    let mut first =
-        format!("Settled at {}\u{a0}MiB/s", estimate(settled.mean_mib_per_s, settled.half_width_mib_per_s));
+    let mut first = format!("Settled at {}\u{a0}MiB/s", estimate(settled.mean, settled.half_width));
     if answer.cell.data.get() > 0 {
         first.push_str(&format!(" with {} in use", size(answer.data_bytes())));
         if let Some(fill) = answer.fill() {
             first.push_str(&format!(" ({} of the capacity)", percent(fill)));
         }
     }
-    if let (Some(share), Some(fresh)) = (answer.share_of_fresh(), answer.fresh_mib_per_s) {
+    if let (Some(share), Some(fresh)) = (answer.share_of_fresh(), answer.fresh) {
         first.push_str(&format!(": {} of the fresh {}", percent(share), throughput(fresh)));
     }
     let mut out = vec![first + "."];
@@ -79,7 +78,7 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         out.push(format!("As many bytes as the device has raw were written after {}{so}.", span(end * 1e9)));
     }
     out.extend(left(answer));
-    if let Some(lowest) = answer.lowest_mib_per_s.filter(|lowest| *lowest < settled.mean_mib_per_s * 0.8) {
+    if let Some(lowest) = answer.lowest.filter(|lowest| *lowest < settled.mean * 0.8) {
         out.push(format!("The lowest interval had {}.", throughput(lowest)));
     }
     if let Some(p99) = answer.latency_ns(99.0) {
@@ -111,8 +110,8 @@ fn left(answer: &Answer<'_>) -> Vec<String> {
         format!(
             "After {} it left a steady level of {} for {}: {cause}.",
             span(left.at_s * 1e9),
-            throughput(left.before_mib_per_s),
-            throughput(left.after_mib_per_s)
+            throughput(left.before),
+            throughput(left.after)
         )
     })
     .collect()
@@ -132,8 +131,8 @@ fn left_in_sweep(answers: &[Answer<'_>]) -> Option<String> {
         "{count}: {}, after {}, {} for {}.",
         short_label(answer.cell, &varying, false),
         span(left.at_s * 1e9),
-        throughput(left.before_mib_per_s),
-        throughput(left.after_mib_per_s)
+        throughput(left.before),
+        throughput(left.after)
     ))
 }
 
@@ -180,25 +179,21 @@ fn named(group: &Group<'_, '_>) -> String {
 
 /// `(x, settled level)` of the settled cells of a curve.
 fn levels(group: &Group<'_, '_>, x: impl Fn(&Answer<'_>) -> f64) -> Vec<(f64, f64)> {
-    group.answers.iter().filter_map(|a| Some((x(a), a.settled?.mean_mib_per_s))).collect()
+    group.answers.iter().filter_map(|a| Some((x(a), a.settled?.mean))).collect()
 }
 
 /// A level with the digits its interval supports.
 fn level(answer: &Answer<'_>) -> Option<String> {
     let e = answer.settled?;
-    let decimals = decimals_for_half_width(e.half_width_mib_per_s).min(1);
-    Some(if e.mean_mib_per_s >= 99.95 {
-        significant(e.mean_mib_per_s)
-    } else {
-        super::number::fixed(e.mean_mib_per_s, decimals)
-    })
+    let decimals = decimals_for_half_width(e.half_width).min(1);
+    Some(if e.mean >= 99.95 { significant(e.mean) } else { super::number::fixed(e.mean, decimals) })
 }
 
 fn over_size(group: &Group<'_, '_>) -> Option<String> {
     let mut settled = group.answers.iter().filter(|a| a.settled.is_some());
     let first = settled.next()?;
     let last = settled.next_back()?;
-    let (from, to) = (first.settled?.mean_mib_per_s, last.settled?.mean_mib_per_s);
+    let (from, to) = (first.settled?.mean, last.settled?.mean);
     let fills = match (first.fill(), last.fill()) {
         (Some(a), Some(b)) if group.label.is_empty() && first.cell.capacity == last.cell.capacity => {
             format!(" ({} to {} full)", percent(a), percent(b))
@@ -267,7 +262,7 @@ fn over_threads(group: &Group<'_, '_>) -> Option<String> {
 fn range(answers: &[Answer<'_>]) -> Option<String> {
     let varying = varying(answers.iter().map(|a| a.cell));
     let mut settled: Vec<(&Answer<'_>, f64)> =
-        answers.iter().filter_map(|a| Some((a, a.settled?.mean_mib_per_s))).collect();
+        answers.iter().filter_map(|a| Some((a, a.settled?.mean))).collect();
     settled.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (low, high) = (settled.first()?, settled.last()?);
     Some(format!(

@@ -104,7 +104,7 @@ impl Finder<'_> {
         };
         match finding.measure {
             Measure::Settled if finding.of == Of::Throughput && after_ns == 0 => {
-                settled.map(|estimate| estimate.mean_mib_per_s)
+                settled.map(|estimate| estimate.mean)
             }
             Measure::Settled => {
                 let window = settled?;
@@ -208,8 +208,8 @@ fn whole_rows(cell: &Cell) -> impl Iterator<Item = &Row> {
 /// last quarter), in nanoseconds of its own time.
 fn stable_by(cell: &Cell) -> Result<u64, String> {
     let settled = match &cell.verdict {
-        Some(Verdict::Steady(estimate)) => Some(estimate.mean_mib_per_s),
-        _ => cell.mean_mib_per_s_between(cell.last_quarter_ns(), u64::MAX),
+        Some(Verdict::Steady(estimate)) => Some(estimate.mean),
+        _ => cell.mean_rate_between(cell.last_quarter_ns(), u64::MAX),
     };
     let settled = settled.ok_or(NOTHING)?;
     let rows: Vec<&Row> = whole_rows(cell).collect();

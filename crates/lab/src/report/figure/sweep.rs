@@ -18,8 +18,8 @@ pub(crate) fn over_size(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
     let single = groups.len() == 1;
     let mut series = settled(&groups, x);
     if single {
-        let fresh = curve(&groups[0], "fresh", 1, x, |a| a.fresh_mib_per_s);
-        let lowest = curve(&groups[0], "lowest interval", 2, x, |a| a.lowest_mib_per_s);
+        let fresh = curve(&groups[0], "fresh", 1, x, |a| a.fresh);
+        let lowest = curve(&groups[0], "lowest interval", 2, x, |a| a.lowest);
         series.extend([fresh, lowest].into_iter().filter(|s| !s.points.is_empty()));
     }
     for (n, (quantity, label)) in [
@@ -180,8 +180,8 @@ fn settled<'a>(groups: &[Group<'_, 'a>], x: impl Fn(&Answer<'a>) -> f64 + Copy) 
     let drawn = groups.iter().take(MOST_CURVES).enumerate();
     drawn
         .map(|(n, group)| {
-            let mut series = curve(group, &name(group), n, x, |a| a.settled.map(|e| e.mean_mib_per_s));
-            let halves = group.answers.iter().filter_map(|a| a.settled.map(|e| e.half_width_mib_per_s));
+            let mut series = curve(group, &name(group), n, x, |a| a.settled.map(|e| e.mean));
+            let halves = group.answers.iter().filter_map(|a| a.settled.map(|e| e.half_width));
             series.points.iter_mut().zip(halves).for_each(|(point, half)| point.half_width = half);
             series
         })

@@ -119,9 +119,7 @@ fn labels(campaign: &Campaign, shown: &[&Answer<'_>]) -> Vec<String> {
 }
 
 fn aside(answer: &Answer<'_>) -> String {
-    answer
-        .settled
-        .map_or_else(|| "no steady state".to_owned(), |e| format!("settled {}", level(e.mean_mib_per_s)))
+    answer.settled.map_or_else(|| "no steady state".to_owned(), |e| format!("settled {}", level(e.mean)))
 }
 
 fn one_cell(
@@ -149,7 +147,7 @@ fn one_cell(
     if let Some(e) = a.settled {
         let from_to = (time.of_ns(a, e.from_ns), time.of_ns(a, e.to_ns.min(last_ns(a.cell))));
         panel.bands.push(from_to);
-        panel.marks.push(Mark::Level { y: e.mean_mib_per_s, half_width: e.half_width_mib_per_s, from_to });
+        panel.marks.push(Mark::Level { y: e.mean, half_width: e.half_width, from_to });
     }
     if let Some(end) = a.honeymoon_end_s {
         let label = if small { String::new() } else { format!("raw capacity written, {}", span(end * 1e9)) };

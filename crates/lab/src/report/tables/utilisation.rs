@@ -40,11 +40,11 @@ pub(crate) fn utilisation(answers: &[Answer<'_>]) -> Option<Table> {
         .map(|fill| {
             let settled: Vec<_> = (0..groups.len()).map(|g| find(g, *fill).and_then(|a| a.settled)).collect();
             let mut row = vec![Value::Number(*fill as f64 / 100.0)];
-            row.extend(settled.iter().map(|s| {
-                s.map_or(Value::Empty, |e| Value::Estimate(e.mean_mib_per_s, e.half_width_mib_per_s))
-            }));
+            row.extend(
+                settled.iter().map(|s| s.map_or(Value::Empty, |e| Value::Estimate(e.mean, e.half_width))),
+            );
             if two {
-                let ratio = settled[0].zip(settled[1]).map(|(a, b)| b.mean_mib_per_s / a.mean_mib_per_s);
+                let ratio = settled[0].zip(settled[1]).map(|(a, b)| b.mean / a.mean);
                 row.push(Value::number(ratio));
             }
             row

@@ -1,0 +1,20 @@
+//! What SQLite says, as what lowtide says.
+//!
+//! Leaves out what is done about it.
+
+use crate::{Failure, OltpError};
+use rusqlite::ErrorCode;
+
+/// An error of SQLite while doing `what`.
+pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(rusqlite::Error) -> OltpError {
+    move |error| OltpError::Sql { what: what.into(), message: error.to_string() }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::Conflict(error.to_string()),
+            _ => Failure::Refused(error.to_string()),
+        }
+    }
+}
