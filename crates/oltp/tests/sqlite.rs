@@ -36,7 +36,7 @@ fn empty(settings: &Settings) -> Place {
 }
 
 fn loaded() -> Place {
-    let place = empty(&Settings { durability: Durability::None, ..Settings::default() });
+    let place = empty(&Settings { durability: Some(Durability::None), ..Settings::default() });
     let interrupt = AtomicBool::new(false);
     place.database.load(&scale(), Seed::new(SEED), &interrupt, &|_| {}).expect("loads");
     place
@@ -253,7 +253,7 @@ fn a_database_that_was_stopped_is_there_again_and_one_that_is_closed_says_so() {
 fn settings_are_pragmas_and_what_is_none_is_told() {
     let settings = Settings {
         buffer_pool: Some(Bytes::new(64 << 20)),
-        durability: Durability::Second,
+        durability: Some(Durability::Second),
         log_size: Some(Bytes::new(16 << 20)),
         io_capacity: Some(200),
         options: vec![("page_size".to_owned(), "8192".to_owned()), ("temp_store".to_owned(), "2".to_owned())],

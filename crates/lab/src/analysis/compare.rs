@@ -32,8 +32,8 @@ impl Level {
 impl From<&Estimate> for Level {
     fn from(estimate: &Estimate) -> Self {
         let freedom = f64::from(estimate.batches.max(2) - 1);
-        let standard_error = estimate.half_width_mib_per_s / student_t(0.975, freedom);
-        Level { value: estimate.mean_mib_per_s, standard_error, freedom }
+        let standard_error = estimate.half_width / student_t(0.975, freedom);
+        Level { value: estimate.mean, standard_error, freedom }
     }
 }
 
@@ -177,8 +177,8 @@ mod tests {
     use super::*;
 
     fn level(value: f64, half: f64, batches: u32) -> Level {
-        let (mean_mib_per_s, half_width_mib_per_s) = (value, half);
-        Level::from(&Estimate { mean_mib_per_s, half_width_mib_per_s, from_ns: 0, to_ns: 1, batches })
+        let (mean, half_width) = (value, half);
+        Level::from(&Estimate { mean, half_width, from_ns: 0, to_ns: 1, batches })
     }
 
     #[test]

@@ -158,8 +158,8 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
     }
     let points = series.points();
     Ok(Estimate {
-        mean_mib_per_s: mean,
-        half_width_mib_per_s: half_width,
+        mean,
+        half_width,
         from_ns: points[begin].start_ns,
         to_ns: points[count - 1].end_ns,
         batches: noise.means.len() as u32,
@@ -173,7 +173,7 @@ pub fn possible_drift_percent(series: &Series, estimate: &Estimate, rule: &Confi
     let points = series.points();
     let from = points.partition_point(|point| point.start_ns < estimate.from_ns);
     let to = points.partition_point(|point| point.end_ns <= estimate.to_ns).max(from);
-    let rates: Vec<f64> = points[from..to].iter().map(|point| point.mib_per_s).collect();
+    let rates: Vec<f64> = points[from..to].iter().map(|point| point.rate).collect();
     Batches::of(&rates).map_or(f64::INFINITY, |batches| {
         let progress = progress(series, from + batches.skipped, to);
         100.0 * worst_drift(series, &progress, &batches, rule, 1.0).reach(1.0) / batches.mean()

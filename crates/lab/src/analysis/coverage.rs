@@ -38,8 +38,8 @@ fn batched(rng: &mut Rng, mean: f64, deviation: f64, phi: f64) -> Level {
     let values: Vec<f64> = (0..600).map(|_| next()).collect();
     let batches = Batches::of(&values).expect("600 values");
     Level::from(&Estimate {
-        mean_mib_per_s: batches.mean(),
-        half_width_mib_per_s: batches.half_width(),
+        mean: batches.mean(),
+        half_width: batches.half_width(),
         from_ns: 0,
         to_ns: 1,
         batches: batches.means.len() as u32,

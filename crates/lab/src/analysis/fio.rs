@@ -57,10 +57,10 @@ impl FioSlope {
 /// The answer over the window of `samples` intervals from `first` on.
 fn answer_over(series: &Series, first: usize, samples: usize) -> Answer {
     let points = &series.points()[first..first + samples];
-    let rates: Vec<f64> = points.iter().map(|point| point.mib_per_s).collect();
+    let rates: Vec<f64> = points.iter().map(|point| point.rate).collect();
     Answer {
-        mean_mib_per_s: rates.iter().sum::<f64>() / samples as f64,
-        half_width_mib_per_s: Batches::cut(&rates, FEWEST).half_width(),
+        mean: rates.iter().sum::<f64>() / samples as f64,
+        half_width: Batches::cut(&rates, FEWEST).half_width(),
         from_ns: points[0].start_ns,
         stopped_ns: points[samples - 1].end_ns,
         batches: FEWEST as u32,

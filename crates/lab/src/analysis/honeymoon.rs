@@ -70,13 +70,12 @@ fn level_change(series: &Series) -> Option<usize> {
     let capacity = series.context().capacity;
     let points = series.points();
     let full = (0..=points.len()).find(|index| series.written_at(*index) >= capacity)?.max(PLATEAU_INTERVALS);
-    let mut plateau: Vec<f64> =
-        points.get(full - PLATEAU_INTERVALS..full)?.iter().map(|p| p.mib_per_s).collect();
+    let mut plateau: Vec<f64> = points.get(full - PLATEAU_INTERVALS..full)?.iter().map(|p| p.rate).collect();
     plateau.sort_by(f64::total_cmp);
     let limit = plateau[PLATEAU_INTERVALS / 2] * FALL;
     points[full..]
         .windows(FALL_INTERVALS)
-        .position(|run| run.iter().all(|point| point.mib_per_s < limit))
+        .position(|run| run.iter().all(|point| point.rate < limit))
         .map(|position| full + position)
 }
 

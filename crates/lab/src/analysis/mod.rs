@@ -66,10 +66,12 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Estimate {
-    /// Mean throughput over the window, in MiB/s.
-    pub mean_mib_per_s: f64,
-    /// Half the width of the 95 % confidence interval, in MiB/s.
-    pub half_width_mib_per_s: f64,
+    /// Mean rate over the window, in the unit of what the cell is judged by ([`crate::record::Quantity`]).
+    #[serde(alias = "mean-mib-per-s")]
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval, in the same unit.
+    #[serde(alias = "half-width-mib-per-s")]
+    pub half_width: f64,
     /// Where the window begins, in nanoseconds since the measurement began.
     pub from_ns: u64,
     /// Where the window ends.

@@ -6,9 +6,9 @@ use super::Estimate;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     /// Mean throughput over its window, in MiB/s.
-    pub mean_mib_per_s: f64,
+    pub mean: f64,
     /// Half the width of a 95 % confidence interval of that, in MiB/s; the rules themselves give none.
-    pub half_width_mib_per_s: f64,
+    pub half_width: f64,
     /// Where its window begins, in nanoseconds since the measurement began.
     pub from_ns: u64,
     /// When it would have stopped, in nanoseconds since the measurement began.
@@ -20,8 +20,8 @@ pub struct Answer {
 impl From<Answer> for Estimate {
     fn from(answer: Answer) -> Self {
         Estimate {
-            mean_mib_per_s: answer.mean_mib_per_s,
-            half_width_mib_per_s: answer.half_width_mib_per_s,
+            mean: answer.mean,
+            half_width: answer.half_width,
             from_ns: answer.from_ns,
             to_ns: answer.stopped_ns,
             batches: answer.batches,

@@ -127,8 +127,8 @@ impl Online {
 
 /// Whether two looks say the same.
 fn agree(last: &Estimate, now: &Estimate) -> bool {
-    let apart = (last.mean_mib_per_s - now.mean_mib_per_s).abs();
-    apart <= last.half_width_mib_per_s + now.half_width_mib_per_s
+    let apart = (last.mean - now.mean).abs();
+    apart <= last.half_width + now.half_width
 }
 
 #[cfg(test)]
@@ -156,13 +156,7 @@ mod tests {
 
     #[test]
     fn looks_that_disagree_do_not_stop() {
-        let at = |mean_mib_per_s| Estimate {
-            mean_mib_per_s,
-            half_width_mib_per_s: 0.3,
-            from_ns: 0,
-            to_ns: 1,
-            batches: 20,
-        };
+        let at = |mean| Estimate { mean, half_width: 0.3, from_ns: 0, to_ns: 1, batches: 20 };
         assert!(agree(&at(30.0), &at(30.5)));
         assert!(!agree(&at(30.0), &at(30.7)));
     }

@@ -68,8 +68,8 @@ pub struct Point {
     pub start_ns: u64,
     /// Where it ends.
     pub end_ns: u64,
-    /// Throughput, reads and writes together, in MiB/s.
-    pub mib_per_s: f64,
+    /// What was done per time: [`Row::rate`].
+    pub rate: f64,
     /// Host bytes written since the last purge (or since the measurement began, where that is unknown), at the
     /// end of the interval.
     pub written: Bytes,
@@ -100,9 +100,9 @@ pub enum SeriesError {
     },
 }
 
-/// A time series of throughput.
+/// A time series of a rate.
 ///
-/// Invariant, established in [`Series::push`], the only way in: intervals follow each other without a gap, all
+/// Invariant, established in [`Series::push_rate`], the only way in: intervals follow each other without a gap, all
 /// have the length of the first to within 1 %, and `written` never falls. A shorter last interval, cut off by
 /// the end of the measurement, is left out, and nothing may follow it.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,24 +141,34 @@ impl Series {
     /// # Errors
     /// As [`Series::push`].
     pub fn push_row(&mut self, row: &Row) -> Result<(), SeriesError> {
-        self.push(
-            row.start_ns,
-            row.end_ns,
-            Bytes::new(row.read_bytes + row.write_bytes),
-            Bytes::new(row.write_bytes),
-        )
+        self.push_rate(row.start_ns, row.end_ns, row.rate(), Bytes::new(row.write_bytes))
     }
 
-    /// Adds an interval in which `moved` bytes were read or written, `written` of them written.
+    /// Adds an interval in which `moved` bytes were read or written, `written` of them written: its rate is in MiB/s.
     ///
     /// # Errors
-    /// Where the interval does not begin where the last one ended, or has another length than the first and is
-    /// not the shorter last one.
+    /// As [`Series::push_rate`].
     pub fn push(
         &mut self,
         start_ns: u64,
         end_ns: u64,
         moved: Bytes,
+        written: Bytes,
+    ) -> Result<(), SeriesError> {
+        let rate = moved.as_mib() / (end_ns.saturating_sub(start_ns) as f64 / 1e9);
+        self.push_rate(start_ns, end_ns, rate, written)
+    }
+
+    /// Adds an interval with its rate, in which `written` bytes were written to the device.
+    ///
+    /// # Errors
+    /// Where the interval does not begin where the last one ended, or has another length than the first and is
+    /// not the shorter last one.
+    pub fn push_rate(
+        &mut self,
+        start_ns: u64,
+        end_ns: u64,
+        rate: f64,
         written: Bytes,
     ) -> Result<(), SeriesError> {
         let index = self.points.len();
@@ -180,8 +190,7 @@ impl Series {
             return Ok(());
         }
         let base = before.map_or(self.context.written_before.unwrap_or_default(), |point| point.written);
-        let mib_per_s = moved.as_mib() / (length_ns as f64 / 1e9);
-        self.points.push(Point { start_ns, end_ns, mib_per_s, written: base + written });
+        self.points.push(Point { start_ns, end_ns, rate, written: base + written });
         Ok(())
     }
 
@@ -205,9 +214,9 @@ impl Series {
             _ => self.points[index - 1].written,
         }
     }
-    /// The throughput of the intervals from `from` on, in MiB/s.
+    /// The rates of the intervals from `from` on.
     pub fn rates(&self, from: usize) -> Vec<f64> {
-        self.points[from..].iter().map(|point| point.mib_per_s).collect()
+        self.points[from..].iter().map(|point| point.rate).collect()
     }
 }
 

@@ -79,8 +79,8 @@ impl Snia {
         let length_ns =
             series.interval_ns().unwrap_or(0) * (self.intervals(series).unwrap_or(1) * self.rounds) as u64;
         Answer {
-            mean_mib_per_s: mean,
-            half_width_mib_per_s: student_t(0.975, k - 1.0) * (variance / k).sqrt(),
+            mean,
+            half_width: student_t(0.975, k - 1.0) * (variance / k).sqrt(),
             from_ns,
             stopped_ns: from_ns + length_ns,
             batches: self.rounds as u32,

@@ -144,9 +144,8 @@ fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
             stop_s: stop_ns as f64 / 1e9 * scale as f64,
         }
     };
-    let other = |answer: Option<Answer>| {
-        answer.map(|answer| said(answer.mean_mib_per_s, answer.from_ns, answer.stopped_ns))
-    };
+    let other =
+        |answer: Option<Answer>| answer.map(|answer| said(answer.mean, answer.from_ns, answer.stopped_ns));
     let series = online.series();
     // The rules of others count in minutes; those shrink with everything else.
     let snia = Snia::default();
@@ -154,7 +153,7 @@ fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
     let slope = FioSlope::default();
     let slope = FioSlope { window_ns: slope.window_ns / scale, ..slope };
     Run([
-        stop.map(|(estimate, _)| said(estimate.mean_mib_per_s, estimate.from_ns, estimate.to_ns)),
+        stop.map(|(estimate, _)| said(estimate.mean, estimate.from_ns, estimate.to_ns)),
         other(snia.answer(series)),
         other(slope.answer(series)),
     ])

@@ -132,7 +132,7 @@ pub fn curves(campaigns: &[Campaign], prices: &Prices) -> Result<Vec<Curve>, Unp
                 data_bytes: answer.data_bytes(),
                 fill: answer.fill(),
                 level: match (answer.settled, &answer.unsettled) {
-                    (Some(settled), _) => Ok(settled.mean_mib_per_s),
+                    (Some(settled), _) => Ok(settled.mean),
                     (None, reason) => Err(reason.clone().unwrap_or_default()),
                 },
                 iops: answer.settled.and(answer.iops),

@@ -126,6 +126,7 @@ fn cell(run: &Run, index: u32, factors: Vec<(String, String)>, repetition: u32) 
         latency_parts: LatencyParts::default(),
         wear: Vec::new(),
         verdict: (!failed).then(|| verdict(run, written == 0)),
+        oltp: None,
     }
 }
 

@@ -112,6 +112,7 @@ fn job(place: &Place<'_>, global: &Options, alone: bool) -> Result<Run, ImportEr
         read: read.percentiles,
         write: write.percentiles,
         counters: None,
+        transactions: None,
     };
     run.measured.push(Measured::new(row, &read.latency, &write.latency));
     Ok(run)

@@ -356,6 +356,7 @@ fn rows(
             read: percentiles(&read, means[0][at]),
             write: percentiles(&write, means[1][at]),
             counters: None,
+            transactions: None,
         };
         rows.push(Measured::new(row, &read, &write));
     }

@@ -103,6 +103,7 @@ pub(super) fn read(source: &Source) -> Result<Run, ImportError> {
             read: latency,
             write: Percentiles::default(),
             counters: None,
+            transactions: None,
         };
         run.measured = vec![Measured::new(row, &Latency::default(), &Latency::default())];
         return Ok(run);
@@ -139,6 +140,7 @@ fn report_row(report: &Report, start_s: f64, block: Option<Bytes>, only_reads: b
         read: Percentiles { p95_ns, ..Percentiles::default() },
         write: Percentiles::default(),
         counters: None,
+        transactions: None,
     })
 }
 

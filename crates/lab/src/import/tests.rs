@@ -145,7 +145,7 @@ fn a_long_even_series_of_reads_settles_and_times_of_the_day_are_understood() {
     let Some(Verdict::Steady(estimate)) = &imported.campaign.cells[0].verdict else {
         panic!("{:?}", imported.campaign.cells[0].verdict)
     };
-    assert!((estimate.mean_mib_per_s - 98.1).abs() < 0.2, "{estimate:?}");
+    assert!((estimate.mean - 98.1).abs() < 0.2, "{estimate:?}");
     // Writes that are no larger than the data stay in the honeymoon, as those of our own.
     let writes = bw.replace(", 0, 0, 0", ", 1, 0, 0");
     let options = Options { size: Some(Bytes::gib(100)), ..Options::default() };

@@ -51,6 +51,7 @@ pub(crate) fn pending(index: u32, factors: &[(&str, &str)]) -> Cell {
         latency_parts: LatencyParts::default(),
         wear: Vec::new(),
         verdict: None,
+        oltp: None,
     }
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn measured(mut cell: Cell, count: u32, from: u32, level: impl Fn(u32
             read: Percentiles::default(),
             write: Percentiles::default(),
             counters: None,
+            transactions: None,
         };
         if reads {
             (row.reads, row.read_bytes, row.read) = (blocks, blocks * BLOCK, Percentiles::of(&waited));
@@ -110,8 +112,8 @@ pub(crate) fn measured(mut cell: Cell, count: u32, from: u32, level: impl Fn(u32
     let mean = steady.iter().sum::<f64>() / steady.len().max(1) as f64;
     cell.status = Status::Done;
     cell.verdict = Some(Verdict::Steady(Estimate {
-        mean_mib_per_s: mean,
-        half_width_mib_per_s: mean * 0.01,
+        mean,
+        half_width: mean * 0.01,
         from_ns: u64::from(from) * INTERVAL_NS,
         to_ns: u64::from(count) * INTERVAL_NS,
         batches: 16,

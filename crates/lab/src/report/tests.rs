@@ -192,7 +192,7 @@ fn campaigns_are_compared_cell_by_cell() {
     other.cells.pop();
     for (cell, factor) in other.cells.iter_mut().zip([1.001, 1.3]) {
         if let Some(Verdict::Steady(estimate)) = &mut cell.verdict {
-            estimate.mean_mib_per_s *= factor;
+            estimate.mean *= factor;
         }
     }
     let (report, _) = Report::compare(&[&base, &other], &Question::default());

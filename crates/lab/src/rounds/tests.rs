@@ -37,6 +37,7 @@ fn row(start_s: u64, writes: u64) -> Row {
         read: none,
         write: crate::record::Percentiles { mean_ns: 1e9 / writes as f64, ..none },
         counters: None,
+        transactions: None,
     }
 }
 

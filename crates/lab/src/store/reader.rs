@@ -1,10 +1,11 @@
 //! Reading campaigns back, as records.
 
 use super::writer::percentiles;
-use super::{Store, StoreError};
+use super::{Store, StoreError, schema};
 use crate::latency_parts::{Gatherer, LatencyParts};
-use crate::record::{Campaign, Cell, Row, Status};
+use crate::record::{Campaign, Cell, Done, Row, Status};
 use lowtide_core::{Bytes, Latency};
+use lowtide_oltp::tpcc::Kind;
 use rusqlite::{OptionalExtension, params};
 use serde::de::DeserializeOwned;
 
@@ -136,6 +137,7 @@ impl Store {
                  FROM cell WHERE campaign = ?1 ORDER BY cell",
             )
             .map_err(&fail)?;
+        let databases = schema::knows_databases(&self.connection).map_err(&fail)?;
         let mut rows = statement.query([campaign]).map_err(&fail)?;
         let mut cells = Vec::new();
         while let Some(row) = rows.next().map_err(&fail)? {
@@ -169,7 +171,11 @@ impl Store {
                 read_latency: Latency::default(),
                 write_latency: Latency::default(),
                 latency_parts: LatencyParts::default(),
+                oltp: None,
             };
+            if databases {
+                self.oltp(campaign, &mut cell)?;
+            }
             self.read_latency(campaign, &mut cell)?;
             cells.push(cell);
         }
@@ -209,9 +215,49 @@ impl Store {
                 read: percentiles(row, 9).map_err(&fail)?,
                 write: percentiles(row, 15).map_err(&fail)?,
                 counters: self.json(row.get(21).map_err(&fail)?, "counters")?,
+                transactions: None,
             });
         }
         Ok(rows)
+    }
+
+    /// What is known of a cell's database, and its transactions in the rows that are there already.
+    fn oltp(&self, campaign: i64, cell: &mut Cell) -> Result<(), StoreError> {
+        let fail = StoreError::on(&self.path);
+        let facts = self
+            .connection
+            .query_row(
+                "SELECT facts FROM oltp WHERE campaign = ?1 AND cell = ?2",
+                params![campaign, cell.index],
+                |row| row.get::<_, String>(0),
+            )
+            .optional();
+        cell.oltp = self.json(facts.map_err(&fail)?, "a database")?;
+        if cell.oltp.is_none() {
+            return Ok(());
+        }
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT * FROM transactions WHERE campaign = ?1 AND cell = ?2 ORDER BY start_ns")
+            .map_err(&fail)?;
+        let mut found = statement.query(params![campaign, cell.index]).map_err(&fail)?;
+        while let Some(row) = found.next().map_err(&fail)? {
+            let number = |column: usize| row.get::<_, i64>(column).map(|n| n as u64).map_err(&fail);
+            let (start_ns, kind): (u64, String) = (number(2)?, row.get(3).map_err(&fail)?);
+            let kind = Kind::ALL.iter().position(|known| known.name() == kind);
+            let at = cell.rows.binary_search_by_key(&start_ns, |row| row.start_ns);
+            let (Some(kind), Ok(at)) = (kind, at) else {
+                let what = format!("transactions of cell {}", cell.index);
+                return Err(StoreError::Damaged { path: self.path.clone(), what });
+            };
+            cell.rows[at].transactions.get_or_insert_default().kinds[kind] = Done {
+                committed: number(4)?,
+                rolled_back: number(5)?,
+                retries: number(6)?,
+                latency: percentiles(row, 7).map_err(&fail)?,
+            };
+        }
+        Ok(())
     }
 
     /// The latencies of a cell in the intervals that begin between two instants of its measurement (nanoseconds),
@@ -231,9 +277,17 @@ impl Store {
         let starts = cell.rows.iter().map(|row| row.start_ns);
         let starts: Vec<u64> = starts.filter(|start| (from_ns..to_ns).contains(start)).collect();
         let mut gatherer = Gatherer::new(starts.len());
+        let mut kinds: Option<[Latency; Kind::ALL.len()]> = cell.oltp.as_ref().map(|_| Default::default());
         self.each_latency(campaign, cell.index, from_ns, to_ns, &mut |start_ns, op, latency| {
             gatherer.add(starts.partition_point(|start| *start < start_ns), op == "read", latency);
+            let kind = Kind::ALL.iter().position(|kind| kind.name() == op);
+            if let Some((kind, kinds)) = kind.zip(kinds.as_mut()) {
+                kinds[kind].merge(latency);
+            }
         })?;
+        if let (Some(kinds), Some(oltp)) = (kinds, &mut cell.oltp) {
+            oltp.latency = kinds;
+        }
         (cell.read_latency, cell.write_latency, cell.latency_parts) = gatherer.finish();
         Ok(())
     }

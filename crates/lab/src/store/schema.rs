@@ -7,7 +7,9 @@ use std::time::Duration;
 
 /// Marks a SQLite file as a lowtide store: "lowt" in ASCII.
 const APPLICATION_ID: i32 = 0x6c6f_7774;
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
+/// Stores of this format are read, and become newer when they are written to.
+const OLDEST: i32 = 1;
 
 const TABLES: &str = "
 CREATE TABLE campaign (
@@ -36,14 +38,25 @@ CREATE TABLE histogram (
   hdr BLOB NOT NULL, PRIMARY KEY (campaign, cell, start_ns, op)) WITHOUT ROWID;
 ";
 
+/// What format 2 added.
+const TABLES_OF_DATABASES: &str = "
+CREATE TABLE oltp (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, facts TEXT NOT NULL, PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
+CREATE TABLE transactions (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, start_ns INTEGER NOT NULL, kind TEXT NOT NULL,
+  committed INTEGER NOT NULL, rolled_back INTEGER NOT NULL, retries INTEGER NOT NULL,
+  mean_ns REAL, p50_ns INTEGER, p95_ns INTEGER, p99_ns INTEGER, p999_ns INTEGER, max_ns INTEGER,
+  PRIMARY KEY (campaign, cell, start_ns, kind)) WITHOUT ROWID;
+";
+
 /// Sets a connection up for a store that is there.
 ///
 /// # Errors
 /// [`StoreError::NotAStore`] where the file is something else.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    match is_store(connection, path)? {
-        true => Ok(()),
-        false => Err(StoreError::NotAStore { path: path.to_owned(), found: "it is empty".to_owned() }),
+    match format_of(connection, path)? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::NotAStore { path: path.to_owned(), found: "it is empty".to_owned() }),
     }
 }
 
@@ -53,18 +66,27 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
 /// [`StoreError::NotAStore`] where the file is something else.
 pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let fail = StoreError::on(path);
-    if !is_store(connection, path)? {
-        let make = format!(
-            "BEGIN; {TABLES} PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
-        );
+    let tables = match format_of(connection, path)? {
+        None => Some(format!("{TABLES} {TABLES_OF_DATABASES} PRAGMA application_id = {APPLICATION_ID};")),
+        Some(VERSION) => None,
+        Some(_) => Some(TABLES_OF_DATABASES.to_owned()),
+    };
+    if let Some(tables) = tables {
+        let make = format!("BEGIN; {tables} PRAGMA user_version = {VERSION}; COMMIT;");
         connection.execute_batch(&make).map_err(&fail)?;
     }
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(&fail)?;
     connection.execute_batch("PRAGMA synchronous = NORMAL;").map_err(&fail)
 }
 
-/// Whether the file is a store (`true`) or empty (`false`).
-fn is_store(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+/// Whether a store has the tables of databases.
+pub(super) fn knows_databases(connection: &Connection) -> rusqlite::Result<bool> {
+    let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(version >= VERSION)
+}
+
+/// The format of the store in the file; `None` where it is empty.
+fn format_of(connection: &Connection, path: &Path) -> Result<Option<i32>, StoreError> {
     let not_a_store = |found: &str| StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() };
     let fail = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase) => not_a_store("it is not a database"),
@@ -78,9 +100,9 @@ fn is_store(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     let tables: i32 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
     match (application, version, tables) {
-        (APPLICATION_ID, VERSION, _) => Ok(true),
+        (APPLICATION_ID, OLDEST..=VERSION, _) => Ok(Some(version)),
         (APPLICATION_ID, later, _) => Err(not_a_store(&format!("it has format {later}, this one {VERSION}"))),
-        (0, 0, 0) => Ok(false),
+        (0, 0, 0) => Ok(None),
         _ => Err(not_a_store("it is a database of something else")),
     }
 }

@@ -4,8 +4,10 @@
 
 use super::{Store, StoreError};
 use crate::analysis::Verdict;
-use crate::record::{Percentiles, Row};
+use crate::record::{Oltp, Percentiles, Row, Transactions};
 use lowtide_core::{Bytes, Counters, Interval, Latency};
+use lowtide_oltp::terminals;
+use lowtide_oltp::tpcc::Kind;
 use rusqlite::{Connection, params};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,8 +26,8 @@ const QUEUE: usize = 1024;
 pub struct Measured {
     /// The row.
     pub row: Row,
-    read: Option<Vec<u8>>,
-    write: Option<Vec<u8>>,
+    /// By operation or kind of transaction.
+    histograms: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Measured {
@@ -36,9 +38,23 @@ impl Measured {
 
     /// A row whose histograms came from elsewhere; they may be empty although operations completed.
     pub fn new(row: Row, read: &Latency, write: &Latency) -> Self {
-        let bytes = |latency: &Latency| (latency.count() > 0).then(|| latency.to_bytes());
-        Measured { row, read: bytes(read), write: bytes(write) }
+        Measured { row, histograms: counted([("read", read), ("write", write)]) }
     }
+
+    /// What terminals did in an interval, beside what `row` says their device did.
+    pub fn of_terminals(row: Row, interval: &terminals::Interval) -> Self {
+        let row = Row { transactions: Some(Box::new(Transactions::of(interval))), ..row };
+        let kinds = Kind::ALL.iter().zip(&interval.kinds).map(|(kind, tally)| (kind.name(), &tally.latency));
+        Measured { row, histograms: counted(kinds) }
+    }
+}
+
+/// The bytes of the histograms that counted anything.
+fn counted<'a>(
+    histograms: impl IntoIterator<Item = (&'static str, &'a Latency)>,
+) -> Vec<(&'static str, Vec<u8>)> {
+    let counted = histograms.into_iter().filter(|(_, latency)| latency.count() > 0);
+    counted.map(|(name, latency)| (name, latency.to_bytes())).collect()
 }
 
 /// What is known when a cell's measurement begins.
@@ -71,6 +87,8 @@ pub enum CellEnd {
 pub enum Entry {
     /// The measurement begins.
     Start(u32, CellStart),
+    /// What is known of a cell's database by now, in place of what was known before.
+    Oltp(u32, Box<Oltp>),
     /// An interval ended.
     Interval(u32, Box<Measured>),
     /// The cell ended.
@@ -220,15 +238,17 @@ pub(super) fn write(connection: &Connection, campaign: i64, entry: &Entry) -> ru
                     row.write.max_ns as i64,
                     row.counters.as_ref().map(json),
                 ])?;
-            for (op, hdr) in [("read", &measured.read), ("write", &measured.write)] {
-                if let Some(hdr) = hdr {
-                    connection
-                        .prepare_cached("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4, ?5)")?
-                        .execute(params![campaign, cell, row.start_ns as i64, op, hdr])?;
-                }
+            for (op, hdr) in &measured.histograms {
+                connection
+                    .prepare_cached("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4, ?5)")?
+                    .execute(params![campaign, cell, row.start_ns as i64, op, hdr])?;
             }
-            Ok(())
+            row.transactions.as_ref().map_or(Ok(()), |it| transactions(connection, campaign, *cell, row, it))
         }
+        Entry::Oltp(cell, oltp) => connection
+            .prepare_cached("INSERT OR REPLACE INTO oltp VALUES (?1, ?2, ?3)")?
+            .execute(params![campaign, cell, json(oltp)])
+            .map(drop),
         Entry::Fact(name, value) => connection
             .prepare_cached(
                 "INSERT INTO environment (campaign, position, key, value)
@@ -256,6 +276,36 @@ pub(super) fn write(connection: &Connection, campaign: i64, entry: &Entry) -> ru
             cells.iter().try_for_each(|cell| delete.execute(params![campaign, cell]).map(drop))
         }
     }
+}
+
+fn transactions(
+    connection: &Connection,
+    campaign: i64,
+    cell: u32,
+    row: &Row,
+    transactions: &Transactions,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO transactions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    )?;
+    for (kind, done) in Kind::ALL.iter().zip(&transactions.kinds) {
+        insert.execute(params![
+            campaign,
+            cell,
+            row.start_ns as i64,
+            kind.name(),
+            done.committed as i64,
+            done.rolled_back as i64,
+            done.retries as i64,
+            done.latency.mean_ns,
+            done.latency.p50_ns as i64,
+            done.latency.p95_ns as i64,
+            done.latency.p99_ns as i64,
+            done.latency.p999_ns as i64,
+            done.latency.max_ns as i64,
+        ])?;
+    }
+    Ok(())
 }
 
 /// Percentiles as the reader finds them in columns `first..first + 6`.

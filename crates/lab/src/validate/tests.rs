@@ -52,6 +52,7 @@ fn campaign(text: &str, scale: u64) -> Campaign {
         latency_parts: crate::latency_parts::LatencyParts::default(),
         wear: Vec::new(),
         verdict: Some(Verdict::NoSteadyState { reason: "too short".to_owned() }),
+        oltp: None,
     };
     let cells = points.iter().zip(&MIB).enumerate().map(cell).collect();
     Campaign {
@@ -83,6 +84,7 @@ fn row(second: u64, mib: u64) -> Row {
         read: Percentiles::default(),
         write: Percentiles { mean_ns: mib as f64 * 1e6, ..Percentiles::default() },
         counters: None,
+        transactions: None,
     }
 }
 

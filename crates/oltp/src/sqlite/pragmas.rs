@@ -21,7 +21,7 @@ pub(super) fn apply(connection: &Connection, settings: &Settings) -> Result<(), 
         set(connection, name, value)?;
     }
     set(connection, "journal_mode", "WAL")?;
-    let synchronous = match settings.durability {
+    let synchronous = match settings.durability.unwrap_or_default() {
         Durability::Full => "FULL",
         Durability::Second => "NORMAL",
         Durability::None => "OFF",
@@ -57,6 +57,7 @@ pub(super) fn ignored(places: &Places, settings: &Settings) -> Vec<String> {
     let Settings {
         engine: _,
         buffer_pool: _,
+        preset: _,
         durability: _,
         flush_method,
         doublewrite,

@@ -4,6 +4,12 @@
 //! (`analysis`). Everything here is a fact that was measured or written down, so a report made from a store
 //! years later says the same.
 
+mod oltp;
+mod quantity;
+
+pub use oltp::{Condition, Counted, Done, Oltp, Said, Transactions};
+pub use quantity::Quantity;
+
 use crate::latency_parts::LatencyParts;
 use lowtide_core::{Bytes, Counters, Interval, Latency};
 use serde::{Deserialize, Serialize};
@@ -84,7 +90,7 @@ pub struct Cell {
     pub rows: Vec<Row>,
     /// Latency of reads over the measured window (the steady window where there is one, else the last quarter).
     pub read_latency: Latency,
-    /// Latency of writes over the measured window.
+    /// Latency of writes over the measured window; of a database, that of its transactions.
     pub write_latency: Latency,
     /// Latency of equal parts of that window.
     pub latency_parts: LatencyParts,
@@ -92,10 +98,12 @@ pub struct Cell {
     pub wear: Vec<(u64, u64)>,
     /// What the analysis found; set when the cell is done.
     pub verdict: Option<crate::analysis::Verdict>,
+    /// What is known of the database, where one was asked. The rows then say what its device did.
+    pub oltp: Option<Box<Oltp>>,
 }
 
 /// One interval, without its histograms.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Row {
     /// Nanoseconds from the beginning of the measurement to the beginning of the interval.
     pub start_ns: u64,
@@ -117,6 +125,8 @@ pub struct Row {
     pub write: Percentiles,
     /// The device's counters at the end of the interval.
     pub counters: Option<Counters>,
+    /// What terminals asked of a database.
+    pub transactions: Option<Box<Transactions>>,
 }
 
 /// Percentiles of one interval's latency, in nanoseconds; all zero where nothing completed.
@@ -175,6 +185,7 @@ impl Row {
             read: Percentiles::of(&interval.read_latency),
             write: Percentiles::of(&interval.write_latency),
             counters: interval.counters,
+            transactions: None,
         }
     }
     /// Length of the interval in seconds.
@@ -185,6 +196,32 @@ impl Row {
     pub fn mib_per_s(&self) -> f64 {
         Bytes::new(self.read_bytes + self.write_bytes).as_mib() / self.seconds()
     }
+    /// The rate that a level is judged by: new orders per minute of a database, else MiB/s.
+    pub fn rate(&self) -> f64 {
+        match &self.transactions {
+            Some(transactions) => transactions.new_orders() as f64 / self.seconds() * 60.0,
+            None => self.mib_per_s(),
+        }
+    }
+    /// What [`Row::rate`] is a rate of.
+    pub fn quantity(&self) -> Quantity {
+        if self.transactions.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
+    }
+    /// What somebody waited for in these intervals: how many requests, or transactions of a database, and all their
+    /// latencies together, in nanoseconds.
+    pub fn waited<'r>(rows: impl Iterator<Item = &'r Row>) -> (u64, f64) {
+        let one = |row: &Row| match &row.transactions {
+            None => {
+                let ns = row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64;
+                (row.reads + row.writes, ns)
+            }
+            Some(transactions) => {
+                let ns = transactions.kinds.iter().map(|it| it.latency.mean_ns * it.ended() as f64).sum();
+                (transactions.ended(), ns)
+            }
+        };
+        rows.map(one).fold((0, 0.0), |(count, ns), (more, longer)| (count + more, ns + longer))
+    }
     /// Operations per second.
     pub fn iops(&self) -> f64 {
         (self.reads + self.writes) as f64 / self.seconds()
@@ -192,6 +229,10 @@ impl Row {
 }
 
 impl Campaign {
+    /// What the levels of its cells are rates of.
+    pub fn quantity(&self) -> Quantity {
+        self.cells.iter().map(Cell::quantity).find(|it| *it != Quantity::default()).unwrap_or_default()
+    }
     /// Whether another program measured it: then there is no experiment.
     pub fn is_imported(&self) -> bool {
         self.experiment.is_empty()
@@ -229,18 +270,22 @@ impl Cell {
             _ => (self.last_quarter_ns(), u64::MAX, false),
         }
     }
-    /// Mean throughput over the whole measurement, in MiB/s; `None` where nothing was measured.
-    pub fn mean_mib_per_s(&self) -> Option<f64> {
-        self.mean_mib_per_s_between(0, u64::MAX)
+    /// What its levels are rates of.
+    pub fn quantity(&self) -> Quantity {
+        if self.oltp.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
     }
-    /// Mean throughput over the intervals that lie wholly between two instants of the measurement, in MiB/s.
-    pub fn mean_mib_per_s_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
-        let (bytes, seconds) = self
+    /// Mean rate over the whole measurement; `None` where nothing was measured.
+    pub fn mean_rate(&self) -> Option<f64> {
+        self.mean_rate_between(0, u64::MAX)
+    }
+    /// Mean rate over the intervals that lie wholly between two instants of the measurement.
+    pub fn mean_rate_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (done, seconds) = self
             .rows
             .iter()
             .filter(|row| row.start_ns >= from_ns && row.end_ns <= to_ns)
-            .fold((0, 0.0), |(bytes, s), row| (bytes + row.read_bytes + row.write_bytes, s + row.seconds()));
-        (seconds > 0.0).then(|| Bytes::new(bytes).as_mib() / seconds)
+            .fold((0.0, 0.0), |(done, s), row| (done + row.rate() * row.seconds(), s + row.seconds()));
+        (seconds > 0.0).then(|| done / seconds)
     }
     /// Write amplification between two instants of the measurement; `None` without counters or writes.
     pub fn write_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
