@@ -226,7 +226,7 @@ pub struct CompareArguments {
     /// or "latency_p99 > 110% overall" (may be given more than once)
     #[arg(long, value_name = "LIMIT")]
     pub fail_if: Vec<String>,
-    /// The same as --fail-if "throughput < 1 - PERCENT", such as 5%
+    /// The same as --fail-if "throughput < 1 - PERCENT", such as 5%; of databases new_orders
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_below: Option<f64>,
     /// Compare cells without a steady state, too, by the last quarter of their measurement

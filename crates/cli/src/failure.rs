@@ -9,6 +9,7 @@ use lowtide_lab::experiment::BadInput;
 use lowtide_lab::import::ImportError;
 use lowtide_lab::interleave::InterleaveError;
 use lowtide_lab::live::OpenError;
+use lowtide_lab::live::attached::AttachedError;
 use lowtide_lab::store::StoreError;
 use lowtide_lab::validate::{ChooseError, ValidateError};
 use lowtide_oltp::OltpError;
@@ -92,6 +93,18 @@ impl From<ChooseError> for Failure {
 impl From<CatalogueError> for Failure {
     fn from(error: CatalogueError) -> Self {
         Failure::new(BAD_INPUT, error.into())
+    }
+}
+
+impl From<AttachedError> for Failure {
+    fn from(error: AttachedError) -> Self {
+        match error {
+            AttachedError::Open(error) => error.into(),
+            AttachedError::Host(error) => error.into(),
+            AttachedError::Ask { .. } | AttachedError::Start { .. } | AttachedError::Lost { .. } => {
+                Failure::failed(error)
+            }
+        }
     }
 }
 

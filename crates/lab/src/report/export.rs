@@ -4,7 +4,7 @@
 //! which differ between runs that measured the same.
 
 use crate::analysis::Verdict;
-use crate::record::{Campaign, Cell, Percentiles, Row, Status};
+use crate::record::{Campaign, Cell, Percentiles, Quantity, Row, Status};
 use lowtide_core::{Counters, Latency};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, Write};
@@ -132,7 +132,7 @@ fn cell(cell: &Cell) -> Json {
         "read_latency_ns_counts": buckets(&cell.read_latency),
         "write_latency_ns_counts": buckets(&cell.write_latency),
         "erases_blocks": cell.wear,
-        "verdict": cell.verdict.as_ref().map(verdict),
+        "verdict": cell.verdict.as_ref().map(|it| verdict(it, cell.quantity())),
         "intervals": cell.rows.iter().map(row).collect::<Vec<_>>(),
     })
 }
@@ -168,15 +168,19 @@ fn buckets(latency: &Latency) -> Vec<(u64, u64)> {
     latency.buckets().map(|(ns, count)| (ns.get(), count)).collect()
 }
 
-fn verdict(verdict: &Verdict) -> Json {
+fn verdict(verdict: &Verdict, quantity: Quantity) -> Json {
     match verdict {
-        Verdict::Steady(e) => json!({
-            "settled_mib_per_s": e.mean,
-            "settled_mib_per_s_half_width": e.half_width,
-            "from_ns": e.from_ns,
-            "to_ns": e.to_ns,
-            "batches": e.batches,
-        }),
+        Verdict::Steady(e) => {
+            let level = format!("settled_{}", quantity.key());
+            let values = [
+                (level.clone(), json!(e.mean)),
+                (format!("{level}_half_width"), json!(e.half_width)),
+                ("from_ns".to_owned(), json!(e.from_ns)),
+                ("to_ns".to_owned(), json!(e.to_ns)),
+                ("batches".to_owned(), json!(e.batches)),
+            ];
+            Json::Object(values.into_iter().collect())
+        }
         Verdict::NoSteadyState { reason } => json!({ "no_steady_state": reason }),
     }
 }

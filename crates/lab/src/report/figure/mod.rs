@@ -18,7 +18,8 @@ pub(crate) use svg::{document, panel};
 
 use super::answer::Answer;
 use super::comparison::Comparison;
-use crate::record::Campaign;
+use super::number;
+use crate::record::{Campaign, Quantity};
 
 /// A figure of the report: one panel, or several of the same size.
 #[derive(Debug, Clone, PartialEq)]
@@ -181,6 +182,16 @@ impl Point {
     }
 }
 
+/// The file name of a figure of levels: `throughput-over-time`, `new-orders-over-time`.
+fn file_name(quantity: Quantity, of_what: &str) -> String {
+    format!("{}-{of_what}", quantity.name().replace(' ', "-"))
+}
+
+/// The heading of a figure of levels: `Throughput over time`.
+fn title(quantity: Quantity, of_what: &str) -> String {
+    number::capitalised(&format!("{} {of_what}", quantity.name()))
+}
+
 /// The figures of a campaign, those that have something to show.
 pub(crate) fn figures(
     campaign: &Campaign,
@@ -194,7 +205,7 @@ pub(crate) fn figures(
     figures.extend(sweep::over_size(answers, comparisons));
     figures.extend(sweep::over_fill(answers, comparisons));
     figures.extend(sweep::over_threads(answers, comparisons));
-    figures.extend(time::throughput(campaign, answers));
+    figures.extend(time::levels(campaign, answers));
     figures.extend(latency::distribution(answers));
     figures.extend(time::write_amplification(answers));
     figures.extend(wear::erase_counts(answers));

@@ -1,11 +1,12 @@
-//! Figures over a factor: settled throughput by size, fill or threads, and latency by threads.
+//! Figures over a factor: settled levels by size, fill, threads or any factor with numbers, and latency by threads.
 //!
 //! A single curve over size is drawn with its fresh and lowest levels; several curves only with the settled
 //! one. Published numbers stand on them as hollow markers in the look of what they are a value of.
 
-use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
-use crate::report::answer::Answer;
-use crate::report::comparison::{Comparison, Quantity};
+use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, file_name, title};
+use crate::record::Quantity;
+use crate::report::answer::{Answer, quantity_of};
+use crate::report::comparison::{Comparison, Quantity as Published};
 use crate::report::sweep::{Group, groups};
 
 const GIB: f64 = (1u64 << 30) as f64;
@@ -23,9 +24,9 @@ pub(crate) fn over_size(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
         series.extend([fresh, lowest].into_iter().filter(|s| !s.points.is_empty()));
     }
     for (n, (quantity, label)) in [
-        (Quantity::Settled, "published, settled"),
-        (Quantity::Fresh, "published, fresh"),
-        (Quantity::Lowest, "published, lowest"),
+        (Published::Settled, "published, settled"),
+        (Published::Fresh, "published, fresh"),
+        (Published::Lowest, "published, lowest"),
     ]
     .into_iter()
     .enumerate()
@@ -34,14 +35,9 @@ pub(crate) fn over_size(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
             series.extend(published(answers, comparisons, quantity, label, Look::Numbered(n), x, |v| v));
         }
     }
-    figure(
-        "throughput-by-size",
-        "Throughput by data size",
-        "data (GiB)",
-        spread(series.iter().flat_map(|s| &s.points).map(|p| p.x)),
-        series,
-        groups.len(),
-    )
+    let scale = spread(series.iter().flat_map(|s| &s.points).map(|p| p.x));
+    let x = Axis { label: "data (GiB)".to_owned(), scale, at_least: 0.0 };
+    figure(quantity_of(answers), ("by-size", "by data size"), x, series, groups.len())
 }
 
 /// Even steps, unless most of the values would crowd in the lowest quarter of the axis.
@@ -62,40 +58,29 @@ pub(crate) fn over_fill(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
     let groups = groups(answers, Answer::fill)?;
     let mut series = settled(&groups, x);
     let look = Look::Numbered(0);
-    series.extend(published(answers, comparisons, Quantity::Settled, "published", look, x, |v| v));
-    figure(
-        "throughput-by-fill",
-        "Throughput by fill",
-        "data as a share of the capacity (%)",
-        Scale::Linear,
-        series,
-        groups.len(),
-    )
+    series.extend(published(answers, comparisons, Published::Settled, "published", look, x, |v| v));
+    let x = Axis { label: "data as a share of the capacity (%)".to_owned(), ..Axis::default() };
+    figure(quantity_of(answers), ("by-fill", "by fill"), x, series, groups.len())
 }
 
 /// Throughput and latency by threads.
 pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
     let x = |a: &Answer<'_>| f64::from(a.cell.threads);
     let Some(groups) = groups(answers, |a| Some(x(a))) else { return Vec::new() };
-    let mut throughput = settled(&groups, x);
-    throughput.extend(published(
+    let mut levels = settled(&groups, x);
+    levels.extend(published(
         answers,
         comparisons,
-        Quantity::Settled,
+        Published::Settled,
         "published",
         Look::Numbered(0),
         x,
         |v| v,
     ));
     let mut out = Vec::new();
-    out.extend(figure(
-        "throughput-by-threads",
-        "Throughput by threads",
-        "threads",
-        Scale::Doubling,
-        throughput,
-        groups.len(),
-    ));
+    let axis = Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 };
+    let names = ("by-threads", "by threads");
+    out.extend(figure(quantity_of(answers), names, axis, levels, groups.len()));
 
     let mut latency: Vec<Series> = Vec::new();
     let few = groups.len() <= MOST_CURVES / 2;
@@ -113,7 +98,7 @@ pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -
     latency.extend(published(
         answers,
         comparisons,
-        Quantity::LatencyMsP95,
+        Published::LatencyMsP95,
         "published p95",
         Look::Numbered(0),
         x,
@@ -138,21 +123,22 @@ pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -
     out
 }
 
+/// Levels over `x`; `names` are the ends of the file's name and of the heading.
 fn figure(
-    name: &str,
-    title: &str,
-    x: &str,
-    scale: Scale,
+    quantity: Quantity,
+    names: (&str, &str),
+    x: Axis,
     series: Vec<Series>,
     curves: usize,
 ) -> Option<Figure> {
     if !series.iter().any(|s| s.draw == Draw::LineAndMarkers && s.points.len() > 1) {
         return None;
     }
-    let mut caption =
-        "Settled throughput, with its 95 % confidence interval where that is wider than the marker; \
-                       cells without a steady state are left out."
-            .to_owned();
+    let mut caption = format!(
+        "Settled {}, with its 95 % confidence interval where that is wider than the marker; cells without a steady \
+         state are left out.",
+        quantity.noun()
+    );
     if series.iter().any(|s| s.draw == Draw::Hollow) {
         caption.push_str(" Hollow markers: published numbers.");
     }
@@ -160,13 +146,13 @@ fn figure(
         caption.push_str(&format!(" Of {curves} curves, the first {MOST_CURVES} are shown."));
     }
     Some(Figure {
-        name: name.to_owned(),
-        title: title.to_owned(),
+        name: file_name(quantity, names.0),
+        title: title(quantity, names.1),
         caption,
         part: Part::Throughput,
         panels: vec![Panel {
-            x: Axis { label: x.to_owned(), scale, at_least: 0.0 },
-            y: Axis { label: "MiB/s".to_owned(), ..Axis::default() },
+            x,
+            y: Axis { label: quantity.unit().to_owned(), ..Axis::default() },
             series,
             ..Panel::default()
         }],
@@ -203,7 +189,7 @@ fn curve<'a>(
 fn published<'a>(
     answers: &[Answer<'a>],
     comparisons: &[Comparison],
-    quantity: Quantity,
+    quantity: Published,
     label: &str,
     look: Look,
     x: impl Fn(&Answer<'a>) -> f64,
