@@ -12,6 +12,7 @@ use lowtide_lab::live::OpenError;
 use lowtide_lab::live::attached::AttachedError;
 use lowtide_lab::store::StoreError;
 use lowtide_lab::validate::{ChooseError, ValidateError};
+use lowtide_oltp::OltpError;
 use std::path::Path;
 
 /// Measured to the end, but not all is well.
@@ -137,6 +138,17 @@ impl From<StoreError> for Failure {
             _ => FAILED,
         };
         Failure::new(code, error.into())
+    }
+}
+
+impl From<OltpError> for Failure {
+    fn from(error: OltpError) -> Self {
+        let code = match error {
+            OltpError::Invalid(_) => BAD_INPUT,
+            OltpError::Interrupted => INTERRUPTED,
+            _ => FAILED,
+        };
+        Failure::new(code, miette::miette!("{error}"))
     }
 }
 

@@ -295,6 +295,38 @@ fn a_killed_server_is_seen_by_terminals_and_by_check_and_comes_back_whole() {
 }
 
 #[test]
+fn a_log_apart_moves_with_a_copy_of_its_cluster() {
+    let (directory, mut places) = places();
+    let make = |name: &str| {
+        let path = directory.path().join(name);
+        std::fs::create_dir(&path).expect("made");
+        path
+    };
+    places.log = Some(make("log"));
+    let Some(instance) = server(&quick(), &places) else { return };
+    let scale = small();
+    instance.database().load(&scale, SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
+    instance.stop().expect("stopped");
+    for place in ["data", "log"] {
+        let (from, to) = (directory.path().join(place), directory.path().join(format!("{place}-copy")));
+        let copied =
+            std::process::Command::new("cp").arg("-a").args([from, to]).status().expect("cp is there");
+        assert!(copied.success());
+    }
+    let copy = Places {
+        data: directory.path().join("data-copy"),
+        log: Some(directory.path().join("log-copy")),
+        run: make("run-copy"),
+    };
+    let lost = Places { log: None, ..copy.clone() };
+    let told = postgres::start(&quick(), &lost).map(drop).expect_err("its log is elsewhere").to_string();
+    assert!(told.contains("no place was named"), "{told}");
+    let (one, other) = (server(&quick(), &places).expect("starts"), server(&quick(), &copy).expect("starts"));
+    assert!(run(&*one.database(), &scale, 2, 200).is_ok());
+    assert_consistent(&*other.database(), &scale);
+}
+
+#[test]
 fn a_backend_that_is_killed_ends_the_server() {
     let Some((_directory, mut instance, _)) = loaded(&quick()) else { return };
     let database = instance.database();

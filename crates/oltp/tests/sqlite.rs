@@ -198,7 +198,7 @@ fn a_full_disk_is_told_in_sqlites_words_and_leaves_nothing_behind() {
 
 #[test]
 fn a_load_that_does_not_fit_leaves_an_empty_database_that_can_be_loaded() {
-    let place = empty(&Settings { durability: Durability::None, ..Settings::default() });
+    let place = empty(&Settings { durability: Some(Durability::None), ..Settings::default() });
     let interrupt = AtomicBool::new(false);
     let load = || place.database.load(&scale(), Seed::new(SEED), &interrupt, &|_| {});
     place.database.execute("PRAGMA max_page_count = 50").expect("accepts");
@@ -215,7 +215,7 @@ fn a_load_that_does_not_fit_leaves_an_empty_database_that_can_be_loaded() {
 #[test]
 fn a_lock_of_another_process_is_a_conflict_and_not_a_failure() {
     let place = empty(&Settings {
-        durability: Durability::None,
+        durability: Some(Durability::None),
         options: vec![("busy_timeout".to_owned(), "20".to_owned())],
         ..Settings::default()
     });
