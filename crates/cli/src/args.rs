@@ -4,12 +4,14 @@
 
 mod attach;
 pub mod live;
+mod oltp;
 
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 pub use live::{
     DriveArguments, FailArguments, PowercutArguments, RecordArguments, RecordVerb, ServeArguments,
     ServerArguments, StatArguments, TlsUse,
 };
+pub use oltp::OltpBenchArguments;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
@@ -224,7 +226,7 @@ pub struct CompareArguments {
     /// or "latency_p99 > 110% overall" (may be given more than once)
     #[arg(long, value_name = "LIMIT")]
     pub fail_if: Vec<String>,
-    /// The same as --fail-if "throughput < 1 - PERCENT", such as 5%
+    /// The same as --fail-if "throughput < 1 - PERCENT", such as 5%; of databases new_orders
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub fail_below: Option<f64>,
     /// Compare cells without a steady state, too, by the last quarter of their measurement
@@ -497,6 +499,8 @@ pub enum BenchVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
+    /// New orders per minute of TPC-C on a database of its own, how fast it loads, and what the client costs
+    Oltp(OltpBenchArguments),
     /// What the I/O engine costs per 4 KiB random request
     Engine {
         /// The file to read; made where there is none
@@ -543,6 +547,8 @@ pub enum RawFormat {
     Csv,
     /// Everything
     Json,
+    /// CSV: one row per interval and kind of transaction, of databases
+    Transactions,
     /// The load as a job of fio
     Fio,
 }

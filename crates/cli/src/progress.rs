@@ -32,7 +32,7 @@ struct State {
     ended: usize,
     /// Cells that will not be measured.
     spared: usize,
-    /// Running cells: their line, how much is done, when they began, and the throughput of the last interval.
+    /// Running cells: their line, how much is done, when they began, and the level of the last interval.
     running: BTreeMap<u32, Running>,
 }
 
@@ -41,7 +41,7 @@ struct Running {
     share: f64,
     began: Instant,
     shown: Instant,
-    mib_per_s: Option<f64>,
+    level: Option<String>,
 }
 
 impl Shown {
@@ -83,13 +83,13 @@ impl Progress for Shown {
             share: 0.0,
             began: now,
             shown: now - Duration::from_secs(1),
-            mib_per_s: None,
+            level: None,
         });
         running.share = match stage {
             Stage::Prepare => share * PREPARE,
             Stage::Measure | Stage::Replay => PREPARE + share.min(1.0) * (1.0 - PREPARE),
         };
-        running.mib_per_s = last.map(Row::mib_per_s).or(running.mib_per_s);
+        running.level = last.map(|row| row.quantity().running(row.rate())).or(running.level.take());
         if now - running.shown < Duration::from_millis(100) {
             return;
         }
@@ -98,7 +98,7 @@ impl Progress for Shown {
             Stage::Prepare => "preparing".to_owned(),
             Stage::Replay => format!("again for its history, {:.0} %", share * 100.0),
             Stage::Measure => {
-                let rate = running.mib_per_s.map(|rate| format!(", {rate:.1} MiB/s")).unwrap_or_default();
+                let rate = running.level.as_ref().map(|rate| format!(", {rate}")).unwrap_or_default();
                 format!("{:.0} %{rate}", share.min(1.0) * 100.0)
             }
         };
@@ -121,8 +121,8 @@ impl Progress for Shown {
         match failure {
             Some(reason) => self.note(&format!("{}: failed: {reason}", cell.label())),
             None if !self.terminal => {
-                let rate = running.and_then(|running| running.mib_per_s);
-                let rate = rate.map(|rate| format!("{rate:.1} MiB/s at the end, ")).unwrap_or_default();
+                let rate = running.and_then(|running| running.level);
+                let rate = rate.map(|rate| format!("{rate} at the end, ")).unwrap_or_default();
                 output::say(format_args!("[{ended}/{cells}] {}: {rate}{took:.1} s", cell.label()));
             }
             None => {}

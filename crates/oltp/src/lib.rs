@@ -11,6 +11,7 @@
 //!
 //! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).
 
+pub mod bench;
 pub mod check;
 pub mod database;
 mod error;

@@ -4,7 +4,7 @@
 
 use lowtide_core::{Bytes, Control, Nanos, Seed};
 use lowtide_oltp::terminals::{Interval, Load, Part, Summary, run};
-use lowtide_oltp::tpcc::{Kind, Line, NewOrder, Scale, Table, Transaction, population};
+use lowtide_oltp::tpcc::{Delivery, Kind, Line, NewOrder, Scale, Table, Transaction, population};
 use lowtide_oltp::{
     Database, Durability, Failure, Instance, OltpError, Outcome, Places, Settings, check, sqlite,
 };
@@ -36,7 +36,7 @@ fn empty(settings: &Settings) -> Place {
 }
 
 fn loaded() -> Place {
-    let place = empty(&Settings { durability: Durability::None, ..Settings::default() });
+    let place = empty(&Settings { durability: Some(Durability::None), ..Settings::default() });
     let interrupt = AtomicBool::new(false);
     place.database.load(&scale(), Seed::new(SEED), &interrupt, &|_| {}).expect("loads");
     place
@@ -197,6 +197,45 @@ fn a_full_disk_is_told_in_sqlites_words_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_load_that_does_not_fit_leaves_an_empty_database_that_can_be_loaded() {
+    let place = empty(&Settings { durability: Some(Durability::None), ..Settings::default() });
+    let interrupt = AtomicBool::new(false);
+    let load = || place.database.load(&scale(), Seed::new(SEED), &interrupt, &|_| {});
+    place.database.execute("PRAGMA max_page_count = 50").expect("accepts");
+    let said = load().expect_err("does not fit").to_string();
+    assert!(said.starts_with("loading ") && said.ends_with(": database or disk is full"), "{said}");
+    assert_eq!(number(&*place.database, "SELECT count(*) FROM sqlite_schema"), 0);
+    place.database.execute("PRAGMA max_page_count = 1000000").expect("accepts");
+    load().expect("fits");
+    assert_consistent(&*place.database);
+    let said = load().expect_err("is loaded").to_string();
+    assert_eq!(said, "making item: table item already exists");
+}
+
+#[test]
+fn a_lock_of_another_process_is_a_conflict_and_not_a_failure() {
+    let place = empty(&Settings {
+        durability: Some(Durability::None),
+        options: vec![("busy_timeout".to_owned(), "20".to_owned())],
+        ..Settings::default()
+    });
+    place.database.load(&scale(), Seed::new(SEED), &AtomicBool::new(false), &|_| {}).expect("loads");
+    let mut session = place.database.session().expect("opens");
+    let delivery = Transaction::Delivery(Delivery { warehouse: 3, carrier: 1 });
+    let other = rusqlite::Connection::open(place.folder.path().join("tpcc.db")).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locks");
+    assert_eq!(session.run(&delivery), Err(Failure::Conflict("database is locked".to_owned())));
+    other.execute_batch("ROLLBACK").expect("unlocks");
+    assert_eq!(session.run(&delivery), Ok(Outcome::Delivered { skipped: 0 }));
+    // 18 of 60 orders of a district are undelivered.
+    for _ in 1..18 {
+        session.run(&delivery).expect("delivers");
+    }
+    assert_eq!(session.run(&delivery), Ok(Outcome::Delivered { skipped: 10 }));
+    assert_consistent(&*place.database);
+}
+
+#[test]
 fn a_database_that_was_stopped_is_there_again_and_one_that_is_closed_says_so() {
     let Place { instance, database, folder } = loaded();
     let mut session = database.session().expect("opens");
@@ -214,7 +253,7 @@ fn a_database_that_was_stopped_is_there_again_and_one_that_is_closed_says_so() {
 fn settings_are_pragmas_and_what_is_none_is_told() {
     let settings = Settings {
         buffer_pool: Some(Bytes::new(64 << 20)),
-        durability: Durability::Second,
+        durability: Some(Durability::Second),
         log_size: Some(Bytes::new(16 << 20)),
         io_capacity: Some(200),
         options: vec![("page_size".to_owned(), "8192".to_owned()), ("temp_store".to_owned(), "2".to_owned())],

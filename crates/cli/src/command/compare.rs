@@ -10,12 +10,13 @@ use lowtide_lab::report::Report;
 
 /// Compares; exit code 5 where a limit is crossed, 1 where one cannot be judged.
 pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
-    let question = question(arguments)?;
+    let mut question = question(arguments)?;
     let campaigns: Vec<Campaign> = arguments
         .campaigns
         .iter()
         .map(|name| campaign_named(&arguments.store, name))
         .collect::<Result<_, _>>()?;
+    question.thresholds.extend(level(arguments, &campaigns));
     let (report, judged) = match (&arguments.factor, campaigns.as_slice()) {
         (Some(factor), [campaign]) => Report::compare_factor(campaign, factor, &question)
             .map_err(|error| Failure::usage(error, "name a factor that the experiment sweeps"))?,
@@ -48,14 +49,19 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
 /// What the arguments ask, limits read.
 fn question(arguments: &CompareArguments) -> Result<Question, Failure> {
     let read = |text: &String| text.parse::<Threshold>().map_err(Failure::from);
-    let mut thresholds = arguments.fail_if.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    thresholds.extend(arguments.fail_below.map(|percent| Threshold {
-        metric: Metric::Throughput,
+    let thresholds = arguments.fail_if.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(Question { unsettled: arguments.unsettled, thresholds })
+}
+
+/// The limit of `--fail-below`, on what the levels of the base are.
+fn level(arguments: &CompareArguments, campaigns: &[Campaign]) -> Option<Threshold> {
+    let quantity = campaigns.first().map(Campaign::quantity).unwrap_or_default();
+    arguments.fail_below.map(|percent| Threshold {
+        metric: Metric::of_level(quantity),
         operator: Operator::Below,
         limit: 1.0 - percent / 100.0,
         scope: Scope::Each,
-    }));
-    Ok(Question { unsettled: arguments.unsettled, thresholds })
+    })
 }
 
 fn code(judged: &[Judged]) -> u8 {

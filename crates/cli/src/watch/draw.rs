@@ -13,6 +13,7 @@
 use super::SMALLEST;
 use super::state::{Running, State, words};
 use lowtide_lab::campaign::Stage;
+use lowtide_lab::record::Quantity;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -44,8 +45,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     frame.render_widget(running(state), cell);
     if let Some(first) = state.running.first() {
         let [left, right] = Layout::horizontal([Constraint::Ratio(1, 2); 2]).areas(charts);
-        line(frame, left, "throughput, MiB/s", &first.throughput, Color::Cyan);
-        line(frame, right, "latency p99, ms", &first.latency, Color::Yellow);
+        let level = format!("{}, {}", first.quantity.name(), first.quantity.unit());
+        let latency = match first.quantity {
+            Quantity::Throughput => "latency p99, ms",
+            Quantity::NewOrders => "latency of New-Order p99, ms",
+        };
+        line(frame, left, &level, &first.levels, Color::Cyan);
+        line(frame, right, latency, &first.latency, Color::Yellow);
     }
     frame.render_widget(list(state, ended), ended);
     let note = state.notes.last().map(|note| format!("; {}", plain(note))).unwrap_or_default();
@@ -77,7 +83,7 @@ fn running(state: &State) -> Paragraph<'static> {
         Stage::Prepare => format!("preparing, {:.0} %", first.share * 100.0),
         Stage::Replay => format!("again for its history, {:.0} %", first.share * 100.0),
         Stage::Measure => {
-            let rate = first.throughput.last().map(|(_, rate)| format!(", {rate:.1} MiB/s"));
+            let rate = first.levels.last().map(|(_, rate)| format!(", {}", first.quantity.running(*rate)));
             format!("measuring, {:.0} %{}", first.share * 100.0, rate.unwrap_or_default())
         }
     };
@@ -93,11 +99,12 @@ fn running(state: &State) -> Paragraph<'static> {
 }
 
 fn so_far(running: &Running) -> String {
+    let words = |verdict| words(verdict, running.quantity);
     running.verdict.as_ref().map_or_else(|| "too early to tell".to_owned(), words)
 }
 
 /// A line over the seconds of the measurement, from zero.
-fn line(frame: &mut Frame<'_>, area: Rect, title: &'static str, points: &[(f64, f64)], colour: Color) {
+fn line(frame: &mut Frame<'_>, area: Rect, title: &str, points: &[(f64, f64)], colour: Color) {
     let block = Block::default().borders(Borders::ALL).title(title);
     if points.is_empty() {
         frame.render_widget(block, area);
@@ -205,7 +212,7 @@ mod tests {
                 Some(&row(second, 50 + second % 9)),
             );
         }
-        assert!(state.running[0].throughput.len() <= 400, "a long line is thinned out");
+        assert!(state.running[0].levels.len() <= 400, "a long line is thinned out");
         let reason = "still in the honeymoon".to_owned();
         state.verdict(&cells[2], &Verdict::NoSteadyState { reason });
         let text = screen(&state, 80, 24).join("\n");

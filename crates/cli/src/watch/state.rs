@@ -5,7 +5,7 @@
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign::Stage;
 use lowtide_lab::plan::PlannedCell;
-use lowtide_lab::record::Row;
+use lowtide_lab::record::{Quantity, Row};
 use std::time::{Duration, Instant};
 
 /// Points of a line at most; then every other one goes.
@@ -34,10 +34,12 @@ pub(super) struct Running {
     pub label: String,
     pub stage: Stage,
     pub share: f64,
-    /// Seconds of the measurement, and MiB/s.
-    pub throughput: Vec<(f64, f64)>,
+    /// What its levels are rates of, as far as is known yet.
+    pub quantity: Quantity,
+    /// Seconds of the measurement, and the level.
+    pub levels: Vec<(f64, f64)>,
     /// Seconds of the measurement, and the 99th percentile of latency in milliseconds: of reads or writes, whichever
-    /// took longer.
+    /// took longer; of a database, of New-Order.
     pub latency: Vec<(f64, f64)>,
     /// Rows to pass over between two points.
     stride: u32,
@@ -119,7 +121,8 @@ impl Running {
             label: cell.label(),
             stage: Stage::Prepare,
             share: 0.0,
-            throughput: Vec::new(),
+            quantity: Quantity::default(),
+            levels: Vec::new(),
             latency: Vec::new(),
             stride: 1,
             passed: 0,
@@ -137,9 +140,9 @@ impl Running {
 
     /// What it came to, in a few words.
     fn answer(&self) -> String {
-        match (&self.verdict, self.throughput.last()) {
-            (Some(verdict @ Verdict::Steady(_)), _) => words(verdict),
-            (_, Some((_, rate))) => format!("no steady state, {rate:.1} MiB/s at the end"),
+        match (&self.verdict, self.levels.last()) {
+            (Some(verdict @ Verdict::Steady(_)), _) => words(verdict, self.quantity),
+            (_, Some((_, rate))) => format!("no steady state, {} at the end", self.quantity.running(*rate)),
             (_, None) => "no steady state".to_owned(),
         }
     }
@@ -151,11 +154,16 @@ impl Running {
         }
         self.passed = 0;
         let seconds = row.end_ns as f64 / 1e9;
-        self.throughput.push((seconds, row.mib_per_s()));
-        self.latency.push((seconds, row.read.p99_ns.max(row.write.p99_ns) as f64 / 1e6));
-        if self.throughput.len() > MOST_POINTS {
+        self.quantity = row.quantity();
+        self.levels.push((seconds, row.rate()));
+        let p99_ns = match &row.transactions {
+            Some(transactions) => transactions.new_order().latency.p99_ns,
+            None => row.read.p99_ns.max(row.write.p99_ns),
+        };
+        self.latency.push((seconds, p99_ns as f64 / 1e6));
+        if self.levels.len() > MOST_POINTS {
             self.stride *= 2;
-            for line in [&mut self.throughput, &mut self.latency] {
+            for line in [&mut self.levels, &mut self.latency] {
                 let mut odd = false;
                 line.retain(|_| {
                     odd = !odd;
@@ -167,11 +175,9 @@ impl Running {
 }
 
 /// A verdict in a few words.
-pub(super) fn words(verdict: &Verdict) -> String {
+pub(super) fn words(verdict: &Verdict, quantity: Quantity) -> String {
     match verdict {
-        Verdict::Steady(it) => {
-            format!("{:.1} ± {:.1} MiB/s", it.mean, it.half_width)
-        }
+        Verdict::Steady(it) => quantity.settled(it.mean, it.half_width),
         Verdict::NoSteadyState { reason } => format!("no steady state: {reason}"),
     }
 }

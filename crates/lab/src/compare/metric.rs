@@ -1,14 +1,17 @@
-//! What can be compared: throughput, operations per second, latencies, write amplification.
+//! What can be compared: throughput or new orders, operations per second, latencies, write amplification.
 //!
 //! Leaves out their values: `reading` takes them from cells.
 
+use crate::record::Quantity;
 use std::fmt;
 
 /// Something that cells are compared by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
-    /// Bytes per second.
+    /// Bytes per second; of cells that asked no database.
     Throughput,
+    /// New orders per minute; of cells that asked a database.
+    NewOrders,
     /// Operations per second.
     Iops,
     /// NAND bytes per host byte.
@@ -49,7 +52,7 @@ use Statistic::{Mean, P50, P95, P99, P999};
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Metric; 18] = [
+    pub const ALL: [Metric; 19] = [
         Metric::Throughput,
         Metric::Iops,
         Metric::WriteAmplification,
@@ -68,12 +71,22 @@ impl Metric {
         Latency(Writes, P95),
         Latency(Writes, P99),
         Latency(Writes, P999),
+        Metric::NewOrders,
     ];
+
+    /// The metric that levels of this quantity are compared by.
+    pub const fn of_level(quantity: Quantity) -> Metric {
+        match quantity {
+            Quantity::Throughput => Metric::Throughput,
+            Quantity::NewOrders => Metric::NewOrders,
+        }
+    }
 
     /// The name, as thresholds and tables write it: `throughput`, `read_latency_p99`.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Throughput => "throughput",
+            Metric::NewOrders => "new_orders",
             Metric::Iops => "iops",
             Metric::WriteAmplification => "write_amplification",
             Latency(All, Mean) => "latency_mean",

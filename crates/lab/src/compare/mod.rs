@@ -22,6 +22,7 @@ pub(crate) use reading::{Missing, Reading};
 pub(crate) use side::{Identity, Side, label};
 
 use crate::analysis::{Ratio, geometric_mean, holm};
+use crate::record::Quantity;
 use crate::report::answer::Answer;
 use reading::{Point, Turns};
 
@@ -81,6 +82,8 @@ impl Pair {
 pub(crate) struct Comparison {
     pub base: String,
     pub other: String,
+    /// What the levels of the base are rates of.
+    pub quantity: Quantity,
     pub pairs: Vec<Pair>,
     /// Points that only one side has: of the base, of the other.
     pub alone: [Vec<Identity>; 2],
@@ -93,7 +96,10 @@ impl Comparison {
         let mut pairs: Vec<Pair> = base_points
             .iter()
             .filter_map(|(identity, one)| {
-                let (_, two) = other_points.iter().find(|(known, _)| known == identity)?;
+                let alike = |two: &&Answer<'_>| one.iter().all(|it| it.quantity == two.quantity);
+                let (_, two) = other_points
+                    .iter()
+                    .find(|(known, two)| known == identity && two.iter().all(|it| alike(&it)))?;
                 Some(pair(identity, one, two, unsettled, interleaved))
             })
             .collect();
@@ -112,7 +118,13 @@ impl Comparison {
             missing.map(|(identity, _)| identity.clone()).collect()
         };
         let alone = [alone(&base_points, &other_points), alone(&other_points, &base_points)];
-        Comparison { base: base.name.clone(), other: other.name.clone(), pairs, alone }
+        let quantity = base.quantity();
+        Comparison { base: base.name.clone(), other: other.name.clone(), quantity, pairs, alone }
+    }
+
+    /// The metric that levels are compared by.
+    pub fn level(&self) -> Metric {
+        Metric::of_level(self.quantity)
     }
 
     /// The ratios of a metric, of the pairs that have one.

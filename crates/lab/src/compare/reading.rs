@@ -150,7 +150,8 @@ impl<'s, 'a> Turns<'s, 'a> {
 /// A metric of one cell.
 fn value(metric: Metric, answer: &Answer<'_>) -> Option<f64> {
     match metric {
-        Metric::Throughput => answer.settled.map(|it| it.mean).or(answer.end),
+        Metric::Throughput | Metric::NewOrders if metric != Metric::of_level(answer.quantity) => None,
+        Metric::Throughput | Metric::NewOrders => answer.settled.map(|it| it.mean).or(answer.end),
         Metric::Iops => answer.iops,
         Metric::WriteAmplification => answer.write_amplification,
         Metric::Latency(operations, statistic) => of_latency(latency(operations, answer), statistic),
@@ -160,11 +161,11 @@ fn value(metric: Metric, answer: &Answer<'_>) -> Option<f64> {
 /// How sure a metric of one cell is, by its parts.
 fn level(metric: Metric, answer: &Answer<'_>, value: f64) -> Result<Level, Missing> {
     let parts = match metric {
-        Metric::Throughput => match &answer.settled {
+        Metric::Throughput | Metric::NewOrders => match &answer.settled {
             Some(estimate) => return Ok(Level::from(estimate)),
-            None => each_part(answer, |rows, _| ratio(rows, |row| row.read_bytes + row.write_bytes)),
+            None => each_part(answer, |rows, _| mean(rows, Row::rate)),
         },
-        Metric::Iops => each_part(answer, |rows, _| ratio(rows, |row| row.reads + row.writes)),
+        Metric::Iops => each_part(answer, |rows, _| mean(rows, Row::iops)),
         Metric::WriteAmplification => each_part(answer, |rows, before| {
             let last = rows.last()?.counters?;
             last.write_amplification_since(&before?)
@@ -179,10 +180,11 @@ fn level(metric: Metric, answer: &Answer<'_>, value: f64) -> Result<Level, Missi
     Level::of_parts(value, &parts).ok_or(Missing::Short)
 }
 
-/// Something per second over some rows.
-fn ratio(rows: &[Row], what: impl Fn(&Row) -> u64) -> Option<f64> {
+/// The mean of a rate over some rows.
+fn mean(rows: &[Row], rate: impl Fn(&Row) -> f64) -> Option<f64> {
     let seconds: f64 = rows.iter().map(Row::seconds).sum();
-    (seconds > 0.0).then(|| rows.iter().map(what).sum::<u64>() as f64 / seconds)
+    let whole = rows.iter().filter(|row| row.end_ns > row.start_ns);
+    (seconds > 0.0).then(|| whole.map(|row| rate(row) * row.seconds()).sum::<f64>() / seconds)
 }
 
 /// Something of each of the equal parts of a cell's window, which also hears of the counters before it. `None` where a

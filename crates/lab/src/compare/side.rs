@@ -2,6 +2,7 @@
 //!
 //! Leaves out what is measured there: `reading`.
 
+use crate::record::Quantity;
 use crate::report::answer::Answer;
 use crate::report::sweep::{describe, identity};
 use std::fmt;
@@ -52,6 +53,11 @@ impl<'a> Side<'a> {
         let others = |a: &Answer<'a>| identity(a.cell).into_iter().filter(|(n, _)| n != factor).collect();
         let answers = answers.iter().filter(has).map(|a| (others(a), a.clone())).collect();
         Side { name: describe(factor, value), answers }
+    }
+
+    /// What its levels are rates of; the first cell decides.
+    pub fn quantity(&self) -> Quantity {
+        self.answers.first().map(|(_, answer)| answer.quantity).unwrap_or_default()
     }
 
     /// The answers by point, in order.

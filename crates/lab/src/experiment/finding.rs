@@ -47,12 +47,15 @@ impl Measure {
 }
 
 words! {
-    /// What is looked at, reads and writes together.
+    /// What is looked at, reads and writes together. Of a database, latencies are those of its transactions, and bytes
+    /// and requests those of its device.
     Of, "quantity";
     /// Bytes per second.
     Throughput = "throughput",
     /// Requests per second.
     Iops = "iops",
+    /// New orders per minute, of a database.
+    NewOrders = "new-orders",
     /// The mean latency.
     MeanLatency = "mean-latency",
     /// The median latency.
@@ -70,7 +73,7 @@ impl Of {
             Of::P50 => Some(50.0),
             Of::P95 => Some(95.0),
             Of::P99 => Some(99.0),
-            Of::Throughput | Of::Iops | Of::MeanLatency => None,
+            Of::Throughput | Of::Iops | Of::NewOrders | Of::MeanLatency => None,
         }
     }
 }
@@ -125,6 +128,7 @@ impl Finding {
             (Form::Value, true, _) => Dimension::Time,
             (Form::Value, false, Of::Throughput) => Dimension::Throughput,
             (Form::Value, false, Of::Iops) => Dimension::Rate,
+            (Form::Value, false, Of::NewOrders) => Dimension::Transactions,
             (Form::Value, false, _) => Dimension::Time,
         }
     }
@@ -225,6 +229,7 @@ pub(super) fn unit(
     let other = match Unit::named(written).map(|unit| unit.dimension) {
         Some(Dimension::Throughput) => "; for this unit: `of = \"throughput\"`",
         Some(Dimension::Rate) => "; for this unit: `of = \"iops\"`",
+        Some(Dimension::Transactions) => "; for this unit: `of = \"new-orders\"`",
         Some(Dimension::Time) => "; for this unit: a latency, `stable-by` or `elapsed`",
         Some(Dimension::Ratio) => "; for this unit: `form = \"ratio\"`",
         Some(Dimension::Percent) => "; for this unit: `form = \"percent\"` or `\"drop-percent\"`",

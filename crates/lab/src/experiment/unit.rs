@@ -1,6 +1,6 @@
 //! Units in which numbers are published, and how they are converted.
 //!
-//! Inside, throughput is MiB/s, a rate is per second, a time is seconds. Leaves out the units that experiments
+//! Inside, throughput is MiB/s, a rate is per second, transactions are per minute, a time is seconds. Leaves out the units that experiments
 //! are written in: `lowtide_core` parses those.
 
 /// What kind of number a unit belongs to.
@@ -10,6 +10,8 @@ pub enum Dimension {
     Throughput,
     /// Requests per second.
     Rate,
+    /// Transactions per minute.
+    Transactions,
     /// A latency or a span of time; seconds inside.
     Time,
     /// One number over another.
@@ -30,7 +32,7 @@ pub struct Unit {
 const MIB: f64 = 1_048_576.0;
 
 /// Every unit with the names it is written by.
-const UNITS: [(&str, Dimension, f64); 17] = [
+const UNITS: [(&str, Dimension, f64); 20] = [
     ("MiB/s", Dimension::Throughput, 1.0),
     ("KiB/s", Dimension::Throughput, 1024.0),
     ("GiB/s", Dimension::Throughput, 1.0 / 1024.0),
@@ -40,6 +42,9 @@ const UNITS: [(&str, Dimension, f64); 17] = [
     ("req/s", Dimension::Rate, 1.0),
     ("IO/s", Dimension::Rate, 1.0),
     ("IOPS", Dimension::Rate, 1.0),
+    ("tx/min", Dimension::Transactions, 1.0),
+    ("new-order tx/min", Dimension::Transactions, 1.0),
+    ("tx/s", Dimension::Transactions, 1.0 / 60.0),
     ("us", Dimension::Time, 1e6),
     ("ms", Dimension::Time, 1e3),
     ("s", Dimension::Time, 1.0),
@@ -73,6 +78,7 @@ impl Dimension {
         match self {
             Dimension::Throughput => "MiB/s",
             Dimension::Rate => "IO/s",
+            Dimension::Transactions => "tx/min",
             Dimension::Time => "s",
             Dimension::Ratio => "x",
             Dimension::Percent => "%",
@@ -92,7 +98,8 @@ mod tests {
         assert!((convert("ms", 0.25) - 250.0).abs() < 1e-9);
         assert!((convert("h", 7200.0) - 2.0).abs() < 1e-12);
         assert_eq!(convert("%", 12.0), 12.0);
-        assert_eq!(Unit::named("tx/min"), None);
+        assert_eq!(convert("tx/s", 7200.0), 120.0);
+        assert_eq!(Unit::named("tx/h"), None);
         for (name, unit) in Unit::all() {
             assert_eq!(
                 Unit::named(unit.dimension.usual()).map(|it| it.dimension),

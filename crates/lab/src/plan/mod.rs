@@ -12,7 +12,7 @@ mod order;
 mod target;
 mod traced;
 
-pub use target::{PlanTarget, PlannedBlock};
+pub use target::{PlanTarget, PlannedBlock, PlannedDevice};
 
 use crate::experiment::{BadInput, Experiment, Length, Level, Precondition, Purge, Settings};
 use lowtide_core::{Bytes, Seed, Trace};
@@ -161,6 +161,11 @@ impl Plan {
 
     /// Bytes that filling the cells writes.
     fn filled_bytes(&self) -> Bytes {
+        if self.experiment.load.oltp.is_some() {
+            // Loaded once, and copied for each cell.
+            let loaded = self.cells.first().map_or(Bytes::ZERO, |cell| cell.data);
+            return loaded + self.cells.iter().map(|cell| cell.data).sum();
+        }
         if matches!(self.target, PlanTarget::Host(_)) {
             // Files stay until a cell asks for others.
             let same = |a: &PlannedCell, b: &PlannedCell| a.files().ok() == b.files().ok();

@@ -203,6 +203,25 @@ impl Row {
             None => self.mib_per_s(),
         }
     }
+    /// What [`Row::rate`] is a rate of.
+    pub fn quantity(&self) -> Quantity {
+        if self.transactions.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
+    }
+    /// What somebody waited for in these intervals: how many requests, or transactions of a database, and all their
+    /// latencies together, in nanoseconds.
+    pub fn waited<'r>(rows: impl Iterator<Item = &'r Row>) -> (u64, f64) {
+        let one = |row: &Row| match &row.transactions {
+            None => {
+                let ns = row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64;
+                (row.reads + row.writes, ns)
+            }
+            Some(transactions) => {
+                let ns = transactions.kinds.iter().map(|it| it.latency.mean_ns * it.ended() as f64).sum();
+                (transactions.ended(), ns)
+            }
+        };
+        rows.map(one).fold((0, 0.0), |(count, ns), (more, longer)| (count + more, ns + longer))
+    }
     /// Operations per second.
     pub fn iops(&self) -> f64 {
         (self.reads + self.writes) as f64 / self.seconds()
@@ -210,6 +229,10 @@ impl Row {
 }
 
 impl Campaign {
+    /// What the levels of its cells are rates of.
+    pub fn quantity(&self) -> Quantity {
+        self.cells.iter().map(Cell::quantity).find(|it| *it != Quantity::default()).unwrap_or_default()
+    }
     /// Whether another program measured it: then there is no experiment.
     pub fn is_imported(&self) -> bool {
         self.experiment.is_empty()

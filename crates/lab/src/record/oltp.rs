@@ -39,9 +39,13 @@ impl Transactions {
         };
         Transactions { kinds: std::array::from_fn(|kind| done(&interval.kinds[kind])) }
     }
+    /// What became of New-Order.
+    pub fn new_order(&self) -> &Done {
+        &self.kinds[Kind::NewOrder as usize]
+    }
     /// New orders that came to their end.
     pub fn new_orders(&self) -> u64 {
-        self.kinds[Kind::NewOrder as usize].ended()
+        self.new_order().ended()
     }
     /// All transactions that came to their end.
     pub fn ended(&self) -> u64 {

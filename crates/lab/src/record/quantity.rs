@@ -18,12 +18,41 @@ impl Quantity {
             Quantity::NewOrders => "new orders",
         }
     }
+    /// What a sentence calls it: `throughput`.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Quantity::Throughput => "throughput",
+            Quantity::NewOrders => "rate of new orders",
+        }
+    }
+    /// Its unit, spelt out: `MiB/s`, `new orders a minute`.
+    pub const fn spelt(self) -> &'static str {
+        match self {
+            Quantity::Throughput => "MiB/s",
+            Quantity::NewOrders => "new orders a minute",
+        }
+    }
     /// Its unit: `MiB/s`.
     pub const fn unit(self) -> &'static str {
         match self {
             Quantity::Throughput => "MiB/s",
             Quantity::NewOrders => "NOTPM",
         }
+    }
+    /// A value as it stands on a line that changes while it is measured: `30.2 MiB/s`, `12345 NOTPM`.
+    pub fn running(self, value: f64) -> String {
+        format!("{value:.*} {}", self.decimals(), self.unit())
+    }
+    /// Decimals of a value that is still measured.
+    const fn decimals(self) -> usize {
+        match self {
+            Quantity::Throughput => 1,
+            Quantity::NewOrders => 0,
+        }
+    }
+    /// A settled level on such a line: `30.2 ± 0.3 MiB/s`.
+    pub fn settled(self, mean: f64, half_width: f64) -> String {
+        format!("{mean:.*} ± {}", self.decimals(), self.running(half_width))
     }
     /// Its part of a key in JSON and CSV: `mib_per_s`.
     pub const fn key(self) -> &'static str {

@@ -4,13 +4,18 @@
 //! Leaves out the search for the steady window: that is [`crate::analysis`].
 
 use crate::analysis::{Departure, Estimate, Verdict, departures};
-use crate::record::{Campaign, Cell, Row, Status};
+use crate::record::{Campaign, Cell, Quantity, Row, Status};
 use lowtide_core::Latency;
 
 /// The fresh level is the mean of this share of the intervals …
 const FRESH_SHARE: f64 = 0.05;
 /// … but of no more than this many nanoseconds.
 const FRESH_NS: f64 = 60e9;
+
+/// What the levels of these cells are rates of; the first decides.
+pub(crate) fn quantity_of(answers: &[Answer<'_>]) -> Quantity {
+    answers.first().map(|answer| answer.quantity).unwrap_or_default()
+}
 
 /// The figures of one cell.
 #[derive(Debug, Clone)]
@@ -19,19 +24,21 @@ pub(crate) struct Answer<'a> {
     pub cell: &'a Cell,
     /// What sizes and times were divided by.
     pub scale: f64,
-    /// The settled throughput.
+    /// What its levels are rates of; they are in its unit.
+    pub quantity: Quantity,
+    /// The settled level.
     pub settled: Option<Estimate>,
     /// Why there is none.
     pub unsettled: Option<String>,
     /// Operations per second in the steady window, or over the last quarter without one.
     pub iops: Option<f64>,
-    /// Mean throughput at the beginning, in MiB/s.
+    /// Mean level at the beginning.
     pub fresh: Option<f64>,
-    /// Mean throughput of the last quarter of the measurement, in MiB/s.
+    /// Mean level of the last quarter of the measurement.
     pub end: Option<f64>,
-    /// Throughput of the lowest interval, in MiB/s.
+    /// Level of the lowest interval.
     pub lowest: Option<f64>,
-    /// Latency of reads and writes together over the measured window.
+    /// Latency of reads and writes, or of transactions, together over the measured window.
     pub latency: Latency,
     /// NAND bytes per host byte in the steady window, or over the last quarter without one.
     pub write_amplification: Option<f64>,
@@ -50,16 +57,15 @@ pub(crate) struct Answer<'a> {
 pub(crate) struct Left {
     /// When, in seconds since the measurement began, scaled back.
     pub at_s: f64,
-    /// The level before, in MiB/s.
+    /// The level before.
     pub before: f64,
-    /// The level after, in MiB/s.
+    /// The level after.
     pub after: f64,
 }
 
 /// The steady levels that a cell left.
 fn left(cell: &Cell, scale: f64) -> Vec<Left> {
-    let rates: Vec<f64> =
-        cell.rows.iter().filter(|row| row.end_ns > row.start_ns).map(Row::mib_per_s).collect();
+    let rates: Vec<f64> = cell.rows.iter().filter(|row| row.end_ns > row.start_ns).map(Row::rate).collect();
     let left = |departure: Departure| Left {
         at_s: cell.rows[departure.index].start_ns as f64 / 1e9 * scale,
         before: departure.before,
@@ -96,10 +102,11 @@ impl<'a> Answer<'a> {
         let seconds: f64 = window().map(Row::seconds).sum();
         // A last interval that was cut short says little about a level.
         let longest = measured().map(Row::seconds).fold(0.0, f64::max);
-        let lowest = measured().filter(|row| row.seconds() >= longest / 2.0).map(Row::mib_per_s);
+        let lowest = measured().filter(|row| row.seconds() >= longest / 2.0).map(Row::rate);
         Answer {
             cell,
             scale,
+            quantity: cell.quantity(),
             settled,
             unsettled,
             iops: (seconds > 0.0).then(|| operations as f64 / seconds),
@@ -114,7 +121,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Settled throughput as a share of the fresh level; `None` for reads, which do not tire a device.
+    /// The settled level as a share of the fresh level; `None` for reads, which do not tire a device.
     pub fn share_of_fresh(&self) -> Option<f64> {
         if self.only_reads() {
             return None;

@@ -2,6 +2,8 @@
 //!
 //! Leaves out machine formats: JSON and CSV carry every digit.
 
+use crate::record::Quantity;
+
 /// Between a number and its unit: a space at which no line breaks.
 pub(crate) const NBSP: char = '\u{a0}';
 /// Groups of three digits are set apart by a narrow space that does not break.
@@ -78,9 +80,14 @@ pub(crate) fn estimate_with(mean: f64, half_width: f64, decimals: usize) -> Stri
     format!("{}{NBSP}±{NBSP}{half}", fixed(mean, decimals))
 }
 
+/// A level for people: `30.2 MiB/s`, `12 345 NOTPM`.
+pub(crate) fn level(value: f64, quantity: Quantity) -> String {
+    format!("{}{NBSP}{}", significant(value), quantity.unit())
+}
+
 /// A throughput for people: `30.2 MiB/s`.
 pub(crate) fn throughput(mib_per_s: f64) -> String {
-    format!("{}{NBSP}MiB/s", significant(mib_per_s))
+    level(mib_per_s, Quantity::Throughput)
 }
 
 /// A size for people, in the binary unit that fits: `100 GiB`, `1.5 TiB`.
@@ -121,6 +128,12 @@ pub(crate) fn span(ns: f64) -> String {
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
     format!("{}{NBSP}%", fixed(value, usize::from(value.abs() < 9.95 && value.fract().abs() > 0.05)))
+}
+
+/// `words` with a capital letter at their beginning.
+pub(crate) fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

@@ -2,19 +2,23 @@
 //!
 //! Says the level first, then what it depends on, then what is missing. Leaves out advice.
 
-use super::answer::{Answer, Left};
+use super::answer::{Answer, Left, quantity_of};
 use super::comparison::Comparison;
-use super::durability;
-use super::number::{self, decimals_for_half_width, estimate, percent, significant, size, span, throughput};
-use super::sweep::{Group, groups, short_label, varying};
-use crate::compare::{self, Judged, Metric, Outcome};
-use crate::record::{Campaign, Status};
+use super::number::{
+    self, decimals_for_half_width, estimate, level as with_unit, percent, significant, size, span,
+};
+use super::sweep::{Group, groups, number_of, short_label, value_of, varying, with_numbers};
+use super::{databases, durability};
+use crate::compare::{self, Judged, Outcome};
+use crate::record::{Campaign, Quantity, Status};
 use crate::witness;
 
 /// More departures of one cell than this are not told.
 const MOST_DEPARTURES: usize = 3;
 /// More warnings than this are counted.
 const MOST_WARNINGS: usize = 3;
+/// The factors of a sweep of databases that get sentences.
+const MOST_FACTORS: usize = 2;
 /// More curves than this get one sentence together.
 const MOST_CURVES: usize = 6;
 
@@ -29,8 +33,10 @@ pub(crate) fn sentences(
         [one] => single(one),
         many => sweep(many),
     };
+    out.extend(databases::sentences(campaign, answers));
     // Where that is the question, its answer comes first.
     out.splice(0..0, durability::sentences(campaign, answers));
+    out.splice(0..0, databases::broken(answers));
     out.extend(missing(campaign, answers));
     out.extend(warnings(campaign));
     out.extend(agreement(comparisons));
@@ -55,21 +61,26 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         if let Some(mean) = answer.cell.mean_rate() {
             out.push(format!(
                 "The mean of the whole measurement, {}, is not a settled level.",
-                throughput(mean)
+                with_unit(mean, answer.quantity)
             ));
         }
         out.extend(left(answer));
         return out;
     };
-    let mut first = format!("Settled at {}\u{a0}MiB/s", estimate(settled.mean, settled.half_width));
+    let quantity = answer.quantity;
+    let mut first =
+        format!("Settled at {}\u{a0}{}", estimate(settled.mean, settled.half_width), quantity.spelt());
     if answer.cell.data.get() > 0 {
         first.push_str(&format!(" with {} in use", size(answer.data_bytes())));
         if let Some(fill) = answer.fill() {
             first.push_str(&format!(" ({} of the capacity)", percent(fill)));
         }
     }
-    if let (Some(share), Some(fresh)) = (answer.share_of_fresh(), answer.fresh) {
-        first.push_str(&format!(": {} of the fresh {}", percent(share), throughput(fresh)));
+    if quantity == Quantity::NewOrders {
+        // A database may begin faster (a fresh drive) or slower (an empty buffer pool).
+        first.extend(answer.fresh.map(|fresh| format!("; it began with {}", with_unit(fresh, quantity))));
+    } else if let (Some(share), Some(fresh)) = (answer.share_of_fresh(), answer.fresh) {
+        first.push_str(&format!(": {} of the fresh {}", percent(share), with_unit(fresh, quantity)));
     }
     let mut out = vec![first + "."];
     if let Some(end) = answer.honeymoon_end_s {
@@ -79,10 +90,14 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
     }
     out.extend(left(answer));
     if let Some(lowest) = answer.lowest.filter(|lowest| *lowest < settled.mean * 0.8) {
-        out.push(format!("The lowest interval had {}.", throughput(lowest)));
+        out.push(format!("The lowest interval had {}.", with_unit(lowest, quantity)));
     }
     if let Some(p99) = answer.latency_ns(99.0) {
-        let mut text = format!("99 % of operations took at most {}", span(p99));
+        let what = match quantity {
+            Quantity::Throughput => "operations",
+            Quantity::NewOrders => "transactions",
+        };
+        let mut text = format!("99 % of {what} took at most {}", span(p99));
         match answer.write_amplification {
             Some(wa) => {
                 text.push_str(&format!("; each byte written cost {} bytes of NAND.", significant(wa)))
@@ -110,8 +125,8 @@ fn left(answer: &Answer<'_>) -> Vec<String> {
         format!(
             "After {} it left a steady level of {} for {}: {cause}.",
             span(left.at_s * 1e9),
-            throughput(left.before),
-            throughput(left.after)
+            with_unit(left.before, answer.quantity),
+            with_unit(left.after, answer.quantity)
         )
     })
     .collect()
@@ -131,8 +146,8 @@ fn left_in_sweep(answers: &[Answer<'_>]) -> Option<String> {
         "{count}: {}, after {}, {} for {}.",
         short_label(answer.cell, &varying, false),
         span(left.at_s * 1e9),
-        throughput(left.before),
-        throughput(left.after)
+        with_unit(left.before, answer.quantity),
+        with_unit(left.after, answer.quantity)
     ))
 }
 
@@ -142,7 +157,14 @@ fn reason<'s>(answer: &'s Answer<'_>) -> &'s str {
 
 fn sweep(answers: &[Answer<'_>]) -> Vec<String> {
     let mut out = Vec::new();
-    if let Some(curves) = groups(answers, |a| Some(a.data_bytes())).filter(|g| g.len() <= MOST_CURVES) {
+    if quantity_of(answers) == Quantity::NewOrders {
+        for factor in with_numbers(answers).iter().take(MOST_FACTORS) {
+            let curves = groups(answers, |a| number_of(a.cell, factor));
+            let curves = curves.filter(|curves| curves.len() <= MOST_CURVES).unwrap_or_default();
+            out.extend(curves.iter().filter_map(|group| over_factor(group, factor)));
+        }
+    } else if let Some(curves) = groups(answers, |a| Some(a.data_bytes())).filter(|g| g.len() <= MOST_CURVES)
+    {
         out.extend(curves.iter().filter_map(over_size));
     } else if let Some(curves) =
         groups(answers, |a| Some(f64::from(a.cell.threads))).filter(|g| g.len() <= MOST_CURVES)
@@ -207,14 +229,15 @@ fn over_size(group: &Group<'_, '_>) -> Option<String> {
         size(first.data_bytes()),
         size(last.data_bytes())
     );
+    let (noun, unit) = (first.quantity.noun(), first.quantity.unit());
     let change = to / from;
     if (0.95..1.05).contains(&change) {
-        return Some(format!("{sizes}, the settled throughput stays at about {}\u{a0}MiB/s.", level(last)?));
+        return Some(format!("{sizes}, the settled {noun} stays at about {}\u{a0}{unit}.", level(last)?));
     }
     let verb = if change < 1.0 { "falls" } else { "rises" };
     let factor = significant(change.max(1.0 / change));
     let mut text = format!(
-        "{sizes}, the settled throughput {verb} from {} to {}\u{a0}MiB/s, a factor of {factor}",
+        "{sizes}, the settled {noun} {verb} from {} to {}\u{a0}{unit}, a factor of {factor}",
         level(first)?,
         level(last)?
     );
@@ -241,19 +264,53 @@ fn crossing(points: &[(f64, f64)], target: f64) -> Option<f64> {
     })
 }
 
+fn over_factor(group: &Group<'_, '_>, factor: &str) -> Option<String> {
+    let mut settled = group.answers.iter().filter(|a| a.settled.is_some());
+    let first = settled.next()?;
+    let last = settled.next_back()?;
+    let (from, to) = (first.settled?.mean, last.settled?.mean);
+    let value = |a: &Answer<'_>| value_of(a.cell, factor);
+    let with = if group.label.is_empty() { "With" } else { "with" };
+    let name = factor.replace('_', " ");
+    let (noun, unit) = (first.quantity.noun(), first.quantity.unit());
+    let ends = format!(
+        "{}{with} {name} from {} to {}, the settled {noun}",
+        named(group),
+        value(first)?,
+        value(last)?
+    );
+    let change = to / from;
+    let mut text = if (0.95..1.05).contains(&change) {
+        format!("{ends} is about {}\u{a0}{unit} at both ends", level(last)?)
+    } else {
+        let verb = if change < 1.0 { "falls" } else { "rises" };
+        let times = significant(change.max(1.0 / change));
+        format!("{ends} {verb} from {} to {}\u{a0}{unit}, a factor of {times}", level(first)?, level(last)?)
+    };
+    let best = group.answers.iter().filter_map(|a| Some((a, a.settled?.mean)));
+    if let Some((best, most)) = best.max_by(|a, b| a.1.total_cmp(&b.1))
+        && most > 1.05 * from.max(to)
+    {
+        text.push_str(&format!("; the most, {}, is at {}", with_unit(most, best.quantity), value(best)?));
+    }
+    Some(text + ".")
+}
+
 fn over_threads(group: &Group<'_, '_>) -> Option<String> {
     let points = levels(group, |a| f64::from(a.cell.threads));
     let (first, last) = (points.first()?, points.last()?);
     let best = points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
     let from_word = if group.label.is_empty() { "From" } else { "from" };
     let enough = points.iter().find(|(_, y)| *y >= 0.95 * best)?;
+    let quantity = group.answers.first()?.quantity;
     Some(format!(
-        "{}{from_word} {} to {} threads, the settled throughput goes from {} to {}; {} {} of the best.",
+        "{}{from_word} {} to {} threads, the settled {} goes from {} to {}; {} {} of the best.",
         named(group),
         first.0,
         last.0,
+        quantity.noun(),
         significant(first.1),
-        throughput(last.1),
+        with_unit(last.1, quantity),
         if enough.0 == 1.0 { "one thread gives".to_owned() } else { format!("{} threads give", enough.0) },
         percent(enough.1 / best),
     ))
@@ -265,11 +322,13 @@ fn range(answers: &[Answer<'_>]) -> Option<String> {
         answers.iter().filter_map(|a| Some((a, a.settled?.mean))).collect();
     settled.sort_by(|a, b| a.1.total_cmp(&b.1));
     let (low, high) = (settled.first()?, settled.last()?);
+    let quantity = low.0.quantity;
     Some(format!(
-        "The settled throughput ranges from {} ({}) to {} ({}).",
-        throughput(low.1),
+        "The settled {} ranges from {} ({}) to {} ({}).",
+        quantity.noun(),
+        with_unit(low.1, quantity),
         short_label(low.0.cell, &varying, false),
-        throughput(high.1),
+        with_unit(high.1, quantity),
         short_label(high.0.cell, &varying, false),
     ))
 }
@@ -321,27 +380,28 @@ fn agreement(comparisons: &[Comparison]) -> Option<String> {
 /// One sentence on how one side compares with the other.
 pub(crate) fn of_sides(comparison: &compare::Comparison) -> String {
     let (base, other) = (&comparison.base, &comparison.other);
-    let ratios = comparison.ratios(Metric::Throughput);
-    let Some(mean) = comparison.overall(Metric::Throughput) else {
+    let ratios = comparison.ratios(comparison.level());
+    let Some(mean) = comparison.overall(comparison.level()) else {
         return match comparison.pairs.len() {
             0 => format!("{base} and {other} have no cell in common."),
             _ => format!("{base} and {other} have no cell in common in which both settled."),
         };
     };
     let interval = format!("{} to {}", share(mean.low), share(mean.high));
+    let noun = comparison.quantity.noun();
     let significant =
-        comparison.pairs.iter().filter(|pair| pair.of(Metric::Throughput).significant()).count();
+        comparison.pairs.iter().filter(|pair| pair.of(comparison.level()).significant()).count();
     if ratios.len() == 1 {
         let sure = if significant == 1 { "" } else { ": no significant difference" };
         return format!(
-            "{other} has {} of the throughput of {base} (95\u{a0}% interval {interval}){sure}.",
+            "{other} has {} of the {noun} of {base} (95\u{a0}% interval {interval}){sure}.",
             share(mean.ratio)
         );
     }
     let least = ratios.iter().map(|it| it.ratio).fold(f64::INFINITY, f64::min);
     let most = ratios.iter().map(|it| it.ratio).fold(0.0, f64::max);
     format!(
-        "{other} has {} of the throughput of {base} on (geometric) average over {} cells (95\u{a0}% interval {interval}), \
+        "{other} has {} of the {noun} of {base} on (geometric) average over {} cells (95\u{a0}% interval {interval}), \
          from {} to {}; the difference is significant in {significant} of them.",
         share(mean.ratio),
         ratios.len(),

@@ -8,7 +8,7 @@ use crate::record::Row;
 use lowtide_core::Bytes;
 
 /// What is tracked of a cell, over the intervals that begin in the first `first_ns` nanoseconds: MiB/s, requests per
-/// second, or the mean latency in nanoseconds. `None` where nothing was measured, or of a percentile.
+/// second, new orders per minute, or the mean latency in nanoseconds. `None` where nothing was measured, or of a percentile.
 pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
     let rows = || rows.iter().filter(|row| row.start_ns < first_ns);
     let seconds: f64 = rows().map(Row::seconds).sum();
@@ -17,10 +17,13 @@ pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
     let found = match of {
         Of::Throughput => Bytes::new(sum(|row| row.read_bytes + row.write_bytes)).as_mib() / seconds,
         Of::Iops => requests / seconds,
+        Of::NewOrders => {
+            let orders = |row: &Row| Some(row.transactions.as_ref()?.new_orders());
+            rows().map(orders).sum::<Option<u64>>()? as f64 / seconds * 60.0
+        }
         Of::MeanLatency => {
-            let waited =
-                |row: &Row| row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64;
-            rows().map(waited).sum::<f64>() / requests
+            let (count, ns) = Row::waited(rows());
+            ns / count as f64
         }
         Of::P50 | Of::P95 | Of::P99 => return None,
     };

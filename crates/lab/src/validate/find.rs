@@ -1,11 +1,11 @@
 //! Finding a number in the cells of a campaign, or the reason why there is none.
 //!
-//! Numbers are in the units used inside: MiB/s, requests per second, seconds. Leaves out what they are held
+//! Numbers are in the units used inside: MiB/s, requests per second, new orders per minute, seconds. Leaves out what they are held
 //! against.
 
 use crate::analysis::Verdict;
 use crate::experiment::{Experiment, Finding, Form, Level, Measure, Of, Selection};
-use crate::record::{Campaign, Cell, Row, Status};
+use crate::record::{Campaign, Cell, Quantity, Row, Status};
 use lowtide_core::{Bytes, Latency};
 
 /// A cell is stable from the first interval after which every mean over this many intervals …
@@ -103,7 +103,7 @@ impl Finder<'_> {
                 .collect::<Result<Vec<f64>, String>>()
         };
         match finding.measure {
-            Measure::Settled if finding.of == Of::Throughput && after_ns == 0 => {
+            Measure::Settled if finding.of == of_level(cell) && after_ns == 0 => {
                 settled.map(|estimate| estimate.mean)
             }
             Measure::Settled => {
@@ -139,18 +139,20 @@ impl Finder<'_> {
             return Err(NOTHING.to_owned());
         }
         let requests = sum(|row| row.reads + row.writes);
-        if requests == 0 && of != Of::Throughput && of != Of::Iops {
+        let (waited, waited_ns) = Row::waited(rows.iter().copied());
+        if waited == 0 && !matches!(of, Of::Throughput | Of::Iops | Of::NewOrders) {
             return Err("no request completed".to_owned());
         }
         match of {
             Of::Throughput => Ok(Bytes::new(sum(|row| row.read_bytes + row.write_bytes)).as_mib() / seconds),
             Of::Iops => Ok(requests as f64 / seconds),
-            Of::MeanLatency => {
-                let all = rows
-                    .iter()
-                    .map(|row| row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64);
-                Ok(all.sum::<f64>() / requests as f64 / 1e9)
+            Of::NewOrders if cell.oltp.is_none() => Err("it asked no database".to_owned()),
+            Of::NewOrders => {
+                let orders: u64 =
+                    rows.iter().filter_map(|row| row.transactions.as_ref()).map(|it| it.new_orders()).sum();
+                Ok(orders as f64 / seconds * 60.0)
             }
+            Of::MeanLatency => Ok(waited_ns / waited as f64 / 1e9),
             Of::P50 | Of::P95 | Of::P99 => {
                 let percent = of.percentile().unwrap_or_default();
                 let latency = (self.latencies)(cell.index, from_ns, to_ns)
@@ -186,6 +188,14 @@ fn beside(cells: &str, against: &str) -> String {
     std::iter::once(both).chain(shared).collect::<Vec<String>>().join(", ")
 }
 
+/// What the level of a cell is a value of.
+fn of_level(cell: &Cell) -> Of {
+    match cell.quantity() {
+        Quantity::Throughput => Of::Throughput,
+        Quantity::NewOrders => Of::NewOrders,
+    }
+}
+
 const NO_CELL: &str = "no cell of this campaign is meant";
 const NOTHING: &str = "nothing was measured in that stretch";
 
@@ -204,7 +214,7 @@ fn whole_rows(cell: &Cell) -> impl Iterator<Item = &Row> {
     cell.rows[..last].iter()
 }
 
-/// When the throughput of a cell comes to stay near its settled level (without a steady state, near the mean of its
+/// When the level of a cell comes to stay near its settled level (without a steady state, near the mean of its
 /// last quarter), in nanoseconds of its own time.
 fn stable_by(cell: &Cell) -> Result<u64, String> {
     let settled = match &cell.verdict {
@@ -214,7 +224,7 @@ fn stable_by(cell: &Cell) -> Result<u64, String> {
     let settled = settled.ok_or(NOTHING)?;
     let rows: Vec<&Row> = whole_rows(cell).collect();
     let astray = rows.windows(STABLE_INTERVALS).rposition(|window| {
-        let mean = window.iter().map(|row| row.mib_per_s()).sum::<f64>() / window.len() as f64;
+        let mean = window.iter().map(|row| row.rate()).sum::<f64>() / window.len() as f64;
         (mean / settled - 1.0).abs() > STABLE_WITHIN
     });
     Ok(astray.map_or(0, |index| rows[index + STABLE_INTERVALS - 1].end_ns))

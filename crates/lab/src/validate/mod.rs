@@ -20,7 +20,7 @@ pub use find::Latencies;
 pub use studies::{ChooseError, Chosen, Study, ValidateError, choose, excused, run};
 pub use summary::{Summary, report};
 
-use crate::experiment::{self, BadInput, Experiment, Form, Measure, Of};
+use crate::experiment::{self, BadInput, Experiment, Form, Measure, Of, Unit};
 use crate::record::Campaign;
 use crate::report::{Bound, Comparison, Quantity};
 use find::{Finder, mean};
@@ -104,6 +104,12 @@ fn quantity(wanted: &experiment::Comparison) -> Quantity {
             Measure::Minimum => Quantity::Lowest,
             _ => Quantity::Other,
         },
+        (
+            Form::Value,
+            Of::NewOrders,
+            Measure::Settled | Measure::Level | Measure::Mean | Measure::MeanAfter,
+            _,
+        ) if Some(wanted.unit) == Unit::named("tx/min") => Quantity::Settled,
         (
             Form::Value,
             Of::P95,

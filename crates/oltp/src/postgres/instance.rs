@@ -53,13 +53,14 @@ pub(super) struct Server {
 pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, OltpError> {
     let programs = programs::find(settings)?;
     let known = programs::parameters(&programs)?;
-    let parameters = Parameters::new(settings, &known, &places.run)?;
     let tablespaces = match settings.data_files {
         Some(0) => {
             return Err(OltpError::Invalid("data_files = 0: tables need at least one tablespace".to_owned()));
         }
         count => count.unwrap_or(0),
     };
+    let places = &absolute(places)?;
+    let parameters = Parameters::new(settings, &known, &places.run)?;
     check_socket(&places.run)?;
     let user = User::of_server(&OWNERS)?;
     for directory in [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten() {
@@ -69,29 +70,41 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
         let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(directory, closed).map_err(|source| io_error(directory, source))?;
     }
-    let log = places.run.join("postgres.log");
-    let run = |program: &str, arguments: &[String]| {
-        Process::start(&programs.join(program), arguments, user.as_ref(), &places.run, &log)
-    };
+    let launch = Launch { programs, user, run: places.run.clone() };
     if !places.data.join("PG_VERSION").exists() {
-        make(&run, places)?;
+        make(&launch, places)?;
     }
+    link_log(places)?;
     let mut arguments = vec!["-D".to_owned(), shown(&places.data)?];
     for (name, value) in &parameters.set {
         arguments.extend(["-c".to_owned(), format!("{name}={value}")]);
     }
-    let mut process = run("postgres", &arguments)?;
+    let mut process = launch.start("postgres", &arguments)?;
     until_ready(&mut process, &places.data)?;
     let database = Arc::new(Postgres::open(Address::local(&places.run), tablespaces)?);
+    if tablespaces > 0 {
+        database.check_tablespaces()?;
+    }
     let settings = database.running_settings()?;
     Ok(Server { process, database, settings, ignored: parameters.ignored })
 }
 
+/// How programs of the server are started.
+struct Launch {
+    programs: PathBuf,
+    user: Option<User>,
+    run: PathBuf,
+}
+
+impl Launch {
+    fn start(&self, program: &str, arguments: &[String]) -> Result<Process, OltpError> {
+        let log = self.run.join("postgres.log");
+        Process::start(&self.programs.join(program), arguments, self.user.as_ref(), &self.run, &log)
+    }
+}
+
 /// Makes the cluster; what it wrote is on the device afterwards.
-fn make(
-    run: &dyn Fn(&str, &[String]) -> Result<Process, OltpError>,
-    places: &Places,
-) -> Result<(), OltpError> {
+fn make(launch: &Launch, places: &Places) -> Result<(), OltpError> {
     let mut arguments = vec![
         "--no-sync".to_owned(),
         "--no-instructions".to_owned(),
@@ -105,7 +118,7 @@ fn make(
     if let Some(log) = &places.log {
         arguments.push(format!("--waldir={}", shown(log)?));
     }
-    let mut process = run("initdb", &arguments)?;
+    let mut process = launch.start("initdb", &arguments)?;
     let status = process.wait(PATIENCE, &AtomicBool::new(false))?;
     let status = status.ok_or_else(|| process.error("did not end within an hour", &MARKS))?;
     if !status.success() {
@@ -138,6 +151,37 @@ fn until_ready(process: &mut Process, data: &Path) -> Result<(), OltpError> {
             return Err(process.error("was not ready within an hour", &MARKS));
         }
         std::thread::sleep(POLL);
+    }
+}
+
+/// The places as the server, which runs in another directory, finds them.
+fn absolute(places: &Places) -> Result<Places, OltpError> {
+    let whole = |path: &PathBuf| path.canonicalize().map_err(|source| io_error(path, source));
+    Ok(Places {
+        data: whole(&places.data)?,
+        log: places.log.as_ref().map(whole).transpose()?,
+        run: whole(&places.run)?,
+    })
+}
+
+/// Makes the cluster's link to its log lead where the log is: that of a copied cluster leads to the log of the other.
+fn link_log(places: &Places) -> Result<(), OltpError> {
+    let link = places.data.join("pg_wal");
+    let (data, there) = (places.data.display(), std::fs::read_link(&link).ok());
+    match (&places.log, there) {
+        (None, None) => Ok(()),
+        (Some(log), Some(there)) if *log == there => Ok(()),
+        (Some(log), Some(_)) => std::fs::remove_file(&link)
+            .and_then(|()| std::os::unix::fs::symlink(log, &link))
+            .map_err(|source| io_error(&link, source)),
+        (Some(log), None) => Err(OltpError::Invalid(format!(
+            "the cluster in {data} has its log within, and not in {}, where it was looked for",
+            log.display()
+        ))),
+        (None, Some(there)) => Err(OltpError::Invalid(format!(
+            "the cluster in {data} has its log in {}, and no place was named for it",
+            there.display()
+        ))),
     }
 }
 

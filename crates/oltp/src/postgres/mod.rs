@@ -88,6 +88,16 @@ impl Postgres {
         result.map_err(|error| error.sql(what))
     }
 
+    /// Whether tablespaces can lie within the data directory.
+    fn check_tablespaces(&self) -> Result<(), OltpError> {
+        let query = "SELECT name FROM pg_settings WHERE name = 'allow_in_place_tablespaces'";
+        if self.admin("asking for tablespaces", |admin| admin.simple(query))?.is_empty() {
+            let why = "data_files: PostgreSQL before 15 has no tablespaces within the data directory";
+            return Err(OltpError::Invalid(format!("{why} (this is {})", self.version)));
+        }
+        Ok(())
+    }
+
     /// Ends the session that is kept.
     fn close(&self) {
         *self.admin.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -257,14 +257,12 @@ impl Lines {
 
     /// What is asked of each row of `stock`, as columns, in the order in which the rows are locked.
     fn asked(&self) -> [Vec<i32>; 5] {
-        let column = |of: &dyn Fn((&(i32, i32), &Asked)) -> i32| self.stock.iter().map(of).collect();
-        [
-            column(&|(key, _)| key.0),
-            column(&|(key, _)| key.1),
-            column(&|(_, asked)| asked.quantity),
-            column(&|(_, asked)| asked.lines),
-            column(&|(_, asked)| asked.remote),
-        ]
+        let mut columns: [Vec<i32>; 5] = Default::default();
+        for ((supply, item), asked) in &self.stock {
+            let row = [*supply, *item, asked.quantity, asked.lines, asked.remote];
+            columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+        }
+        columns
     }
 }
 

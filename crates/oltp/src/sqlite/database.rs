@@ -127,8 +127,9 @@ impl Database for Sqlite {
         let mut guard = self.shared.writer.lock();
         let writer = guard.as_mut().ok_or_else(closed)?;
         let loaded = load::load(writer, scale, seed, interrupt, progress);
-        pragmas::apply(writer, &self.settings)?;
-        loaded?;
+        // On a full disk there is no WAL either; what is told is why.
+        let applied = pragmas::apply(writer, &self.settings);
+        loaded.and(applied)?;
         let path = &self.shared.path;
         let synced = std::fs::File::open(path).and_then(|file| file.sync_all());
         synced.map_err(|source| OltpError::Io { path: path.clone(), source })
@@ -157,12 +158,12 @@ impl Database for Sqlite {
             value: self.size(ending),
         };
         Ok(vec![
-            counted("waiting for a turn", CounterUnit::Nanoseconds, &counts.waited_ns),
-            counted("committing", CounterUnit::Nanoseconds, &counts.committing_ns),
+            counted("turn_wait_time", CounterUnit::Nanoseconds, &counts.waited_ns),
+            counted("commit_time", CounterUnit::Nanoseconds, &counts.committing_ns),
             counted("commits", CounterUnit::Count, &counts.commits),
             counted("rollbacks", CounterUnit::Count, &counts.rollbacks),
-            file("database bytes", ""),
-            file("wal bytes", "-wal"),
+            file("database_bytes", ""),
+            file("wal_bytes", "-wal"),
         ])
     }
 }

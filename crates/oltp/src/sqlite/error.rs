@@ -7,14 +7,22 @@ use rusqlite::ErrorCode;
 
 /// An error of SQLite while doing `what`.
 pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(rusqlite::Error) -> OltpError {
-    move |error| OltpError::Sql { what: what.into(), message: error.to_string() }
+    move |error| OltpError::Sql { what: what.into(), message: words(&error) }
+}
+
+/// SQLite's words, without the statement.
+fn words(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        _ => error.to_string(),
+    }
 }
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::Conflict(error.to_string()),
-            _ => Failure::Refused(error.to_string()),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::Conflict(words(&error)),
+            _ => Failure::Refused(words(&error)),
         }
     }
 }

@@ -60,7 +60,7 @@ fn whole(
             let committed = statements.execute("COMMIT", []);
             if let Some(counts) = counts {
                 Counts::add_since(&counts.committing_ns, began);
-                counts.commits.fetch_add(1, Ordering::Relaxed);
+                counts.commits.fetch_add(u64::from(committed.is_ok()), Ordering::Relaxed);
             }
             committed.map_err(Failure::from).and(outcome)
         }

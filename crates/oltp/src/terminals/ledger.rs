@@ -50,49 +50,62 @@ impl Events {
 pub(super) struct Ledger<'a> {
     start: Instant,
     length: Nanos,
-    /// Nanoseconds from the start to the beginning of the interval that is not over.
-    begin_ns: u64,
     terminals: &'a [Events],
-    waiting: Vec<Event>,
+    /// The interval that is not over.
+    current: Interval,
+    /// Events of later ones.
+    later: Vec<Event>,
 }
 
 impl<'a> Ledger<'a> {
     pub(super) fn new(length: Nanos, terminals: &'a [Events]) -> Self {
-        Ledger { start: Instant::now(), length, begin_ns: 0, terminals, waiting: Vec::new() }
+        let current = interval(0, length);
+        Ledger { start: Instant::now(), length, terminals, current, later: Vec::new() }
     }
     /// How long the interval has still to go.
     pub(super) fn until_end(&self) -> Duration {
-        Duration::from_nanos(self.end_ns()).saturating_sub(self.start.elapsed())
+        self.end().saturating_duration_since(Instant::now())
     }
-    /// The interval, when it is over; the next one begins where it ended.
-    pub(super) fn next(&mut self) -> Interval {
-        self.take(self.end_ns())
-    }
-    /// The interval that was not over when all terminals ended; none where nothing of it is left.
-    pub(super) fn finish(mut self) -> Option<Interval> {
-        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        (now > self.begin_ns).then(|| self.take(now))
-    }
-
-    fn end_ns(&self) -> u64 {
-        self.begin_ns + self.length.get()
-    }
-    fn take(&mut self, end_ns: u64) -> Interval {
+    /// Counts what was noted so far, so that lists stay short in long intervals.
+    pub(super) fn gather(&mut self) {
         for terminal in self.terminals {
-            self.waiting.append(&mut terminal.lock());
+            self.later.append(&mut terminal.lock());
         }
-        let end = self.start + Duration::from_nanos(end_ns);
-        let mut kinds: [Tally; Kind::ALL.len()] = Default::default();
-        self.waiting.retain(|event| {
+        let end = self.end();
+        self.later.retain(|event| {
             let ended = event.at < end;
             if ended {
-                count(&mut kinds[event.kind as usize], event);
+                count(&mut self.current.kinds[event.kind as usize], event);
             }
             !ended
         });
-        let start_ns = std::mem::replace(&mut self.begin_ns, end_ns);
-        Interval { start_ns, end_ns, kinds }
     }
+    /// The interval, when it is over; the next one begins where it ended.
+    pub(super) fn next(&mut self) -> Interval {
+        self.gather();
+        let next = interval(self.current.end_ns, self.length);
+        std::mem::replace(&mut self.current, next)
+    }
+    /// The intervals that nobody heard of by the time all terminals had ended; the last of them is shorter.
+    pub(super) fn finish(mut self) -> Vec<Interval> {
+        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mut left = Vec::new();
+        while self.current.end_ns < now {
+            left.push(self.next());
+        }
+        self.gather();
+        self.current.end_ns = now;
+        left.extend((self.current.start_ns < now).then_some(self.current));
+        left
+    }
+
+    fn end(&self) -> Instant {
+        self.start + Duration::from_nanos(self.current.end_ns)
+    }
+}
+
+fn interval(start_ns: u64, length: Nanos) -> Interval {
+    Interval { start_ns, end_ns: start_ns.saturating_add(length.get()), kinds: Default::default() }
 }
 
 fn count(tally: &mut Tally, event: &Event) {
@@ -131,6 +144,24 @@ mod tests {
         assert_eq!(counts, [(1, 0, 0), (1, 0, 1), (0, 1, 0)]);
         assert_eq!(tallies[0].latency.max(), Nanos::new(50));
         assert_eq!(tallies[2].latency.count(), 1);
-        assert_eq!(ledger.begin_ns, 300);
+        assert_eq!(ledger.current.start_ns, 300);
+    }
+
+    #[test]
+    fn what_is_left_when_terminals_end_late_is_in_intervals_too() {
+        let terminals = [Events::default()];
+        let mut ledger = Ledger::new(Nanos::from_millis(2), &terminals);
+        ledger.next();
+        let at = ledger.start + Duration::from_millis(3);
+        terminals[0].lock().push(Event { at, kind: Kind::Delivery, what: What::Retried });
+        std::thread::sleep(Duration::from_millis(7));
+        let left = ledger.finish();
+        let mut next = 2_000_000;
+        for interval in &left {
+            assert_eq!(interval.start_ns, next);
+            next = interval.end_ns;
+        }
+        assert!(left.len() >= 3 && next >= 7_000_000, "{left:?}");
+        assert_eq!(left[0].kinds[Kind::Delivery as usize].retries, 1);
     }
 }

@@ -18,8 +18,9 @@ use crate::tpcc::{Kind, Scale};
 use crate::{Database, OltpError};
 use ledger::{Events, Ledger};
 use lowtide_core::{Control, Latency, Nanos, Seed};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::thread::Builder;
 use std::time::Duration;
 use terminal::{End, Over, Terminal};
 
@@ -108,7 +109,8 @@ impl Summary {
 /// Runs a load; `each` hears of every interval, in order, and says whether to go on.
 ///
 /// All sessions are open before the clock starts. An interval holds what ended in it, however late it is heard of. Where
-/// the load ends within an interval (interrupted, or a transaction failed), that one is shorter, and is heard too.
+/// the load ends within an interval (interrupted, or a transaction failed), that one is shorter, and is heard too. An
+/// interrupted load has no failures: what interrupts it may end a server as well.
 ///
 /// # Errors
 /// [`OltpError`] where the load has no terminals, parts or length of intervals, a session cannot be opened, or a
@@ -118,8 +120,10 @@ pub fn run(
     load: &Load<'_>,
     each: &mut dyn FnMut(Interval) -> Control,
 ) -> Result<Summary, OltpError> {
+    let empty = |part: &Part<'_>| [part.scale.count(), part.scale.customers, part.scale.items].contains(&0);
     for (missing, what) in [
         (parts.is_empty(), "a load needs a database"),
+        (parts.iter().any(empty), "a database needs warehouses, customers and items"),
         (load.terminals == 0, "a load needs at least one terminal"),
         (load.interval == Nanos::ZERO, "intervals need a length"),
     ] {
@@ -130,16 +134,20 @@ pub fn run(
     let terminals: Vec<Terminal> =
         (0..load.terminals).map(|number| Terminal::open(parts, load, number)).collect::<Result<_, _>>()?;
     let events: Vec<Events> = terminals.iter().map(|_| Events::default()).collect();
-    let over = Over::default();
-    let start = Barrier::new(terminals.len() + 1);
+    let (over, gate) = (Over::default(), RwLock::new(()));
     std::thread::scope(|scope| {
-        let threads: Vec<_> = terminals
-            .into_iter()
-            .zip(&events)
-            .map(|(terminal, events)| scope.spawn(|| terminal.run(events, &over, &start)))
-            .collect();
-        start.wait();
+        let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = Vec::with_capacity(terminals.len());
+        for (terminal, events) in terminals.into_iter().zip(&events) {
+            let (over, gate) = (&over, &gate);
+            let thread = Builder::new().spawn_scoped(scope, move || terminal.run(events, over, gate));
+            threads.push(thread.map_err(|error| {
+                over.set();
+                OltpError::Invalid(format!("{} terminals need as many threads: {error}", load.terminals))
+            })?);
+        }
         let mut ledger = Ledger::new(load.interval, &events);
+        drop(closed);
         let heard = listen(&mut ledger, load, &over, each);
         let ends = threads.into_iter().map(|thread| thread.join().expect("a terminal does not panic"));
         let mut summary = Summary { interrupted: heard == Heard::Interrupted, ..Summary::default() };
@@ -148,14 +156,14 @@ pub fn run(
             summary.add(&one);
             failures.extend(failure);
         }
-        if heard != Heard::Stop
-            && let Some(last) = ledger.finish()
-        {
-            // Whatever is said to the last one, there is no more.
-            let _ = each(last);
+        if heard != Heard::Stop {
+            // Whatever is said to the last ones, there is no more.
+            for last in ledger.finish() {
+                let _ = each(last);
+            }
         }
-        failures.sort_by_key(|(at, _)| *at);
-        failures.into_iter().next().map_or(Ok(summary), |(_, error)| Err(error))
+        let first = failures.into_iter().min_by_key(|(at, _)| *at).filter(|_| !summary.interrupted);
+        first.map_or(Ok(summary), |(_, error)| Err(error))
     })
 }
 
@@ -182,8 +190,11 @@ fn listen(
         let left = ledger.until_end();
         if !left.is_zero() {
             if over.wait(left.min(LOOK_EVERY)) {
-                break Heard::Failure;
+                // What interrupts us may end a server too.
+                let interrupted = load.interrupt.load(Ordering::Relaxed);
+                break if interrupted { Heard::Interrupted } else { Heard::Failure };
             }
+            ledger.gather();
         } else if each(ledger.next()) == Control::Stop {
             break Heard::Stop;
         }

@@ -10,7 +10,7 @@ use crate::{Failure, OltpError, Outcome, Session};
 use lowtide_core::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Whether the load is over; terminals that wait hear of it at once.
@@ -89,11 +89,11 @@ impl Terminal {
         })
     }
 
-    /// Asks until the load is over; where a transaction fails for good, the load is over.
-    pub(super) fn run(mut self, events: &Events, over: &Over, start: &Barrier) -> End {
+    /// Asks from when the gate opens until the load is over; where a transaction fails for good, the load is over.
+    pub(super) fn run(mut self, events: &Events, over: &Over, gate: &RwLock<()>) -> End {
         let _guard = over.with_panic();
         let sent = self.session.statements();
-        start.wait();
+        drop(gate.read().unwrap_or_else(PoisonError::into_inner));
         let cpu = cpu();
         let mut summary = Summary::default();
         let mut failure = None;

@@ -217,6 +217,12 @@ fn what_cannot_be_run_is_told() {
     let told = |parts: &[Part<'_>], load: &Load<'_>| run_for(parts, load, 1).1.unwrap_err().to_string();
     assert_eq!(told(&[], &load(1, &interrupt)), "a load needs a database");
     assert_eq!(told(&[part], &load(0, &interrupt)), "a load needs at least one terminal");
+    let none = Scale::warehouses(0);
+    let empty = Part { database: &database, scale: &none };
+    assert_eq!(
+        told(&[part, empty], &load(1, &interrupt)),
+        "a database needs warehouses, customers and items"
+    );
     let timeless = Load { interval: Nanos::ZERO, ..load(1, &interrupt) };
     assert_eq!(told(&[part], &timeless), "intervals need a length");
 }

@@ -26,8 +26,8 @@ impl Scale {
     pub fn warehouses(count: u32) -> Self {
         Scale { warehouses: 1..=count, customers: CUSTOMERS_PER_DISTRICT, items: ITEMS }
     }
-    /// How many warehouses.
+    /// How many warehouses; none where the last is before the first.
     pub fn count(&self) -> u32 {
-        self.warehouses.end() - self.warehouses.start() + 1
+        (self.warehouses.end() + 1).saturating_sub(*self.warehouses.start())
     }
 }

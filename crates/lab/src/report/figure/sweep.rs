@@ -1,12 +1,13 @@
-//! Figures over a factor: settled throughput by size, fill or threads, and latency by threads.
+//! Figures over a factor: settled levels by size, fill, threads or any factor with numbers, and latency by threads.
 //!
 //! A single curve over size is drawn with its fresh and lowest levels; several curves only with the settled
 //! one. Published numbers stand on them as hollow markers in the look of what they are a value of.
 
-use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
-use crate::report::answer::Answer;
-use crate::report::comparison::{Comparison, Quantity};
-use crate::report::sweep::{Group, groups};
+use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, file_name, title};
+use crate::record::Quantity;
+use crate::report::answer::{Answer, quantity_of};
+use crate::report::comparison::{Comparison, Quantity as Published};
+use crate::report::sweep::{Group, groups, number_of, slug, with_numbers};
 
 const GIB: f64 = (1u64 << 30) as f64;
 const MOST_CURVES: usize = 6;
@@ -23,9 +24,9 @@ pub(crate) fn over_size(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
         series.extend([fresh, lowest].into_iter().filter(|s| !s.points.is_empty()));
     }
     for (n, (quantity, label)) in [
-        (Quantity::Settled, "published, settled"),
-        (Quantity::Fresh, "published, fresh"),
-        (Quantity::Lowest, "published, lowest"),
+        (Published::Settled, "published, settled"),
+        (Published::Fresh, "published, fresh"),
+        (Published::Lowest, "published, lowest"),
     ]
     .into_iter()
     .enumerate()
@@ -34,14 +35,9 @@ pub(crate) fn over_size(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
             series.extend(published(answers, comparisons, quantity, label, Look::Numbered(n), x, |v| v));
         }
     }
-    figure(
-        "throughput-by-size",
-        "Throughput by data size",
-        "data (GiB)",
-        spread(series.iter().flat_map(|s| &s.points).map(|p| p.x)),
-        series,
-        groups.len(),
-    )
+    let scale = spread(series.iter().flat_map(|s| &s.points).map(|p| p.x));
+    let x = Axis { label: "data (GiB)".to_owned(), scale, at_least: 0.0 };
+    figure(quantity_of(answers), ("by-size", "by data size"), x, series, groups.len())
 }
 
 /// Even steps, unless most of the values would crowd in the lowest quarter of the axis.
@@ -62,41 +58,65 @@ pub(crate) fn over_fill(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
     let groups = groups(answers, Answer::fill)?;
     let mut series = settled(&groups, x);
     let look = Look::Numbered(0);
-    series.extend(published(answers, comparisons, Quantity::Settled, "published", look, x, |v| v));
-    figure(
-        "throughput-by-fill",
-        "Throughput by fill",
-        "data as a share of the capacity (%)",
-        Scale::Linear,
-        series,
-        groups.len(),
-    )
+    series.extend(published(answers, comparisons, Published::Settled, "published", look, x, |v| v));
+    let x = Axis { label: "data as a share of the capacity (%)".to_owned(), ..Axis::default() };
+    figure(quantity_of(answers), ("by-fill", "by fill"), x, series, groups.len())
+}
+
+/// Levels by each factor that has numbers.
+pub(crate) fn over_factors(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
+    with_numbers(answers).iter().filter_map(|factor| over_factor(answers, comparisons, factor)).collect()
+}
+
+fn over_factor(answers: &[Answer<'_>], comparisons: &[Comparison], factor: &str) -> Option<Figure> {
+    let number = |a: &Answer<'_>| number_of(a.cell, factor);
+    let sizes = answers.iter().all(|a| a.cell.factor(factor).is_some_and(|it| it.parse::<f64>().is_err()));
+    let most = answers.iter().filter_map(number).fold(0.0, f64::max);
+    let (unit, one) = match most {
+        _ if !sizes => ("", 1.0),
+        most if most < 2.0 * GIB => (" (MiB)", GIB / 1024.0),
+        _ => (" (GiB)", GIB),
+    };
+    let x = |a: &Answer<'_>| number(a).unwrap_or(0.0) / one;
+    let groups = groups(answers, number)?;
+    let mut series = settled(&groups, x);
+    let look = Look::Numbered(0);
+    series.extend(published(answers, comparisons, Published::Settled, "published", look, x, |v| v));
+    let name = factor.replace('_', " ");
+    let scale = spread(series.iter().flat_map(|s| &s.points).map(|p| p.x));
+    let axis = Axis { label: format!("{name}{unit}"), scale, at_least: 0.0 };
+    let (file, words) = (format!("by-{}", slug(factor).replace('_', "-")), format!("by {name}"));
+    figure(quantity_of(answers), (&file, &words), axis, series, groups.len())
 }
 
 /// Throughput and latency by threads.
 pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
     let x = |a: &Answer<'_>| f64::from(a.cell.threads);
     let Some(groups) = groups(answers, |a| Some(x(a))) else { return Vec::new() };
-    let mut throughput = settled(&groups, x);
-    throughput.extend(published(
+    let mut levels = settled(&groups, x);
+    levels.extend(published(
         answers,
         comparisons,
-        Quantity::Settled,
+        Published::Settled,
         "published",
         Look::Numbered(0),
         x,
         |v| v,
     ));
     let mut out = Vec::new();
-    out.extend(figure(
-        "throughput-by-threads",
-        "Throughput by threads",
-        "threads",
-        Scale::Doubling,
-        throughput,
-        groups.len(),
-    ));
+    let axis = Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 };
+    let names = ("by-threads", "by threads");
+    out.extend(figure(quantity_of(answers), names, axis, levels, groups.len()));
+    out.extend(latency_over_threads(&groups, answers, comparisons));
+    out
+}
 
+fn latency_over_threads<'a>(
+    groups: &[Group<'_, 'a>],
+    answers: &[Answer<'a>],
+    comparisons: &[Comparison],
+) -> Option<Figure> {
+    let x = |a: &Answer<'_>| f64::from(a.cell.threads);
     let mut latency: Vec<Series> = Vec::new();
     let few = groups.len() <= MOST_CURVES / 2;
     for (n, group) in groups.iter().enumerate().take(MOST_CURVES) {
@@ -113,46 +133,46 @@ pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -
     latency.extend(published(
         answers,
         comparisons,
-        Quantity::LatencyMsP95,
+        Published::LatencyMsP95,
         "published p95",
         Look::Numbered(0),
         x,
         |ms| ms * 1e6,
     ));
-    if latency.iter().any(|s| s.points.len() > 1) {
-        out.push(Figure {
-            name: "latency-by-threads".to_owned(),
-            title: "Latency by threads".to_owned(),
-            caption:
-                "Percentiles over the measured window of each cell; the vertical axis has powers of ten."
-                    .to_owned(),
-            part: Part::Latency,
-            panels: vec![Panel {
-                x: Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 },
-                y: Axis { label: "latency".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
-                series: latency,
-                ..Panel::default()
-            }],
-        });
+    if !latency.iter().any(|s| s.points.len() > 1) {
+        return None;
     }
-    out
+    Some(Figure {
+        name: "latency-by-threads".to_owned(),
+        title: "Latency by threads".to_owned(),
+        caption: "Percentiles over the measured window of each cell; the vertical axis has powers of ten."
+            .to_owned(),
+        part: Part::Latency,
+        panels: vec![Panel {
+            x: Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 },
+            y: Axis { label: "latency".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
+            series: latency,
+            ..Panel::default()
+        }],
+    })
 }
 
+/// Levels over `x`; `names` are the ends of the file's name and of the heading.
 fn figure(
-    name: &str,
-    title: &str,
-    x: &str,
-    scale: Scale,
+    quantity: Quantity,
+    names: (&str, &str),
+    x: Axis,
     series: Vec<Series>,
     curves: usize,
 ) -> Option<Figure> {
     if !series.iter().any(|s| s.draw == Draw::LineAndMarkers && s.points.len() > 1) {
         return None;
     }
-    let mut caption =
-        "Settled throughput, with its 95 % confidence interval where that is wider than the marker; \
-                       cells without a steady state are left out."
-            .to_owned();
+    let mut caption = format!(
+        "Settled {}, with its 95 % confidence interval where that is wider than the marker; cells without a steady \
+         state are left out.",
+        quantity.noun()
+    );
     if series.iter().any(|s| s.draw == Draw::Hollow) {
         caption.push_str(" Hollow markers: published numbers.");
     }
@@ -160,13 +180,13 @@ fn figure(
         caption.push_str(&format!(" Of {curves} curves, the first {MOST_CURVES} are shown."));
     }
     Some(Figure {
-        name: name.to_owned(),
-        title: title.to_owned(),
+        name: file_name(quantity, names.0),
+        title: title(quantity, names.1),
         caption,
         part: Part::Throughput,
         panels: vec![Panel {
-            x: Axis { label: x.to_owned(), scale, at_least: 0.0 },
-            y: Axis { label: "MiB/s".to_owned(), ..Axis::default() },
+            x,
+            y: Axis { label: quantity.unit().to_owned(), ..Axis::default() },
             series,
             ..Panel::default()
         }],
@@ -203,7 +223,7 @@ fn curve<'a>(
 fn published<'a>(
     answers: &[Answer<'a>],
     comparisons: &[Comparison],
-    quantity: Quantity,
+    quantity: Published,
     label: &str,
     look: Look,
     x: impl Fn(&Answer<'a>) -> f64,

@@ -1,25 +1,26 @@
-//! Figures over time: throughput of each cell with its steady window, and write amplification.
+//! Figures over time: the level of each cell with its steady window, and write amplification.
 //!
 //! Up to sixteen cells get a panel each, with the same axes, so that they compare at a glance. More become one
 //! panel: every cell as a thin line, a few spread over the sweep in colour. Long series are averaged into at
 //! most [`MOST_POINTS`] points, and the caption says so.
 
-use super::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series};
-use crate::record::{Campaign, Cell};
-use crate::report::answer::Answer;
-use crate::report::number::{span, throughput as level};
+use super::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series, file_name, title};
+use crate::record::{Campaign, Cell, Row};
+use crate::report::answer::{Answer, quantity_of};
+use crate::report::number::{level, span};
 use crate::report::sweep::{short_label, varying};
 
-const MOST_PANELS: usize = 16;
+pub(super) const MOST_PANELS: usize = 16;
 const MOST_POINTS: usize = 400;
 const HIGHLIGHTED: usize = 5;
 
-/// Throughput over time.
-pub(crate) fn throughput(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<Figure> {
+/// Throughput, or new orders, over time.
+pub(crate) fn levels(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<Figure> {
     let shown: Vec<&Answer<'_>> = answers.iter().filter(|a| a.cell.rows.len() > 1).collect();
     let labels = labels(campaign, &shown);
     let time = Time::of(&shown)?;
-    let lines: Vec<Vec<Point>> = shown.iter().map(|a| time.series(a)).collect();
+    let quantity = quantity_of(answers);
+    let lines: Vec<Vec<Point>> = shown.iter().map(|a| time.series(a, Row::rate)).collect();
     let most = lines.iter().flatten().map(|p| p.y).fold(0.0, f64::max);
     // Panels share the vertical axis unless that would flatten the slow ones.
     let tops: Vec<f64> = lines.iter().map(|l| l.iter().map(|p| p.y).fold(0.0, f64::max)).collect();
@@ -62,8 +63,8 @@ pub(crate) fn throughput(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<
         caption.push_str(&format!("Each point is the mean of {step} intervals. "));
     }
     Some(Figure {
-        name: "throughput-over-time".to_owned(),
-        title: "Throughput over time".to_owned(),
+        name: file_name(quantity, "over-time"),
+        title: title(quantity, "over time"),
         caption: caption.trim_end().to_owned(),
         part: Part::Throughput,
         panels,
@@ -112,14 +113,17 @@ pub(crate) fn write_amplification(answers: &[Answer<'_>]) -> Option<Figure> {
     })
 }
 
-fn labels(campaign: &Campaign, shown: &[&Answer<'_>]) -> Vec<String> {
+pub(super) fn labels(campaign: &Campaign, shown: &[&Answer<'_>]) -> Vec<String> {
     let varying = varying(&campaign.cells);
     let repeated = campaign.cells.iter().any(|c| c.repetition > 1);
     shown.iter().map(|a| short_label(a.cell, &varying, repeated)).collect()
 }
 
 fn aside(answer: &Answer<'_>) -> String {
-    answer.settled.map_or_else(|| "no steady state".to_owned(), |e| format!("settled {}", level(e.mean)))
+    answer.settled.map_or_else(
+        || "no steady state".to_owned(),
+        |e| format!("settled {}", level(e.mean, answer.quantity)),
+    )
 }
 
 fn one_cell(
@@ -135,17 +139,16 @@ fn one_cell(
         aside: if small { aside(a) } else { String::new() },
         small,
         x: time.axis(small),
-        y: Axis { label: "MiB/s".to_owned(), scale: Scale::Linear, at_least },
+        y: Axis { label: a.quantity.unit().to_owned(), scale: Scale::Linear, at_least },
         series: vec![Series {
-            label: "throughput".to_owned(),
+            label: a.quantity.name().to_owned(),
             look: Look::Numbered(0),
             draw: Draw::Line,
             points,
         }],
         ..Panel::default()
     };
-    if let Some(e) = a.settled {
-        let from_to = (time.of_ns(a, e.from_ns), time.of_ns(a, e.to_ns.min(last_ns(a.cell))));
+    if let (Some(e), Some(from_to)) = (a.settled, window(time, a)) {
         panel.bands.push(from_to);
         panel.marks.push(Mark::Level { y: e.mean, half_width: e.half_width, from_to });
     }
@@ -154,6 +157,12 @@ fn one_cell(
         panel.marks.push(Mark::Vertical { x: end / time.unit_s, label });
     }
     panel
+}
+
+/// The steady window on the time axis.
+pub(super) fn window(time: &Time, a: &Answer<'_>) -> Option<(f64, f64)> {
+    let e = a.settled?;
+    Some((time.of_ns(a, e.from_ns), time.of_ns(a, e.to_ns.min(last_ns(a.cell)))))
 }
 
 fn overlay(shown: &[&Answer<'_>], labels: &[String], lines: Vec<Vec<Point>>, time: &Time) -> Panel {
@@ -167,12 +176,13 @@ fn overlay(shown: &[&Answer<'_>], labels: &[String], lines: Vec<Vec<Point>>, tim
         })
         .collect();
     series.sort_by_key(|s| s.look != Look::Context);
-    let y = Axis { label: "MiB/s".to_owned(), ..Axis::default() };
+    let unit = shown.first().map_or("", |answer| answer.quantity.unit());
+    let y = Axis { label: unit.to_owned(), ..Axis::default() };
     Panel { x: time.axis(false), y, series, ..Panel::default() }
 }
 
 /// At most `count` indices spread evenly over `0..length`, ends included.
-fn spread(length: usize, count: usize) -> Vec<usize> {
+pub(super) fn spread(length: usize, count: usize) -> Vec<usize> {
     if length <= count {
         return (0..length).collect();
     }
@@ -184,14 +194,14 @@ fn last_ns(cell: &Cell) -> u64 {
 }
 
 /// The time axis all cells share.
-struct Time {
+pub(super) struct Time {
     unit_s: f64,
     unit: &'static str,
 }
 
 impl Time {
     /// The unit that suits the longest measurement; `None` without any.
-    fn of(answers: &[&Answer<'_>]) -> Option<Time> {
+    pub fn of(answers: &[&Answer<'_>]) -> Option<Time> {
         let longest = answers.iter().map(|a| a.seconds(last_ns(a.cell))).reduce(f64::max)?;
         let (unit_s, unit) = match longest {
             s if s <= 0.5 => (1e-3, "ms"),
@@ -205,7 +215,7 @@ impl Time {
     fn of_ns(&self, answer: &Answer<'_>, ns: u64) -> f64 {
         answer.seconds(ns) / self.unit_s
     }
-    fn axis(&self, small: bool) -> Axis {
+    pub fn axis(&self, small: bool) -> Axis {
         let label = if small { self.unit.to_owned() } else { format!("time ({})", self.unit) };
         Axis { label, ..Axis::default() }
     }
@@ -213,12 +223,13 @@ impl Time {
     fn averaged(&self, answers: &[&Answer<'_>]) -> Option<usize> {
         answers.iter().map(|a| step(a.cell)).max().filter(|step| *step > 1)
     }
-    fn series(&self, answer: &Answer<'_>) -> Vec<Point> {
+    /// Means of something over the intervals that each point stands for.
+    pub fn series(&self, answer: &Answer<'_>, of: impl Fn(&Row) -> f64) -> Vec<Point> {
         let rows = answer.cell.rows.chunks(step(answer.cell));
         rows.filter_map(|rows| {
             let (from, to) = (rows.first()?.start_ns, rows.last()?.end_ns);
-            let bytes: u64 = rows.iter().map(|row| row.read_bytes + row.write_bytes).sum();
-            let rate = bytes as f64 / (1u64 << 20) as f64 / ((to - from) as f64 / 1e9);
+            let done: f64 = rows.iter().map(|row| of(row) * row.seconds()).sum();
+            let rate = done / ((to - from) as f64 / 1e9);
             rate.is_finite().then(|| Point::new(self.of_ns(answer, from / 2 + to / 2), rate))
         })
         .collect()

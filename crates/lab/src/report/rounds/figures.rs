@@ -135,6 +135,9 @@ pub(crate) fn over_matrix(matrix: &Matrix<'_, '_>) -> Vec<Figure> {
         Of::Throughput => {
             ("Throughput", Part::Throughput, Axis { label: "MiB/s".to_owned(), ..Axis::default() })
         }
+        Of::NewOrders => {
+            ("New orders", Part::Throughput, Axis { label: "NOTPM".to_owned(), ..Axis::default() })
+        }
         Of::Iops => {
             let scale = if spans_magnitudes(matrix) { Scale::Log } else { Scale::Linear };
             ("IOPS", Part::Throughput, Axis { label: "IOPS".to_owned(), scale, at_least: 0.0 })

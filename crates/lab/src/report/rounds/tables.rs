@@ -314,6 +314,7 @@ impl<'m, 'c> Matrix<'m, 'c> {
         let title = match of {
             Of::Throughput => "Throughput",
             Of::Iops => "IOPS",
+            Of::NewOrders => "New orders",
             _ => "Mean latency",
         };
         let mut tables = vec![self.table("matrix", title, shown, mean)];

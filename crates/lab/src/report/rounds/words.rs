@@ -25,6 +25,7 @@ impl Shown {
     pub fn of(of: Of, most: f64) -> Shown {
         match of {
             Of::Throughput => Shown { name: "throughput", unit: "MiB/s", key: "mib_per_s", scale: 1.0 },
+            Of::NewOrders => Shown { name: "new orders", unit: "NOTPM", key: "notpm", scale: 1.0 },
             Of::Iops => Shown { name: "IOPS", unit: "1/s", key: "iops", scale: 1.0 },
             _ => Shown::latency("mean latency", "latency_ns_mean", most),
         }

@@ -1,4 +1,4 @@
-//! The comparison of two sides: throughput point by point, every other metric point by point, all points together, and
+//! The comparison of two sides: levels point by point, every other metric point by point, all points together, and
 //! the limits that were judged.
 //!
 //! A ratio is the other side divided by the base, as the published utilisation tables have it: 1.17 is a little faster,
@@ -15,27 +15,27 @@ const MOST_LISTED: usize = 12;
 /// The tables of a comparison; keys end in `suffix`.
 pub(crate) fn compare(comparison: &Comparison, suffix: &str) -> Vec<Table> {
     let title = format!("{} against {}", comparison.other, comparison.base);
-    let first = throughput(comparison, format!("comparison{suffix}"), title.clone());
+    let first = levels(comparison, format!("comparison{suffix}"), title.clone());
     let metrics = others(comparison);
     let mut tables = vec![first];
     if !metrics.is_empty() {
         tables.push(ratios(comparison, &metrics, format!("ratios{suffix}"), format!("{title}: ratios")));
     }
-    let shown: Vec<Metric> = std::iter::once(Metric::Throughput).chain(metrics).collect();
+    let shown: Vec<Metric> = std::iter::once(comparison.level()).chain(metrics).collect();
     if comparison.pairs.len() > 1 {
         tables.push(overall(comparison, &shown, format!("overall{suffix}"), format!("{title}: overall")));
     }
     tables
 }
 
-fn throughput(comparison: &Comparison, key: String, title: String) -> Table {
-    let finding = |pair: &Pair| pair.of(Metric::Throughput).clone();
+fn levels(comparison: &Comparison, key: String, title: String) -> Table {
+    let finding = |pair: &Pair| pair.of(comparison.level()).clone();
     let (mut columns, names) = identities(&comparison.pairs);
-    let unit = "MiB/s";
+    let quantity = comparison.quantity;
     columns.extend([
         Column::number("fill", "fill", "%").digits(Digits::Fixed(0)).scaled(100.0),
-        Column::number("base_mib_per_s", &comparison.base, unit),
-        Column::number("other_mib_per_s", &comparison.other, unit),
+        Column::number(&format!("base_{}", quantity.key()), &comparison.base, quantity.unit()),
+        Column::number(&format!("other_{}", quantity.key()), &comparison.other, quantity.unit()),
         Column::number("ratio", "ratio", ""),
         Column::text("rests_on", "rests on"),
     ]);
@@ -55,7 +55,7 @@ fn throughput(comparison: &Comparison, key: String, title: String) -> Table {
     Table { key, title, note: note(comparison), columns, rows }.without_empty_columns()
 }
 
-/// The metrics besides throughput that at least one pair has; read and write apart only where both are there.
+/// The metrics besides levels that at least one pair has; read and write apart only where both are there.
 fn others(comparison: &Comparison) -> Vec<Metric> {
     let known = |metric: Metric| {
         comparison.pairs.iter().any(|pair| pair.of(metric).base.is_ok() && pair.of(metric).other.is_ok())
@@ -244,7 +244,7 @@ fn note(comparison: &Comparison) -> String {
         note.push_str(" Pairs: it rests on the ratios of repetitions that were measured in turns.");
     }
     let unsettled = |pair: &Pair| {
-        let finding = pair.of(Metric::Throughput);
+        let finding = pair.of(comparison.level());
         [&finding.base, &finding.other].iter().any(|side| matches!(side, Err(Missing::NoSteadyState)))
     };
     if comparison.pairs.iter().any(unsettled) {

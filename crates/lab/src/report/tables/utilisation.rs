@@ -3,14 +3,15 @@
 //! Made where cells fall into several curves over the fill; for one curve the answer table says it already.
 //! Only fills that at least two curves share are shown.
 
-use crate::report::answer::Answer;
+use crate::report::answer::{Answer, quantity_of};
 use crate::report::sweep::{groups, slug};
 use crate::report::table::{Column, Digits, Table, Value};
 
 const MOST_CURVES: usize = 6;
 
-/// Settled throughput by fill, one column per curve; with two curves, the advantage of the second.
+/// Settled levels by fill, one column per curve; with two curves, the advantage of the second.
 pub(crate) fn utilisation(answers: &[Answer<'_>]) -> Option<Table> {
+    let quantity = quantity_of(answers);
     let groups = groups(answers, |a| a.fill())?;
     if groups.len() < 2 || groups.len() > MOST_CURVES {
         return None;
@@ -28,8 +29,8 @@ pub(crate) fn utilisation(answers: &[Answer<'_>]) -> Option<Table> {
     let mut columns =
         vec![Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)).naming()];
     for group in &groups {
-        let key = format!("settled_mib_per_s_{}", slug(&group.label));
-        columns.push(Column::number(&key, &group.label, "MiB/s"));
+        let key = format!("settled_{}_{}", quantity.key(), slug(&group.label));
+        columns.push(Column::number(&key, &group.label, quantity.unit()));
     }
     let two = groups.len() == 2;
     if two {
