@@ -205,6 +205,8 @@ fn an_order_with_an_unused_item_leaves_nothing_behind() {
         let lines = [(9, 3, 10), (5, 4, 3), (scale().items + 1, 3, 1)];
         assert_eq!(session.run(&order(&lines)), Ok(Outcome::RolledBack));
         assert_eq!(digests(), before, "{engine}");
+        assert_eq!(session.run(&order(&lines[2..])), Ok(Outcome::RolledBack));
+        assert_eq!(digests(), before, "{engine}");
         // And the session goes on.
         assert_eq!(session.run(&order(&lines[..2])), Ok(Outcome::Committed));
     }
