@@ -547,6 +547,8 @@ pub enum RawFormat {
     Csv,
     /// Everything
     Json,
+    /// CSV: one row per interval and kind of transaction, of databases
+    Transactions,
     /// The load as a job of fio
     Fio,
 }

@@ -9,11 +9,14 @@ use lowtide_lab::catalogue as files;
 use lowtide_lab::experiment::{Experiment, Override};
 use lowtide_lab::fio_job::fio_job;
 use lowtide_lab::plan::Plan;
-use lowtide_lab::report::{export_csv, export_json};
+use lowtide_lab::record::Quantity;
+use lowtide_lab::report::{export_csv, export_json, export_transactions};
 
 /// Writes a campaign as CSV or JSON, the same bytes for the same experiment, device and seed; or a job of fio.
 pub fn run(arguments: &ExportArguments) -> Result<u8, Failure> {
-    if let (Some(_), RawFormat::Csv | RawFormat::Json) = (&arguments.experiment, arguments.format) {
+    if let (Some(_), RawFormat::Csv | RawFormat::Json | RawFormat::Transactions) =
+        (&arguments.experiment, arguments.format)
+    {
         return Err(Failure::usage(
             "an experiment has no numbers to export",
             "`--format fio` gives its load; without `--experiment`, a campaign of the store is exported",
@@ -23,6 +26,16 @@ pub fn run(arguments: &ExportArguments) -> Result<u8, Failure> {
     match arguments.format {
         RawFormat::Csv => export_csv(&campaign_of(&arguments.campaign)?, &mut bytes),
         RawFormat::Json => export_json(&campaign_of(&arguments.campaign)?, &mut bytes),
+        RawFormat::Transactions => {
+            let campaign = campaign_of(&arguments.campaign)?;
+            if campaign.quantity() != Quantity::NewOrders {
+                return Err(Failure::usage(
+                    format!("{} asked no database: it has no transactions to export", campaign.name),
+                    "`--format csv` gives the intervals of any campaign",
+                ));
+            }
+            export_transactions(&campaign, &mut bytes)
+        }
         RawFormat::Fio => {
             bytes = job(arguments)?.into_bytes();
             Ok(())

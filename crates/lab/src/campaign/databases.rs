@@ -6,12 +6,13 @@ use super::{Cells, Stage};
 use crate::analysis::Context;
 use crate::experiment::Oltp;
 use crate::load::{Ended, on_databases};
-use crate::plan::PlannedCell;
+use crate::plan::{Plan, PlannedCell};
 use crate::prepare::data_set::{self, DataSet, DataSets};
 use crate::prepare::home::{self, Home, Ready};
 use crate::record::{Condition, Counted, Oltp as Facts, Row, Said};
 use crate::store::{CellEnd, CellStart, Entry};
 use lowtide_core::Seed;
+use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::process::Used;
 use lowtide_oltp::terminals::{Interval, Part, Summary};
@@ -21,30 +22,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The databases of a campaign.
-pub(crate) struct Databases {
-    home: Home,
+pub(crate) struct Databases<'a> {
+    home: Home<'a>,
     sets: DataSets,
     /// Sockets, configurations and logs of servers.
     run: PathBuf,
 }
 
-impl Databases {
-    /// In `home`.
-    pub fn new(home: Home) -> Databases {
+impl<'a> Databases<'a> {
+    /// Of a plan, if nothing speaks against its target.
+    pub fn of(plan: &'a Plan) -> Result<Self, HostError> {
+        let home = Home::of(plan)?;
         let base = home.base();
-        if let Some(parent) = base.parent() {
-            home::remove_left_over(parent);
-        }
-        let name = base.file_name().expect("it is named").to_owned();
-        let run = std::env::temp_dir().join(format!("{}-run", name.display()));
+        let run = std::env::temp_dir().join(base.file_name().expect("it is named")).join("run");
         home::remove_left_over(&std::env::temp_dir());
-        Databases { home, sets: DataSets::new(base.join("sets"), run.clone()), run }
+        Ok(Databases { home, sets: DataSets::new(base.join("sets"), run.clone()), run })
     }
 
     /// Undoes what was done for the campaign.
-    pub fn finish(self) -> Result<(), lowtide_host::HostError> {
+    pub fn finish(self) -> Result<(), HostError> {
         drop(self.sets);
-        let _ = std::fs::remove_dir_all(&self.run);
+        let _ = self.run.parent().map(std::fs::remove_dir_all);
         self.home.finish()
     }
 }
@@ -91,7 +89,7 @@ impl Cells<'_> {
     pub(super) fn databases(
         &self,
         cell: &PlannedCell,
-        databases: &mut Databases,
+        databases: &mut Databases<'_>,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
         let oltp = cell.settings.load.oltp.as_ref().expect("a cell of databases");
@@ -104,8 +102,8 @@ impl Cells<'_> {
             Err(lowtide_oltp::OltpError::Interrupted) => return Ok(Ended::Interrupted),
             set => set.map_err(|error| error.to_string())?,
         };
-        let ready = databases.home.prepare(cell, self.interrupt).map_err(|error| error.to_string())?;
-        let outcome = self.on(cell, oltp, &set, &ready, databases, seed, rows);
+        let mut ready = databases.home.prepare(cell, seed, self.interrupt)?;
+        let outcome = self.on(cell, oltp, &set, &mut ready, databases, seed, rows);
         for directory in [Some(&ready.data), ready.log.as_ref()].into_iter().flatten() {
             for number in 0..oltp.instances {
                 let _ = std::fs::remove_dir_all(directory.join(format!("data-{number}")));
@@ -125,8 +123,8 @@ impl Cells<'_> {
         cell: &PlannedCell,
         oltp: &Oltp,
         set: &DataSet,
-        ready: &Ready,
-        databases: &mut Databases,
+        ready: &mut Ready,
+        databases: &mut Databases<'_>,
         seed: Seed,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
@@ -138,9 +136,7 @@ impl Cells<'_> {
             set.copy_to(number, &own, self.interrupt).map_err(fail)?;
             places.push(own);
         }
-        for directory in [Some(&ready.data), ready.log.as_ref()].into_iter().flatten() {
-            home::settle(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        }
+        databases.home.begin(ready, set.bytes)?;
         crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)
             .map_err(|error| error.to_string())?;
         let mut running = start(oltp, &places).map_err(fail)?;
@@ -157,8 +153,8 @@ impl Cells<'_> {
         self.sender.send(Entry::Oltp(cell.index, Box::new(facts.clone())));
         let start = CellStart {
             raw_capacity: ready.raw_capacity,
-            written_before: ready.written_before,
-            counters: databases.home.counters(),
+            written_before: ready.written,
+            counters: databases.home.done().1,
         };
         self.sender.send(Entry::Start(cell.index, start));
         let context = Context {
@@ -167,13 +163,13 @@ impl Cells<'_> {
             data: cell.data,
             read_only: false,
             medium: ready.medium,
-            written_before: ready.written_before,
+            written_before: ready.written,
         };
         let (counted, used) = (running.counters(), running.used());
-        let mut last = databases.home.traffic();
+        let (mut last, _) = databases.home.done();
         let mut now_used = used;
         let device = &mut |interval: &Interval| {
-            let now = databases.home.traffic();
+            let (now, counters) = databases.home.done();
             now_used = running.used();
             let Traffic { reads, read, writes, written } = now.since(last);
             last = now;
@@ -184,7 +180,7 @@ impl Cells<'_> {
                 read_bytes: read.get(),
                 writes,
                 write_bytes: written.get(),
-                counters: databases.home.counters(),
+                counters,
                 ..Row::default()
             }
         };
@@ -204,6 +200,7 @@ impl Cells<'_> {
             self.say([("mounted-with".to_owned(), options)]);
         }
         let after = running.counters();
+        databases.home.end()?;
         let mut broken = Vec::new();
         if oltp.check && ended != Ended::Interrupted {
             for part in running.parts() {

@@ -11,7 +11,6 @@ use crate::analysis::Verdict;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, Told, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
-use crate::prepare::home::Home;
 use crate::prepare::{Block, Files, History, PreparedHost};
 use crate::record::Row;
 use crate::rounds::Rounds;
@@ -209,7 +208,7 @@ pub(crate) struct Cells<'a> {
     campaign: i64,
     done: Vec<bool>,
     rounds: Mutex<Rounds>,
-    interrupt: &'a AtomicBool,
+    interrupt: &'a Arc<AtomicBool>,
     progress: &'a dyn Progress,
     sender: Sender,
     /// The target where it is of the host; its cells are one group, which takes it.
@@ -221,7 +220,7 @@ impl<'a> Cells<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         begun: Begun,
-        interrupt: &'a AtomicBool,
+        interrupt: &'a Arc<AtomicBool>,
         progress: &'a dyn Progress,
         sender: Sender,
     ) -> Self {
@@ -515,7 +514,7 @@ pub(crate) enum Taken<'a> {
     /// Files, or a block device.
     Host(HostTarget<'a>),
     /// Where databases lie.
-    Databases(Box<Databases>),
+    Databases(Box<Databases<'a>>),
 }
 
 impl<'a> Taken<'a> {
@@ -524,13 +523,7 @@ impl<'a> Taken<'a> {
         if plan.experiment.load.oltp.is_none() {
             return Ok(HostTarget::of(plan)?.map(Taken::Host));
         }
-        let home = match &plan.target {
-            PlanTarget::Simulated(_) => unreachable!("databases run in wall time"),
-            PlanTarget::Attached(_) => unreachable!("not yet"),
-            PlanTarget::Block(block) => Home::Block(Box::new(Block::take(block)?)),
-            PlanTarget::Host(spec) => Home::directory(spec.path())?,
-        };
-        Ok(Some(Taken::Databases(Box::new(Databases::new(home)))))
+        Ok(Some(Taken::Databases(Box::new(Databases::of(plan)?))))
     }
 }
 
@@ -539,7 +532,7 @@ enum Ground<'a> {
     /// Models in virtual time, by their names.
     Models(BTreeMap<String, History>),
     Host(Host<'a>),
-    Databases(Box<Databases>),
+    Databases(Box<Databases<'a>>),
 }
 
 /// Files of the host, or a block device.

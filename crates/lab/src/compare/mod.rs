@@ -96,7 +96,10 @@ impl Comparison {
         let mut pairs: Vec<Pair> = base_points
             .iter()
             .filter_map(|(identity, one)| {
-                let (_, two) = other_points.iter().find(|(known, _)| known == identity)?;
+                let alike = |two: &&Answer<'_>| one.iter().all(|it| it.quantity == two.quantity);
+                let (_, two) = other_points
+                    .iter()
+                    .find(|(known, two)| known == identity && two.iter().all(|it| alike(&it)))?;
                 Some(pair(identity, one, two, unsettled, interleaved))
             })
             .collect();

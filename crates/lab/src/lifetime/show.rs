@@ -65,6 +65,7 @@ fn report(title: String, facts: Vec<(String, String)>, verdict: Vec<String>, tab
         facts,
         verdict,
         tables: vec![table],
+        details: Vec::new(),
         figures: Vec::new(),
         environment: Vec::new(),
         commands: Vec::new(),

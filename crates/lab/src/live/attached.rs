@@ -36,8 +36,8 @@ use lowtide_host::live::Clock;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The longest name that another part is put behind.
 const LONGEST: usize = 40;
@@ -58,7 +58,7 @@ pub struct Wanted<'a> {
     /// Mount options, as `mount -o` takes them; none where empty.
     pub options: &'a str,
     /// This program once more, as the server of an offer with a name and a state: the command has to end in [`serve`].
-    pub server: fn(&Offer) -> io::Result<Command>,
+    pub server: ServerOf,
     /// Set where nobody wants to wait any more.
     pub interrupt: &'a Arc<AtomicBool>,
 }
@@ -251,6 +251,22 @@ impl PreparedDrive<'_> {
     pub fn take_back(&mut self, returned: Returned) {
         (*self.drive, *self.now) = (returned.model, returned.now);
     }
+}
+
+/// How this program is started once more as the server of a drive; see [`Wanted::server`].
+pub type ServerOf = fn(&Offer) -> io::Result<Command>;
+
+static SERVER_OF: OnceLock<ServerOf> = OnceLock::new();
+
+/// Says how servers of drives are started for campaigns; the first call counts.
+pub fn set_server(server: ServerOf) {
+    let _ = SERVER_OF.set(server);
+}
+
+/// What was said to [`set_server`]; where nothing was, no drive can be attached.
+pub(crate) fn server() -> ServerOf {
+    let none: ServerOf = |_| Err(io::Error::other("this program does not serve drives"));
+    SERVER_OF.get().copied().unwrap_or(none)
 }
 
 /// Takes every attached drive apart whose process is gone: what a killed campaign left. Their names.

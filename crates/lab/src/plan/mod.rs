@@ -12,7 +12,7 @@ mod order;
 mod target;
 mod traced;
 
-pub use target::{PlanTarget, PlannedBlock};
+pub use target::{PlanTarget, PlannedBlock, PlannedDevice};
 
 use crate::experiment::{BadInput, Experiment, Length, Level, Precondition, Purge, Settings};
 use lowtide_core::{Bytes, Seed, Trace};

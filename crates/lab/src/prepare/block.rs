@@ -214,7 +214,7 @@ pub(crate) fn erase(purge: Purge) -> Option<Erase> {
 }
 
 /// The filesystem that is made.
-fn kind(filesystem: Filesystem) -> Option<FilesystemKind> {
+pub(super) fn kind(filesystem: Filesystem) -> Option<FilesystemKind> {
     match filesystem {
         Filesystem::None => None,
         Filesystem::Ext4 => Some(FilesystemKind::Ext4),

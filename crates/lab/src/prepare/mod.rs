@@ -7,6 +7,7 @@ mod block;
 pub(crate) mod data_set;
 mod database;
 mod drive;
+pub(crate) mod drives;
 mod files;
 pub(crate) mod home;
 

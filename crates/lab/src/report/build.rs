@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::sweep::{describe, identity, varying};
-use super::{Checked, Comparison, Report, figure, number, rounds, tables, verdict};
+use super::{Checked, Comparison, Report, databases, figure, number, rounds, tables, verdict};
 use crate::compare::{self, Judged, NothingToCompare, Question, Side};
 use crate::experiment::NotCompared;
 use crate::record::{Campaign, Cell, Status};
@@ -11,16 +11,23 @@ use crate::witness;
 /// The report of one campaign.
 pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
     let published = tables::published(comparisons, !campaign.devices.is_empty());
-    let (sentences, all, figures) = match rounds::of_campaign(campaign) {
+    let (sentences, all, details, figures) = match rounds::of_campaign(campaign) {
         Some(rounds) => {
-            (rounds.verdict, rounds.tables.into_iter().chain(published).collect(), rounds.figures)
+            let all = rounds.tables.into_iter().chain(published).collect();
+            (rounds.verdict, all, Vec::new(), rounds.figures)
         }
         None => {
             let answers = Answer::of_all(campaign);
             let cells = (!campaign.cells.is_empty()).then(|| tables::cells(campaign));
-            let all = cells.into_iter().chain(published).chain(tables::utilisation(&answers)).collect();
+            let (asked, details) = databases::tables(&answers);
+            let all = cells
+                .into_iter()
+                .chain(published)
+                .chain(asked)
+                .chain(tables::utilisation(&answers))
+                .collect();
             let sentences = verdict::sentences(campaign, &answers, comparisons);
-            (sentences, all, figure::figures(campaign, &answers, comparisons))
+            (sentences, all, details, figure::figures(campaign, &answers, comparisons))
         }
     };
     Report {
@@ -28,6 +35,7 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
         facts: facts(campaign),
         verdict: sentences,
         tables: all,
+        details,
         figures,
         environment: shown(&campaign.environment),
         commands: vec![campaign.command.clone()],
@@ -93,6 +101,7 @@ pub(crate) fn of_studies(
         facts,
         verdict,
         tables: all,
+        details: Vec::new(),
         figures,
         environment: Vec::new(),
         commands: campaigns.iter().map(|(campaign, _)| campaign.command.clone()).collect(),
@@ -248,6 +257,7 @@ fn compared(
         facts: Vec::new(),
         verdict: Vec::new(),
         tables: Vec::new(),
+        details: Vec::new(),
         figures: figure::sweeps(&answers, factor),
         environment: Vec::new(),
         commands: Vec::new(),

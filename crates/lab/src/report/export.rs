@@ -1,11 +1,12 @@
-//! Raw numbers: every interval of a campaign as CSV, every record as JSON.
+//! Raw numbers: every interval of a campaign as CSV, the transactions of databases as CSV, every record as JSON.
 //!
 //! The same records give the same bytes. Leaves out wall-clock time, the environment and the command line,
 //! which differ between runs that measured the same.
 
 use crate::analysis::Verdict;
-use crate::record::{Campaign, Cell, Percentiles, Quantity, Row, Status};
+use crate::record::{Campaign, Cell, Done, Oltp, Percentiles, Quantity, Row, Status, Transactions};
 use lowtide_core::{Counters, Latency};
+use lowtide_oltp::tpcc::Kind;
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, Write};
 
@@ -55,6 +56,8 @@ pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     );
     header.extend(FIXED[..19].iter().map(|name| (*name).to_owned()));
     header.extend(counters.keys().cloned());
+    let databases = campaign.quantity() == Quantity::NewOrders;
+    header.extend(databases.then(|| Quantity::NewOrders.key().to_owned()));
     writer.write_record(&header)?;
     for cell in &campaign.cells {
         let mut line: Vec<String> = vec![
@@ -72,6 +75,45 @@ pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
                 Some(counted) => line.extend(self::counters(counted).values().map(Json::to_string)),
                 None => line.extend(counters.keys().map(|_| String::new())),
             }
+            if databases {
+                line.push(row.transactions.as_ref().map_or_else(String::new, |_| row.rate().to_string()));
+            }
+            writer.write_record(&line)?;
+        }
+    }
+    writer.flush()
+}
+
+/// Writes one CSV line per interval and kind of transaction of the databases of a campaign.
+///
+/// # Errors
+/// Where `out` refuses to be written.
+pub fn export_transactions(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record([
+        "campaign",
+        "cell",
+        "start_ns",
+        "end_ns",
+        "kind",
+        "committed",
+        "rolled_back",
+        "retries",
+        "latency_ns_mean",
+        "latency_ns_p50",
+        "latency_ns_p95",
+        "latency_ns_p99",
+        "latency_ns_p999",
+        "latency_ns_max",
+    ])?;
+    for (cell, row) in campaign.cells.iter().flat_map(|cell| cell.rows.iter().map(move |row| (cell, row))) {
+        let Some(transactions) = &row.transactions else { continue };
+        for (kind, done) in Kind::ALL.iter().zip(&transactions.kinds) {
+            let mut line = vec![campaign.name.clone(), cell.index.to_string()];
+            line.extend([row.start_ns, row.end_ns].map(|ns| ns.to_string()));
+            line.push(kind.name().to_owned());
+            line.extend([done.committed, done.rolled_back, done.retries].map(|count| count.to_string()));
+            line.extend(latencies(&done.latency));
             writer.write_record(&line)?;
         }
     }
@@ -82,11 +124,14 @@ fn numbers(row: &Row) -> Vec<String> {
     let counts =
         [row.start_ns, row.end_ns, row.reads, row.read_bytes, row.writes, row.write_bytes, row.errors];
     let mut line: Vec<String> = counts.iter().map(u64::to_string).collect();
-    for p in [&row.read, &row.write] {
-        line.push(p.mean_ns.to_string());
-        line.extend([p.p50_ns, p.p95_ns, p.p99_ns, p.p999_ns, p.max_ns].iter().map(u64::to_string));
-    }
+    line.extend([&row.read, &row.write].into_iter().flat_map(latencies));
     line
+}
+
+fn latencies(p: &Percentiles) -> Vec<String> {
+    let mut all = vec![p.mean_ns.to_string()];
+    all.extend([p.p50_ns, p.p95_ns, p.p99_ns, p.p999_ns, p.max_ns].iter().map(u64::to_string));
+    all
 }
 
 /// Writes one JSON object: the campaign, its cells, and for each its intervals, histograms and verdict.
@@ -111,7 +156,7 @@ pub fn export_json(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
 
 fn cell(cell: &Cell) -> Json {
     let pairs = |(name, value): &(String, String)| json!([name, value]);
-    json!({
+    let mut object = json!({
         "cell": cell.index,
         "step": cell.step,
         "factors": cell.factors.iter().map(pairs).collect::<Vec<_>>(),
@@ -134,11 +179,47 @@ fn cell(cell: &Cell) -> Json {
         "erases_blocks": cell.wear,
         "verdict": cell.verdict.as_ref().map(|it| verdict(it, cell.quantity())),
         "intervals": cell.rows.iter().map(row).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(known) = &cell.oltp {
+        object["oltp"] = oltp(known);
+    }
+    object
+}
+
+/// What is known of a database, its keys with `_` as everywhere else.
+fn oltp(known: &Oltp) -> Json {
+    let mut object = underscored(serde_json::to_value(known).expect("plain numbers and texts"));
+    let counts = Kind::ALL.iter().zip(&known.latency).map(|(kind, latency)| (kind.name(), buckets(latency)));
+    object["latency_ns_counts"] =
+        Json::Object(counts.map(|(kind, all)| (kind.to_owned(), json!(all))).collect());
+    object
+}
+
+fn underscored(json: Json) -> Json {
+    match json {
+        Json::Object(map) => {
+            Json::Object(map.into_iter().map(|(key, it)| (key.replace('-', "_"), underscored(it))).collect())
+        }
+        Json::Array(all) => Json::Array(all.into_iter().map(underscored).collect()),
+        other => other,
+    }
+}
+
+fn transactions(transactions: &Transactions) -> Json {
+    let one = |(kind, done): (&Kind, &Done)| {
+        let value = json!({
+            "committed": done.committed,
+            "rolled_back": done.rolled_back,
+            "retries": done.retries,
+            "latency": percentiles(&done.latency),
+        });
+        (kind.name().to_owned(), value)
+    };
+    Json::Object(Kind::ALL.iter().zip(&transactions.kinds).map(one).collect())
 }
 
 fn row(row: &Row) -> Json {
-    json!({
+    let mut object = json!({
         "start_ns": row.start_ns,
         "end_ns": row.end_ns,
         "reads": row.reads,
@@ -149,7 +230,12 @@ fn row(row: &Row) -> Json {
         "read_latency": percentiles(&row.read),
         "write_latency": percentiles(&row.write),
         "counters": row.counters.as_ref().map(counters),
-    })
+    });
+    if let Some(known) = &row.transactions {
+        object["notpm"] = json!(row.rate());
+        object["transactions"] = transactions(known);
+    }
+    object
 }
 
 fn percentiles(p: &Percentiles) -> Json {

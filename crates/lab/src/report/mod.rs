@@ -16,6 +16,7 @@ pub(crate) mod answer;
 mod build;
 mod claim;
 mod comparison;
+mod databases;
 mod durability;
 mod export;
 mod figure;
@@ -34,7 +35,7 @@ mod verdict;
 
 pub use claim::Checked;
 pub use comparison::{Bound, Comparison, Quantity};
-pub use export::{export_csv, export_json};
+pub use export::{export_csv, export_json, export_transactions};
 pub use figure::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series};
 pub use table::{Align, Column, Digits, Table, Value};
 
@@ -53,6 +54,8 @@ pub struct Report {
     pub verdict: Vec<String>,
     /// The tables; the first is the answer.
     pub tables: Vec<Table>,
+    /// Tables for a closer look: folded on a page, whole in JSON and CSV, left out of a terminal and of Markdown.
+    pub details: Vec<Table>,
     /// The figures.
     pub figures: Vec<Figure>,
     /// Facts about the machine and the target, in order.
@@ -136,7 +139,8 @@ impl Report {
     }
     /// The table with this key as CSV.
     pub fn table_csv(&self, key: &str) -> Option<String> {
-        self.tables.iter().find(|table| table.key == key).map(render::csv::text)
+        let mut all = self.tables.iter().chain(&self.details);
+        all.find(|table| table.key == key).map(render::csv::text)
     }
     /// One JSON object with everything but the figures, ending in a line break.
     pub fn json(&self) -> String {

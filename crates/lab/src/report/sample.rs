@@ -1,5 +1,9 @@
 //! Made-up campaigns for the tests: the shapes that real ones have, from closed formulas.
 
+mod databases;
+
+pub(crate) use databases::databases;
+
 use crate::analysis::{Estimate, Verdict};
 use crate::latency_parts::{Gatherer, LatencyParts};
 use crate::record::{Campaign, Cell, Percentiles, Row, Status};

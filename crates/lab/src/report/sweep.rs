@@ -4,7 +4,9 @@
 //! Leaves out values of the axes: the caller says what is on x.
 
 use super::answer::Answer;
+use super::number;
 use crate::record::Cell;
+use lowtide_core::{Bytes, Nanos};
 
 /// A curve: the cells that differ only in what is on x (and in repetition).
 pub(crate) struct Group<'s, 'a> {
@@ -44,6 +46,28 @@ pub(crate) fn varying<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<Stri
 pub(crate) fn describe(name: &str, value: &str) -> String {
     let bare = value.parse::<f64>().is_ok();
     if bare { format!("{} {value}", name.replace('_', " ")) } else { value.to_owned() }
+}
+
+/// The value of a factor as a number: bytes, nanoseconds or a count; `None` where it is none.
+pub(crate) fn number_of(cell: &Cell, factor: &str) -> Option<f64> {
+    let value = cell.factor(factor)?;
+    let plain = value.parse::<f64>().ok();
+    let size = || value.parse::<Bytes>().ok().map(|size| size.get() as f64);
+    let span = || value.parse::<Nanos>().ok().map(|span| span.get() as f64);
+    plain.or_else(size).or_else(span).filter(|number| number.is_finite())
+}
+
+/// The value of a factor for people: `256 MiB`, `16`.
+pub(crate) fn value_of(cell: &Cell, factor: &str) -> Option<String> {
+    let value = cell.factor(factor)?;
+    Some(value.parse::<Bytes>().map_or_else(|_| value.to_owned(), |size| number::size(size.get() as f64)))
+}
+
+/// The factors that vary and have numbers in all cells, in sweep order.
+pub(crate) fn with_numbers(answers: &[Answer<'_>]) -> Vec<String> {
+    let mut names = varying(answers.iter().map(|a| a.cell));
+    names.retain(|name| answers.iter().all(|a| number_of(a.cell, name).is_some()));
+    names
 }
 
 /// What the cell is called among its like: its values of the varying factors.

@@ -253,3 +253,106 @@ fn the_export_reads_back_and_repeats_byte_by_byte() {
     campaign.command = "another".to_owned();
     assert_eq!(export(&campaign), (csv, json));
 }
+
+/// The sample of databases, or one cell of it.
+fn databases(only: Option<usize>) -> Campaign {
+    let mut campaign = sample::databases();
+    if let Some(index) = only {
+        campaign.cells = vec![campaign.cells.swap_remove(index)];
+    }
+    campaign
+}
+
+#[test]
+fn databases_are_told_in_new_orders() {
+    let (sweep, single) = (Report::new(&databases(None), &[]), Report::new(&databases(Some(2)), &[]));
+    for report in [&sweep, &single] {
+        let text = report.terminal(80);
+        for line in text.lines().filter(|line| !line.starts_with("$ ")) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(!report.json().contains("mib_per_s") && !report.json().contains("NaN"));
+    }
+    insta::assert_snapshot!("databases_terminal", sweep.terminal(80));
+    insta::assert_snapshot!("database_terminal", single.terminal(80));
+    insta::assert_snapshot!("database_json", single.json());
+    insta::assert_snapshot!("databases_html", skeleton(&sweep.html()));
+    let names: Vec<String> = sweep.figures().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(
+        names,
+        [
+            "new-orders-by-buffer-pool.svg",
+            "new-orders-over-time.svg",
+            "device-over-time.svg",
+            "latency-by-kind.svg",
+            "write-amplification-over-time.svg",
+        ]
+    );
+}
+
+#[test]
+fn a_broken_condition_is_the_first_sentence() {
+    let mut campaign = databases(None);
+    let conditions =
+        |campaign: &mut Campaign| campaign.cells[1].oltp.as_mut().map(|it| it.conditions[3].after = Some(7));
+    conditions(&mut campaign);
+    let report = Report::new(&campaign, &[]);
+    assert!(report.verdict[0].starts_with("INCONSISTENT (mariadb, 1GiB)"), "{:?}", report.verdict);
+    assert!(report.verdict[0].contains("7 rows break `3.3.2.4`"), "{:?}", report.verdict);
+    assert!(!report.verdict.iter().any(|it| it.contains("conditions of consistency held, before and after")));
+    campaign.cells[1].oltp.as_mut().expect("a database").conditions[0].before = Some(1);
+    let report = Report::new(&campaign, &[]);
+    assert!(report.verdict[0].contains("before the measurement already 1 row broke"), "{:?}", report.verdict);
+}
+
+#[test]
+fn what_is_not_the_benchmark_is_told() {
+    let mut campaign = databases(Some(1));
+    let said = &mut campaign.cells[0].oltp.as_mut().expect("a database").said;
+    (said.remote_lines, said.remote_payments) = (said.lines / 10, 0);
+    let told = |campaign: &Campaign| {
+        Report::new(campaign, &[]).verdict.into_iter().find(|it| it.starts_with("Not the mix"))
+    };
+    let text = told(&campaign).expect("both shares are far off").replace('\u{a0}', " ");
+    assert!(text.contains("10 % of the order lines") && text.contains("0 % of the payments"), "{text}");
+    // Where each instance has one warehouse there is no other to go to.
+    campaign.cells[0].oltp.as_mut().expect("a database").instances = 100;
+    assert_eq!(told(&campaign), None);
+}
+
+#[test]
+fn databases_are_exported_and_compared_in_new_orders() {
+    let campaign = databases(None);
+    let (mut rows, mut kinds, mut json) = (Vec::new(), Vec::new(), Vec::new());
+    export_csv(&campaign, &mut rows).expect("a Vec takes everything");
+    export_transactions(&campaign, &mut kinds).expect("a Vec takes everything");
+    export_json(&campaign, &mut json).expect("a Vec takes everything");
+    let mut reader = csv::Reader::from_reader(rows.as_slice());
+    let notpm = reader.headers().expect("a header").iter().position(|h| h == "notpm").expect("notpm");
+    let record = reader.records().nth(89).expect("ninety intervals").expect("a record");
+    assert_eq!(record[notpm].parse(), Ok(campaign.cells[0].rows[89].rate()));
+    let mut reader = csv::Reader::from_reader(kinds.as_slice());
+    let all: Vec<csv::StringRecord> = reader.records().map(|it| it.expect("a record")).collect();
+    assert_eq!(all.len(), 6 * 90 * 5);
+    let done = &campaign.cells[0].rows[1].transactions.as_ref().expect("asked").kinds[3];
+    assert_eq!((&all[8][4], all[8][5].parse()), ("delivery", Ok(done.committed)));
+    let parsed: serde_json::Value = serde_json::from_slice(&json).expect("valid JSON");
+    let cell = &parsed["cells"][0];
+    assert!(cell["verdict"]["settled_notpm"].is_f64() && cell["oltp"]["said"]["remote_lines"].is_u64());
+    assert_eq!(cell["oltp"]["conditions"].as_array().map(Vec::len), Some(12));
+
+    let mut other = campaign.clone();
+    other.name = "other".to_owned();
+    let question =
+        Question { thresholds: vec!["new_orders < 0.9".parse().expect("valid")], ..Question::default() };
+    let (report, judged) = Report::compare(&[&campaign, &other], &question);
+    assert!(report.tables[0].columns.iter().any(|column| column.key == "base_notpm"));
+    assert_eq!((judged[0].kept, judged[0].not_judged), (6, 0));
+    // What a database did is not held against what a block device did.
+    for cell in &mut other.cells {
+        cell.oltp = None;
+        cell.rows.iter_mut().for_each(|row| row.transactions = None);
+    }
+    let (report, _) = Report::compare(&[&campaign, &other], &question);
+    assert!(report.tables[0].rows.is_empty(), "{:?}", report.tables[0].rows);
+}

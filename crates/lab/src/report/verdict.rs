@@ -2,21 +2,23 @@
 //!
 //! Says the level first, then what it depends on, then what is missing. Leaves out advice.
 
-use super::answer::{Answer, Left};
+use super::answer::{Answer, Left, quantity_of};
 use super::comparison::Comparison;
-use super::durability;
 use super::number::{
     self, decimals_for_half_width, estimate, level as with_unit, percent, significant, size, span,
 };
-use super::sweep::{Group, groups, short_label, varying};
+use super::sweep::{Group, groups, number_of, short_label, value_of, varying, with_numbers};
+use super::{databases, durability};
 use crate::compare::{self, Judged, Outcome};
-use crate::record::{Campaign, Status};
+use crate::record::{Campaign, Quantity, Status};
 use crate::witness;
 
 /// More departures of one cell than this are not told.
 const MOST_DEPARTURES: usize = 3;
 /// More warnings than this are counted.
 const MOST_WARNINGS: usize = 3;
+/// The factors of a sweep of databases that get sentences.
+const MOST_FACTORS: usize = 2;
 /// More curves than this get one sentence together.
 const MOST_CURVES: usize = 6;
 
@@ -31,8 +33,10 @@ pub(crate) fn sentences(
         [one] => single(one),
         many => sweep(many),
     };
+    out.extend(databases::sentences(campaign, answers));
     // Where that is the question, its answer comes first.
     out.splice(0..0, durability::sentences(campaign, answers));
+    out.splice(0..0, databases::broken(answers));
     out.extend(missing(campaign, answers));
     out.extend(warnings(campaign));
     out.extend(agreement(comparisons));
@@ -72,7 +76,10 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
             first.push_str(&format!(" ({} of the capacity)", percent(fill)));
         }
     }
-    if let (Some(share), Some(fresh)) = (answer.share_of_fresh(), answer.fresh) {
+    if quantity == Quantity::NewOrders {
+        // A database may begin faster (a fresh drive) or slower (an empty buffer pool).
+        first.extend(answer.fresh.map(|fresh| format!("; it began with {}", with_unit(fresh, quantity))));
+    } else if let (Some(share), Some(fresh)) = (answer.share_of_fresh(), answer.fresh) {
         first.push_str(&format!(": {} of the fresh {}", percent(share), with_unit(fresh, quantity)));
     }
     let mut out = vec![first + "."];
@@ -86,7 +93,11 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         out.push(format!("The lowest interval had {}.", with_unit(lowest, quantity)));
     }
     if let Some(p99) = answer.latency_ns(99.0) {
-        let mut text = format!("99 % of operations took at most {}", span(p99));
+        let what = match quantity {
+            Quantity::Throughput => "operations",
+            Quantity::NewOrders => "transactions",
+        };
+        let mut text = format!("99 % of {what} took at most {}", span(p99));
         match answer.write_amplification {
             Some(wa) => {
                 text.push_str(&format!("; each byte written cost {} bytes of NAND.", significant(wa)))
@@ -146,7 +157,14 @@ fn reason<'s>(answer: &'s Answer<'_>) -> &'s str {
 
 fn sweep(answers: &[Answer<'_>]) -> Vec<String> {
     let mut out = Vec::new();
-    if let Some(curves) = groups(answers, |a| Some(a.data_bytes())).filter(|g| g.len() <= MOST_CURVES) {
+    if quantity_of(answers) == Quantity::NewOrders {
+        for factor in with_numbers(answers).iter().take(MOST_FACTORS) {
+            let curves = groups(answers, |a| number_of(a.cell, factor));
+            let curves = curves.filter(|curves| curves.len() <= MOST_CURVES).unwrap_or_default();
+            out.extend(curves.iter().filter_map(|group| over_factor(group, factor)));
+        }
+    } else if let Some(curves) = groups(answers, |a| Some(a.data_bytes())).filter(|g| g.len() <= MOST_CURVES)
+    {
         out.extend(curves.iter().filter_map(over_size));
     } else if let Some(curves) =
         groups(answers, |a| Some(f64::from(a.cell.threads))).filter(|g| g.len() <= MOST_CURVES)
@@ -244,6 +262,38 @@ fn crossing(points: &[(f64, f64)], target: f64) -> Option<f64> {
         let [(x0, y0), (x1, y1)] = pair else { return None };
         (*y0 > target && *y1 <= target).then(|| x0 + (x1 - x0) * (y0 - target) / (y0 - y1))
     })
+}
+
+fn over_factor(group: &Group<'_, '_>, factor: &str) -> Option<String> {
+    let mut settled = group.answers.iter().filter(|a| a.settled.is_some());
+    let first = settled.next()?;
+    let last = settled.next_back()?;
+    let (from, to) = (first.settled?.mean, last.settled?.mean);
+    let value = |a: &Answer<'_>| value_of(a.cell, factor);
+    let with = if group.label.is_empty() { "With" } else { "with" };
+    let name = factor.replace('_', " ");
+    let (noun, unit) = (first.quantity.noun(), first.quantity.unit());
+    let ends = format!(
+        "{}{with} {name} from {} to {}, the settled {noun}",
+        named(group),
+        value(first)?,
+        value(last)?
+    );
+    let change = to / from;
+    let mut text = if (0.95..1.05).contains(&change) {
+        format!("{ends} is about {}\u{a0}{unit} at both ends", level(last)?)
+    } else {
+        let verb = if change < 1.0 { "falls" } else { "rises" };
+        let times = significant(change.max(1.0 / change));
+        format!("{ends} {verb} from {} to {}\u{a0}{unit}, a factor of {times}", level(first)?, level(last)?)
+    };
+    let best = group.answers.iter().filter_map(|a| Some((a, a.settled?.mean)));
+    if let Some((best, most)) = best.max_by(|a, b| a.1.total_cmp(&b.1))
+        && most > 1.05 * from.max(to)
+    {
+        text.push_str(&format!("; the most, {}, is at {}", with_unit(most, best.quantity), value(best)?));
+    }
+    Some(text + ".")
 }
 
 fn over_threads(group: &Group<'_, '_>) -> Option<String> {

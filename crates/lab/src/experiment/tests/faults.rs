@@ -110,7 +110,7 @@ const OTHER_TABLES: &[Added] = &[
     ("[[published]]\nstudy = 'e02'\nline = 8\nmeasure = 'drop-percent'", "unknown measure `drop-percent`", "stable-by, elapsed"),
     ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nagainst = {}", "`against` with the form `value`", "form = \"ratio\""),
     ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nform = 'rato'", "did you mean `ratio`?", "value, ratio, percent"),
-    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nof = 'p96'", "unknown quantity `p96`", "throughput, iops, mean-latency"),
+    ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nof = 'p96'", "unknown quantity `p96`", "throughput, iops, new-orders, mean-latency"),
     ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'mean'\nof = 'iops'", "the unit MiB/s does not fit `mean` of `iops`", "req/s"),
     ("[[published]]\nstudy = 'e02'\nline = 6\nmeasure = 'elapsed'", "the unit MiB/s does not fit the measure `elapsed`", "given in us, ms, s"),
     ("[[published]]\nstudy = 'e02'\nline = 8\nmeasure = 'mean'", "the unit % does not fit `mean` of `throughput`", "`form = \"percent\"`"),

@@ -4,6 +4,7 @@
 //! dash and marker at once, so a print in grey stays readable.
 
 mod axis;
+mod databases;
 mod draw;
 mod latency;
 mod style;
@@ -16,7 +17,7 @@ pub(crate) use latency::points as distribution_points;
 pub(crate) use style::css;
 pub(crate) use svg::{document, panel};
 
-use super::answer::Answer;
+use super::answer::{Answer, quantity_of};
 use super::comparison::Comparison;
 use super::number;
 use crate::record::{Campaign, Quantity};
@@ -202,13 +203,25 @@ pub(crate) fn figures(
         return Vec::new();
     }
     let mut figures: Vec<Figure> = Vec::new();
+    figures.extend(over_factors(answers, comparisons));
+    figures.extend(time::levels(campaign, answers));
+    figures.extend(databases::device(campaign, answers));
+    figures.extend(databases::latency_by_kind(answers).or_else(|| latency::distribution(answers)));
+    figures.extend(time::write_amplification(answers));
+    figures.extend(wear::erase_counts(answers));
+    figures
+}
+
+/// Levels over the factors that vary: of block devices over size, fill and threads; of databases, where any factor may be
+/// the question, over each that has numbers.
+fn over_factors(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
+    if quantity_of(answers) == Quantity::NewOrders {
+        return sweep::over_factors(answers, comparisons);
+    }
+    let mut figures: Vec<Figure> = Vec::new();
     figures.extend(sweep::over_size(answers, comparisons));
     figures.extend(sweep::over_fill(answers, comparisons));
     figures.extend(sweep::over_threads(answers, comparisons));
-    figures.extend(time::levels(campaign, answers));
-    figures.extend(latency::distribution(answers));
-    figures.extend(time::write_amplification(answers));
-    figures.extend(wear::erase_counts(answers));
     figures
 }
 
@@ -219,9 +232,7 @@ pub(crate) fn beside_published(campaign: &Campaign, comparisons: &[Comparison]) 
         return Vec::new();
     }
     let mut figures: Vec<Figure> = Vec::new();
-    figures.extend(sweep::over_size(&answers, comparisons));
-    figures.extend(sweep::over_fill(&answers, comparisons));
-    figures.extend(sweep::over_threads(&answers, comparisons));
+    figures.extend(over_factors(&answers, comparisons));
     figures.retain(|figure| {
         figure.panels.iter().flat_map(|panel| &panel.series).any(|series| series.draw == Draw::Hollow)
     });
@@ -231,9 +242,7 @@ pub(crate) fn beside_published(campaign: &Campaign, comparisons: &[Comparison]) 
 /// The figures of a comparison: the sweeps, with a curve for each side of `factor`.
 pub(crate) fn sweeps(answers: &[Answer<'_>], factor: &str) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
-    figures.extend(sweep::over_size(answers, &[]));
-    figures.extend(sweep::over_fill(answers, &[]));
-    figures.extend(sweep::over_threads(answers, &[]));
+    figures.extend(over_factors(answers, &[]));
     figures.extend(latency::distribution(&latency::matched(answers, factor)));
     figures
 }

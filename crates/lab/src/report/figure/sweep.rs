@@ -7,7 +7,7 @@ use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, file_na
 use crate::record::Quantity;
 use crate::report::answer::{Answer, quantity_of};
 use crate::report::comparison::{Comparison, Quantity as Published};
-use crate::report::sweep::{Group, groups};
+use crate::report::sweep::{Group, groups, number_of, slug, with_numbers};
 
 const GIB: f64 = (1u64 << 30) as f64;
 const MOST_CURVES: usize = 6;
@@ -63,6 +63,32 @@ pub(crate) fn over_fill(answers: &[Answer<'_>], comparisons: &[Comparison]) -> O
     figure(quantity_of(answers), ("by-fill", "by fill"), x, series, groups.len())
 }
 
+/// Levels by each factor that has numbers.
+pub(crate) fn over_factors(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
+    with_numbers(answers).iter().filter_map(|factor| over_factor(answers, comparisons, factor)).collect()
+}
+
+fn over_factor(answers: &[Answer<'_>], comparisons: &[Comparison], factor: &str) -> Option<Figure> {
+    let number = |a: &Answer<'_>| number_of(a.cell, factor);
+    let sizes = answers.iter().all(|a| a.cell.factor(factor).is_some_and(|it| it.parse::<f64>().is_err()));
+    let most = answers.iter().filter_map(number).fold(0.0, f64::max);
+    let (unit, one) = match most {
+        _ if !sizes => ("", 1.0),
+        most if most < 2.0 * GIB => (" (MiB)", GIB / 1024.0),
+        _ => (" (GiB)", GIB),
+    };
+    let x = |a: &Answer<'_>| number(a).unwrap_or(0.0) / one;
+    let groups = groups(answers, number)?;
+    let mut series = settled(&groups, x);
+    let look = Look::Numbered(0);
+    series.extend(published(answers, comparisons, Published::Settled, "published", look, x, |v| v));
+    let name = factor.replace('_', " ");
+    let scale = spread(series.iter().flat_map(|s| &s.points).map(|p| p.x));
+    let axis = Axis { label: format!("{name}{unit}"), scale, at_least: 0.0 };
+    let (file, words) = (format!("by-{}", slug(factor).replace('_', "-")), format!("by {name}"));
+    figure(quantity_of(answers), (&file, &words), axis, series, groups.len())
+}
+
 /// Throughput and latency by threads.
 pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -> Vec<Figure> {
     let x = |a: &Answer<'_>| f64::from(a.cell.threads);
@@ -81,7 +107,16 @@ pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -
     let axis = Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 };
     let names = ("by-threads", "by threads");
     out.extend(figure(quantity_of(answers), names, axis, levels, groups.len()));
+    out.extend(latency_over_threads(&groups, answers, comparisons));
+    out
+}
 
+fn latency_over_threads<'a>(
+    groups: &[Group<'_, 'a>],
+    answers: &[Answer<'a>],
+    comparisons: &[Comparison],
+) -> Option<Figure> {
+    let x = |a: &Answer<'_>| f64::from(a.cell.threads);
     let mut latency: Vec<Series> = Vec::new();
     let few = groups.len() <= MOST_CURVES / 2;
     for (n, group) in groups.iter().enumerate().take(MOST_CURVES) {
@@ -104,23 +139,22 @@ pub(crate) fn over_threads(answers: &[Answer<'_>], comparisons: &[Comparison]) -
         x,
         |ms| ms * 1e6,
     ));
-    if latency.iter().any(|s| s.points.len() > 1) {
-        out.push(Figure {
-            name: "latency-by-threads".to_owned(),
-            title: "Latency by threads".to_owned(),
-            caption:
-                "Percentiles over the measured window of each cell; the vertical axis has powers of ten."
-                    .to_owned(),
-            part: Part::Latency,
-            panels: vec![Panel {
-                x: Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 },
-                y: Axis { label: "latency".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
-                series: latency,
-                ..Panel::default()
-            }],
-        });
+    if !latency.iter().any(|s| s.points.len() > 1) {
+        return None;
     }
-    out
+    Some(Figure {
+        name: "latency-by-threads".to_owned(),
+        title: "Latency by threads".to_owned(),
+        caption: "Percentiles over the measured window of each cell; the vertical axis has powers of ten."
+            .to_owned(),
+        part: Part::Latency,
+        panels: vec![Panel {
+            x: Axis { label: "threads".to_owned(), scale: Scale::Doubling, at_least: 0.0 },
+            y: Axis { label: "latency".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
+            series: latency,
+            ..Panel::default()
+        }],
+    })
 }
 
 /// Levels over `x`; `names` are the ends of the file's name and of the heading.

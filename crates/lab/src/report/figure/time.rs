@@ -10,7 +10,7 @@ use crate::report::answer::{Answer, quantity_of};
 use crate::report::number::{level, span};
 use crate::report::sweep::{short_label, varying};
 
-const MOST_PANELS: usize = 16;
+pub(super) const MOST_PANELS: usize = 16;
 const MOST_POINTS: usize = 400;
 const HIGHLIGHTED: usize = 5;
 
@@ -113,7 +113,7 @@ pub(crate) fn write_amplification(answers: &[Answer<'_>]) -> Option<Figure> {
     })
 }
 
-fn labels(campaign: &Campaign, shown: &[&Answer<'_>]) -> Vec<String> {
+pub(super) fn labels(campaign: &Campaign, shown: &[&Answer<'_>]) -> Vec<String> {
     let varying = varying(&campaign.cells);
     let repeated = campaign.cells.iter().any(|c| c.repetition > 1);
     shown.iter().map(|a| short_label(a.cell, &varying, repeated)).collect()
@@ -148,8 +148,7 @@ fn one_cell(
         }],
         ..Panel::default()
     };
-    if let Some(e) = a.settled {
-        let from_to = (time.of_ns(a, e.from_ns), time.of_ns(a, e.to_ns.min(last_ns(a.cell))));
+    if let (Some(e), Some(from_to)) = (a.settled, window(time, a)) {
         panel.bands.push(from_to);
         panel.marks.push(Mark::Level { y: e.mean, half_width: e.half_width, from_to });
     }
@@ -158,6 +157,12 @@ fn one_cell(
         panel.marks.push(Mark::Vertical { x: end / time.unit_s, label });
     }
     panel
+}
+
+/// The steady window on the time axis.
+pub(super) fn window(time: &Time, a: &Answer<'_>) -> Option<(f64, f64)> {
+    let e = a.settled?;
+    Some((time.of_ns(a, e.from_ns), time.of_ns(a, e.to_ns.min(last_ns(a.cell)))))
 }
 
 fn overlay(shown: &[&Answer<'_>], labels: &[String], lines: Vec<Vec<Point>>, time: &Time) -> Panel {
@@ -177,7 +182,7 @@ fn overlay(shown: &[&Answer<'_>], labels: &[String], lines: Vec<Vec<Point>>, tim
 }
 
 /// At most `count` indices spread evenly over `0..length`, ends included.
-fn spread(length: usize, count: usize) -> Vec<usize> {
+pub(super) fn spread(length: usize, count: usize) -> Vec<usize> {
     if length <= count {
         return (0..length).collect();
     }
@@ -189,14 +194,14 @@ fn last_ns(cell: &Cell) -> u64 {
 }
 
 /// The time axis all cells share.
-struct Time {
+pub(super) struct Time {
     unit_s: f64,
     unit: &'static str,
 }
 
 impl Time {
     /// The unit that suits the longest measurement; `None` without any.
-    fn of(answers: &[&Answer<'_>]) -> Option<Time> {
+    pub fn of(answers: &[&Answer<'_>]) -> Option<Time> {
         let longest = answers.iter().map(|a| a.seconds(last_ns(a.cell))).reduce(f64::max)?;
         let (unit_s, unit) = match longest {
             s if s <= 0.5 => (1e-3, "ms"),
@@ -210,7 +215,7 @@ impl Time {
     fn of_ns(&self, answer: &Answer<'_>, ns: u64) -> f64 {
         answer.seconds(ns) / self.unit_s
     }
-    fn axis(&self, small: bool) -> Axis {
+    pub fn axis(&self, small: bool) -> Axis {
         let label = if small { self.unit.to_owned() } else { format!("time ({})", self.unit) };
         Axis { label, ..Axis::default() }
     }
@@ -218,7 +223,8 @@ impl Time {
     fn averaged(&self, answers: &[&Answer<'_>]) -> Option<usize> {
         answers.iter().map(|a| step(a.cell)).max().filter(|step| *step > 1)
     }
-    fn series(&self, answer: &Answer<'_>, of: impl Fn(&Row) -> f64) -> Vec<Point> {
+    /// Means of something over the intervals that each point stands for.
+    pub fn series(&self, answer: &Answer<'_>, of: impl Fn(&Row) -> f64) -> Vec<Point> {
         let rows = answer.cell.rows.chunks(step(answer.cell));
         rows.filter_map(|rows| {
             let (from, to) = (rows.first()?.start_ns, rows.last()?.end_ns);

@@ -10,6 +10,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
+/// The heading of tables that few people read.
+const DETAILS: &str = "Details";
+
 /// From this many table rows on, the page opens with a table of contents.
 const LONG: usize = 30;
 
@@ -47,7 +50,10 @@ pub(crate) fn page(report: &Report) -> String {
                         @for sentence in &report.verdict { p { (sentence) } }
                     }
                     @if rows > LONG { (contents(report, &shown)) }
-                    @for table in &report.tables { (one_table(table)) }
+                    @for table in &report.tables {
+                        section id=(table.key) { h2 { (table.title) } (one_table(table)) }
+                    }
+                    (details(report))
                     @for (part, heading) in &shown {
                         section id=(anchor(heading)) {
                             h2 { (heading) }
@@ -73,6 +79,7 @@ fn contents(report: &Report, parts: &[(Part, &str)]) -> Markup {
         nav aria-label="Contents" {
             ul {
                 @for table in &report.tables { li { a href={ "#" (table.key) } { (table.title) } } }
+                @if !report.details.is_empty() { li { a href="#details" { (DETAILS) } } }
                 @for (_, heading) in parts { li { a href={ "#" (anchor(heading)) } { (heading) } } }
                 @if !report.environment.is_empty() { li { a href="#environment" { "Environment" } } }
                 li { a href="#reproduce" { "How to reproduce" } }
@@ -85,45 +92,56 @@ fn one_table(table: &Table) -> Markup {
     let formatted = table.formatted();
     let shades = table.shades();
     html! {
-        section id=(table.key) {
-            h2 { (table.title) }
-            div.scroll {
-                table {
-                    thead {
-                        tr {
-                            @for column in &table.columns {
-                                th scope="col" class=[(column.align == Align::Right).then_some("n")] {
-                                    (column.name)
-                                    @if !column.unit.is_empty() { " " span.unit { (column.unit) } }
-                                }
+        div.scroll {
+            table {
+                thead {
+                    tr {
+                        @for column in &table.columns {
+                            th scope="col" class=[(column.align == Align::Right).then_some("n")] {
+                                (column.name)
+                                @if !column.unit.is_empty() { " " span.unit { (column.unit) } }
                             }
                         }
                     }
-                    tbody {
-                        @for ((row, texts), shades) in table.rows.iter().zip(&formatted).zip(&shades) {
-                            tr {
-                                @for (((column, value), text), shade) in table.columns.iter().zip(row).zip(texts).zip(shades) {
-                                    @let right = column.align == Align::Right;
-                                    // Words where a number was expected are set apart.
-                                    @let word = matches!(value, Value::Missing(_));
-                                    @let short = !right && text.chars().count() <= 24;
-                                    @let class = match (right, word) {
-                                        (_, true) => Some("n word"),
-                                        (true, false) => Some("n"),
-                                        (false, false) => short.then_some("short"),
-                                    };
-                                    @if column.names_row {
-                                        th scope="row" class=[class] { (text) }
-                                    } @else {
-                                        td class=[class] style=[shade.map(|percent| format!("--shade:{percent}%"))] { (text) }
-                                    }
+                }
+                tbody {
+                    @for ((row, texts), shades) in table.rows.iter().zip(&formatted).zip(&shades) {
+                        tr {
+                            @for (((column, value), text), shade) in table.columns.iter().zip(row).zip(texts).zip(shades) {
+                                @let right = column.align == Align::Right;
+                                // Words where a number was expected are set apart.
+                                @let word = matches!(value, Value::Missing(_));
+                                @let short = !right && text.chars().count() <= 24;
+                                @let class = match (right, word) {
+                                    (_, true) => Some("n word"),
+                                    (true, false) => Some("n"),
+                                    (false, false) => short.then_some("short"),
+                                };
+                                @if column.names_row {
+                                    th scope="row" class=[class] { (text) }
+                                } @else {
+                                    td class=[class] style=[shade.map(|percent| format!("--shade:{percent}%"))] { (text) }
                                 }
                             }
                         }
                     }
                 }
             }
-            @if !table.note.is_empty() { p.note { (table.note) } }
+        }
+        @if !table.note.is_empty() { p.note { (table.note) } }
+    }
+}
+
+/// The tables that few people read, each folded.
+fn details(report: &Report) -> Markup {
+    html! {
+        @if !report.details.is_empty() {
+            section #details {
+                h2 { (DETAILS) }
+                @for table in &report.details {
+                    details id=(table.key) { summary { (table.title) } (one_table(table)) }
+                }
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) fn text(report: &Report) -> String {
     let tables: Map<String, Json> = report
         .tables
         .iter()
+        .chain(&report.details)
         .map(|t| (t.key.clone(), json!({ "title": t.title, "note": t.note, "rows": t.records() })))
         .collect();
     let object = json!({

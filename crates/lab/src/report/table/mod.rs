@@ -76,6 +76,10 @@ pub enum Value {
     Text(String),
     /// A number.
     Number(f64),
+    /// Nanoseconds, which people read in the unit that fits.
+    Time(f64),
+    /// Bytes, which people read in the unit that fits.
+    Size(f64),
     /// A mean and half its 95 % confidence interval.
     Estimate(f64, f64),
     /// A number that may be only a bound.
@@ -115,7 +119,12 @@ impl Value {
         match self {
             Value::Number(v) | Value::Estimate(v, _) | Value::Bounded(v, _) => Some(v.abs()),
             Value::Ratio { ratio, .. } => Some(ratio.abs()),
-            Value::Empty | Value::Text(_) | Value::Flag(..) | Value::Missing(_) => None,
+            Value::Empty
+            | Value::Text(_)
+            | Value::Time(_)
+            | Value::Size(_)
+            | Value::Flag(..)
+            | Value::Missing(_) => None,
         }
     }
 }
@@ -209,7 +218,7 @@ fn fields(key: &str, value: &Value) -> Vec<(String, Json)> {
     match value {
         Value::Empty => Vec::new(),
         Value::Text(text) => vec![first(Json::from(text.as_str()))],
-        Value::Number(v) => vec![first(Json::from(*v))],
+        Value::Number(v) | Value::Time(v) | Value::Size(v) => vec![first(Json::from(*v))],
         Value::Flag(set, _) => vec![first(Json::from(*set))],
         Value::Missing(why) => vec![(format!("{key}_missing"), Json::from(why.as_str()))],
         Value::Estimate(mean, half) => {

@@ -88,6 +88,8 @@ fn show(value: &Value, column: &Column, decimals: Option<usize>) -> String {
         Value::Text(text) | Value::Missing(text) => text.clone(),
         Value::Flag(set, [yes, no]) => (if *set { *yes } else { *no }).to_owned(),
         Value::Number(v) => one(*v),
+        Value::Time(ns) => number::span(*ns),
+        Value::Size(bytes) => number::size(*bytes),
         Value::Estimate(mean, half) => match decimals {
             Some(d) => number::estimate_with(mean * scale, half * scale, d),
             None => number::estimate(mean * scale, half * scale),

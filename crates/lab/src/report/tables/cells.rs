@@ -1,9 +1,9 @@
-//! The answer table: one row per cell, settled throughput first.
+//! The answer table: one row per cell, the settled level first.
 //!
 //! Cells that failed or were not measured keep their row, and say so where the answer would be.
 
-use super::{factor_column, latency_unit};
-use crate::record::{Campaign, Cell, Status};
+use super::{databases, factor_column, latency_unit};
+use crate::record::{Campaign, Cell, Quantity, Status};
 use crate::report::answer::Answer;
 use crate::report::sweep::{identity, short_label, varying};
 use crate::report::table::{Column, Digits, Table, Value};
@@ -14,6 +14,7 @@ const MOST_NAMED: usize = 8;
 
 /// The answer of each cell of a campaign.
 pub(crate) fn cells(campaign: &Campaign) -> Table {
+    let quantity = campaign.quantity();
     let factors = factor_names(campaign);
     let repeated = campaign.cells.iter().any(|c| c.repetition > 1);
     let answers: Vec<Option<Answer<'_>>> = campaign
@@ -36,7 +37,15 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
     if repeated {
         columns.push(Column::number("repetition", "repetition", "").digits(Digits::Fixed(0)).naming());
     }
-    columns.extend(answer_columns(&answers));
+    let about = if quantity == Quantity::NewOrders { databases::about(&factors) } else { Vec::new() };
+    let longest = answers.iter().flatten().filter_map(|a| a.latency_ns(95.0)).fold(0.0, f64::max);
+    let answered = match quantity {
+        Quantity::Throughput => of_block_devices(longest),
+        Quantity::NewOrders => databases::answered(campaign, longest),
+    };
+    columns.extend(about.iter().map(|(column, _)| column.clone()));
+    columns.push(Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)));
+    columns.extend(answered.iter().map(|(column, _)| column.clone()));
 
     let rows = campaign
         .cells
@@ -51,7 +60,16 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
             if repeated {
                 row.push(Value::Number(f64::from(cell.repetition)));
             }
-            row.extend(answer_values(cell, answer.as_ref()));
+            row.extend(about.iter().map(|(_, value)| cell.oltp.as_deref().map_or(Value::Empty, value)));
+            row.push(fill(cell));
+            match answer {
+                Some(answer) => row.extend(answered.iter().map(|(_, value)| value(answer))),
+                None => {
+                    let word = if cell.status == Status::Failed { "failed" } else { "not measured" };
+                    row.push(Value::Missing(word.to_owned()));
+                    row.resize(columns.len(), Value::Empty);
+                }
+            }
             row
         })
         .collect();
@@ -80,61 +98,64 @@ fn value_of(cell: &Cell, name: &str) -> Option<String> {
     identity(cell).into_iter().find(|(n, _)| n == name).map(|(_, value)| value)
 }
 
-fn answer_columns(answers: &[Option<Answer<'_>>]) -> Vec<Column> {
-    let longest = answers.iter().flatten().filter_map(|a| a.latency_ns(95.0)).fold(0.0, f64::max);
-    let (unit, scale) = latency_unit(longest);
-    let throughput = |key, name| Column::number(key, name, "MiB/s");
-    let latency = |key, name| Column::number(key, name, unit).scaled(scale);
-    let share = |key, name| Column::number(key, name, "%").scaled(100.0).digits(Digits::Fixed(0));
-    vec![
-        share("fill", "fill"),
-        throughput("settled_mib_per_s", "settled"),
-        throughput("end_mib_per_s", "end"),
-        throughput("fresh_mib_per_s", "fresh"),
-        throughput("lowest_mib_per_s", "lowest"),
-        share("settled_share_of_fresh", "settled/fresh"),
-        Column::number("write_amplification", "write ampl.", "").digits(Digits::Fixed(2)),
-        Column::number("host_cpu_ns_per_operation", "host CPU per I/O", "µs")
-            .scaled(1e-3)
-            .digits(Digits::Fixed(2)),
-        latency("latency_ns_p50", "p50"),
-        latency("latency_ns_p95", "p95"),
-        latency("latency_ns_p99", "p99"),
-        latency("read_latency_ns_p99", "read p99"),
-        latency("write_latency_ns_p99", "write p99"),
-        Column::number("iops", "IOPS", "1/s").digits(Digits::Fixed(0)),
+/// Data as a share of the capacity.
+fn fill(cell: &Cell) -> Value {
+    Value::number((cell.capacity.get() > 0).then(|| cell.fill()))
+}
+
+/// A column, and its value of a cell that was measured.
+pub(super) type Answered<'c> = (Column, Box<dyn Fn(&Answer<'_>) -> Value + 'c>);
+
+/// A number of a cell's answer.
+pub(super) fn answered<'c>(column: Column, number: impl Fn(&Answer<'_>) -> Option<f64> + 'c) -> Answered<'c> {
+    (column, Box::new(move |answer| Value::number(number(answer))))
+}
+
+/// The levels, in the unit of what they are rates of. The settled one says why there is none.
+pub(super) fn levels<'c>(quantity: Quantity) -> [Answered<'c>; 4] {
+    let level = |key: &str, name| Column::number(&format!("{key}_{}", quantity.key()), name, quantity.unit());
+    let settled = |answer: &Answer<'_>| match answer.settled {
+        Some(e) => Value::Estimate(e.mean, e.half_width),
+        None => Value::Missing("no steady state".to_owned()),
+    };
+    [
+        (level("settled", "settled"), Box::new(settled)),
+        answered(level("end", "end"), |a| a.end),
+        answered(level("fresh", "fresh"), |a| a.fresh),
+        answered(level("lowest", "lowest"), |a| a.lowest),
     ]
 }
 
-fn answer_values(cell: &Cell, answer: Option<&Answer<'_>>) -> Vec<Value> {
-    let fill = (cell.capacity.get() > 0).then(|| cell.fill());
-    let Some(a) = answer else {
-        let word = if cell.status == Status::Failed { "failed" } else { "not measured" };
-        let mut row = vec![Value::number(fill), Value::Missing(word.to_owned())];
-        row.resize(14, Value::Empty);
-        return row;
+/// The columns of cells that asked no database.
+fn of_block_devices<'c>(longest_ns: f64) -> Vec<Answered<'c>> {
+    let (unit, scale) = latency_unit(longest_ns);
+    let latency = |key, name| Column::number(key, name, unit).scaled(scale);
+    let p99 = |of: fn(&Cell) -> &Latency| {
+        move |a: &Answer<'_>| {
+            let mixed = a.cell.read_latency.count() > 0 && a.cell.write_latency.count() > 0;
+            mixed.then(|| of(a.cell).percentile(99.0).get() as f64)
+        }
     };
-    let mixed = cell.read_latency.count() > 0 && cell.write_latency.count() > 0;
-    let p99 = |latency: &Latency| Value::number(mixed.then(|| latency.percentile(99.0).get() as f64));
-    vec![
-        Value::number(fill),
-        a.settled.map_or_else(
-            || Value::Missing("no steady state".to_owned()),
-            |e| Value::Estimate(e.mean, e.half_width),
-        ),
-        Value::number(a.end),
-        Value::number(a.fresh),
-        Value::number(a.lowest),
-        Value::number(a.share_of_fresh()),
-        Value::number(a.write_amplification),
-        Value::number(a.host_cpu_ns_per_operation),
-        Value::number(a.latency_ns(50.0)),
-        Value::number(a.latency_ns(95.0)),
-        Value::number(a.latency_ns(99.0)),
-        p99(&cell.read_latency),
-        p99(&cell.write_latency),
-        Value::number(a.iops),
-    ]
+    let share = Column::number("settled_share_of_fresh", "settled/fresh", "%");
+    let cpu = Column::number("host_cpu_ns_per_operation", "host CPU per I/O", "µs").scaled(1e-3);
+    let mut columns = Vec::from(levels(Quantity::Throughput));
+    columns.extend([
+        answered(share.scaled(100.0).digits(Digits::Fixed(0)), |a| a.share_of_fresh()),
+        answered(write_amplification(), |a| a.write_amplification),
+        answered(cpu.digits(Digits::Fixed(2)), |a| a.host_cpu_ns_per_operation),
+        answered(latency("latency_ns_p50", "p50"), |a| a.latency_ns(50.0)),
+        answered(latency("latency_ns_p95", "p95"), |a| a.latency_ns(95.0)),
+        answered(latency("latency_ns_p99", "p99"), |a| a.latency_ns(99.0)),
+        answered(latency("read_latency_ns_p99", "read p99"), p99(|cell| &cell.read_latency)),
+        answered(latency("write_latency_ns_p99", "write p99"), p99(|cell| &cell.write_latency)),
+        answered(Column::number("iops", "IOPS", "1/s").digits(Digits::Fixed(0)), |a| a.iops),
+    ]);
+    columns
+}
+
+/// Bytes of NAND for each byte written.
+pub(super) fn write_amplification() -> Column {
+    Column::number("write_amplification", "write ampl.", "").digits(Digits::Fixed(2))
 }
 
 fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
@@ -149,6 +170,9 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
              where there is none."
                 .to_owned(),
         );
+    }
+    if campaign.quantity() == Quantity::NewOrders {
+        notes.push(databases::NOTE.to_owned());
     }
     for (_, memory) in campaign.environment.iter().filter(|(key, _)| key == "host-memory") {
         notes.push(format!("Host memory of the driver, at full size, {memory}."));

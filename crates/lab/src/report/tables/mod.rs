@@ -5,6 +5,7 @@
 mod cells;
 mod claims;
 mod compare;
+mod databases;
 mod not_compared;
 mod published;
 mod utilisation;
@@ -26,7 +27,7 @@ fn factor_column<'v>(name: &str, mut values: impl Iterator<Item = &'v str>) -> C
 }
 
 /// Unit and scale in which a table shows latencies, from the longest typical one in nanoseconds.
-fn latency_unit(longest_ns: f64) -> (&'static str, f64) {
+pub(super) fn latency_unit(longest_ns: f64) -> (&'static str, f64) {
     match longest_ns {
         ns if ns < 2e6 => ("µs", 1e-3),
         ns if ns < 10e9 => ("ms", 1e-6),
