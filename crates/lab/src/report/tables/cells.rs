@@ -60,7 +60,8 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
             if repeated {
                 row.push(Value::Number(f64::from(cell.repetition)));
             }
-            row.extend(about.iter().map(|(_, value)| cell.oltp.as_deref().map_or(Value::Empty, value)));
+            let known = cell.oltp.as_deref();
+            row.extend(about.iter().map(|(_, value)| known.map_or(Value::Empty, |it| value(cell, it))));
             row.push(fill(cell));
             match answer {
                 Some(answer) => row.extend(answered.iter().map(|(_, value)| value(answer))),
