@@ -4,12 +4,14 @@
 
 mod attach;
 pub mod live;
+mod oltp;
 
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 pub use live::{
     DriveArguments, FailArguments, PowercutArguments, RecordArguments, RecordVerb, ServeArguments,
     ServerArguments, StatArguments, TlsUse,
 };
+pub use oltp::OltpBenchArguments;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
@@ -499,6 +501,8 @@ pub enum BenchVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
+    /// New orders per minute of TPC-C on a database of its own, how fast it loads, and what the client costs
+    Oltp(OltpBenchArguments),
     /// What the I/O engine costs per 4 KiB random request
     Engine {
         /// The file to read; made where there is none

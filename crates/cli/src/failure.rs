@@ -9,8 +9,10 @@ use lowtide_lab::experiment::BadInput;
 use lowtide_lab::import::ImportError;
 use lowtide_lab::interleave::InterleaveError;
 use lowtide_lab::live::OpenError;
+use lowtide_lab::live::attached::AttachedError;
 use lowtide_lab::store::StoreError;
 use lowtide_lab::validate::{ChooseError, ValidateError};
+use lowtide_oltp::OltpError;
 use std::path::Path;
 
 /// Measured to the end, but not all is well.
@@ -94,6 +96,18 @@ impl From<CatalogueError> for Failure {
     }
 }
 
+impl From<AttachedError> for Failure {
+    fn from(error: AttachedError) -> Self {
+        match error {
+            AttachedError::Open(error) => error.into(),
+            AttachedError::Host(error) => error.into(),
+            AttachedError::Ask { .. } | AttachedError::Start { .. } | AttachedError::Lost { .. } => {
+                Failure::failed(error)
+            }
+        }
+    }
+}
+
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
@@ -124,6 +138,17 @@ impl From<StoreError> for Failure {
             _ => FAILED,
         };
         Failure::new(code, error.into())
+    }
+}
+
+impl From<OltpError> for Failure {
+    fn from(error: OltpError) -> Self {
+        let code = match error {
+            OltpError::Invalid(_) => BAD_INPUT,
+            OltpError::Interrupted => INTERRUPTED,
+            _ => FAILED,
+        };
+        Failure::new(code, miette::miette!("{error}"))
     }
 }
 

@@ -21,3 +21,35 @@ fn engine_removes_nothing_and_reports_its_cost() {
     let figures: serde_json::Value = serde_json::from_str(&lab.ok(&arguments)).expect("one JSON object");
     assert!(figures.is_object(), "{figures}");
 }
+
+#[test]
+fn oltp_says_how_many_new_orders_there_were_and_leaves_nothing() {
+    let lab = Lab::new();
+    let arguments = [
+        "bench",
+        "oltp",
+        "--engine",
+        "sqlite",
+        "--warehouses",
+        "1",
+        "--terminals",
+        "2",
+        "--seconds",
+        "1",
+        "--durability",
+        "none",
+        "--directory",
+        ".",
+        "--format",
+        "json",
+    ];
+    let figures: serde_json::Value = serde_json::from_str(&lab.ok(&arguments)).expect("one JSON object");
+    for name in ["load_s", "notpm", "client_cpu_ms_per_transaction", "statements_per_transaction"] {
+        assert!(figures[name].as_f64().is_some_and(|value| value > 0.0), "{name}: {figures}");
+    }
+    assert_eq!((figures["retries"].as_u64(), figures["durability"].as_str()), (Some(0), Some("none")));
+    let names =
+        std::fs::read_dir(lab.path(".")).expect("readable").map(|it| it.expect("readable").file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().contains("bench")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -10,7 +10,7 @@
 //! durable, not its contents.
 
 use crate::state::StateError;
-use crate::units::{Bytes, VirtualTime};
+use crate::units::{Bytes, Nanos, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 
@@ -242,6 +242,12 @@ pub trait BlockDevice {
     /// Lets the device be idle until `until`, so that background work can go on.
     fn idle_until(&mut self, until: VirtualTime);
 
+    /// Until when what it was asked for goes on behind what it has acknowledged: buffers that are written, caches that
+    /// are emptied. Where the end is not known yet, an instant by which more is. The start of time where nothing goes on.
+    fn busy_until(&self) -> VirtualTime {
+        VirtualTime::START
+    }
+
     /// Cuts the power at `now`: what was acknowledged but not durable is lost.
     fn power_cut(&mut self, now: VirtualTime);
 
@@ -302,6 +308,9 @@ macro_rules! pointer {
             fn idle_until(&mut self, until: VirtualTime) {
                 (**self).idle_until(until);
             }
+            fn busy_until(&self) -> VirtualTime {
+                (**self).busy_until()
+            }
             fn power_cut(&mut self, now: VirtualTime) {
                 (**self).power_cut(now);
             }
@@ -337,3 +346,15 @@ macro_rules! pointer {
 }
 pointer!(Box<D>);
 pointer!(&mut D);
+
+/// Lets a device to which nothing is asked any more go on until nothing is left to do of what it was asked, `most` of its
+/// time at most; the instant at which it rests. Work that a drive finds for itself, as garbage to collect, is done meanwhile
+/// and keeps it from resting where it has the dies to itself.
+pub fn rest<D: BlockDevice + ?Sized>(device: &mut D, now: VirtualTime, most: Nanos) -> VirtualTime {
+    let (mut at, last) = (now, now + most);
+    while at < last && device.busy_until() > at {
+        at = device.busy_until().min(last);
+        device.idle_until(at);
+    }
+    at
+}

@@ -18,7 +18,7 @@ pub mod units;
 pub mod virtual_load;
 pub mod workload;
 
-pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Tag};
+pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Tag, rest};
 pub use extents::Extents;
 pub use inserts::Inserts;
 pub use measure::{Interval, Latency, Recorder};

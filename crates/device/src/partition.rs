@@ -93,6 +93,9 @@ impl<D: BlockDevice> BlockDevice for Partition<D> {
     fn idle_until(&mut self, until: VirtualTime) {
         self.inner.idle_until(until);
     }
+    fn busy_until(&self) -> VirtualTime {
+        self.inner.busy_until()
+    }
     fn power_cut(&mut self, now: VirtualTime) {
         self.inner.power_cut(now);
     }

@@ -310,7 +310,7 @@ pub enum HostError {
 
 impl HostError {
     /// For `map_err`: the kernel refused `operation` on `path`.
-    pub(crate) fn io<E: Into<io::Error>>(operation: Operation, path: &Path) -> impl FnOnce(E) -> HostError {
+    pub fn io<E: Into<io::Error>>(operation: Operation, path: &Path) -> impl FnOnce(E) -> HostError {
         let path = path.to_owned();
         move |source| HostError::Io { operation, path, offset: None, source: source.into() }
     }

@@ -25,6 +25,7 @@ pub mod memory;
 mod mountinfo;
 pub mod nbd;
 mod pattern;
+pub mod process;
 mod region;
 mod run_folder;
 pub mod target;

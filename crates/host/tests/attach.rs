@@ -147,7 +147,7 @@ impl Drive {
     }
 
     fn wish<'a>(&'a self, filesystem: Option<FilesystemKind>, mount: Option<&'a Path>) -> Wish<'a> {
-        Wish { name: &self.name, device: "memory", block: 512, filesystem, mount, options: "" }
+        Wish { block: 512, filesystem, mount, ..Wish::of(&self.name, "memory") }
     }
 
     fn attach(&self) -> Attachment {

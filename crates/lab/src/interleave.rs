@@ -10,7 +10,7 @@
 //! time does not drift: models are measured side by side, as ever. Leaves out comparing (`compare`).
 
 use crate::analysis::Verdict;
-use crate::campaign::{self, CampaignError, Cells, HostTarget, Outcome, Progress, Stage, on_all_cores};
+use crate::campaign::{self, CampaignError, Cells, Outcome, Progress, Stage, Taken, on_all_cores};
 use crate::experiment::{Fill, Purge};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::record::{INTERLEAVED, Row};
@@ -122,7 +122,7 @@ impl Turns {
     ) -> Result<(Store, Vec<Outcome>), CampaignError> {
         for plan in &self.plans {
             // Refused before anything is written. Each turn takes its target again.
-            drop(HostTarget::of(plan)?);
+            drop(Taken::of(plan)?);
         }
         let (mut store, begin) = campaign::open(path, resume)?;
         let together =

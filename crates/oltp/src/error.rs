@@ -2,6 +2,8 @@
 //!
 //! Leaves out what a terminal meets while it runs ([`crate::Failure`]): those are counted, and some are tried again.
 
+use crate::Failure;
+use crate::tpcc::Kind;
 use std::path::PathBuf;
 
 /// Why a database cannot be prepared, started, loaded, asked or stopped.
@@ -34,6 +36,18 @@ pub enum OltpError {
         what: String,
         /// What the database said.
         message: String,
+    },
+    /// A transaction of a terminal failed for good.
+    #[error("terminal {terminal} (warehouse {warehouse}): {kind}: {failure}", kind = kind.name())]
+    Transaction {
+        /// The terminal's number, from 0.
+        terminal: u32,
+        /// Its home.
+        warehouse: u32,
+        /// What it asked for.
+        kind: Kind,
+        /// What came of it.
+        failure: Failure,
     },
     /// A file or directory could not be used.
     #[error("{path}: {source}", path = path.display())]

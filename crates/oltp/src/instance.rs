@@ -2,7 +2,7 @@
 //!
 //! Leaves out what each server needs for that (its engine's module), and copies of loaded data (`snapshot`).
 
-use crate::{Database, OltpError};
+use crate::{Database, Engine, OltpError, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,4 +37,33 @@ pub trait Instance: Send {
     /// # Errors
     /// [`OltpError`] where it does not end.
     fn stop(self: Box<Self>) -> Result<(), OltpError>;
+}
+
+/// Starts a database of our own, made anew where its directory is empty.
+///
+/// # Errors
+/// [`OltpError`] where its programs are missing, or it does not start: then with the line of its log that says why.
+pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
+    match settings.engine {
+        Engine::Sqlite => crate::sqlite::start(places, settings),
+        Engine::Postgresql => crate::postgres::start(settings, places),
+        Engine::Mariadb | Engine::MariadbAria | Engine::MariadbMyisam => {
+            crate::mariadb::start(settings, places)
+        }
+    }
+}
+
+/// Connects to a server that somebody else runs: `mariadb://user:password@host/database`, `postgresql://…`. Its settings
+/// stay as they are.
+///
+/// # Errors
+/// [`OltpError`] where the address is not one, or nobody answers there.
+pub fn connect(address: &str) -> Result<Arc<dyn Database>, OltpError> {
+    match address.split_once("://") {
+        Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address),
+        Some(("postgresql" | "postgres", _)) => crate::postgres::connect(address),
+        _ => Err(OltpError::Invalid(format!(
+            "`{address}` is not the address of a server: it begins with mariadb:// or postgresql://"
+        ))),
+    }
 }

@@ -11,14 +11,20 @@
 //!
 //! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).
 
+pub mod bench;
+pub mod check;
 pub mod database;
 mod error;
 pub mod instance;
+pub mod mariadb;
+pub mod postgres;
+mod server;
 pub mod settings;
+pub mod sqlite;
 pub mod terminals;
 pub mod tpcc;
 
 pub use database::{Counter, CounterUnit, Database, Failure, Outcome, Session};
 pub use error::OltpError;
 pub use instance::{Instance, Places};
-pub use settings::{Durability, Engine, Settings};
+pub use settings::{Durability, Engine, Preset, Settings};

@@ -6,6 +6,7 @@
 
 use lowtide_core::Bytes;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::PathBuf;
 
 /// A database, and where it has several ways to store a table, which.
@@ -58,6 +59,41 @@ pub enum Durability {
     None,
 }
 
+/// Settings of a time, in today's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Preset {
+    /// Those of the published studies of 2009 to 2011: MySQL 5.4 and 5.5 with InnoDB.
+    #[serde(rename = "2010")]
+    Y2010,
+}
+
+impl Preset {
+    /// All of them, with the name that experiments call them by.
+    pub const NAMES: [(&str, Preset); 1] = [("2010", Preset::Y2010)];
+}
+
+impl Durability {
+    /// All of them, with the name that experiments call them by.
+    pub const NAMES: [(&str, Durability); 3] =
+        [("full", Durability::Full), ("second", Durability::Second), ("none", Durability::None)];
+    /// Its name in experiments.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, durability)| *durability == self).expect("each has a name").0
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// What is asked of a database. `None` is the engine's own default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
@@ -66,8 +102,10 @@ pub struct Settings {
     /// Memory for pages: `innodb_buffer_pool_size`, `key_buffer_size`, `aria_pagecache_buffer_size`,
     /// `shared_buffers`, SQLite's `cache_size`.
     pub buffer_pool: Option<Bytes>,
+    /// Settings of a time, under those that are given here.
+    pub preset: Option<Preset>,
     /// What a commit waits for.
-    pub durability: Durability,
+    pub durability: Option<Durability>,
     /// How data files are written: `O_DIRECT`, `fsync`, …; `wal_sync_method` of PostgreSQL.
     pub flush_method: Option<String>,
     /// Whether pages are protected against torn writes: doublewrite, full-page writes.

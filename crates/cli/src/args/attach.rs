@@ -36,7 +36,8 @@ pub struct AttachArguments {
     /// Bytes of a logical block of the block device: 512 or 4096
     #[arg(long, default_value = "4096", value_name = "BYTES", value_parser = block)]
     pub block: u32,
-    /// Where the bytes lie: a sparse file, made where there is none [default: in memory]
+    /// Where the bytes lie: a sparse file, made where there is none; in a folder, one that goes with the drive
+    /// [default: in memory]
     #[arg(long, value_name = "FILE", requires = "device")]
     pub data: Option<PathBuf>,
     /// Keep map, wear and history of the drive in a file
@@ -51,6 +52,9 @@ pub struct AttachArguments {
     /// How to print it
     #[arg(long, default_value = "table")]
     pub format: PlainFormat,
+    /// As the server: answer at once until told otherwise
+    #[arg(long, hide = true, requires = "server")]
+    pub at_once_first: bool,
     /// Be the server of the drive
     #[arg(long, hide = true, value_name = "NAME", requires = "device")]
     pub server: Option<String>,

@@ -28,7 +28,8 @@ pub struct ServeArguments {
     /// Serve the one client at stdin and stdout
     #[arg(short = 's', long, conflicts_with_all = ["unix", "tcp"])]
     pub stdio: bool,
-    /// Where the bytes lie: `memory`, or a sparse file, made where there is none; NAME=FILE with several drives
+    /// Where the bytes lie: `memory`, or a sparse file, made where there is none; in a folder, one that goes with the
+    /// server; NAME=FILE with several drives
     #[arg(long, default_value = "memory", value_name = "FILE")]
     pub data: Vec<String>,
     /// Keep map, wear and history of the drive in a file; NAME=FILE with several drives

@@ -3,14 +3,14 @@
 //! The server is this program, started once more with `--server`. Leaves out how a drive is served
 //! (`lowtide_host::live`) and how a block device is made of it (`lowtide_host::attach`).
 
-use crate::args::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
+use crate::args::{AttachArguments, DetachArguments, DriveArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
-use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
+use lowtide_host::attach::{self, Attachment, Force, State, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_host::live::Clock;
+use lowtide_lab::live::attached::{self, Served, Serving};
 use lowtide_lab::live::control::{self, Order, Question};
-use lowtide_lab::live::{Data, Known, Orders, Power, Service};
+use lowtide_lab::live::{Data, Known, Offer, Power};
 use lowtide_lab::table;
 use std::path::PathBuf;
 use std::process::Command;
@@ -33,12 +33,11 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         return serve(arguments, &known);
     }
     let wish = Wish {
-        name: &known.name,
-        device,
         block: arguments.block,
         filesystem: arguments.mkfs.map(FilesystemName::kind),
         mount: arguments.mount.as_deref(),
         options: &arguments.options,
+        ..Wish::of(&known.name, device)
     };
     let attached = attach::attach(&wish, server(&known.name)?, &interrupt::flag())?;
     tell(&attached, format)
@@ -91,23 +90,12 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
 
 /// Serves the drive until it is detached.
 fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
-    let Some(server) = Server::begin(&known.name)? else { return Ok(FAILED) };
-    let clock = Clock::new();
-    let drive = known.open(arguments.drive.pace(|| server.transport_ns(clock))?)?;
-    if let Some(warning) = drive.warning() {
-        output::say(format_args!("warning: {warning}"));
-    }
-    let mut service = Service::start(vec![drive], clock, false).map_err(Failure::failed)?;
-    service.obey(Orders::at(&server.control()).map_err(Failure::failed)?);
-    if arguments.drive.rt
-        && let Err(error) = service.real_time()
-    {
-        output::say(format_args!("warning: --rt is not to be had: {error}"));
-    }
-    let served = server.serve(service.port(0));
-    service.handle().stop();
-    let code = super::serve::end(std::slice::from_ref(known), service.wait())?;
-    served?;
+    let DriveArguments { no_delay, rt, .. } = arguments.drive;
+    let how = Serving { no_delay, at_once_first: arguments.at_once_first, real_time: rt };
+    let say = |text: std::fmt::Arguments<'_>| output::say(text);
+    let Some(Served { drives, ended }) = attached::serve(known, how, say)? else { return Ok(FAILED) };
+    let code = super::serve::end(std::slice::from_ref(known), drives)?;
+    ended?;
     Ok(code)
 }
 
@@ -134,6 +122,25 @@ fn server(name: &str) -> Result<Command, Failure> {
     let mut command = Command::new(program);
     // The verb comes first; a name that was given comes again, and is the same.
     command.args(["attach", "--server", name]).args(std::env::args_os().skip(2));
+    Ok(command)
+}
+
+/// This program once more, as the server of a drive that a campaign attaches.
+pub fn server_of(offer: &Offer) -> std::io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["attach", &offer.device, "--at-once-first", "--server"]);
+    command.arg(offer.name.as_deref().unwrap_or(&offer.device));
+    command.arg("--scale").arg(format!("1/{}", offer.scale));
+    command.arg("--reserve").arg(offer.reserve.to_string());
+    if let Some(cache) = offer.cache {
+        command.arg("--cache").arg(cache.to_string());
+    }
+    if let Some(state) = &offer.state {
+        command.arg("--state").arg(state);
+    }
+    if let Data::File(path) = &offer.data {
+        command.arg("--data").arg(path);
+    }
     Ok(command)
 }
 
@@ -203,6 +210,7 @@ fn said(state: State) -> &'static str {
         State::Served => "served",
         State::Unfinished => "unfinished",
         State::ServerGone => "server gone",
+        State::OwnerGone => "owner gone",
     }
 }
 

@@ -2,11 +2,12 @@
 
 use crate::args::{BenchArguments, BenchFormat, BenchVerb, EngineName};
 use crate::failure::Failure;
-use crate::output;
+use crate::{interrupt, output};
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::bench::{Requests, engine_bench, null_bench};
 use lowtide_host::engine::EngineChoice;
 use lowtide_lab::bench::{nbd, simulate, steady};
+use lowtide_oltp::bench::measure;
 
 /// File sizes at which the steady-state rule is judged, in GiB.
 const SIZES_GIB: [u64; 4] = [20, 60, 100, 140];
@@ -27,6 +28,10 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
         BenchVerb::Nbd { seconds, format } => {
             let figures = nbd(*seconds, Seed::new(1)).map_err(Failure::failed)?;
             (serde_json::to_value(figures), *format)
+        }
+        BenchVerb::Oltp(arguments) => {
+            let figures = measure(&arguments.asked(), &interrupt::flag())?;
+            (serde_json::to_value(figures), arguments.format)
         }
         BenchVerb::Engine { file, size, depth, mix, seconds, engine, format } => {
             let engine = match engine {

@@ -49,7 +49,9 @@ fn summary(plan: &Plan) -> String {
     let writes = writes(plan);
     let (time, parallel) = match plan.target {
         PlanTarget::Simulated(_) => ("virtual", format!("{} independent groups", plan.groups.len())),
-        PlanTarget::Host(_) | PlanTarget::Block(_) => ("real", "one after the other".to_owned()),
+        PlanTarget::Host(_) | PlanTarget::Block(_) | PlanTarget::Attached(_) => {
+            ("real", "one after the other".to_owned())
+        }
     };
     let (target, cells) = (&plan.experiment.target, plan.cells.len());
     let device = device_lines(plan);
@@ -72,6 +74,12 @@ fn writes(plan: &Plan) -> String {
     if plan.target.is_simulated() {
         return format!("filling writes {:.1} GiB, and the load what the target takes", filled.as_gib());
     }
+    if plan.experiment.load.oltp.is_some() {
+        return format!(
+            "loading and copying databases writes about {:.1} GiB, and the load what they write",
+            filled.as_gib()
+        );
+    }
     let load = plan.load_bytes(ASSUMED_PER_S);
     let mut text = format!(
         "filling writes {:.1} GiB, {} at 500 MB/s\nthe load writes at most {:.1} GiB at that rate",
@@ -82,7 +90,7 @@ fn writes(plan: &Plan) -> String {
     let disk = match &plan.target {
         PlanTarget::Block(block) => Some(block.disk.clone()),
         PlanTarget::Host(spec) => Disk::beneath(spec.path()),
-        PlanTarget::Simulated(_) => None,
+        PlanTarget::Simulated(_) | PlanTarget::Attached(_) => None,
     };
     if filled + load > Bytes::ZERO {
         text.push_str(&match disk.and_then(|disk| share_of_life(&disk, filled + load)) {

@@ -7,6 +7,7 @@ use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign;
+use lowtide_lab::live::attached;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::About;
 
@@ -15,6 +16,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if arguments.interleave {
         return super::interleave::run(arguments);
     }
+    attached::set_server(super::attach::server_of);
     let mut plan = plan_of(&arguments.experiment)?;
     plan.allow(arguments.destroy.clone(), arguments.force_signature);
     if let Some(jobs) = arguments.jobs {

@@ -444,6 +444,11 @@ impl BlockDevice for Array {
         self.members.idle_until(until);
     }
 
+    fn busy_until(&self) -> VirtualTime {
+        let inside_ns = self.next_inside().unwrap_or(0).max(self.controller_busy_ns);
+        self.members.busy_until().max(VirtualTime::from_nanos(inside_ns))
+    }
+
     fn power_cut(&mut self, now: VirtualTime) {
         // What was under way is completed first; the cache keeps what it holds, and goes on after the cut.
         self.advance(now.as_nanos());

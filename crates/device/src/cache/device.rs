@@ -514,6 +514,11 @@ impl BlockDevice for Cache {
         self.members.idle_until(until);
     }
 
+    fn busy_until(&self) -> VirtualTime {
+        let inside_ns = self.next_inside().unwrap_or(0);
+        self.members.busy_until().max(VirtualTime::from_nanos(inside_ns))
+    }
+
     fn power_cut(&mut self, now: VirtualTime) {
         // What was under way is completed first; the directory survives.
         self.advance(now.as_nanos());

@@ -137,6 +137,11 @@ impl<T> Members<T> {
         (0..self.all.len()).for_each(|n| self.changed(n));
     }
 
+    /// Until when any of them goes on with what it was asked.
+    pub(crate) fn busy_until(&self) -> VirtualTime {
+        self.devices().map(BlockDevice::busy_until).max().unwrap_or(VirtualTime::START)
+    }
+
     pub(crate) fn power_cut(&mut self, now: VirtualTime) {
         for member in &mut self.all {
             member.device.power_cut(now);

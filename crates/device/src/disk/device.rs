@@ -359,6 +359,12 @@ impl BlockDevice for SimulatedDisk {
         self.advance(until.as_nanos());
     }
 
+    fn busy_until(&self) -> VirtualTime {
+        // What the cache holds is written when the head is free, and not before.
+        let held = self.cache.as_ref().is_some_and(|cache| !cache.is_empty());
+        VirtualTime::from_nanos((self.mechanism.free_ns + u64::from(held)).max(self.link_free_ns))
+    }
+
     fn power_cut(&mut self, now: VirtualTime) {
         let now_ns = now.as_nanos();
         self.advance(now_ns);

@@ -221,6 +221,9 @@ impl<D: BlockDevice> BlockDevice for Fault<D> {
     fn idle_until(&mut self, until: VirtualTime) {
         self.inner.idle_until(until);
     }
+    fn busy_until(&self) -> VirtualTime {
+        self.inner.busy_until()
+    }
     fn power_cut(&mut self, now: VirtualTime) {
         self.drawn.clear();
         self.late.retain(|(at, _), _| *at <= now);

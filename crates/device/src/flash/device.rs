@@ -228,6 +228,10 @@ impl BlockDevice for SimulatedSsd {
         self.clean_while_idle(self.last_activity_ns, until.as_nanos());
     }
 
+    fn busy_until(&self) -> VirtualTime {
+        VirtualTime::from_nanos(self.nand.busy_ns().max(self.controller_busy_ns).max(self.link_busy_ns))
+    }
+
     fn power_cut(&mut self, now: VirtualTime) {
         let now_ns = now.as_nanos();
         // Nothing goes on without power, and the map is read anew after it.

@@ -100,6 +100,11 @@ impl NandArray {
         *busy
     }
 
+    /// When the last operation ends.
+    pub(super) fn busy_ns(&self) -> u64 {
+        self.die_busy_ns.iter().chain(&self.channel_busy_ns).copied().max().unwrap_or(0)
+    }
+
     /// Ends every operation that would end after `now_ns`, as a power cut does.
     pub(super) fn interrupt(&mut self, now_ns: u64) {
         self.die_busy_ns

@@ -174,6 +174,9 @@ impl<D: BlockDevice> BlockDevice for PowerCut<D> {
         self.settle(until);
         self.inner.idle_until(until);
     }
+    fn busy_until(&self) -> VirtualTime {
+        self.inner.busy_until()
+    }
     fn power_cut(&mut self, now: VirtualTime) {
         self.settle(now);
         let holds = &mut self.holds;

@@ -15,7 +15,7 @@ use crate::error::{HostError, Operation};
 use crate::mountinfo;
 use lowtide_core::Bytes;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,7 +29,7 @@ const ATTEMPTS: usize = 32;
 const LAST_LINES: usize = 12;
 
 /// What is to be attached.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Wish<'a> {
     /// What it is called: letters, digits, `-` and `_`.
     pub name: &'a str,
@@ -39,10 +39,39 @@ pub struct Wish<'a> {
     pub block: u32,
     /// The filesystem to make on it.
     pub filesystem: Option<FilesystemKind>,
+    /// Bytes of the filesystem, from the first of the device on; the whole device where absent.
+    pub size: Option<Bytes>,
+    /// Whether making the filesystem discards the device first.
+    pub trims: bool,
     /// Where to mount it; a folder that is not there is made.
     pub mount: Option<&'a Path>,
     /// Mount options, as `mount -o` takes them; none where empty.
     pub options: &'a str,
+    /// Writes the history that the server begins with, to be found at [`state_of`].
+    pub history: Option<History<'a>>,
+    /// Whether it is made for this process, and is taken apart when that is gone; see [`clean`].
+    pub owned: bool,
+}
+
+/// Writes the history of a drive.
+pub type History<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
+
+impl<'a> Wish<'a> {
+    /// A block device, for whoever wants it, without a filesystem.
+    pub fn of(name: &'a str, device: &'a str) -> Wish<'a> {
+        Wish {
+            name,
+            device,
+            block: 4096,
+            filesystem: None,
+            size: None,
+            trims: true,
+            mount: None,
+            options: "",
+            history: None,
+            owned: false,
+        }
+    }
 }
 
 /// How a drive that was attached fares.
@@ -54,6 +83,8 @@ pub enum State {
     Unfinished,
     /// Its server is gone: requests fail.
     ServerGone,
+    /// It was made for a process that is gone.
+    OwnerGone,
 }
 
 /// An attached drive.
@@ -97,14 +128,20 @@ pub fn attach(
 ) -> Result<Attachment, HostError> {
     let place = Place::new(wish.name)?;
     Way::FuseAndLoop.check()?;
-    let mount = wish.mount.map(|at| mount_point(at, wish.options)).transpose()?;
+    let mount = match wish.mount {
+        Some(at) if at == place.mounted() => {
+            Some(MountPoint { at: at.to_owned(), options: wish.options.to_owned(), made: true })
+        }
+        at => at.map(|at| mount_point(at, wish.options)).transpose()?,
+    };
     let facts = Facts {
         device: wish.device.to_owned(),
         way: Way::FuseAndLoop,
         server: None,
         loop_device: None,
         block: wish.block,
-        mount: mount.clone(),
+        mount,
+        owner: wish.owned.then(|| Process::find(std::process::id())).flatten(),
     };
     let mut journal = Journal::create(&place, facts)?;
     let made = Making { place: &place, journal: &mut journal, interrupt }.all(wish, server);
@@ -113,7 +150,7 @@ pub fn attach(
         Err(error) => {
             let facts = journal.facts.clone();
             // Nobody else knows of it yet: whoever looks at the new device lets go of it.
-            let undone = Dismantling::new(&place, &facts, Force::Lazily).all(journal);
+            let undone = Dismantling::new(&place, &facts, Force::Lazily).all(journal, |_| ());
             Err(undone.err().map_or(error, |source| HostError::NotDetached {
                 name: wish.name.to_owned(),
                 source: Box::new(source),
@@ -128,10 +165,41 @@ pub fn attach(
 /// [`HostError::NotAttached`]; [`HostError::InUse`] while somebody else attaches or detaches it; [`HostError::Busy`] where
 /// something uses it, unless by force. After an error it can be called again.
 pub fn detach(name: &str, force: Force) -> Result<Detached, HostError> {
+    detach_with(name, force, |_| ())
+}
+
+/// As [`detach`]; `last` is called when the server has ended, and before what it left, its state among it, is removed.
+///
+/// # Errors
+/// As [`detach`].
+pub fn detach_with(name: &str, force: Force, last: impl FnOnce(&Path)) -> Result<Detached, HostError> {
     let place = Place::new(name)?;
     let journal = Journal::open(&place)?;
     let facts = journal.facts.clone();
-    Dismantling::new(&place, &facts, force).all(journal)
+    Dismantling::new(&place, &facts, force).all(journal, last)
+}
+
+/// Takes every drive apart whose owner is gone, whoever uses it still; the names of those that are gone.
+///
+/// # Errors
+/// As [`detach`], of the first that does not go. One that another process takes apart is left to it.
+pub fn clean() -> Result<Vec<String>, HostError> {
+    let mut gone = Vec::new();
+    for place in Place::all() {
+        if !journal::read(&place).is_some_and(|facts| is_left(&facts)) {
+            continue;
+        }
+        match detach(place.name(), Force::Lazily) {
+            Ok(_) => gone.push(place.name().to_owned()),
+            Err(HostError::InUse { .. } | HostError::NotAttached { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(gone)
+}
+
+fn is_left(facts: &Facts) -> bool {
+    facts.owner.is_some_and(|owner| !owner.runs())
 }
 
 /// Takes the filesystem and the loop device off a drive and puts them on again, as they were: after a power cut, what
@@ -191,12 +259,29 @@ pub fn control_of(text: &str) -> Result<PathBuf, HostError> {
     Ok(Place::new(&name_of(text)?)?.control())
 }
 
+/// Where the history of a drive of that name is handed over.
+///
+/// # Errors
+/// [`HostError::Invalid`] where it is no name.
+pub fn state_of(name: &str) -> Result<PathBuf, HostError> {
+    Ok(Place::new(name)?.state())
+}
+
+/// Where the filesystem of a drive of that name can be mounted without a folder of one's own.
+///
+/// # Errors
+/// [`HostError::Invalid`] where it is no name.
+pub fn mount_of(name: &str) -> Result<PathBuf, HostError> {
+    Ok(Place::new(name)?.mounted())
+}
+
 /// What is to be seen of a drive, without asking it.
 fn look(place: &Place, facts: &Facts) -> Attachment {
     let device = super::loop_device::over(&place.file()).first().copied();
     let mounts = mountinfo::of("self");
     let mounted = mounts.iter().filter(|mount| device.is_some_and(|device| is_of(mount, device)));
     let state = match facts.server {
+        _ if is_left(facts) => State::OwnerGone,
         None => State::Unfinished,
         Some(server) if !server.runs() => State::ServerGone,
         Some(_) if device.is_none() => State::Unfinished,
@@ -252,15 +337,26 @@ struct Making<'a> {
 
 impl Making<'_> {
     fn all(&mut self, wish: &Wish<'_>, server: Command) -> Result<(), HostError> {
+        if let Some(history) = wish.history {
+            self.history(history)?;
+        }
         self.server(server)?;
         let device = self.loop_device()?;
         if let Some(kind) = wish.filesystem {
-            self.filesystem(device, kind)?;
+            self.filesystem(device, kind, wish)?;
         }
         if let Some(mount) = self.journal.facts.mount.clone() {
             self.mount(device, &mount, wish.filesystem)?;
         }
         Ok(())
+    }
+
+    fn history(&self, history: History<'_>) -> Result<(), HostError> {
+        let path = self.place.state();
+        let fail = |source: io::Error| HostError::io(Operation::Write, &path)(source);
+        let file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path);
+        let mut file = BufWriter::with_capacity(1 << 20, file.map_err(fail)?);
+        history(&mut file).and_then(|()| file.flush()).map_err(fail)
     }
 
     /// Starts the server and waits until it has mounted its file.
@@ -345,11 +441,12 @@ impl Making<'_> {
         })
     }
 
-    fn filesystem(&self, device: LoopDevice, kind: FilesystemKind) -> Result<(), HostError> {
+    fn filesystem(&self, device: LoopDevice, kind: FilesystemKind, wish: &Wish<'_>) -> Result<(), HostError> {
+        let (size, trims) = (wish.size, wish.trims);
         let (node, uuid, interrupt) = (device.node(), new_uuid()?, Arc::clone(self.interrupt));
         let mut watch = self.watch(device, Force::No);
         watch.call("making the filesystem", move || {
-            let filesystem = Filesystem { kind, size: None, trims: true, options: "" };
+            let filesystem = Filesystem { kind, size, trims, options: "" };
             filesystem.write_to(&node, &uuid, &node, &interrupt)
         })?
     }

@@ -58,12 +58,12 @@ impl Dismantling {
         self
     }
 
-    /// Everything, and the journal at last.
+    /// Everything, and the journal at last; `last` takes the state that the server left.
     ///
     /// # Errors
     /// [`HostError::Busy`] where something is in use; [`HostError`] where the kernel refuses. What is left can be taken
     /// apart by calling this again.
-    pub(super) fn all(mut self, journal: Journal) -> Result<Detached, HostError> {
+    pub(super) fn all(mut self, journal: Journal, last: impl FnOnce(&Path)) -> Result<Detached, HostError> {
         if self.facts.loop_device.is_none() {
             // The server was being waited for: it would go on to mount what is looked for below.
             self.watch.end_server();
@@ -81,6 +81,7 @@ impl Dismantling {
             // What others put there since is theirs.
             let _ = fs::remove_dir(&mount.at);
         }
+        last(&self.place.state());
         self.place.clear()?;
         journal.close()?;
         Ok(Detached { cut_off: self.watch.cut_off(), left: self.left })

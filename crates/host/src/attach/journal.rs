@@ -31,6 +31,9 @@ pub(super) struct Facts {
     /// Bytes of its logical block, where those of the drive are not larger.
     pub(super) block: u32,
     pub(super) mount: Option<MountPoint>,
+    /// The process that it was made for, and that takes it apart; anybody may once that is gone.
+    #[serde(default)]
+    pub(super) owner: Option<Process>,
 }
 
 /// Where its filesystem is mounted.

@@ -27,7 +27,10 @@ mod server;
 mod transport;
 mod watch;
 
-pub use attachment::{Attachment, State, Wish, again, attach, control_of, detach, list, name_of};
+pub use attachment::{
+    Attachment, History, State, Wish, again, attach, clean, control_of, detach, detach_with, list, mount_of,
+    name_of, state_of,
+};
 pub use detach::Detached;
 pub use server::Server;
 

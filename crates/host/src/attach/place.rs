@@ -5,6 +5,8 @@
 //!   /run/lowtide/attached/NAME/disk       the drive as a file, served by FUSE
 //!   /run/lowtide/attached/NAME.control    the socket that takes commands while it is served
 //!   /run/lowtide/attached/NAME.log        what the server said
+//!   /run/lowtide/attached/NAME.state      the history it began with, or ended with, where it is handed over
+//!   /run/lowtide/attached/NAME.mounted    its filesystem, where it is mounted here
 //! ```
 //!
 //! Leaves out what is in them.
@@ -17,6 +19,9 @@ use std::path::{Path, PathBuf};
 /// Bytes of the longest name: a socket's path has room for a few more.
 const LONGEST: usize = 64;
 const JOURNAL: &str = "journal";
+const STATE: &str = "state";
+/// What may be beside a state: it was being written, or in use.
+const BESIDE_STATE: [&str; 2] = ["state.part", "state.open"];
 
 /// The places of one attached drive, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +75,15 @@ impl Place {
         self.with("control")
     }
 
+    pub(super) fn state(&self) -> PathBuf {
+        self.with(STATE)
+    }
+
+    /// Where its filesystem is mounted, where nobody names another place.
+    pub(super) fn mounted(&self) -> PathBuf {
+        self.with("mounted")
+    }
+
     fn with(&self, ending: &str) -> PathBuf {
         folder().join(format!("{}.{ending}", self.name))
     }
@@ -82,7 +96,8 @@ impl Place {
 
     /// Removes all but the journal; what is not there is no failure.
     pub(super) fn clear(&self) -> Result<(), HostError> {
-        for path in [self.control(), self.log()] {
+        let beside = BESIDE_STATE.map(|ending| self.with(ending));
+        for path in [self.control(), self.log(), self.state()].into_iter().chain(beside) {
             gone(fs::remove_file(&path)).map_err(HostError::io(Operation::Remove, &path))?;
         }
         let at = self.mount_point();

@@ -11,8 +11,12 @@ use std::process::{Command, Stdio};
 /// What the kernel counted of a device since it was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
+    /// Requests that read.
+    pub reads: u64,
     /// Bytes read.
     pub read: Bytes,
+    /// Requests that wrote.
+    pub writes: u64,
     /// Bytes written.
     pub written: Bytes,
 }
@@ -21,7 +25,9 @@ impl Traffic {
     /// What was added since `before`.
     pub fn since(self, before: Traffic) -> Traffic {
         Traffic {
+            reads: self.reads.saturating_sub(before.reads),
             read: self.read.saturating_sub(before.read),
+            writes: self.writes.saturating_sub(before.writes),
             written: self.written.saturating_sub(before.written),
         }
     }
@@ -34,7 +40,8 @@ impl Disk {
         let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
         // Sectors of 512 bytes, whatever the device does (Documentation/block/stat.rst of the kernel).
         let sectors = |index: usize| Some(Bytes::new(fields.get(index)? * 512));
-        Some(Traffic { read: sectors(2)?, written: sectors(6)? })
+        let count = |index: usize| fields.get(index).copied();
+        Some(Traffic { reads: count(0)?, read: sectors(2)?, writes: count(4)?, written: sectors(6)? })
     }
 
     /// The logs of the drive as JSON, as smartctl and nvme-cli print them; none where it gives none.

@@ -8,10 +8,13 @@ use super::event;
 use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::{Load, Pattern};
+use super::oltp::Oltp;
+use super::schema;
 use super::step::Step;
 use super::target::Target;
 use lowtide_core::Bytes;
 use lowtide_core::workload::Access;
+use lowtide_oltp::Engine;
 use std::ops::Range;
 
 /// What is checked together.
@@ -26,6 +29,13 @@ impl Whole<'_> {
     /// Records every contradiction.
     pub(super) fn check(&self, problems: &mut Problems<'_>) {
         event::check(self.document, self.target, self.load, self.swept("rate").is_some(), problems);
+        if let Some(oltp) = &self.load.oltp {
+            self.once_only(problems);
+            self.devices(problems);
+            self.database(oltp, problems);
+            return;
+        }
+        self.only_with_databases(problems);
         if self.load.replay.is_some() {
             self.traced(problems);
             self.devices(problems);
@@ -50,6 +60,8 @@ impl Whole<'_> {
                 "device" => "target.device.0".to_owned(),
                 "reserve" | "partition" => format!("before-each-cell.layout.{factor}"),
                 "idle" => "before-each-cell.idle".to_owned(),
+                "filesystem" => "before-each-cell.layout.filesystem".to_owned(),
+                factor if self.load.oltp.is_some() => format!("oltp.{factor}"),
                 "data_files" => "inserts.data_files".to_owned(),
                 factor => format!("workload.{factor}"),
             };
@@ -195,6 +207,82 @@ impl Whole<'_> {
         }
     }
 
+    /// What a database lies on, and how many instances share it.
+    fn database(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
+        if let Some(Target::File(_)) = self.target {
+            let help = "`directory = \"/data\"`, a block device, or a simulated device";
+            let at = self.place("target.file").unwrap_or(0..0);
+            problems.add(at, "a database in a single file of yours", "needs a directory", help);
+        }
+        if let (Some(at), false) = (self.place("event"), self.load.events.is_empty()) {
+            let help = "events happen in virtual time: `[workload]`";
+            problems.add(at, "events under a database, which runs in wall time", "here", help);
+        }
+        if let Some(at) = self.place("repeat.track") {
+            let help = "rounds belong to `[workload]`; use `until = \"steady\"`";
+            problems.add(at, "rounds of a database", "here", help);
+        }
+        for name in FactorName::NAMES {
+            let fits = schema::OLTP.keys.contains(name) || schema::AROUND_A_DATABASE.contains(name);
+            if let (Some(at), false) = (self.swept(name), fits) {
+                let message = format!("the factor `{name}` is not one of databases");
+                let help = format!("factors here: {}", factors_of_databases().join(", "));
+                problems.add(at, message, "has no effect", help);
+            }
+        }
+        let levels = |factor: FactorName, base: u32, least: bool| {
+            let swept = self.steps.iter().filter_map(move |step| step.factor(factor));
+            let numbers = swept.flat_map(|factor| factor.levels.iter().filter_map(Level::number));
+            let numbers: Vec<f64> = numbers.collect();
+            let pick = if least { f64::min } else { f64::max };
+            numbers.into_iter().reduce(pick).unwrap_or(f64::from(base))
+        };
+        let warehouses = levels(FactorName::Warehouses, oltp.warehouses, true);
+        let instances = levels(FactorName::Instances, oltp.instances, false);
+        let terminals = levels(FactorName::Terminals, self.load.threads, true);
+        let at = |key: &str| self.place(&format!("oltp.{key}")).or_else(|| self.swept(key));
+        if instances > warehouses {
+            let message = format!("{instances} instances share {warehouses} warehouses");
+            let help = "at least a warehouse for each instance";
+            problems.add(at("instances").unwrap_or(0..0), message, "here", help);
+        }
+        if instances > terminals {
+            let message = format!("{instances} instances share {terminals} terminals");
+            let help = "at least a terminal for each instance";
+            problems.add(at("instances").unwrap_or(0..0), message, "here", help);
+        }
+        if let (Some(at), true) = (self.place("oltp.servers"), oltp.settings.engine == Engine::Sqlite) {
+            let help = "`engine = \"mariadb\"` or `\"postgresql\"`: SQLite has no servers";
+            problems.add(at, "servers of SQLite", "here", help);
+        }
+        if let (Some(at), false) = (self.written_for_databases("log_device"), self.on_simulated()) {
+            let help = "`log-directory = \"…\"`, or a simulated device as the target";
+            problems.add(at, "a simulated device for the log beside a real target", "here", help);
+        }
+    }
+
+    fn on_simulated(&self) -> bool {
+        matches!(self.target, Some(Target::Device(_)) | None)
+    }
+
+    fn written_for_databases(&self, key: &str) -> Option<Range<usize>> {
+        self.place(&format!("oltp.{key}")).or_else(|| self.swept(key))
+    }
+
+    /// Factors of databases need one.
+    fn only_with_databases(&self, problems: &mut Problems<'_>) {
+        for name in FactorName::NAMES {
+            let elsewhere = schema::WORKLOAD.keys.contains(name)
+                || schema::INSERTS.keys.contains(name)
+                || schema::AROUND_A_DATABASE.contains(name);
+            if let (Some(at), true, false) = (self.swept(name), schema::OLTP.keys.contains(name), elsewhere) {
+                let help = "an `[oltp]` table in place of `[workload]`, or another factor";
+                let message = format!("the factor `{name}` varies a database, and there is none");
+                problems.add(at, message, "has no effect", help);
+            }
+        }
+    }
+
     /// Pauses come after bursts, and bursts fill a time.
     fn bursts(&self, problems: &mut Problems<'_>) {
         if let (None, Some(at)) = (self.load.burst, self.written("pause")) {
@@ -274,4 +362,9 @@ impl Whole<'_> {
     fn place_of_value(&self, path: &str) -> Option<Range<usize>> {
         self.document.place(path).map(|place| place.value.clone())
     }
+}
+
+fn factors_of_databases() -> Vec<&'static str> {
+    let fits = |name: &&str| schema::OLTP.keys.contains(name) || schema::AROUND_A_DATABASE.contains(name);
+    FactorName::NAMES.iter().copied().filter(fits).collect()
 }

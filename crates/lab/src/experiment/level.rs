@@ -8,6 +8,7 @@ use super::load::{Pattern, Sync};
 use super::prepare::Filesystem;
 use super::read::Entry;
 use lowtide_core::{Bytes, Nanos};
+use lowtide_oltp::{Durability, Engine};
 use std::fmt;
 
 macro_rules! factors {
@@ -105,6 +106,34 @@ factors! {
     MountOptions(String) = "mount_options",
     /// The I/O scheduler of a real device.
     Scheduler(String) = "scheduler",
+    /// The database.
+    Engine(Engine) = "engine",
+    /// The directory of the server's programs: another version.
+    Programs(String) = "programs",
+    /// Warehouses of TPC-C.
+    Warehouses(u32) = "warehouses",
+    /// Terminals that ask the database.
+    Terminals(u32) = "terminals",
+    /// Servers side by side, which share the warehouses and the terminals.
+    Instances(u32) = "instances",
+    /// Memory for pages, of each instance.
+    BufferPool(Bytes) = "buffer_pool",
+    /// What a commit waits for.
+    Durability(Durability) = "durability",
+    /// How data files are written.
+    FlushMethod(String) = "flush_method",
+    /// Whether pages are protected against torn writes.
+    Doublewrite(bool) = "doublewrite",
+    /// Whether neighbouring dirty pages are written with a page.
+    FlushNeighbours(bool) = "flush_neighbours",
+    /// Page writes per second that a server takes its device for.
+    IoCapacity(u32) = "io_capacity",
+    /// Pages read ahead.
+    ReadAhead(u32) = "read_ahead",
+    /// Bytes of log before a checkpoint.
+    LogSize(Bytes) = "log_size",
+    /// The simulated device that the log lies on, where that is another than the data's.
+    LogDevice(String) = "log_device",
 }
 
 impl fmt::Display for FactorName {
@@ -135,6 +164,13 @@ impl FactorName {
             FactorName::Filesystem => entry.word(problems).map(Level::Filesystem),
             FactorName::MountOptions => entry.text("\"noatime\"", problems).map(Level::MountOptions),
             FactorName::Scheduler => entry.text("\"none\"", problems).map(Level::Scheduler),
+            FactorName::Engine => entry.word(problems).map(Level::Engine),
+            FactorName::Durability => entry.word(problems).map(Level::Durability),
+            FactorName::Programs => entry.text("\"/opt/mysql/bin\"", problems).map(Level::Programs),
+            FactorName::FlushMethod => entry.text("\"O_DIRECT\"", problems).map(Level::FlushMethod),
+            FactorName::LogDevice => entry.text("\"intel-320-160gb\"", problems).map(Level::LogDevice),
+            FactorName::Doublewrite => entry.boolean(problems).map(Level::Doublewrite),
+            FactorName::FlushNeighbours => entry.boolean(problems).map(Level::FlushNeighbours),
             _ => {
                 let raw = self.raw(entry, problems)?;
                 match self.level(raw) {
@@ -147,7 +183,11 @@ impl FactorName {
 
     /// Whether people know from a level alone what it is a level of: `10GiB`, but not `4`.
     pub(super) fn names_itself(self) -> bool {
-        !self.is_numeric() || self == FactorName::FileSize
+        match self {
+            FactorName::FileSize => true,
+            FactorName::Doublewrite | FactorName::FlushNeighbours => false,
+            _ => !self.is_numeric(),
+        }
     }
 
     /// Whether its levels are numbers, so that a range of them makes sense.
@@ -160,17 +200,34 @@ impl FactorName {
                 | FactorName::Filesystem
                 | FactorName::MountOptions
                 | FactorName::Scheduler
+                | FactorName::Engine
+                | FactorName::Durability
+                | FactorName::Programs
+                | FactorName::FlushMethod
+                | FactorName::LogDevice
+                | FactorName::Doublewrite
+                | FactorName::FlushNeighbours
         )
     }
 
     /// Reads a number of the kind this factor takes.
     pub(super) fn raw(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Raw> {
         match self {
-            FactorName::FileSize | FactorName::Block | FactorName::Partition => {
-                entry.bytes(problems).map(|bytes| Raw::Size(bytes.get()))
-            }
+            FactorName::FileSize
+            | FactorName::Block
+            | FactorName::Partition
+            | FactorName::BufferPool
+            | FactorName::LogSize => entry.bytes(problems).map(|bytes| Raw::Size(bytes.get())),
             FactorName::Idle | FactorName::Pause => entry.nanos(problems).map(|span| Raw::Time(span.get())),
-            FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles => {
+            FactorName::Threads
+            | FactorName::Depth
+            | FactorName::Streams
+            | FactorName::DataFiles
+            | FactorName::Warehouses
+            | FactorName::Terminals
+            | FactorName::Instances
+            | FactorName::IoCapacity
+            | FactorName::ReadAhead => {
                 let number = entry.integer(problems)?;
                 match u64::try_from(number) {
                     Ok(number) => Some(Raw::Count(number)),
@@ -212,8 +269,33 @@ impl FactorName {
                 require(size.is_multiple_of(512), fault, accepted)?;
                 Ok(Level::Block(Bytes::new(size)))
             }
+            (FactorName::BufferPool | FactorName::LogSize, Raw::Size(size)) => {
+                let fine = size >= 1 << 20;
+                let accepted = "a size from `\"1MiB\"` on, such as `\"1GiB\"`";
+                require(fine, format!("{} is too small", Bytes::new(size)), accepted)?;
+                Ok(match self {
+                    FactorName::BufferPool => Level::BufferPool(Bytes::new(size)),
+                    _ => Level::LogSize(Bytes::new(size)),
+                })
+            }
+            (FactorName::ReadAhead, Raw::Count(count)) => {
+                let fine = count <= 1_000;
+                require(fine, format!("{count} is out of range"), "a whole number from 0 to 1000")?;
+                Ok(Level::ReadAhead(count as u32))
+            }
+            (FactorName::IoCapacity, Raw::Count(count)) => {
+                let fine = (100..=10_000_000).contains(&count);
+                require(fine, format!("{count} is out of range"), "page writes per second from 100 on")?;
+                Ok(Level::IoCapacity(count as u32))
+            }
             (
-                FactorName::Threads | FactorName::Depth | FactorName::Streams | FactorName::DataFiles,
+                FactorName::Threads
+                | FactorName::Depth
+                | FactorName::Streams
+                | FactorName::DataFiles
+                | FactorName::Warehouses
+                | FactorName::Terminals
+                | FactorName::Instances,
                 Raw::Count(count),
             ) => {
                 let fine = (1..=65_536).contains(&count);
@@ -223,6 +305,9 @@ impl FactorName {
                     FactorName::Threads => Level::Threads(count),
                     FactorName::Depth => Level::Depth(count),
                     FactorName::DataFiles => Level::DataFiles(count),
+                    FactorName::Warehouses => Level::Warehouses(count),
+                    FactorName::Terminals => Level::Terminals(count),
+                    FactorName::Instances => Level::Instances(count),
                     _ => Level::Streams(count),
                 })
             }
@@ -264,11 +349,21 @@ impl Level {
     /// Its value as a number, where it is one: bytes, a count, a share.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Level::FileSize(size) | Level::Block(size) | Level::Partition(size) => Some(size.get() as f64),
+            Level::FileSize(size)
+            | Level::Block(size)
+            | Level::Partition(size)
+            | Level::BufferPool(size)
+            | Level::LogSize(size) => Some(size.get() as f64),
             Level::Idle(span) | Level::Pause(span) => Some(span.get() as f64),
-            Level::Threads(count) | Level::Depth(count) | Level::Streams(count) | Level::DataFiles(count) => {
-                Some(f64::from(*count))
-            }
+            Level::Threads(count)
+            | Level::Depth(count)
+            | Level::Streams(count)
+            | Level::DataFiles(count)
+            | Level::Warehouses(count)
+            | Level::Terminals(count)
+            | Level::Instances(count)
+            | Level::IoCapacity(count)
+            | Level::ReadAhead(count) => Some(f64::from(*count)),
             Level::Utilisation(number)
             | Level::Mix(number)
             | Level::Zipf(number)
@@ -279,7 +374,14 @@ impl Level {
             | Level::Device(_)
             | Level::Filesystem(_)
             | Level::MountOptions(_)
-            | Level::Scheduler(_) => None,
+            | Level::Scheduler(_)
+            | Level::Engine(_)
+            | Level::Durability(_)
+            | Level::Programs(_)
+            | Level::FlushMethod(_)
+            | Level::LogDevice(_)
+            | Level::Doublewrite(_)
+            | Level::FlushNeighbours(_) => None,
         }
     }
 }

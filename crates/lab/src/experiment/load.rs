@@ -8,6 +8,7 @@ use super::event::Event;
 use super::inserts::Inserts;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
+use super::oltp::Oltp;
 use super::read::Table;
 use super::replay::{self, Replay, ReplayPace};
 use super::schema;
@@ -122,6 +123,8 @@ pub struct Load {
     pub steady: SteadyRule,
     /// Inserts into an index, in place of requests of a pattern.
     pub inserts: Option<Inserts>,
+    /// TPC-C on a database, in place of requests of a pattern.
+    pub oltp: Option<Oltp>,
     /// A trace, in place of requests of a pattern.
     pub replay: Option<Replay>,
     /// What happens to the device meanwhile, in order of time.
@@ -150,6 +153,7 @@ impl Default for Load {
             interval: Nanos::from_secs(10),
             steady: SteadyRule::Lowtide,
             inserts: None,
+            oltp: None,
             replay: None,
             events: Vec::new(),
         }
@@ -234,6 +238,27 @@ impl Load {
             Level::DataFiles(files) => {
                 if let Some(inserts) = &mut self.inserts {
                     inserts.engine.data_files = *files;
+                }
+                if let Some(oltp) = &mut self.oltp {
+                    oltp.set(level);
+                }
+            }
+            Level::Terminals(terminals) => self.threads = *terminals,
+            Level::Engine(_)
+            | Level::Programs(_)
+            | Level::Warehouses(_)
+            | Level::Instances(_)
+            | Level::BufferPool(_)
+            | Level::Durability(_)
+            | Level::FlushMethod(_)
+            | Level::Doublewrite(_)
+            | Level::FlushNeighbours(_)
+            | Level::IoCapacity(_)
+            | Level::ReadAhead(_)
+            | Level::LogSize(_)
+            | Level::LogDevice(_) => {
+                if let Some(oltp) = &mut self.oltp {
+                    oltp.set(level);
                 }
             }
             Level::Reserve(_)

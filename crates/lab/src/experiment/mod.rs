@@ -10,6 +10,7 @@
 //! [before-each-cell]  purge, layout, fill              history is explicit
 //! [workload]          pattern, block, threads, …       what is asked, how long
 //! [inserts]           connections, data, …             or: rows into an index, until all are in
+//! [oltp]              engine, warehouses, …            or: TPC-C on a database
 //! [sweep]             factors; the cells are their product
 //! [repeat]            times, order, seed, track
 //! [[event]]           what happens to a device meanwhile
@@ -20,7 +21,7 @@
 //! ```
 //!
 //! Leaves out what needs the target (does the data fit?): later stages ask [`Experiment::blame`] to point at
-//! the key. Databases (`[oltp]`) are not read here.
+//! the key.
 
 mod check;
 mod claim;
@@ -34,6 +35,7 @@ mod length;
 mod level;
 mod load;
 mod not_compared;
+mod oltp;
 mod overrides;
 mod prepare;
 mod read;
@@ -62,6 +64,7 @@ pub use length::Length;
 pub use level::{FactorName, Level};
 pub use load::{Load, Pace, Pattern, SteadyRule, Sync};
 pub use not_compared::NotCompared;
+pub use oltp::Oltp;
 pub use overrides::Override;
 pub use prepare::{Filesystem, Fill, Layout, Precondition, Preparation, Purge};
 pub use repeat::{Order, Repeat};
@@ -240,17 +243,25 @@ pub fn excuses(name_of_source: &str, text: &str) -> Result<Vec<NotCompared>, Bad
     Ok(excuses)
 }
 
-/// Reads the load: `[workload]`, or `[inserts]` in its place.
+/// Reads the load: `[workload]`, or `[inserts]` or `[oltp]` in its place.
 fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load> {
-    let Some(entry) = root.get("inserts") else {
-        let workload = root.require("workload", "{ … }", problems)?.table(problems)?;
-        return Some(load::read(&workload, problems));
-    };
-    if let Some(second) = root.get("workload") {
-        let message = "two loads: `workload` and `inserts`";
-        problems.add(second.key_span, message, "or `inserts`, not both", "remove one of them");
+    let mut given: Vec<_> = schema::LOADS.into_iter().filter_map(|load| root.get(load)).collect();
+    given.sort_by_key(|entry| entry.key_span.start);
+    if let [first, second, ..] = given.as_slice() {
+        let message = format!("two loads: `{}` and `{}`", first.name, second.name);
+        let label = format!("or `{}`, not both", first.name);
+        problems.add(second.key_span.clone(), message, label, "remove one of them");
     }
-    Some(inserts::read(&entry.table(problems)?, problems))
+    let Some(entry) = given.into_iter().next() else {
+        root.require("workload", "{ … }", problems);
+        return None;
+    };
+    let read = match entry.name.as_str() {
+        "inserts" => inserts::read,
+        "oltp" => oltp::read,
+        _ => load::read,
+    };
+    Some(read(&entry.table(problems)?, problems))
 }
 
 /// `published/…` names a study that exists; anything else is free text.

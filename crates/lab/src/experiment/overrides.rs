@@ -75,7 +75,8 @@ impl Override {
 
     /// The full keys in the document that this override sets.
     fn paths(&self, document: &Document, edit: &Edit) -> Result<Vec<String>, Problem> {
-        let meanings = schema::meanings(&self.key);
+        let load = schema::LOADS.into_iter().find(|load| document.place(load).is_some());
+        let meanings = schema::meanings(&self.key, load.unwrap_or(schema::LOADS[0]));
         if meanings.is_empty() {
             return Err(self.unknown(edit));
         }

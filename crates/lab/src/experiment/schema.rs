@@ -21,6 +21,7 @@ pub(super) const ROOT: Keys = Keys {
         "before-each-cell",
         "workload",
         "inserts",
+        "oltp",
         "sweep",
         "repeat",
         "event",
@@ -93,6 +94,41 @@ pub(super) const INSERTS: Keys = Keys {
         "every",
     ],
 };
+pub(super) const OLTP: Keys = Keys {
+    table: "oltp",
+    keys: &[
+        "engine",
+        "programs",
+        "servers",
+        "preset",
+        "warehouses",
+        "terminals",
+        "instances",
+        "buffer_pool",
+        "durability",
+        "flush_method",
+        "doublewrite",
+        "flush_neighbours",
+        "io_capacity",
+        "read_ahead",
+        "log_size",
+        "log_device",
+        "log-directory",
+        "data_files",
+        "options",
+        "think",
+        "check",
+        "duration",
+        "until",
+        "max",
+        "precision",
+        "interval",
+        "steady",
+    ],
+};
+/// Factors that are not the database's, and make sense with one.
+pub(super) const AROUND_A_DATABASE: [&str; 7] =
+    ["device", "filesystem", "mount_options", "scheduler", "reserve", "partition", "idle"];
 pub(super) const HOT_COLD: Keys = Keys { table: "workload.hot-cold", keys: &["data", "access"] };
 pub(super) const BLOCKS: Keys = Keys { table: "a size of `blocks`", keys: &["size", "share"] };
 pub(super) const ZONES: Keys = Keys { table: "a zone", keys: &["data", "access"] };
@@ -179,11 +215,15 @@ pub(super) const EXCUSES: Keys = Keys { table: "a list of what is not compared",
 pub(super) const LISTS: [&str; 5] = ["event", "step", "published", "claim", "not-compared"];
 
 /// Tables that `--set` reaches.
-const SETTABLE: [&Keys; 9] =
-    [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &INSERTS, &SWEEP, &REPEAT];
+const SETTABLE: [&Keys; 10] =
+    [&ROOT, &TARGET, &PREPARATION, &LAYOUT, &WORKLOAD, &HOT_COLD, &INSERTS, &OLTP, &SWEEP, &REPEAT];
+
+/// Tables of which an experiment has one: what is asked of the target.
+pub(super) const LOADS: [&str; 3] = ["workload", "inserts", "oltp"];
 
 /// Keys of which an experiment holds one: setting one of them takes the place of another.
-pub(super) const EXCLUSIVE: [&[&str]; 5] = [
+pub(super) const EXCLUSIVE: [&[&str]; 6] = [
+    &["oltp.duration", "oltp.until"],
     &["target.device", "target.file", "target.directory", "target.block"],
     &["workload.duration", "workload.until", "workload.requests"],
     &["workload.file_size", "workload.utilisation"],
@@ -201,14 +241,19 @@ pub(super) fn settable() -> impl Iterator<Item = String> {
     )
 }
 
-/// The full keys that `key` may mean: itself, or those that end in it.
+/// The full keys that `key` may mean in an experiment with the load `load`: itself, or those that end in it.
 ///
 /// `block` means the workload's: a block device to write to is named in full.
-pub(super) fn meanings(key: &str) -> Vec<String> {
+pub(super) fn meanings(key: &str, load: &str) -> Vec<String> {
     let suffix = format!(".{key}");
+    let absent = |path: &str| {
+        let table = path.split('.').next().unwrap_or(path);
+        LOADS.contains(&table) && table != load
+    };
     settable()
         .filter(|path| {
-            path == key || (path.ends_with(&suffix) && !(key == "block" && path == "target.block"))
+            let short = path.ends_with(&suffix) && !absent(path);
+            path == key || (short && !(key == "block" && path == "target.block"))
         })
         .collect()
 }
@@ -224,15 +269,17 @@ mod tests {
 
     #[test]
     fn a_short_key_means_one_table_or_a_factor_and_its_base() {
-        assert_eq!(meanings("duration"), ["workload.duration"]);
-        assert_eq!(meanings("layout.reserve"), ["before-each-cell.layout.reserve"]);
-        assert_eq!(meanings("block"), ["workload.block", "sweep.block"]);
-        assert_eq!(meanings("target.block"), ["target.block"]);
-        assert!(meanings("threds").is_empty());
-        for path in settable() {
+        assert_eq!(meanings("duration", "workload"), ["workload.duration"]);
+        assert_eq!(meanings("duration", "oltp"), ["oltp.duration"]);
+        assert_eq!(meanings("layout.reserve", "workload"), ["before-each-cell.layout.reserve"]);
+        assert_eq!(meanings("block", "workload"), ["workload.block", "sweep.block"]);
+        assert_eq!(meanings("target.block", "workload"), ["target.block"]);
+        assert!(meanings("threds", "workload").is_empty());
+        for (path, load) in settable().flat_map(|path| LOADS.map(|load| (path.clone(), load))) {
             let short = path.rsplit('.').next().expect("a key has a last part");
-            let bases = meanings(short).into_iter().filter(|path| !path.starts_with("sweep.")).count();
-            assert!(bases <= 1, "{short}: {:?}", meanings(short));
+            let meanings = meanings(short, load);
+            let bases = meanings.iter().filter(|path| !path.starts_with("sweep.")).count();
+            assert!(bases <= 1, "{short}: {meanings:?}");
         }
     }
 }

@@ -51,6 +51,10 @@ pub enum Order {
     Pause,
     /// Let it go on.
     Resume,
+    /// Answer at once from now on.
+    AtOnce,
+    /// Answer when the model says so from now on.
+    AtItsPace,
     /// Erase everything.
     SecureErase,
     /// Give it faults, in place of those it has.
@@ -156,6 +160,8 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
         Order::Pause if !drive.is_powered() => return Err("its power is off".to_owned()),
         Order::Pause => drive.pause(now_ns),
         Order::Resume => drive.resume(now_ns),
+        Order::AtOnce => drive.at_once(now_ns),
+        Order::AtItsPace => drive.at_its_pace(now_ns),
         Order::SecureErase => drive.secure_erase().map_err(|error| error.to_string())?,
         Order::Fail { faults, span } => {
             drive.fail(now_ns, *faults, *span).map_err(|error| error.to_string())?;

@@ -15,7 +15,7 @@ use super::stat::{Power, Stat};
 use super::state::Mark;
 use super::time::{Pace, Time};
 use lowtide_core::{
-    BlockDevice, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, Tag, VirtualTime,
+    BlockDevice, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, Tag, VirtualTime, rest,
 };
 use lowtide_device::AnyDevice;
 use lowtide_device::fault::Fault;
@@ -32,6 +32,9 @@ const TICKET: Tag = 0xffff_ffff;
 
 /// Requests are slow for a hundred years at most.
 const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 24 * 3600);
+
+/// A model that goes on by itself for longer than this is not waited for: a drive may clean for hours.
+const LONGEST_REST: Nanos = Nanos::from_secs(600);
 
 /// Bytes that a write replaced.
 type Undo = Box<[u8]>;
@@ -89,6 +92,8 @@ pub struct LiveDrive {
     /// Where an answered write is durable and every write is answered at once, a power cut takes nothing back.
     keeps_undo: bool,
     time: Time,
+    /// What is taken off for the way, in nanoseconds, whenever it answers in time.
+    transport_ns: u64,
     /// By ticket.
     in_flight: Vec<Option<InFlight>>,
     /// How many there are.
@@ -135,6 +140,10 @@ impl LiveDrive {
             pending: Pending::new(cache),
             keeps_undo: pace != Pace::NoDelay || cache != Cache::Protected,
             time: Time::new(pace, began),
+            transport_ns: match pace {
+                Pace::RealTime { transport_ns } => transport_ns,
+                Pace::NoDelay => 0,
+            },
             in_flight: Vec::new(),
             flying: 0,
             due: BinaryHeap::new(),
@@ -235,6 +244,33 @@ impl LiveDrive {
     /// Goes on answering.
     pub fn resume(&mut self, now_ns: u64) {
         self.time.resume(now_ns);
+    }
+
+    /// Answers at once from now on, also what is in flight. The model takes its time for everything, in a time of its own.
+    pub fn at_once(&mut self, now_ns: u64) {
+        if !self.time.is_real() {
+            return;
+        }
+        self.step(u64::MAX);
+        let drive_ns = self.time.at(now_ns);
+        let due = std::mem::take(&mut self.due).into_sorted_vec().into_iter().rev();
+        for (number, Reverse((_, _, ticket))) in due.enumerate() {
+            self.due.push(Reverse((drive_ns, number as u64, ticket)));
+        }
+        self.time.take_pace(Pace::NoDelay, now_ns);
+    }
+
+    /// Answers when the model says so from now on. What it was asked while it answered at once, it completes first, in its
+    /// own time: the next request finds a model at rest, as after a pause of the host.
+    pub fn at_its_pace(&mut self, now_ns: u64) {
+        if self.time.is_real() {
+            return;
+        }
+        self.keeps_undo = true;
+        self.time.went_to(self.later);
+        let rested = rest(&mut self.model, self.time.model(), LONGEST_REST);
+        self.time.went_to(rested);
+        self.time.take_pace(Pace::RealTime { transport_ns: self.transport_ns }, now_ns);
     }
 
     /// Erases everything; wear stays.

@@ -6,6 +6,7 @@
 //!
 //! Leaves out the protocols and the loop (`lowtide_host::{nbd, live}`), and the models (`lowtide_device`).
 
+pub mod attached;
 pub mod control;
 mod counts;
 mod drive;

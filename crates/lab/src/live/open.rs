@@ -7,14 +7,15 @@ use super::state::Kept;
 use super::time::Pace;
 use crate::catalogue::{self, CatalogueError};
 use crate::device::{self, Device, DeviceFileError};
-use lowtide_core::{Bytes, Seed, StateError, VirtualTime};
+use lowtide_core::{BlockDevice, Bytes, Seed, StateError, VirtualTime};
 use lowtide_device::fault::Fault;
 use lowtide_device::power::{Cache, CacheKind};
-use lowtide_device::state::Restored;
+use lowtide_device::state::{self, Restored};
 use lowtide_device::{AnyDevice, DeviceSpec, Partition, SpecError};
 use lowtide_host::live::Contents;
 use lowtide_host::live::contents::{Memory, SparseFile, SparseFileError};
 use lowtide_host::nbd::Export;
+use std::io;
 use std::path::PathBuf;
 
 /// The smallest drive that is served.
@@ -28,7 +29,7 @@ const MOST_NAME: usize = 256;
 pub enum Data {
     /// In memory, gone with the server.
     Memory,
-    /// In a sparse file.
+    /// In a sparse file; in a folder, one without a name, gone with the server.
     File(PathBuf),
 }
 
@@ -224,6 +225,30 @@ impl Known {
 
     fn seed(&self) -> Seed {
         self.offer.seed.part("drive", 0)
+    }
+
+    /// Writes the state of a model of this device, as its state's file holds it.
+    ///
+    /// # Errors
+    /// [`StateError`] where it cannot be written.
+    pub(super) fn write_state(
+        &self,
+        out: &mut dyn io::Write,
+        model: &AnyDevice,
+        now: VirtualTime,
+    ) -> Result<(), StateError> {
+        state::save(out, &self.spec, self.seed(), now, model as &dyn BlockDevice)
+    }
+
+    /// The state that a server which ended in order left; `None` where none did.
+    ///
+    /// # Errors
+    /// [`StateError`] where it is of another device, or damaged.
+    pub(super) fn state_left(&self) -> Result<Option<Restored>, StateError> {
+        match self.kept().filter(|kept| !kept.is_open()) {
+            Some(kept) => kept.restore(&self.spec),
+            None => Ok(None),
+        }
     }
 
     /// Takes a drive that was served: what is to be kept of it is written.

@@ -43,6 +43,11 @@ impl Kept {
         }
     }
 
+    /// Whether a server has it open, or had and did not end in order.
+    pub fn is_open(&self) -> bool {
+        self.beside("open").exists()
+    }
+
     /// A drive is opened that goes on with this state, and writes it when it is closed.
     ///
     /// # Errors

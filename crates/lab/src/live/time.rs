@@ -21,8 +21,9 @@ pub enum Pace {
 #[derive(Debug, Clone)]
 pub(super) struct Time {
     pace: Pace,
-    /// What the model's clock showed when the loop's began.
+    /// What the model's clock showed, and the drive's, when both began to run together.
     base_ns: u64,
+    origin_ns: u64,
     /// How long it stood still, on the loop's clock.
     paused_ns: u64,
     paused_since: Option<u64>,
@@ -34,7 +35,13 @@ impl Time {
     /// A clock that goes on from `base`.
     pub(super) fn new(pace: Pace, base: VirtualTime) -> Time {
         let base_ns = base.as_nanos();
-        Time { pace, base_ns, paused_ns: 0, paused_since: None, floor_ns: base_ns }
+        Time { pace, base_ns, origin_ns: 0, paused_ns: 0, paused_since: None, floor_ns: base_ns }
+    }
+
+    /// Takes another pace at an instant of the loop. The model goes on from where it is.
+    pub(super) fn take_pace(&mut self, pace: Pace, loop_ns: u64) {
+        (self.base_ns, self.origin_ns) = (self.of_model(loop_ns).as_nanos(), self.at(loop_ns));
+        self.pace = pace;
     }
 
     pub(super) fn is_real(&self) -> bool {
@@ -54,7 +61,7 @@ impl Time {
     /// The instant at which the model takes a request that came at an instant of the loop.
     pub(super) fn of_model(&mut self, loop_ns: u64) -> VirtualTime {
         if self.is_real() {
-            self.floor_ns = self.floor_ns.max(self.base_ns + self.at(loop_ns));
+            self.floor_ns = self.floor_ns.max(self.base_ns + self.at(loop_ns).saturating_sub(self.origin_ns));
         }
         VirtualTime::from_nanos(self.floor_ns)
     }
@@ -75,7 +82,7 @@ impl Time {
             Pace::RealTime { transport_ns } => transport_ns,
             Pace::NoDelay => 0,
         };
-        at.as_nanos().saturating_sub(self.base_ns + transport_ns)
+        (self.origin_ns + at.as_nanos().saturating_sub(self.base_ns)).saturating_sub(transport_ns)
     }
 
     pub(super) fn pause(&mut self, loop_ns: u64) {
@@ -110,6 +117,21 @@ mod tests {
         assert_eq!(time.of_model(640), VirtualTime::from_nanos(1140));
         time.went_to(VirtualTime::from_nanos(1150));
         assert_eq!(time.of_model(641), VirtualTime::from_nanos(1150), "never back");
+    }
+
+    #[test]
+    fn a_model_that_ran_ahead_or_behind_goes_on_from_where_it_is() {
+        let real = Pace::RealTime { transport_ns: 10 };
+        for (loop_ns, model_ns) in [(5000, 70), (50, 90_000)] {
+            let mut time = Time::new(Pace::NoDelay, VirtualTime::START);
+            time.went_to(VirtualTime::from_nanos(model_ns));
+            time.take_pace(real, loop_ns);
+            assert_eq!(time.of_model(loop_ns), VirtualTime::from_nanos(model_ns), "{loop_ns}");
+            assert_eq!(time.of_model(loop_ns + 5), VirtualTime::from_nanos(model_ns + 5), "{loop_ns}");
+            assert_eq!(time.release(VirtualTime::from_nanos(model_ns + 30)), loop_ns + 20, "{loop_ns}");
+            time.take_pace(Pace::NoDelay, loop_ns + 100);
+            assert_eq!(time.of_model(loop_ns + 900), VirtualTime::from_nanos(model_ns + 100), "{loop_ns}");
+        }
     }
 
     #[test]

@@ -6,11 +6,13 @@ mod burst;
 mod drive;
 mod events;
 mod host;
+mod terminals;
 mod watch;
 
 pub use drive::on_drive;
 pub use events::Told;
 pub use host::on_host;
+pub use terminals::on_databases;
 
 use crate::analysis::Verdict;
 use lowtide_core::Interval;

@@ -120,6 +120,7 @@ pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
             None => load.workload().reads_only(),
         };
         reads
+            && load.oltp.is_none()
             && cell.precondition.is_none()
             && (cell.purge_before, preparation.purge) == (Purge::None, Purge::None)
             && preparation.fill == Fill::None

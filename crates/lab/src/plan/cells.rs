@@ -3,7 +3,7 @@
 //! Leaves out which cells depend on each other (`order`).
 
 use super::order::arrange;
-use super::{PlanTarget, PlannedCell, traced};
+use super::{PlanTarget, PlannedCell, databases, traced};
 use crate::experiment::{
     BadInput, Experiment, FactorName, Filesystem, Inserts, Layout, Length, Level, Purge, Settings,
 };
@@ -141,6 +141,9 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
         if let Some(inserts) = &mut settings.load.inserts {
             inserts.engine = inserts.engine.scaled(scale);
         }
+        if let Some(oltp) = &mut settings.load.oltp {
+            *oltp = oltp.scaled(scale);
+        }
         let partition = &mut settings.preparation.layout.partition;
         *partition = partition.map(|size| (size / scale).align_down(Bytes::kib(4)));
     }
@@ -163,8 +166,11 @@ fn fit(
         keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.file_size");
     let share = settings.load.utilisation;
     let block = settings.load.block;
+    if let Some(oltp) = &settings.load.oltp {
+        return databases::fit(experiment, target, settings, oltp, scale);
+    }
     let (name, capacity) = match target {
-        PlanTarget::Simulated(devices) => {
+        PlanTarget::Simulated(devices) | PlanTarget::Attached(devices) => {
             let name = settings.device.as_deref().expect("a simulated target names its device");
             (name.to_owned(), devices[name].spec.capacity())
         }

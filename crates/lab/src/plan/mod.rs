@@ -6,12 +6,13 @@
 
 mod block;
 pub(crate) mod cells;
+mod databases;
 mod ignored;
 mod order;
 mod target;
 mod traced;
 
-pub use target::{PlanTarget, PlannedBlock};
+pub use target::{PlanTarget, PlannedBlock, PlannedDevice};
 
 use crate::experiment::{BadInput, Experiment, Length, Level, Precondition, Purge, Settings};
 use lowtide_core::{Bytes, Seed, Trace};
@@ -116,7 +117,7 @@ impl Plan {
     pub fn on_device(&self) -> Option<String> {
         match &self.target {
             PlanTarget::Block(planned) => Some(planned.disk.identity.to_string()),
-            PlanTarget::Simulated(_) | PlanTarget::Host(_) => None,
+            PlanTarget::Simulated(_) | PlanTarget::Attached(_) | PlanTarget::Host(_) => None,
         }
     }
 
@@ -130,7 +131,7 @@ impl Plan {
         match self.target {
             PlanTarget::Simulated(_) => ignored::on_models(&self.cells),
             PlanTarget::Host(_) => ignored::on_files(&self.cells),
-            PlanTarget::Block(_) => Vec::new(),
+            PlanTarget::Block(_) | PlanTarget::Attached(_) => Vec::new(),
         }
     }
 
@@ -160,6 +161,11 @@ impl Plan {
 
     /// Bytes that filling the cells writes.
     fn filled_bytes(&self) -> Bytes {
+        if self.experiment.load.oltp.is_some() {
+            // Loaded once, and copied for each cell.
+            let loaded = self.cells.first().map_or(Bytes::ZERO, |cell| cell.data);
+            return loaded + self.cells.iter().map(|cell| cell.data).sum();
+        }
         if matches!(self.target, PlanTarget::Host(_)) {
             // Files stay until a cell asks for others.
             let same = |a: &PlannedCell, b: &PlannedCell| a.files().ok() == b.files().ok();

@@ -20,6 +20,8 @@ pub enum PlanTarget {
     Host(TargetSpec),
     /// A block device of this machine.
     Block(Box<PlannedBlock>),
+    /// Simulated devices that answer in wall time, as block devices of this machine: for databases.
+    Attached(BTreeMap<String, PlannedDevice>),
 }
 
 /// A block device of a plan, and what the user has said of it.
@@ -67,20 +69,30 @@ impl PlanTarget {
             Target::Device(name) => {
                 let swept =
                     experiment.steps.iter().flat_map(|step| &step.sweep).flat_map(|factor| &factor.levels);
-                let swept = swept.filter_map(|level| match level {
+                let swept: Vec<&Level> = swept.collect();
+                let of = |level: &&Level| match level {
                     Level::Device(name) => Some(name.clone()),
                     _ => None,
-                });
-                let mut names: Vec<String> = swept.collect();
+                };
+                let mut names: Vec<String> = swept.iter().filter_map(of).collect();
                 if names.is_empty() {
                     names.push(name.clone());
                 }
+                let oltp = experiment.load.oltp.as_ref();
+                let logs = swept.iter().filter_map(|level| match level {
+                    Level::LogDevice(name) => Some(name.clone()),
+                    _ => None,
+                });
+                names.extend(oltp.and_then(|oltp| oltp.log_device.clone()).into_iter().chain(logs));
                 let mut devices = BTreeMap::new();
                 for name in names {
                     let device = load(experiment, &name, scale)?;
                     devices.insert(name, device);
                 }
-                Ok(PlanTarget::Simulated(devices))
+                Ok(match oltp {
+                    Some(_) => PlanTarget::Attached(devices),
+                    None => PlanTarget::Simulated(devices),
+                })
             }
         }
     }
@@ -95,6 +107,11 @@ impl PlanTarget {
                 });
                 std::iter::once(engine).chain(memory).collect()
             }
+            PlanTarget::Attached(_) => {
+                let engine = ("engine".to_owned(), "simulated, wall time".to_owned());
+                let machine = lowtide_host::environment::describe(&std::env::temp_dir());
+                std::iter::once(engine).chain(machine).collect()
+            }
             PlanTarget::Host(spec) => lowtide_host::environment::describe(spec.path()),
             PlanTarget::Block(block) => lowtide_host::environment::describe_device(&block.disk),
         }
@@ -108,7 +125,7 @@ impl PlanTarget {
     /// The simulated devices.
     pub fn devices(&self) -> impl Iterator<Item = &PlannedDevice> {
         let devices = match self {
-            PlanTarget::Simulated(devices) => Some(devices),
+            PlanTarget::Simulated(devices) | PlanTarget::Attached(devices) => Some(devices),
             PlanTarget::Host(_) | PlanTarget::Block(_) => None,
         };
         devices.into_iter().flat_map(BTreeMap::values)

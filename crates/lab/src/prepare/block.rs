@@ -10,7 +10,7 @@ use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::{self, Claim, Consent, Discard, Disk, Erase, FilesystemKind, Formatted};
 use lowtide_host::target::{Preparation, Progress, Target, TargetSpec, TestData};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 /// A block device, held for a campaign.
@@ -74,6 +74,48 @@ impl Block {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<TestData, HostError> {
         let preparation = &cell.settings.preparation;
+        let order = fill_order(cell);
+        if preparation.layout.filesystem == Filesystem::None {
+            let claim = self.purged(cell)?;
+            if preparation.fill != Fill::None {
+                claim.fill(cell.data, order, seed, interrupt, progress)?;
+                self.count(cell.data);
+            }
+            let data = claim.data(cell.data)?;
+            self.state = State::Claimed(claim);
+            return Ok(data);
+        }
+        let spec = TargetSpec::Directory(self.format(cell, interrupt)?);
+        // The files go with their filesystem: removing them first would be one more piece of history.
+        let how = Preparation { spec: &spec, layout: cell.files()?, order, seed, keep: true, interrupt };
+        let target = Target::prepare(&how, progress)?;
+        self.count(cell.data);
+        Ok(target.data().clone())
+    }
+
+    /// Purges the device as `cell` asks, and makes an empty filesystem on it; the directory where it is mounted.
+    ///
+    /// # Errors
+    /// [`HostError`] where the device does not do it.
+    pub fn format(&mut self, cell: &PlannedCell, interrupt: &AtomicBool) -> Result<PathBuf, HostError> {
+        let claim = self.purged(cell)?;
+        let layout = &cell.settings.preparation.layout;
+        let usable = cells::usable(&cell.settings, cell.capacity).expect("the plan checked the partition");
+        let how = block::Filesystem {
+            kind: kind(layout.filesystem).expect("a filesystem is asked for"),
+            size: (usable < cell.capacity).then_some(usable),
+            trims: layout.mkfs_trims,
+            options: &layout.mount_options,
+        };
+        let formatted = claim.format(&how, interrupt)?;
+        let directory = formatted.directory().to_owned();
+        self.state = State::Formatted(formatted);
+        Ok(directory)
+    }
+
+    /// The device as a whole, purged and with the scheduler that `cell` asks for.
+    fn purged(&mut self, cell: &PlannedCell) -> Result<Claim, HostError> {
+        let preparation = &cell.settings.preparation;
         let mut claim = match std::mem::replace(&mut self.state, State::Free) {
             State::Claimed(claim) => claim,
             State::Formatted(formatted) => formatted.release()?,
@@ -87,31 +129,12 @@ impl Block {
         if let Some(scheduler) = &preparation.scheduler {
             claim.set_scheduler(scheduler)?;
         }
-        let order = fill_order(cell);
-        let Some(kind) = kind(preparation.layout.filesystem) else {
-            if preparation.fill != Fill::None {
-                claim.fill(cell.data, order, seed, interrupt, progress)?;
-                self.count(cell.data);
-            }
-            let data = claim.data(cell.data)?;
-            self.state = State::Claimed(claim);
-            return Ok(data);
-        };
-        let usable = cells::usable(&cell.settings, cell.capacity).expect("the plan checked the partition");
-        let how = block::Filesystem {
-            kind,
-            size: (usable < cell.capacity).then_some(usable),
-            trims: preparation.layout.mkfs_trims,
-            options: &preparation.layout.mount_options,
-        };
-        let formatted = claim.format(&how, interrupt)?;
-        let spec = TargetSpec::Directory(formatted.directory().to_owned());
-        self.state = State::Formatted(formatted);
-        // The files go with their filesystem: removing them first would be one more piece of history.
-        let how = Preparation { spec: &spec, layout: cell.files()?, order, seed, keep: true, interrupt };
-        let target = Target::prepare(&how, progress)?;
-        self.count(cell.data);
-        Ok(target.data().clone())
+        Ok(claim)
+    }
+
+    /// Host bytes written since it was last purged; `None` where nobody knows.
+    pub fn written(&self) -> Option<Bytes> {
+        self.written
     }
 
     /// The device, as the user named it.
@@ -191,7 +214,7 @@ pub(crate) fn erase(purge: Purge) -> Option<Erase> {
 }
 
 /// The filesystem that is made.
-fn kind(filesystem: Filesystem) -> Option<FilesystemKind> {
+pub(super) fn kind(filesystem: Filesystem) -> Option<FilesystemKind> {
     match filesystem {
         Filesystem::None => None,
         Filesystem::Ext4 => Some(FilesystemKind::Ext4),

@@ -57,6 +57,11 @@ impl History {
         &self.drive
     }
 
+    /// The model comes back from where it was attached, at an instant of its own time; what follows goes on from there.
+    pub fn take_back(&mut self, model: AnyDevice, now: VirtualTime) {
+        (self.drive, self.now) = (model, now);
+    }
+
     /// Gives the drive the history that `cell` asks for.
     ///
     /// # Errors

@@ -4,9 +4,12 @@
 //! measured on a target that was not prepared. Leaves out measuring.
 
 mod block;
+pub(crate) mod data_set;
 mod database;
 mod drive;
+pub(crate) mod drives;
 mod files;
+pub(crate) mod home;
 
 pub use block::Block;
 pub(crate) use block::erase;

@@ -103,7 +103,7 @@ pub struct Cell {
 }
 
 /// One interval, without its histograms.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Row {
     /// Nanoseconds from the beginning of the measurement to the beginning of the interval.
     pub start_ns: u64,

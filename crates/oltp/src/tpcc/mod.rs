@@ -2,8 +2,20 @@
 //!
 //! Pure: sizes, inputs and rows come from a seed. Leaves out statements.
 
+mod deck;
+mod input;
+pub mod pause;
+pub mod population;
+pub mod random;
+mod rows;
 mod scale;
+mod schema;
 mod transaction;
 
+pub use deck::{CARDS, Deck};
+pub use input::Inputs;
+pub use population::{LOADED_AT, LOADED_AT_SECONDS};
+pub use rows::{Rows, TabSeparated, column_list};
 pub use scale::{CUSTOMERS_PER_DISTRICT, DISTRICTS, ITEMS, Scale};
+pub use schema::{Column, Index, Table, Type};
 pub use transaction::{Delivery, Kind, Line, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who};

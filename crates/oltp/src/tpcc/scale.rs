@@ -14,8 +14,8 @@ pub const ITEMS: u32 = 100_000;
 pub struct Scale {
     /// The warehouses that are in it, by number from 1.
     pub warehouses: RangeInclusive<u32>,
-    /// Customers of each district; fewer than the specification's only in tests. Half a district's last 30 % of orders
-    /// are undelivered, so a multiple of 10.
+    /// Customers of each district; fewer than the specification's only in tests. The last 30 % of a
+    /// district's orders are undelivered, so a multiple of 10.
     pub customers: u32,
     /// Items; fewer than the specification's only in tests.
     pub items: u32,
@@ -26,8 +26,8 @@ impl Scale {
     pub fn warehouses(count: u32) -> Self {
         Scale { warehouses: 1..=count, customers: CUSTOMERS_PER_DISTRICT, items: ITEMS }
     }
-    /// How many warehouses.
+    /// How many warehouses; none where the last is before the first.
     pub fn count(&self) -> u32 {
-        self.warehouses.end() - self.warehouses.start() + 1
+        (self.warehouses.end() + 1).saturating_sub(*self.warehouses.start())
     }
 }

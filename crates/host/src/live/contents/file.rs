@@ -3,10 +3,10 @@
 //! Leaves out formats of images: byte 0 of the file is byte 0 of the drive.
 
 use super::Run;
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags, SeekFrom, fallocate, flock, seek};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Why a file cannot hold the contents of a drive.
@@ -55,7 +55,8 @@ pub struct SparseFile {
 }
 
 impl SparseFile {
-    /// The file at `path`: one of `length` bytes, an empty one, or a new one; nobody else may use it meanwhile.
+    /// The file at `path`: one of `length` bytes, an empty one, or a new one; nobody else may use it meanwhile. In a
+    /// folder, a new file without a name, which is gone when this is.
     ///
     /// # Errors
     /// [`SparseFileError`]; the file is as it was.
@@ -64,6 +65,7 @@ impl SparseFile {
         let failed = |source| SparseFileError::Open { path: named(), source };
         // Asked before it is opened: opening a pipe waits, and opening a device may have effects.
         match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() && !read_only => return SparseFile::nameless(path, length),
             Ok(found) if !found.is_file() => return Err(SparseFileError::NotAFile { path: named() }),
             Ok(found) if found.len() != length && (found.len() != 0 || read_only) => {
                 return Err(SparseFileError::Size { path: named(), found: found.len(), wanted: length });
@@ -92,6 +94,13 @@ impl SparseFile {
             return Err(SparseFileError::Size { path: named(), found, wanted: length });
         }
         Ok(SparseFile { file, length })
+    }
+
+    fn nameless(folder: &Path, length: u64) -> Result<SparseFile, SparseFileError> {
+        let flags = OFlags::TMPFILE.bits().cast_signed();
+        let options = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o600).open(folder);
+        let made = options.and_then(|file| file.set_len(length).map(|()| SparseFile { file, length }));
+        made.map_err(|source| SparseFileError::Open { path: folder.to_owned(), source })
     }
 
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {

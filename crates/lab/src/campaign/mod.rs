@@ -5,6 +5,8 @@
 //! ([`Rounds`]) are left out, and taken out of the store. Leaves out what is shown while it runs: [`Progress`] hears
 //! of it.
 
+mod databases;
+
 use crate::analysis::Verdict;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, Told, on_drive, on_host};
@@ -14,6 +16,7 @@ use crate::record::Row;
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
 use crate::witness::{self, Fact, Witness};
+use databases::Databases;
 use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
@@ -134,13 +137,13 @@ impl<'a> Running<'a> {
         progress: &'a dyn Progress,
     ) -> Result<Self, CampaignError> {
         // Refused before anything is written, the store included.
-        let host = HostTarget::of(plan)?;
+        let taken = Taken::of(plan)?;
         let (mut store, begin) = open(path, resume)?;
         let begun = begin(&mut store, plan, about)?;
         let writer = Writer::start(store, Arc::clone(interrupt));
         let sender = writer.sender(begun.campaign);
         let cells = Cells::new(plan, begun, interrupt, progress, sender);
-        *cells.host.lock().expect("nobody else has it yet") = host;
+        *cells.taken.lock().expect("nobody else has it yet") = taken;
         Ok(Running { cells, writer })
     }
 
@@ -205,11 +208,11 @@ pub(crate) struct Cells<'a> {
     campaign: i64,
     done: Vec<bool>,
     rounds: Mutex<Rounds>,
-    interrupt: &'a AtomicBool,
+    interrupt: &'a Arc<AtomicBool>,
     progress: &'a dyn Progress,
     sender: Sender,
     /// The target where it is of the host; its cells are one group, which takes it.
-    host: Mutex<Option<HostTarget<'a>>>,
+    taken: Mutex<Option<Taken<'a>>>,
     failed: AtomicU32,
 }
 
@@ -217,15 +220,15 @@ impl<'a> Cells<'a> {
     pub(crate) fn new(
         plan: &'a Plan,
         begun: Begun,
-        interrupt: &'a AtomicBool,
+        interrupt: &'a Arc<AtomicBool>,
         progress: &'a dyn Progress,
         sender: Sender,
     ) -> Self {
         let Begun { campaign, done, rounds, spared } = begun;
         progress.begun(campaign);
         plan.ignored().iter().for_each(|line| progress.note(line));
-        let (rounds, host, failed) = (Mutex::new(rounds), Mutex::new(None), AtomicU32::new(0));
-        let cells = Cells { plan, campaign, done, rounds, interrupt, progress, sender, host, failed };
+        let (rounds, taken, failed) = (Mutex::new(rounds), Mutex::new(None), AtomicU32::new(0));
+        let cells = Cells { plan, campaign, done, rounds, interrupt, progress, sender, taken, failed };
         cells.spare(spared);
         cells
     }
@@ -241,9 +244,9 @@ impl<'a> Cells<'a> {
         if self.done[index] || !self.needs(index) || self.interrupt.load(Ordering::Relaxed) {
             return;
         }
-        match HostTarget::of(self.plan) {
-            Ok(host) => {
-                *self.host.lock().expect("nobody panics while holding it") = host;
+        match Taken::of(self.plan) {
+            Ok(taken) => {
+                *self.taken.lock().expect("nobody panics while holding it") = taken;
                 self.group(&[index]);
             }
             Err(error) => {
@@ -265,15 +268,18 @@ impl<'a> Cells<'a> {
         let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else {
             return 0;
         };
-        let mut histories: BTreeMap<String, History> = BTreeMap::new();
-        let taken = self.host.lock().expect("nobody panics while holding it").take();
-        let mut host = taken.map(|target| {
-            let witness = target.witness().map(|(witness, facts)| {
-                self.say(facts);
-                witness
-            });
-            Host { target, witness, said: BTreeSet::new() }
-        });
+        let taken = self.taken.lock().expect("nobody panics while holding it").take();
+        let mut ground = match taken {
+            None => Ground::Models(BTreeMap::new()),
+            Some(Taken::Databases(databases)) => Ground::Databases(databases),
+            Some(Taken::Host(target)) => {
+                let witness = target.witness().map(|(witness, facts)| {
+                    self.say(facts);
+                    witness
+                });
+                Ground::Host(Host { target, witness, said: BTreeSet::new() })
+            }
+        };
         let mut broken: Option<String> = None;
         let mut failed = 0;
         for &index in &group[..=last] {
@@ -285,10 +291,11 @@ impl<'a> Cells<'a> {
                 continue;
             }
             let mut rows = Vec::new();
-            let outcome = match (&broken, &mut host) {
+            let outcome = match (&broken, &mut ground) {
                 (Some(reason), _) => Err(format!("the history it needs is missing: {reason}")),
-                (None, None) => self.simulated(cell, &mut histories, &mut rows),
-                (None, Some(host)) => self.host(cell, host, &mut rows),
+                (None, Ground::Models(histories)) => self.simulated(cell, histories, &mut rows),
+                (None, Ground::Host(host)) => self.host(cell, host, &mut rows),
+                (None, Ground::Databases(databases)) => self.databases(cell, databases, &mut rows),
             };
             match outcome {
                 Ok(Ended::Interrupted) => break,
@@ -307,14 +314,17 @@ impl<'a> Cells<'a> {
                 }
             }
         }
-        if let Some(host) = host {
-            if let Err(error) = host.target.finish() {
-                // Nothing that was measured is wrong, but the device is not as it was.
-                failed += 1;
-                self.say([(witness::WARNING.to_owned(), error.to_string())]);
-            }
-            self.say(host.witness.map(Witness::end).unwrap_or_default());
+        let (finished, witness) = match ground {
+            Ground::Models(_) => (Ok(()), None),
+            Ground::Host(host) => (host.target.finish(), host.witness),
+            Ground::Databases(databases) => (databases.finish(), None),
+        };
+        if let Err(error) = finished {
+            // Nothing that was measured is wrong, but the device is not as it was.
+            failed += 1;
+            self.say([(witness::WARNING.to_owned(), error.to_string())]);
         }
+        self.say(witness.map(Witness::end).unwrap_or_default());
         failed
     }
 
@@ -499,6 +509,32 @@ impl<'a> Cells<'a> {
     }
 }
 
+/// What a campaign holds of this machine from its beginning to its end.
+pub(crate) enum Taken<'a> {
+    /// Files, or a block device.
+    Host(HostTarget<'a>),
+    /// Where databases lie.
+    Databases(Box<Databases<'a>>),
+}
+
+impl<'a> Taken<'a> {
+    /// The target of a plan, if nothing speaks against it; `None` for models in virtual time.
+    pub(crate) fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
+        if plan.experiment.load.oltp.is_none() {
+            return Ok(HostTarget::of(plan)?.map(Taken::Host));
+        }
+        Ok(Some(Taken::Databases(Box::new(Databases::of(plan)?))))
+    }
+}
+
+/// What the cells of a group run on.
+enum Ground<'a> {
+    /// Models in virtual time, by their names.
+    Models(BTreeMap<String, History>),
+    Host(Host<'a>),
+    Databases(Box<Databases<'a>>),
+}
+
 /// Files of the host, or a block device.
 pub(crate) enum HostTarget<'a> {
     Files(Files<'a>),
@@ -507,9 +543,9 @@ pub(crate) enum HostTarget<'a> {
 
 impl<'a> HostTarget<'a> {
     /// The target of a plan, if nothing speaks against it; `None` for a simulated one.
-    pub(crate) fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
+    fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
         Ok(match &plan.target {
-            PlanTarget::Simulated(_) => None,
+            PlanTarget::Simulated(_) | PlanTarget::Attached(_) => None,
             PlanTarget::Host(spec) => {
                 check_files(plan, spec)?;
                 Some(HostTarget::Files(Files::new(spec)))

@@ -1,0 +1,79 @@
+//! The arguments of `lowtide bench oltp`.
+//!
+//! Leaves out experiments with databases: those are files.
+
+use super::{BenchFormat, size};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lowtide_core::{Bytes, Seed};
+use lowtide_oltp::bench::Asked;
+use lowtide_oltp::{Durability, Engine, Settings};
+use std::path::PathBuf;
+
+/// What to measure of a database.
+#[derive(Debug, Args)]
+pub struct OltpBenchArguments {
+    /// The database; servers are started for it and ended
+    #[arg(long, default_value = "sqlite", value_parser = engine())]
+    engine: Engine,
+    /// Warehouses, about 100 MB each
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    warehouses: u32,
+    /// Terminals, which ask again at once
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=450))]
+    terminals: u32,
+    /// How long they ask
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    seconds: u32,
+    /// Memory for pages
+    #[arg(long, default_value = "1GiB", value_parser = size)]
+    buffer_pool: Bytes,
+    /// What a commit waits for: the engine's own where it is not given
+    #[arg(long, value_parser = durability())]
+    durability: Option<Durability>,
+    /// Where the data lie while it runs; the directory for temporary files where it is not given
+    #[arg(long, value_name = "PATH")]
+    directory: Option<PathBuf>,
+    /// The seed of rows and inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: BenchFormat,
+}
+
+impl OltpBenchArguments {
+    /// In the words of the bench.
+    pub fn asked(&self) -> Asked {
+        Asked {
+            settings: Settings {
+                engine: self.engine,
+                buffer_pool: Some(self.buffer_pool),
+                durability: self.durability,
+                ..Settings::default()
+            },
+            warehouses: self.warehouses,
+            terminals: self.terminals,
+            seconds: self.seconds,
+            directory: self.directory.clone().unwrap_or_else(std::env::temp_dir),
+            seed: Seed::new(self.seed),
+        }
+    }
+}
+
+fn engine() -> impl TypedValueParser<Value = Engine> {
+    named(Engine::NAMES)
+}
+
+fn durability() -> impl TypedValueParser<Value = Durability> {
+    named(Durability::NAMES)
+}
+
+/// One of several things by its name.
+fn named<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [(&'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.map(|(name, _)| name)).map(move |given| {
+        all.into_iter().find(|(name, _)| *name == given).expect("the parser takes no others").1
+    })
+}

@@ -1,0 +1,85 @@
+//! What a process and those it started have used: processor time, and bytes of files.
+//!
+//! Leaves out processes that have ended: what they used is gone with them.
+
+use lowtide_core::{Bytes, Nanos};
+use std::fs;
+
+/// What processes have used so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Used {
+    /// Processor time, in the program and in the kernel for it.
+    pub cpu: Nanos,
+    /// Bytes that were read from devices for them.
+    pub read: Bytes,
+    /// Bytes that they caused to be written to devices.
+    pub written: Bytes,
+}
+
+impl Used {
+    /// What the process and its children have used; nothing for one that is not there.
+    pub fn by(process: u32) -> Used {
+        let mut all = Used::of(process).unwrap_or_default();
+        let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+        for child in children.unwrap_or_default().split_whitespace().filter_map(|child| child.parse().ok()) {
+            all = all.and(Used::by(child));
+        }
+        all
+    }
+
+    /// Both together.
+    pub fn and(self, other: Used) -> Used {
+        Used {
+            cpu: self.cpu + other.cpu,
+            read: self.read + other.read,
+            written: self.written + other.written,
+        }
+    }
+
+    /// What was used since `before`.
+    pub fn since(self, before: Used) -> Used {
+        Used {
+            cpu: Nanos::new(self.cpu.get().saturating_sub(before.cpu.get())),
+            read: self.read.saturating_sub(before.read),
+            written: self.written.saturating_sub(before.written),
+        }
+    }
+
+    fn of(process: u32) -> Option<Used> {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name stands in brackets and may hold anything; `utime` and `stime` are the 12th and 13th field after it.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks: u64 = fields.get(11..13)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+        let per_second = rustix::param::clock_ticks_per_second();
+        let cpu = Nanos::new((u128::from(ticks) * 1_000_000_000 / u128::from(per_second)) as u64);
+        let io = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
+        let bytes = |name: &str| {
+            let line = io.lines().find_map(|line| line.strip_prefix(name));
+            Bytes::new(line.and_then(|line| line.trim().parse().ok()).unwrap_or(0))
+        };
+        Some(Used { cpu, read: bytes("read_bytes:"), written: bytes("write_bytes:") })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn children_count_and_strangers_do_not() {
+        // A shell that burns time in a child, then waits to be ended.
+        let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read x' & wait";
+        let shell =
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut shell = shell.expect("a shell");
+        let mut line = String::new();
+        let out = shell.stdout.take().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("read");
+        let used = Used::by(shell.id());
+        shell.kill().expect("killed");
+        shell.wait().expect("waited");
+        assert!(used.cpu > Nanos::from_millis(10), "{used:?}");
+        assert_eq!(Used::by(u32::MAX), Used::default());
+    }
+}

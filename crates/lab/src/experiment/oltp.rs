@@ -1,0 +1,161 @@
+//! `[oltp]`: TPC-C on a database whose data lie on the target; in place of `[workload]`.
+//!
+//! Leaves out what the engines make of the settings (crate `lowtide-oltp`), and whether the data fit on the target,
+//! which the plan finds out.
+
+use super::error::Problems;
+use super::length;
+use super::level::{FactorName, Level};
+use super::load::{Load, Pattern};
+use super::read::Table;
+use super::schema;
+use super::words::Word;
+use lowtide_core::{Bytes, Nanos};
+use lowtide_oltp::{Durability, Engine, Preset, Settings};
+use std::path::PathBuf;
+
+/// Bytes of a warehouse in a database, roughly: what a plan reckons with.
+const WAREHOUSE: Bytes = Bytes::mib(100);
+/// Bytes of a database without warehouses: items, logs, the server's own.
+const EMPTY: Bytes = Bytes::mib(200);
+
+/// TPC-C on a database, with every default filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Oltp {
+    /// What is asked of each instance apart from the load.
+    pub settings: Settings,
+    /// Warehouses, over all instances.
+    pub warehouses: u32,
+    /// Servers side by side.
+    pub instances: u32,
+    /// Servers that are there already, as addresses, in place of our own.
+    pub servers: Vec<String>,
+    /// Whether terminals wait for keys and thoughts.
+    pub think: bool,
+    /// Whether the conditions of consistency are checked before and after each cell.
+    pub check: bool,
+    /// A directory for the log, where it lies elsewhere than the data.
+    pub log_directory: Option<PathBuf>,
+    /// A simulated device for the log.
+    pub log_device: Option<String>,
+}
+
+impl Oltp {
+    /// Bytes of the loaded databases, roughly.
+    pub fn data(&self) -> Bytes {
+        WAREHOUSE * u64::from(self.warehouses) + EMPTY * u64::from(self.instances)
+    }
+
+    /// The same, divided by `scale`: data and memory shrink together. Warehouses that are no longer there are none.
+    pub(crate) fn scaled(&self, scale: u64) -> Oltp {
+        let least = Bytes::mib(1);
+        let smaller = |size: Bytes| (size / scale).max(least);
+        let warehouses = u32::try_from(u64::from(self.warehouses) / scale).expect("not more than before");
+        let settings = Settings {
+            buffer_pool: self.settings.buffer_pool.map(smaller),
+            log_size: self.settings.log_size.map(smaller),
+            ..self.settings.clone()
+        };
+        Oltp { warehouses, settings, ..self.clone() }
+    }
+
+    /// Puts a factor's level in place.
+    pub(super) fn set(&mut self, level: &Level) {
+        let settings = &mut self.settings;
+        match level {
+            Level::Engine(engine) => settings.engine = *engine,
+            Level::Programs(path) => settings.programs = Some(path.into()),
+            Level::Warehouses(warehouses) => self.warehouses = *warehouses,
+            Level::Instances(instances) => self.instances = *instances,
+            Level::BufferPool(size) => settings.buffer_pool = Some(*size),
+            Level::Durability(durability) => settings.durability = Some(*durability),
+            Level::FlushMethod(method) => settings.flush_method = Some(method.clone()),
+            Level::Doublewrite(on) => settings.doublewrite = Some(*on),
+            Level::FlushNeighbours(on) => settings.flush_neighbours = Some(*on),
+            Level::IoCapacity(capacity) => settings.io_capacity = Some(*capacity),
+            Level::ReadAhead(pages) => settings.read_ahead = Some(*pages),
+            Level::LogSize(size) => settings.log_size = Some(*size),
+            Level::LogDevice(device) => self.log_device = Some(device.clone()),
+            Level::DataFiles(files) => settings.data_files = Some(*files),
+            _ => {}
+        }
+    }
+}
+
+impl Word for Engine {
+    const WHAT: &'static str = "engine";
+    const WORDS: &'static [(&'static str, Self)] = &Engine::NAMES;
+}
+
+impl Word for Durability {
+    const WHAT: &'static str = "durability";
+    const WORDS: &'static [(&'static str, Self)] = &Durability::NAMES;
+}
+
+impl Word for Preset {
+    const WHAT: &'static str = "preset";
+    const WORDS: &'static [(&'static str, Self)] = &Preset::NAMES;
+}
+
+/// Reads `[oltp]`.
+pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
+    table.only(&schema::OLTP, problems);
+    let mut load = Load {
+        pattern: Pattern::RandomMixed,
+        block: Bytes::kib(16),
+        threads: 16,
+        oltp: Some(Oltp {
+            settings: Settings {
+                preset: table.get("preset").and_then(|entry| entry.word(problems)),
+                ..Settings::default()
+            },
+            warehouses: 1,
+            instances: 1,
+            servers: table.get("servers").map_or_else(Vec::new, |entry| texts(&entry, problems)),
+            think: flag(table, "think", false, problems),
+            check: flag(table, "check", true, problems),
+            log_directory: table
+                .get("log-directory")
+                .and_then(|entry| entry.text("\"/data/log\"", problems))
+                .map(PathBuf::from),
+            log_device: None,
+        }),
+        ..Load::default()
+    };
+    for entry in table.in_order() {
+        let factor = FactorName::from_name(&entry.name).filter(|_| schema::OLTP.keys.contains(&&*entry.name));
+        if let Some(level) = factor.and_then(|factor| factor.read(&entry, problems)) {
+            load.set(&level);
+        }
+    }
+    if let Some(options) = table.get("options").and_then(|entry| entry.table(problems)) {
+        let options = options.in_order().into_iter().filter_map(|entry| {
+            let value = entry.string("\"…\"", problems)?;
+            Some((entry.name, value))
+        });
+        let options = options.collect();
+        load.oltp.as_mut().expect("made above").settings.options = options;
+    }
+    if let Some(steady) = table.get("steady").and_then(|entry| entry.word(problems)) {
+        load.steady = steady;
+    }
+    if let Some(length) = length::read(table, problems) {
+        load.length = length;
+        load.interval = length::interval(table, length, problems).unwrap_or(load.interval);
+    }
+    load.interval = load.interval.max(Nanos::new(1));
+    load
+}
+
+fn flag(table: &Table<'_>, key: &str, default: bool, problems: &mut Problems<'_>) -> bool {
+    table.get(key).and_then(|entry| entry.boolean(problems)).unwrap_or(default)
+}
+
+/// A string, or a list of them.
+fn texts(entry: &super::read::Entry<'_>, problems: &mut Problems<'_>) -> Vec<String> {
+    let example = "\"mariadb://user:password@host/tpcc\"";
+    match entry.elements() {
+        None => entry.text(example, problems).into_iter().collect(),
+        Some(elements) => elements.iter().filter_map(|it| it.text(example, problems)).collect(),
+    }
+}

@@ -1,0 +1,53 @@
+//! The load of terminals on databases, in wall time.
+//!
+//! Leaves out the terminals themselves (crate `lowtide-oltp`), and where the databases lie (`prepare`).
+
+use super::Ended;
+use super::watch::Watch;
+use crate::analysis::{Context, Verdict};
+use crate::experiment::Load;
+use crate::record::Row;
+use crate::store::Measured;
+use lowtide_core::{Control, Seed};
+use lowtide_oltp::OltpError;
+use lowtide_oltp::terminals::{self, Interval, Part, Summary};
+use std::sync::atomic::AtomicBool;
+
+/// What hears of every interval, of how far the load is, and may ask what can be said so far.
+pub type EachMeasured<'a> = dyn FnMut(Measured, f64, &dyn Fn() -> Verdict) + 'a;
+
+/// Runs `load` on databases; `device` says what their device did in an interval, and `each` hears of all of it.
+///
+/// # Errors
+/// [`OltpError`] where a transaction fails for good; `each` has heard of the intervals until then.
+pub fn on_databases(
+    parts: &[Part<'_>],
+    load: &Load,
+    context: Context,
+    seed: Seed,
+    interrupt: &AtomicBool,
+    device: &mut dyn FnMut(&Interval) -> Row,
+    each: &mut EachMeasured<'_>,
+) -> Result<(Ended, Summary), OltpError> {
+    let oltp = load.oltp.as_ref().expect("a load of terminals");
+    let mut watch = Watch::new(load, context);
+    let asked = terminals::Load {
+        terminals: load.threads,
+        think: oltp.think,
+        interval: load.interval,
+        seed,
+        interrupt,
+    };
+    let summary = terminals::run(parts, &asked, &mut |interval: Interval| -> Control {
+        let measured = Measured::of_terminals(device(&interval), &interval);
+        let control = watch.push(&measured.row);
+        let share = watch.progress(&measured.row);
+        each(measured, share, &|| watch.so_far());
+        control
+    })?;
+    let ended = match summary.interrupted {
+        true => Ended::Interrupted,
+        false => Ended::Complete(watch.verdict()),
+    };
+    Ok((ended, summary))
+}

@@ -1,0 +1,56 @@
+//! Databases of a plan: whether they fit on their target.
+//!
+//! Leaves out how large they are exactly, which is known once they are loaded.
+
+use super::{PlanTarget, cells};
+use crate::experiment::{BadInput, Experiment, Filesystem, Oltp, Settings};
+use lowtide_core::Bytes;
+use lowtide_device::layout::lay_out;
+
+/// The data of a cell and the capacity it is part of.
+pub(super) fn fit(
+    experiment: &Experiment,
+    target: &PlanTarget,
+    settings: &Settings,
+    oltp: &Oltp,
+    scale: u64,
+) -> Result<(Bytes, Bytes), BadInput> {
+    let at_warehouses = |message: String, help: &str| {
+        let keys = ["sweep.warehouses", "oltp.warehouses"];
+        let key = keys.into_iter().find(|key| experiment.span_of(key).is_some());
+        experiment.blame(key.unwrap_or("oltp"), message, help)
+    };
+    if oltp.warehouses < oltp.instances {
+        let message = format!("at a scale of 1/{scale} not every instance has a warehouse");
+        return Err(at_warehouses(message, "a larger share, such as `--scale 1/10`, or more warehouses"));
+    }
+    let data = oltp.data();
+    let capacity = match target {
+        PlanTarget::Simulated(_) => unreachable!("databases run in wall time"),
+        PlanTarget::Host(spec) => {
+            let filesystem = lowtide_host::environment::filesystem_size(spec.path()).unwrap_or(data);
+            return Ok((data, filesystem.max(data)));
+        }
+        PlanTarget::Block(block) => block.disk.identity.size,
+        PlanTarget::Attached(devices) => {
+            let name = settings.device.as_deref().expect("a simulated target names its device");
+            devices[name].spec.capacity()
+        }
+    };
+    if settings.preparation.layout.filesystem == Filesystem::None {
+        let message = "a database on a device without a filesystem";
+        let help = "`layout = { filesystem = \"xfs\" }`, `\"ext4\"` or `\"btrfs\"`";
+        return Err(experiment.blame("before-each-cell", message, help));
+    }
+    let usable = cells::usable(settings, capacity)
+        .map_err(|(key, message)| experiment.blame(key, message, format!("the device has {capacity}")))?;
+    let filesystem = cells::filesystem(settings.preparation.layout.filesystem);
+    match lay_out(filesystem, usable, data) {
+        Ok(_) => Ok((data, capacity)),
+        Err(error) => {
+            let message =
+                format!("about {data} of databases do not fit: {} are left for them", error.available);
+            Err(at_warehouses(message, "fewer warehouses, or a larger device"))
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Bytes of text per second of the rows of a load: what one thread of a client gives to COPY and LOAD DATA.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use lowtide_core::Seed;
+use lowtide_oltp::tpcc::{Scale, TabSeparated, Table, population};
+
+fn rows(criterion: &mut Criterion) {
+    let scale = Scale::warehouses(1);
+    let make = |table, warehouse| {
+        let mut lines = TabSeparated::new(Vec::new());
+        population::write(table, warehouse, &scale, Seed::new(1), &mut lines)
+            .expect("memory takes everything");
+        lines.finish().expect("memory takes everything")
+    };
+    let mut group = criterion.benchmark_group("population");
+    group.sample_size(10);
+    for table in [Table::Customer, Table::Stock, Table::OrderLine] {
+        group.throughput(Throughput::Bytes(make(table, 1).len() as u64));
+        group.bench_function(table.name(), |bencher| bencher.iter(|| make(table, 1)));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, rows);
+criterion_main!(benches);

@@ -1,0 +1,67 @@
+//! Whether quantities in stock follow from those of the load, by clause 2.4.2.2.
+//!
+//! New-Order takes a quantity and keeps what is left within 10 and 100 by adding 91, the number of values there are. So
+//! `s_quantity + s_ytd` stays the same modulo 91 from the load on, and the load's own quantities come from its seed. They
+//! are compared as one sum for each warehouse, in which every item weighs differently. Leaves out which item is wrong.
+
+use super::Condition;
+use crate::tpcc::{Rows, Scale, Table, population};
+use crate::{Database, OltpError};
+use lowtide_core::Seed;
+use std::convert::Infallible;
+
+/// Values that a quantity may have.
+const VALUES: i64 = 91;
+/// Weights of items are 1 to this, in turns.
+const WEIGHTS: i64 = 97;
+
+/// Compares the quantities of every warehouse with those of the load with this seed.
+///
+/// # Errors
+/// [`OltpError`] where a query fails.
+pub fn quantities(database: &dyn Database, scale: &Scale, seed: Seed) -> Result<Condition, OltpError> {
+    let mut broken = 0;
+    for warehouse in scale.warehouses.clone() {
+        let found = database.number(&format!(
+            "SELECT sum((s_quantity + s_ytd) % {VALUES} * (s_i_id % {WEIGHTS} + 1)) FROM stock
+             WHERE s_w_id = {warehouse}"
+        ))?;
+        let mut loaded = Loaded::default();
+        let Ok(()) = population::write(Table::Stock, warehouse, scale, seed, &mut loaded);
+        broken += i64::from(found != loaded.sum);
+    }
+    Ok(Condition { name: "s_quantity = first quantity - s_ytd, modulo 91", clause: "2.4.2.2", broken })
+}
+
+/// Adds up the rows of `stock`, which begin with item, warehouse and quantity.
+#[derive(Default)]
+struct Loaded {
+    item: i64,
+    column: usize,
+    sum: i64,
+}
+
+impl Rows for Loaded {
+    type Error = Infallible;
+    fn int(&mut self, value: i64) {
+        match self.column {
+            0 => self.item = value,
+            2 => self.sum += value % VALUES * (self.item % WEIGHTS + 1),
+            _ => {}
+        }
+        self.column += 1;
+    }
+    fn text(&mut self, _: &str) {
+        self.column += 1;
+    }
+    fn null(&mut self) {
+        self.column += 1;
+    }
+    fn time(&mut self) {
+        self.column += 1;
+    }
+    fn end(&mut self) -> Result<(), Infallible> {
+        self.column = 0;
+        Ok(())
+    }
+}

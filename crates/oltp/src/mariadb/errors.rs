@@ -1,0 +1,64 @@
+//! What a server says, as errors: to be tried again, a connection that is gone, or refused.
+//!
+//! Leaves out servers that end: their log says more (`instance`).
+
+use crate::{Failure, OltpError};
+use mysql::Error;
+
+/// Codes of the server for transactions that met another: lock wait timeout, deadlock, a row that changed.
+const CONFLICTS: [u16; 3] = [1205, 1213, 1020];
+
+/// Codes of the server for a connection that it gives up: it shuts down, the connection was killed, the network failed, it
+/// was idle for too long.
+const GONE: [u16; 10] = [1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031];
+
+/// Why a transaction did not end.
+pub(super) fn failure(error: Error) -> Failure {
+    match error {
+        Error::MySqlError(error) if CONFLICTS.contains(&error.code) => Failure::Conflict(error.message),
+        Error::MySqlError(error) if GONE.contains(&error.code) => Failure::Lost(error.message),
+        Error::MySqlError(error) => Failure::Refused(format!("{} (error {})", error.message, error.code)),
+        Error::FromValueError(value) => Failure::Refused(format!("an unexpected value: {value:?}")),
+        Error::FromRowError(row) => Failure::Refused(format!("an unexpected row: {row:?}")),
+        other => Failure::Lost(words(&other)),
+    }
+}
+
+/// A statement that failed while `what` was being done.
+pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(Error) -> OltpError {
+    move |error| OltpError::Sql { what: what.into(), message: words(&error) }
+}
+
+/// What an error says, without the name of its type around it.
+fn words(error: &Error) -> String {
+    match error {
+        Error::MySqlError(error) => format!("{} (error {})", error.message, error.code),
+        Error::IoError(error) => error.to_string(),
+        other => {
+            let text = other.to_string();
+            let inner = text.split_once("{ ").and_then(|(_, rest)| rest.strip_suffix(" }"));
+            inner.map_or(text.clone(), str::to_owned)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mysql::MySqlError;
+
+    fn of_server(code: u16) -> Failure {
+        failure(Error::MySqlError(MySqlError { state: "HY000".into(), message: "words".into(), code }))
+    }
+
+    #[test]
+    fn conflicts_are_tried_again_and_lost_connections_are_not() {
+        assert_eq!(of_server(1213), Failure::Conflict("words".into()));
+        assert_eq!(of_server(1205), Failure::Conflict("words".into()));
+        assert_eq!(of_server(1927), Failure::Lost("words".into()));
+        assert_eq!(of_server(1114), Failure::Refused("words (error 1114)".into()));
+        let broken =
+            Error::IoError(std::io::Error::new(std::io::ErrorKind::BrokenPipe, "server disconnected"));
+        assert_eq!(failure(broken), Failure::Lost("server disconnected".into()));
+    }
+}

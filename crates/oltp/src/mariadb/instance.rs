@@ -1,0 +1,223 @@
+//! A server of our own: its directory made, started, stopped.
+//!
+//! It runs as the user `mysql`, or `nobody` where there is none, when lowtide is root; listens on a socket in the run
+//! directory only; and reads no configuration but the one that is written for it there. A data directory that holds a
+//! server already (a copy of a loaded one) is started as it is. Leaves out the meaning of options (`options`).
+
+use super::options::{Known, Options};
+use super::server::{DATABASE, Server};
+use crate::server::{POLL, Process, User, find, how_it_ended, io_error};
+use crate::{Database, Instance, OltpError, Places, Settings};
+use mysql::Conn;
+use mysql::prelude::Queryable;
+use rustix::process::Signal;
+use std::fs;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// What the log marks as an error.
+const MARKS: [&str; 2] = ["[ERROR]", "ERROR:"];
+
+/// How long a directory may take to be made, and a server to come up: a slow drive may have to be recovered first.
+const START: Duration = Duration::from_secs(1800);
+
+/// How long a server may take to end: all dirty pages are written then.
+const STOP: Duration = Duration::from_secs(1800);
+
+/// Nobody interrupts a server that starts or ends: half a directory would be left behind.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// How to get a server.
+const HINT: &str =
+    "install the package `mariadb-server` or `mysql-server`, or name the folder of its programs";
+
+/// What is read back beside the options that were set.
+const TELLING: [&str; 12] = [
+    "version",
+    "version_comment",
+    "innodb_page_size",
+    "innodb_buffer_pool_size",
+    "innodb_flush_method",
+    "innodb_doublewrite",
+    "innodb_flush_neighbors",
+    "innodb_io_capacity",
+    "innodb_io_capacity_max",
+    "innodb_log_file_size",
+    "innodb_use_native_aio",
+    "performance_schema",
+];
+
+/// A server of our own.
+struct MariaDb {
+    process: Process,
+    server: Arc<Server>,
+    settings: Vec<(String, String)>,
+    ignored: Vec<String>,
+}
+
+/// Makes the data directory, where it is empty, and starts the server on it.
+///
+/// # Errors
+/// [`OltpError::Missing`] without a server on this machine; [`OltpError::Server`], with the first error of its log, where it
+/// does not start; [`OltpError::Invalid`] for settings that cannot be.
+pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
+    let program = find(settings.programs.as_deref(), &["mariadbd", "mysqld"], HINT)?;
+    let user = User::of_server(&["mysql"])?;
+    // The driver takes paths as text.
+    let absolute = |path: &Path| path.canonicalize().map_err(|source| io_error(path, source));
+    let places = Places {
+        data: absolute(&places.data)?,
+        log: places.log.as_deref().map(absolute).transpose()?,
+        run: absolute(&places.run)?,
+    };
+    if let Some(user) = &user {
+        for directory in [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten() {
+            user.give(directory)?;
+        }
+    }
+    let maker = Maker { program: &program, user: user.as_ref(), places: &places };
+    let known = maker.known()?;
+    let options = Options::new(settings, &places, &known)?;
+    let file = places.run.join("my.cnf");
+    fs::write(&file, options.file()).map_err(|source| io_error(&file, source))?;
+    if !places.data.join("mysql").is_dir() {
+        maker.make_directory(settings, &known)?;
+    }
+    let process = maker.process(&program, &[], &places.run.join("server.log"))?;
+    maker.up(process, options, settings)
+}
+
+/// What making and starting a server share.
+struct Maker<'a> {
+    program: &'a Path,
+    user: Option<&'a User>,
+    places: &'a Places,
+}
+
+impl Maker<'_> {
+    fn process(&self, program: &Path, arguments: &[&str], log: &Path) -> Result<Process, OltpError> {
+        let file = format!("--defaults-file={}", self.places.run.join("my.cnf").display());
+        let own = std::iter::once(file).filter(|_| !arguments.contains(&"--no-defaults"));
+        let all: Vec<String> = own.chain(arguments.iter().map(|it| (*it).to_owned())).collect();
+        Process::start(program, &all, self.user, &self.places.run, log)
+    }
+    /// Asks the program which options it has.
+    fn known(&self) -> Result<Known, OltpError> {
+        let log = self.places.run.join("options.txt");
+        let _ = fs::remove_file(&log);
+        let mut process = self.process(self.program, &["--no-defaults", "--verbose", "--help"], &log)?;
+        let ended = process.wait(START, &NEVER)?;
+        let known = Known::from_help(&fs::read_to_string(&log).map_err(|source| io_error(&log, source))?);
+        match ended {
+            Some(_) if !known.is_empty() => Ok(known),
+            _ => Err(process.error("did not say which options it has", &MARKS)),
+        }
+    }
+    /// Makes an empty directory that of a server, whose user `root` has no password and no way in but the socket.
+    fn make_directory(&self, settings: &Settings, known: &Known) -> Result<(), OltpError> {
+        let log = self.places.run.join("install.log");
+        let mut process = if known.has("initialize_insecure") {
+            self.process(self.program, &["--initialize-insecure"], &log)?
+        } else {
+            let names = ["mariadb-install-db", "mysql_install_db"];
+            let beside = settings
+                .programs
+                .as_deref()
+                .filter(|folder| names.iter().any(|name| folder.join(name).is_file()));
+            let install = find(beside, &names, HINT)?;
+            let arguments =
+                ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"];
+            self.process(&install, &arguments, &log)?
+        };
+        match process.wait(START, &NEVER)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => {
+                let what = format!(
+                    "could not make the directory {}: it {}",
+                    self.places.data.display(),
+                    how_it_ended(status)
+                );
+                Err(process.error(&what, &MARKS))
+            }
+            None => Err(process.error(&format!("made no directory within {} s", START.as_secs()), &MARKS)),
+        }
+    }
+    /// Waits until the server answers.
+    fn up(
+        &self,
+        mut process: Process,
+        options: Options,
+        settings: &Settings,
+    ) -> Result<Box<dyn Instance>, OltpError> {
+        let socket = self.places.run.join("socket");
+        let begin = Instant::now();
+        let mut conn = loop {
+            if let Some(status) = process.ended()? {
+                return Err(process.error(&format!("did not start: it {}", how_it_ended(status)), &MARKS));
+            }
+            match Conn::new(Server::private(&socket, None)) {
+                Ok(conn) => break conn,
+                Err(_) if begin.elapsed() < START => std::thread::sleep(POLL),
+                Err(error) => {
+                    let what = format!("did not answer within {} s ({error})", START.as_secs());
+                    return Err(process.error(&what, &MARKS));
+                }
+            }
+        };
+        let ask = |error| super::errors::sql("preparing the server")(error);
+        conn.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).map_err(ask)?;
+        let running: Vec<(String, String)> = conn.query("SHOW GLOBAL VARIABLES").map_err(ask)?;
+        let server = Server::new(Server::private(&socket, Some(DATABASE)), settings.engine).map_err(ask)?;
+        Ok(Box::new(MariaDb {
+            process,
+            server: Arc::new(server),
+            settings: read_back(&running, &options),
+            ignored: options.ignored,
+        }))
+    }
+}
+
+/// What the server says of the options that it was given, and of those that tell most.
+fn read_back(running: &[(String, String)], options: &Options) -> Vec<(String, String)> {
+    let wanted = |name: &str| TELLING.contains(&name) || options.names().any(|set| set == name);
+    running.iter().filter(|(name, _)| wanted(name)).cloned().collect()
+}
+
+impl MariaDb {
+    fn ended(&self, status: ExitStatus) -> OltpError {
+        self.process.error(&how_it_ended(status), &MARKS)
+    }
+}
+
+impl Instance for MariaDb {
+    fn database(&self) -> Arc<dyn Database> {
+        Arc::clone(&self.server) as Arc<dyn Database>
+    }
+    fn process(&self) -> Option<u32> {
+        Some(self.process.id())
+    }
+    fn settings(&self) -> &[(String, String)] {
+        &self.settings
+    }
+    fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+    fn check(&mut self) -> Result<(), OltpError> {
+        match self.process.ended()? {
+            Some(status) => Err(self.ended(status)),
+            None => Ok(()),
+        }
+    }
+    fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
+        self.check()?;
+        self.process.ask(Signal::TERM);
+        match self.process.wait(STOP, &NEVER)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.ended(status)),
+            None => Err(self.process.error(&format!("did not end within {} s", STOP.as_secs()), &MARKS)),
+        }
+    }
+}

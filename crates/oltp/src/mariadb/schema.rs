@@ -1,0 +1,54 @@
+//! The tables in the words of MariaDB and MySQL.
+//!
+//! Text is Latin-1, compared byte by byte: as short as it can be, and sorted as on every other engine. Leaves out the
+//! columns themselves ([`Table::columns`]).
+
+use crate::settings::Engine;
+use crate::tpcc::{Column, Table, Type};
+
+/// How tables are stored: what `ENGINE =` calls it.
+pub(super) fn storage(engine: Engine) -> &'static str {
+    match engine {
+        Engine::MariadbAria => "Aria",
+        Engine::MariadbMyisam => "MyISAM",
+        _ => "InnoDB",
+    }
+}
+
+/// The comment of our tables: in a database that is the user's, those without it are not ours to drop.
+pub(super) const MARK: &str = "TPC-C of lowtide";
+
+/// `CREATE TABLE` with its keys and indexes.
+pub(super) fn create(table: Table, engine: Engine) -> String {
+    let mut parts: Vec<String> = table.columns().iter().map(column).collect();
+    if !table.key().is_empty() {
+        parts.push(format!("PRIMARY KEY ({})", table.key().join(", ")));
+    }
+    parts.extend(table.indexes().iter().map(|it| format!("INDEX {} ({})", it.name, it.columns.join(", "))));
+    let (name, storage) = (table.name(), storage(engine));
+    let all = parts.join(", ");
+    format!(
+        "CREATE TABLE {name} ({all}) ENGINE = {storage} CHARACTER SET latin1 COLLATE latin1_bin COMMENT = '{MARK}'"
+    )
+}
+
+/// Our tables by name, of this database, that somebody else made.
+pub(super) fn of_others() -> String {
+    let names = Table::ALL.map(|table| format!("'{}'", table.name())).join(", ");
+    format!(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+         AND TABLE_NAME IN ({names}) AND TABLE_COMMENT <> '{MARK}' ORDER BY TABLE_NAME"
+    )
+}
+
+fn column(column: &Column) -> String {
+    let holds = match column.holds {
+        Type::Small => "SMALLINT".to_owned(),
+        Type::Int => "INT".to_owned(),
+        Type::Long => "BIGINT".to_owned(),
+        Type::Char(length) => format!("CHAR({length})"),
+        Type::Text(length) => format!("VARCHAR({length})"),
+        Type::Time => "DATETIME".to_owned(),
+    };
+    format!("{} {holds}{}", column.name, if column.null { "" } else { " NOT NULL" })
+}

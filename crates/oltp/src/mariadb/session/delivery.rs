@@ -1,0 +1,79 @@
+//! Delivery (clause 2.7): the oldest order of each district, all districts in two crossings.
+//!
+//! All ten districts are one transaction, as clause 2.7.4 allows. Leaves out the queue of deferred deliveries, and its file
+//! of results.
+
+use super::{TpccSession, column};
+use crate::tpcc::{DISTRICTS, Delivery};
+use crate::{Failure, Outcome};
+use std::fmt::Write;
+
+/// How long a delivery waits for another of its warehouse, in seconds, on engines without transactions.
+const WAIT: u32 = 50;
+
+impl TpccSession {
+    pub(super) fn delivery(&mut self, delivery: &Delivery) -> Result<Outcome, Failure> {
+        if self.transactions {
+            return self.deliver(delivery);
+        }
+        let warehouse = delivery.warehouse;
+        self.say(format_args!("DO GET_LOCK('lowtide delivery {warehouse}', {WAIT})"));
+        let outcome = self.deliver(delivery);
+        self.batch.clear();
+        self.say(format_args!("DO RELEASE_LOCK('lowtide delivery {warehouse}')"));
+        let released = self.ask_only();
+        let outcome = outcome?;
+        released?;
+        Ok(outcome)
+    }
+    fn deliver(&mut self, delivery: &Delivery) -> Result<Outcome, Failure> {
+        let Delivery { warehouse, carrier } = delivery;
+        self.say(format_args!("START TRANSACTION"));
+        for district in 1..=DISTRICTS {
+            self.say(format_args!(
+                "SELECT no_d_id, no_o_id FROM new_order WHERE no_w_id = {warehouse} AND no_d_id = {district} \
+                 ORDER BY no_o_id LIMIT 1 FOR UPDATE"
+            ));
+        }
+        let mut oldest: Vec<(u32, u32)> = Vec::with_capacity(DISTRICTS as usize);
+        self.ask(|_, row| {
+            oldest.push((column(&row, 0)?, column(&row, 1)?));
+            Ok(())
+        })?;
+        if !oldest.is_empty() {
+            self.change(*warehouse, *carrier, &oldest);
+        }
+        self.say(format_args!("COMMIT"));
+        self.ask_only()?;
+        Ok(Outcome::Delivered { skipped: DISTRICTS - oldest.len() as u32 })
+    }
+    /// Writes what changes for these orders.
+    fn change(&mut self, warehouse: u32, carrier: u32, oldest: &[(u32, u32)]) {
+        let those = |district: &str, order: &str| {
+            let mut text = String::with_capacity(32 * oldest.len());
+            for (index, (d, o)) in oldest.iter().enumerate() {
+                let or = if index > 0 { " OR " } else { "" };
+                // A string takes everything.
+                let _ = write!(text, "{or}{district} = {d} AND {order} = {o}");
+            }
+            text
+        };
+        let orders = those("o_d_id", "o_id");
+        let lines = those("ol_d_id", "ol_o_id");
+        let new = those("no_d_id", "no_o_id");
+        self.say(format_args!("DELETE FROM new_order WHERE no_w_id = {warehouse} AND ({new})"));
+        self.say(format_args!(
+            "UPDATE orders SET o_carrier_id = {carrier} WHERE o_w_id = {warehouse} AND ({orders})"
+        ));
+        self.say(format_args!(
+            "UPDATE order_line SET ol_delivery_d = NOW() WHERE ol_w_id = {warehouse} AND ({lines})"
+        ));
+        self.say(format_args!(
+            "UPDATE (SELECT o_d_id, o_c_id, SUM(ol_amount) AS amount FROM orders STRAIGHT_JOIN order_line \
+             ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id \
+             WHERE o_w_id = {warehouse} AND ({orders}) GROUP BY o_d_id, o_c_id) AS delivered \
+             STRAIGHT_JOIN customer ON c_w_id = {warehouse} AND c_d_id = o_d_id AND c_id = o_c_id \
+             SET c_balance = c_balance + amount, c_delivery_cnt = c_delivery_cnt + 1"
+        ));
+    }
+}

@@ -1,0 +1,243 @@
+//! A PostgreSQL server of our own: its cluster is made where there is none, it is started, watched, stopped.
+//!
+//! Only who reaches the directory of its sockets can ask it. The cluster has the locale C, so that text is compared byte by
+//! byte, as on the other engines. A cluster that is there already is started as it is: after a crash the server recovers it
+//! first. Leaves out what the settings mean (`parameters`).
+
+use super::Postgres;
+use super::address::{Address, socket};
+use super::parameters::Parameters;
+use super::programs;
+use crate::server::{POLL, Process, User, how_it_ended, io_error};
+use crate::{Database, Instance, OltpError, Places, Settings};
+use rustix::process::Signal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// The user that a cluster of ours is made with.
+pub(super) const USER: &str = "lowtide";
+
+/// Whom the server runs as, where lowtide is root.
+const OWNERS: [&str; 1] = ["postgres"];
+
+/// The longest path of a unix socket.
+const LONGEST_SOCKET: usize = 107;
+
+/// Crash recovery of a large log on a slow drive takes long; a shutdown writes all dirty pages.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// How long a server that is told to end at once may take.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
+/// What the most telling line of a log begins with.
+const MARKS: [&str; 3] = ["initdb: error:", "PANIC:", "FATAL:"];
+
+/// The same while it runs, where `FATAL:` may be about a session only.
+const MARKS_LATER: [&str; 3] = ["PANIC:", "was terminated by signal", "No space left on device"];
+
+/// A server of ours.
+pub(super) struct Server {
+    process: Process,
+    database: Arc<Postgres>,
+    settings: Vec<(String, String)>,
+    ignored: Vec<String>,
+}
+
+/// Makes the cluster in `places` if there is none, and starts its server.
+///
+/// # Errors
+/// [`OltpError`] where PostgreSQL is not on this machine, a setting is not one of its, a directory cannot be used, or the
+/// server does not start: with the line of its log that says why.
+pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, OltpError> {
+    let programs = programs::find(settings)?;
+    let known = programs::parameters(&programs)?;
+    let tablespaces = match settings.data_files {
+        Some(0) => {
+            return Err(OltpError::Invalid("data_files = 0: tables need at least one tablespace".to_owned()));
+        }
+        count => count.unwrap_or(0),
+    };
+    let places = &absolute(places)?;
+    let parameters = Parameters::new(settings, &known, &places.run)?;
+    check_socket(&places.run)?;
+    let user = User::of_server(&OWNERS)?;
+    for directory in [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten() {
+        if let Some(user) = &user {
+            user.give(directory)?;
+        }
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(directory, closed).map_err(|source| io_error(directory, source))?;
+    }
+    let launch = Launch { programs, user, run: places.run.clone() };
+    if !places.data.join("PG_VERSION").exists() {
+        make(&launch, places)?;
+    }
+    link_log(places)?;
+    let mut arguments = vec!["-D".to_owned(), shown(&places.data)?];
+    for (name, value) in &parameters.set {
+        arguments.extend(["-c".to_owned(), format!("{name}={value}")]);
+    }
+    let mut process = launch.start("postgres", &arguments)?;
+    until_ready(&mut process, &places.data)?;
+    let database = Arc::new(Postgres::open(Address::local(&places.run), tablespaces)?);
+    if tablespaces > 0 {
+        database.check_tablespaces()?;
+    }
+    let settings = database.running_settings()?;
+    Ok(Server { process, database, settings, ignored: parameters.ignored })
+}
+
+/// How programs of the server are started.
+struct Launch {
+    programs: PathBuf,
+    user: Option<User>,
+    run: PathBuf,
+}
+
+impl Launch {
+    fn start(&self, program: &str, arguments: &[String]) -> Result<Process, OltpError> {
+        let log = self.run.join("postgres.log");
+        Process::start(&self.programs.join(program), arguments, self.user.as_ref(), &self.run, &log)
+    }
+}
+
+/// Makes the cluster; what it wrote is on the device afterwards.
+fn make(launch: &Launch, places: &Places) -> Result<(), OltpError> {
+    let mut arguments = vec![
+        "--no-sync".to_owned(),
+        "--no-instructions".to_owned(),
+        "--encoding=UTF8".to_owned(),
+        "--no-locale".to_owned(),
+        "--auth-local=trust".to_owned(),
+        "--auth-host=reject".to_owned(),
+        format!("--username={USER}"),
+        format!("--pgdata={}", shown(&places.data)?),
+    ];
+    if let Some(log) = &places.log {
+        arguments.push(format!("--waldir={}", shown(log)?));
+    }
+    let mut process = launch.start("initdb", &arguments)?;
+    let status = process.wait(PATIENCE, &AtomicBool::new(false))?;
+    let status = status.ok_or_else(|| process.error("did not end within an hour", &MARKS))?;
+    if !status.success() {
+        return Err(process.error(&how_it_ended(status), &MARKS));
+    }
+    for directory in [Some(&places.data), places.log.as_ref()].into_iter().flatten() {
+        let failed = |source| io_error(directory, source);
+        let file = std::fs::File::open(directory).map_err(failed)?;
+        rustix::fs::syncfs(&file).map_err(|error| failed(error.into()))?;
+    }
+    Ok(())
+}
+
+/// Waits until the server says in its `postmaster.pid` that it takes sessions.
+fn until_ready(process: &mut Process, data: &Path) -> Result<(), OltpError> {
+    let begin = Instant::now();
+    let file = data.join("postmaster.pid");
+    let own = process.id().to_string();
+    loop {
+        if process.ended()?.is_some() {
+            return Err(process.error("did not start", &MARKS));
+        }
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let mut lines = text.lines().map(str::trim);
+        // The first line is the process, the eighth its state; a file of an earlier run is another's.
+        if lines.next() == Some(&own) && lines.nth(6) == Some("ready") {
+            return Ok(());
+        }
+        if begin.elapsed() > PATIENCE {
+            return Err(process.error("was not ready within an hour", &MARKS));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// The places as the server, which runs in another directory, finds them.
+fn absolute(places: &Places) -> Result<Places, OltpError> {
+    let whole = |path: &PathBuf| path.canonicalize().map_err(|source| io_error(path, source));
+    Ok(Places {
+        data: whole(&places.data)?,
+        log: places.log.as_ref().map(whole).transpose()?,
+        run: whole(&places.run)?,
+    })
+}
+
+/// Makes the cluster's link to its log lead where the log is: that of a copied cluster leads to the log of the other.
+fn link_log(places: &Places) -> Result<(), OltpError> {
+    let link = places.data.join("pg_wal");
+    let (data, there) = (places.data.display(), std::fs::read_link(&link).ok());
+    match (&places.log, there) {
+        (None, None) => Ok(()),
+        (Some(log), Some(there)) if *log == there => Ok(()),
+        (Some(log), Some(_)) => std::fs::remove_file(&link)
+            .and_then(|()| std::os::unix::fs::symlink(log, &link))
+            .map_err(|source| io_error(&link, source)),
+        (Some(log), None) => Err(OltpError::Invalid(format!(
+            "the cluster in {data} has its log within, and not in {}, where it was looked for",
+            log.display()
+        ))),
+        (None, Some(there)) => Err(OltpError::Invalid(format!(
+            "the cluster in {data} has its log in {}, and no place was named for it",
+            there.display()
+        ))),
+    }
+}
+
+fn check_socket(run: &Path) -> Result<(), OltpError> {
+    let path: PathBuf = socket(run, 5432);
+    let length = path.as_os_str().len();
+    if length > LONGEST_SOCKET {
+        return Err(OltpError::Invalid(format!(
+            "{}: the path of a socket has at most {LONGEST_SOCKET} bytes, and this has {length}; choose a shorter directory",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+fn shown(path: &Path) -> Result<String, OltpError> {
+    let shown = path.to_str().map(str::to_owned);
+    shown.ok_or_else(|| OltpError::Invalid(format!("{}: the path is not UTF-8", path.display())))
+}
+
+impl Instance for Server {
+    fn database(&self) -> Arc<dyn Database> {
+        Arc::clone(&self.database) as Arc<dyn Database>
+    }
+    fn process(&self) -> Option<u32> {
+        Some(self.process.id())
+    }
+    fn settings(&self) -> &[(String, String)] {
+        &self.settings
+    }
+    fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+    fn check(&mut self) -> Result<(), OltpError> {
+        match self.process.ended()? {
+            None => Ok(()),
+            Some(status) => Err(self.process.error(&how_it_ended(status), &MARKS_LATER)),
+        }
+    }
+    fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
+        self.check()?;
+        self.database.close();
+        // Fast: sessions are ended, a checkpoint is made.
+        self.process.ask(Signal::INT);
+        match self.process.wait(PATIENCE, &AtomicBool::new(false))? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.process.error(&how_it_ended(status), &MARKS_LATER)),
+            None => Err(self.process.error("did not stop within an hour", &MARKS_LATER)),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Immediate: it ends its children, which would otherwise notice only by and by.
+        self.process.ask(Signal::QUIT);
+        let _ = self.process.wait(AT_ONCE, &AtomicBool::new(false));
+    }
+}

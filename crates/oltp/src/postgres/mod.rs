@@ -1,0 +1,153 @@
+//! TPC-C on PostgreSQL: a server of our own, or one that is named.
+//!
+//! Everything of ours lies in the schema `lowtide`, so that a named server's own tables are never touched. Leaves out
+//! replicas, and servers that ask for TLS.
+
+mod address;
+mod connection;
+mod counters;
+mod error;
+mod instance;
+mod load;
+mod parameters;
+mod programs;
+mod schema;
+mod session;
+mod statements;
+
+use crate::tpcc::Scale;
+use crate::{Counter, Database, Instance, OltpError, Places, Session, Settings};
+use address::Address;
+use connection::Connection;
+use error::{PgError, unexpected};
+use lowtide_core::Seed;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Makes a cluster in `places`, if there is none, and starts its server.
+///
+/// # Errors
+/// [`OltpError`] where PostgreSQL is not on this machine, a setting is not one of its, a directory cannot be used, or the
+/// server does not start.
+pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
+    Ok(Box::new(instance::start(settings, places)?))
+}
+
+/// A server that somebody else runs: `postgresql://user:password@host:port/database`.
+///
+/// # Errors
+/// [`OltpError`] where the address is not one, or nobody answers there.
+pub fn connect(url: &str) -> Result<Arc<dyn Database>, OltpError> {
+    Ok(Arc::new(Postgres::open(Address::parse(url)?, 0)?))
+}
+
+/// Settings that are read back beside those that were given.
+const TELLING: &str = "'shared_buffers', 'synchronous_commit', 'fsync', 'wal_sync_method', 'full_page_writes', \
+    'effective_io_concurrency', 'max_wal_size', 'min_wal_size', 'checkpoint_timeout', 'checkpoint_completion_target', \
+    'bgwriter_delay', 'bgwriter_lru_maxpages', 'wal_buffers', 'wal_compression', 'autovacuum', 'data_checksums', \
+    'io_method', 'debug_io_direct', 'huge_pages', 'block_size'";
+
+/// A server that answers.
+struct Postgres {
+    address: Address,
+    version: String,
+    /// How many the tables are spread over; none is the default's.
+    tablespaces: u32,
+    /// The session for everything but transactions and loads; made when it is needed.
+    admin: Mutex<Option<Connection>>,
+}
+
+impl Postgres {
+    fn open(address: Address, tablespaces: u32) -> Result<Postgres, OltpError> {
+        let mut it = Postgres { address, version: String::new(), tablespaces, admin: Mutex::new(None) };
+        let rows = it.admin("asking for its version", |admin| admin.simple("SHOW server_version"))?;
+        let version = rows.into_iter().flatten().flatten().next().unwrap_or_default();
+        it.version = format!("PostgreSQL {version}");
+        Ok(it)
+    }
+
+    fn connection(&self) -> Result<Connection, PgError> {
+        Connection::open(&self.address, schema::NAME)
+    }
+
+    /// Does something in the session that is kept for such things.
+    fn admin<T>(
+        &self,
+        what: &str,
+        act: impl FnOnce(&mut Connection) -> Result<T, PgError>,
+    ) -> Result<T, OltpError> {
+        let mut kept = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = match kept.take() {
+            Some(connection) => connection,
+            None => self.connection().map_err(|error| error.sql(what))?,
+        };
+        let result = act(&mut connection);
+        if !matches!(result, Err(PgError::Lost(_))) {
+            *kept = Some(connection);
+        }
+        result.map_err(|error| error.sql(what))
+    }
+
+    /// Whether tablespaces can lie within the data directory.
+    fn check_tablespaces(&self) -> Result<(), OltpError> {
+        let query = "SELECT name FROM pg_settings WHERE name = 'allow_in_place_tablespaces'";
+        if self.admin("asking for tablespaces", |admin| admin.simple(query))?.is_empty() {
+            let why = "data_files: PostgreSQL before 15 has no tablespaces within the data directory";
+            return Err(OltpError::Invalid(format!("{why} (this is {})", self.version)));
+        }
+        Ok(())
+    }
+
+    /// Ends the session that is kept.
+    fn close(&self) {
+        *self.admin.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The settings that were given, and those that a reader looks for, with their units.
+    fn running_settings(&self) -> Result<Vec<(String, String)>, OltpError> {
+        let query = format!(
+            "SELECT name, current_setting(name) FROM pg_settings
+             WHERE source = 'command line' OR name IN ({TELLING}) ORDER BY name"
+        );
+        let rows = self.admin("reading its settings", |admin| admin.simple(&query))?;
+        let pair = |row: Vec<Option<String>>| {
+            let mut columns = row.into_iter().map(Option::unwrap_or_default);
+            Some((columns.next()?, columns.next()?))
+        };
+        Ok(rows.into_iter().filter_map(pair).collect())
+    }
+}
+
+impl Database for Postgres {
+    fn version(&self) -> &str {
+        &self.version
+    }
+    fn session(&self) -> Result<Box<dyn Session>, OltpError> {
+        let failed = |error: PgError| error.sql("opening a session");
+        let connection = self.connection().map_err(failed)?;
+        Ok(Box::new(session::Terminal::new(connection).map_err(failed)?))
+    }
+    fn load(
+        &self,
+        scale: &Scale,
+        seed: Seed,
+        interrupt: &AtomicBool,
+        progress: &(dyn Fn(f64) + Sync),
+    ) -> Result<(), OltpError> {
+        load::load(self, scale, seed, interrupt, progress)
+    }
+    fn number(&self, query: &str) -> Result<i64, OltpError> {
+        self.admin(query, |admin| {
+            let rows = admin.simple(query)?;
+            // As text, because a sum of whole numbers is a decimal number here.
+            let value = rows.into_iter().next().and_then(|row| row.into_iter().next()?);
+            value.and_then(|value| value.parse().ok()).ok_or_else(|| unexpected("not a whole number"))
+        })
+    }
+    fn execute(&self, statement: &str) -> Result<(), OltpError> {
+        self.admin(statement, |admin| admin.simple(statement).map(drop))
+    }
+    fn counters(&self) -> Result<Vec<Counter>, OltpError> {
+        self.admin("reading its counters", counters::read)
+    }
+}

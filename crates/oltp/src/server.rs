@@ -1,0 +1,316 @@
+//! The process of a server: found, started under a user of its own, watched, ended; it never outlives lowtide.
+//!
+//! `setpriv` of util-linux drops root and asks the kernel to kill the server when the thread that started it ends. So a
+//! thread that does nothing else starts it, and lives as long as the [`Process`]. Leaves out what servers are told and how
+//! they are asked whether they are up: that is their engines'.
+
+use crate::OltpError;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often a process is asked whether it has ended.
+pub(crate) const POLL: Duration = Duration::from_millis(20);
+
+/// The most that is read of a log to find its most telling line.
+const LOG_READ: u64 = 4 << 20;
+
+/// Folders beside those of `PATH` where packages put servers.
+const FOLDERS: [&str; 5] = ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin"];
+
+/// The first of `names` in `programs`, or else in `PATH` and the folders of servers; `hint` says how to get it.
+///
+/// # Errors
+/// [`OltpError::Missing`].
+pub(crate) fn find(programs: Option<&Path>, names: &[&str], hint: &str) -> Result<PathBuf, OltpError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = match programs {
+        Some(folder) => vec![folder.to_owned()],
+        None => std::env::split_paths(&path).chain(FOLDERS.map(PathBuf::from)).collect(),
+    };
+    let all = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let found = all.into_iter().find(|path| {
+        fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
+    });
+    found.ok_or_else(|| OltpError::Missing {
+        program: names.join("` or `"),
+        hint: match programs {
+            Some(folder) => format!("it is not in {}", folder.display()),
+            None => hint.to_owned(),
+        },
+    })
+}
+
+/// The user that a server runs as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct User {
+    name: String,
+    uid: u32,
+    gid: u32,
+}
+
+impl User {
+    /// As root, the first of `names` that this machine knows, or else `nobody`: servers refuse to be root. `None` for
+    /// everybody else: the server is the same user.
+    ///
+    /// # Errors
+    /// [`OltpError`] where there is no such user.
+    pub(crate) fn of_server(names: &[&str]) -> Result<Option<User>, OltpError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let path = Path::new("/etc/passwd");
+        let users = fs::read_to_string(path).map_err(|source| io_error(path, source))?;
+        let found = names.iter().chain(&["nobody"]).find_map(|name| User::in_list(&users, name));
+        let none = || {
+            format!(
+                "a server may not run as root, and there is neither a user `{}` nor `nobody`",
+                names.join("`, `")
+            )
+        };
+        found.map(Some).ok_or_else(|| OltpError::Invalid(none()))
+    }
+    /// A line of `/etc/passwd`: `name:password:uid:gid:…`.
+    fn in_list(users: &str, name: &str) -> Option<User> {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut numbers = line.split(':').skip(2).map(str::parse);
+        match (numbers.next()?, numbers.next()?) {
+            (Ok(uid), Ok(gid)) => Some(User { name: name.to_owned(), uid, gid }),
+            _ => None,
+        }
+    }
+    /// Gives a directory to this user.
+    ///
+    /// # Errors
+    /// [`OltpError`] where it cannot be given away, or where the user cannot get to it.
+    pub(crate) fn give(&self, directory: &Path) -> Result<(), OltpError> {
+        let (uid, gid) = (rustix::fs::Uid::from_raw(self.uid), rustix::fs::Gid::from_raw(self.gid));
+        rustix::fs::chown(directory, Some(uid), Some(gid))
+            .map_err(|error| io_error(directory, error.into()))?;
+        self.reaches(directory)
+    }
+    fn reaches(&self, directory: &Path) -> Result<(), OltpError> {
+        let directory = directory.canonicalize().map_err(|source| io_error(directory, source))?;
+        for folder in directory.ancestors() {
+            let metadata = fs::metadata(folder).map_err(|source| io_error(folder, source))?;
+            let bit = match (metadata.uid() == self.uid, metadata.gid() == self.gid) {
+                (true, _) => 0o100,
+                (_, true) => 0o010,
+                _ => 0o001,
+            };
+            if metadata.mode() & bit == 0 {
+                return Err(OltpError::Invalid(format!(
+                    "{} is closed to the user `{}`, as whom the server runs: `chmod o+x {0}`, or choose another place than {}",
+                    folder.display(),
+                    self.name,
+                    directory.display(),
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A process that ends with lowtide; dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// What it is called in errors.
+    name: String,
+    child: Child,
+    log: PathBuf,
+    /// Where the log ended when it began: what stands before is of another run.
+    log_begin: u64,
+    /// Dropping it lets the thread that started the child go.
+    _keep: mpsc::Sender<()>,
+    _keeper: JoinHandle<()>,
+}
+
+impl Process {
+    /// Starts `program`; what it prints goes to the end of `log`.
+    ///
+    /// # Errors
+    /// [`OltpError`] where it, or `setpriv`, cannot be started.
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &[String],
+        user: Option<&User>,
+        folder: &Path,
+        log: &Path,
+    ) -> Result<Process, OltpError> {
+        let setpriv = find(None, &["setpriv"], "it comes with the package `util-linux`")?;
+        let output = OpenOptions::new().create(true).append(true).open(log);
+        let output = output.map_err(|source| io_error(log, source))?;
+        let log_begin = output.metadata().map_err(|source| io_error(log, source))?.len();
+        if let Some(user) = user {
+            let (uid, gid) = (rustix::fs::Uid::from_raw(user.uid), rustix::fs::Gid::from_raw(user.gid));
+            rustix::fs::fchown(&output, Some(uid), Some(gid)).map_err(|error| io_error(log, error.into()))?;
+        }
+        let mut command = Command::new(setpriv);
+        command.args(["--pdeathsig", "KILL"]);
+        if let Some(user) = user {
+            command
+                .args([format!("--reuid={}", user.uid), format!("--regid={}", user.gid)])
+                .arg("--clear-groups");
+        }
+        command.arg("--").arg(program).args(arguments).current_dir(folder);
+        // A group of its own: Ctrl-C in the terminal is for lowtide, which then ends the server in order.
+        command.process_group(0).stdin(Stdio::null());
+        let copy = output.try_clone().map_err(|source| io_error(log, source))?;
+        command.stdout(copy).stderr(output);
+        let (child, _keep, _keeper) = spawn(command).map_err(|source| io_error(program, source))?;
+        let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
+        Ok(Process { name, child, log: log.to_owned(), log_begin, _keep, _keeper })
+    }
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+    /// How it ended; `None` while it runs.
+    ///
+    /// # Errors
+    /// [`OltpError`] where the kernel does not say.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>, OltpError> {
+        self.child.try_wait().map_err(|source| io_error(&self.log, source))
+    }
+    /// Asks it to end.
+    pub(crate) fn ask(&mut self, signal: rustix::process::Signal) {
+        // Until it is waited for, its number is not given to another.
+        if let Ok(None) = self.child.try_wait() {
+            let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal);
+        }
+    }
+    /// Waits at most so long for it to end; `None` where it still runs.
+    ///
+    /// # Errors
+    /// [`OltpError`] where the kernel does not say, or when `interrupt` is set.
+    pub(crate) fn wait(
+        &mut self,
+        limit: Duration,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<ExitStatus>, OltpError> {
+        let begin = Instant::now();
+        loop {
+            match self.ended()? {
+                None if interrupt.load(Ordering::Relaxed) => return Err(OltpError::Interrupted),
+                None if begin.elapsed() < limit => std::thread::sleep(POLL),
+                ended => return Ok(ended),
+            }
+        }
+    }
+    /// The error for a process that did what it should not; the line of its log that says most is the first with one of
+    /// `marks`, or else the last.
+    pub(crate) fn error(&self, what: &str, marks: &[&str]) -> OltpError {
+        OltpError::Server {
+            server: self.name.clone(),
+            what: what.to_owned(),
+            line: telling_line(&tail(&self.log, self.log_begin).unwrap_or_default(), marks),
+            log: self.log.clone(),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a process did that ended.
+pub(crate) fn how_it_ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit status {code}"),
+        (_, Some(signal)) => format!("was killed by signal {signal}"),
+        _ => "ended".to_owned(),
+    }
+}
+
+/// The kernel kills a child when the *thread* that made it ends, so one that lives as long as the sender makes it.
+fn spawn(mut command: Command) -> io::Result<(Child, mpsc::Sender<()>, JoinHandle<()>)> {
+    let (keep, until) = mpsc::channel::<()>();
+    let (tell, hear) = mpsc::channel();
+    let keeper = std::thread::Builder::new().name("server".to_owned()).spawn(move || {
+        if tell.send(command.spawn()).is_ok() {
+            let _ = until.recv();
+        }
+    })?;
+    let child = hear.recv().map_err(io::Error::other)??;
+    Ok((child, keep, keeper))
+}
+
+/// What a log says from `begin`: its beginning, where it is long, because that is where the first error stands.
+fn tail(log: &Path, begin: u64) -> io::Result<String> {
+    let mut file = File::open(log)?;
+    file.seek(SeekFrom::Start(begin))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_READ).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The first line with one of `marks`, from the mark on; else the last that is not empty.
+fn telling_line(log: &str, marks: &[&str]) -> String {
+    let marked = log.lines().find_map(|line| marks.iter().find_map(|mark| Some(&line[line.find(mark)?..])));
+    let last = || log.lines().rev().find(|line| !line.trim().is_empty());
+    marked.or_else(last).map_or_else(|| "its log says nothing".to_owned(), |line| line.trim().to_owned())
+}
+
+/// A file or directory that could not be used.
+pub(crate) fn io_error(path: &Path, source: io::Error) -> OltpError {
+    OltpError::Io { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_of_a_log_says_more_than_the_last_line() {
+        let log = "2026-01-01 0:00:00 0 [Note] Starting\n2026-01-01 0:00:00 0 [ERROR] unknown variable 'x=1'\n\
+                   2026-01-01 0:00:00 0 [ERROR] Aborting\n\n";
+        assert_eq!(telling_line(log, &["[ERROR]"]), "[ERROR] unknown variable 'x=1'");
+        assert_eq!(telling_line(log, &["FATAL:"]), "2026-01-01 0:00:00 0 [ERROR] Aborting");
+        assert_eq!(telling_line("", &["[ERROR]"]), "its log says nothing");
+    }
+
+    #[test]
+    fn users_are_found_by_their_whole_name() {
+        let users = "mysqlx:x:1:2::/:/bin/false\nmysql:x:104:113:MySQL:/nonexistent:/bin/false\nbad:x:a:b\n";
+        assert_eq!(User::in_list(users, "mysql"), Some(User { name: "mysql".into(), uid: 104, gid: 113 }));
+        assert_eq!(User::in_list(users, "bad"), None);
+        assert_eq!(User::in_list(users, "nobody"), None);
+    }
+
+    #[test]
+    fn a_process_ends_and_its_log_is_read_from_where_it_began() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let log = folder.path().join("log");
+        fs::write(&log, "ERROR of another run\n").expect("written");
+        let arguments = ["-c".to_owned(), "echo ERROR of this run; exit 3".to_owned()];
+        let start = Process::start(Path::new("/bin/sh"), &arguments, None, folder.path(), &log);
+        let mut process = start.expect("started");
+        let status =
+            process.wait(Duration::from_secs(60), &AtomicBool::new(false)).expect("waited").expect("ended");
+        assert_eq!(how_it_ended(status), "ended with exit status 3");
+        let error = process.error("did not start", &["ERROR"]).to_string();
+        assert!(error.contains("sh did not start: ERROR of this run ("), "{error}");
+    }
+
+    #[test]
+    fn a_process_that_is_dropped_is_killed() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let log = folder.path().join("log");
+        let start = Process::start(Path::new("/bin/sleep"), &["600".to_owned()], None, folder.path(), &log);
+        let mut process = start.expect("started");
+        let id = process.id();
+        assert_eq!(process.ended().expect("asked"), None);
+        drop(process);
+        assert!(!Path::new(&format!("/proc/{id}")).exists());
+    }
+}

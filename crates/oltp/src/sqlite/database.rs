@@ -1,0 +1,169 @@
+//! The file, the connection that writes to it, and what is counted there.
+//!
+//! SQLite's counters of its cache are out of reach without unsafe code; what is counted is how long sessions wait for
+//! their turn and for commits, and how large the files are. Leaves out transactions.
+
+use super::error::sql;
+use super::session::SqliteSession;
+use super::{load, pragmas};
+use crate::tpcc::Scale;
+use crate::{Counter, CounterUnit, Database, OltpError, Session, Settings};
+use lowtide_core::Seed;
+use parking_lot::{FairMutex, FairMutexGuard};
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Statements that a connection keeps prepared: more than there are.
+const STATEMENTS: usize = 64;
+
+/// A database of SQLite.
+pub(super) struct Sqlite {
+    shared: Arc<Shared>,
+    version: String,
+    settings: Settings,
+}
+
+/// What sessions share.
+pub(super) struct Shared {
+    path: PathBuf,
+    /// `None` once it is closed. Turns are in the order in which they were asked for.
+    writer: FairMutex<Option<Connection>>,
+    pub(super) counts: Counts,
+}
+
+/// What sessions count together.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) waited_ns: AtomicU64,
+    pub(super) committing_ns: AtomicU64,
+    pub(super) commits: AtomicU64,
+    pub(super) rollbacks: AtomicU64,
+}
+
+impl Counts {
+    /// Adds the time since `began`.
+    pub(super) fn add_since(sum: &AtomicU64, began: Instant) {
+        sum.fetch_add(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// The connection that writes, when it is our turn; `None` where it is closed.
+    pub(super) fn writer(&self) -> FairMutexGuard<'_, Option<Connection>> {
+        let asked = Instant::now();
+        let writer = self.writer.lock();
+        Counts::add_since(&self.counts.waited_ns, asked);
+        writer
+    }
+    fn with<T>(
+        &self,
+        what: &str,
+        ask: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, OltpError> {
+        ask(self.writer.lock().as_mut().ok_or_else(closed)?).map_err(sql(what))
+    }
+}
+
+fn closed() -> OltpError {
+    OltpError::Invalid("the database is closed".to_owned())
+}
+
+impl Sqlite {
+    /// Opens or makes the file.
+    pub(super) fn open(path: &Path, settings: &Settings) -> Result<Self, OltpError> {
+        let writer = connect(path)?;
+        pragmas::apply(&writer, settings)?;
+        let shared =
+            Shared { path: path.to_owned(), writer: FairMutex::new(Some(writer)), counts: Counts::default() };
+        let version = format!("SQLite {}", rusqlite::version());
+        Ok(Sqlite { shared: Arc::new(shared), version, settings: settings.clone() })
+    }
+    /// What the connection that writes runs with.
+    pub(super) fn settings(&self) -> Result<Vec<(String, String)>, OltpError> {
+        pragmas::shown(self.shared.writer.lock().as_ref().ok_or_else(closed)?, &self.settings)
+    }
+    /// Writes everything into the file. Sessions that are still there read on, and write no more.
+    pub(super) fn close(&self) -> Result<(), OltpError> {
+        let Some(writer) = self.shared.writer.lock().take() else { return Ok(()) };
+        let ended = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        ended.map_err(sql("the last checkpoint"))?;
+        writer.close().map_err(|(_, error)| sql("closing the database")(error))
+    }
+    /// The bytes of a file of the database; none where there is no such file.
+    fn size(&self, ending: &str) -> f64 {
+        let mut path = self.shared.path.clone().into_os_string();
+        path.push(ending);
+        std::fs::metadata(path).map_or(0.0, |found| found.len() as f64)
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, OltpError> {
+    let connection = Connection::open(path).map_err(sql(format!("opening {}", path.display())))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+impl Database for Sqlite {
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn session(&self) -> Result<Box<dyn Session>, OltpError> {
+        let reader = connect(&self.shared.path)?;
+        reader.pragma_update(None, "query_only", true).map_err(sql("opening a session"))?;
+        Ok(Box::new(SqliteSession::new(self.shared.clone(), reader)))
+    }
+
+    fn load(
+        &self,
+        scale: &Scale,
+        seed: Seed,
+        interrupt: &AtomicBool,
+        progress: &(dyn Fn(f64) + Sync),
+    ) -> Result<(), OltpError> {
+        let mut guard = self.shared.writer.lock();
+        let writer = guard.as_mut().ok_or_else(closed)?;
+        let loaded = load::load(writer, scale, seed, interrupt, progress);
+        // On a full disk there is no WAL either; what is told is why.
+        let applied = pragmas::apply(writer, &self.settings);
+        loaded.and(applied)?;
+        let path = &self.shared.path;
+        let synced = std::fs::File::open(path).and_then(|file| file.sync_all());
+        synced.map_err(|source| OltpError::Io { path: path.clone(), source })
+    }
+
+    fn number(&self, query: &str) -> Result<i64, OltpError> {
+        self.shared.with(query, |writer| writer.query_row(query, [], |row| row.get(0)))
+    }
+
+    fn execute(&self, statement: &str) -> Result<(), OltpError> {
+        self.shared.with(statement, |writer| writer.execute_batch(statement))
+    }
+
+    fn counters(&self) -> Result<Vec<Counter>, OltpError> {
+        let counts = &self.shared.counts;
+        let counted = |name: &str, unit, count: &AtomicU64| Counter {
+            from: "writer",
+            name: name.to_owned(),
+            unit,
+            value: count.load(Ordering::Relaxed) as f64,
+        };
+        let file = |name: &str, ending| Counter {
+            from: "files",
+            name: name.to_owned(),
+            unit: CounterUnit::Level,
+            value: self.size(ending),
+        };
+        Ok(vec![
+            counted("turn_wait_time", CounterUnit::Nanoseconds, &counts.waited_ns),
+            counted("commit_time", CounterUnit::Nanoseconds, &counts.committing_ns),
+            counted("commits", CounterUnit::Count, &counts.commits),
+            counted("rollbacks", CounterUnit::Count, &counts.rollbacks),
+            file("database_bytes", ""),
+            file("wal_bytes", "-wal"),
+        ])
+    }
+}

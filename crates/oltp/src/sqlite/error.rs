@@ -1,0 +1,28 @@
+//! What SQLite says, as what lowtide says.
+//!
+//! Leaves out what is done about it.
+
+use crate::{Failure, OltpError};
+use rusqlite::ErrorCode;
+
+/// An error of SQLite while doing `what`.
+pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(rusqlite::Error) -> OltpError {
+    move |error| OltpError::Sql { what: what.into(), message: words(&error) }
+}
+
+/// SQLite's words, without the statement.
+fn words(error: &rusqlite::Error) -> String {
+    match error {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        _ => error.to_string(),
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::Conflict(words(&error)),
+            _ => Failure::Refused(words(&error)),
+        }
+    }
+}

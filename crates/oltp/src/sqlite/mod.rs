@@ -1,0 +1,60 @@
+//! SQLite, within lowtide: nothing to install, and one file.
+//!
+//! ```text
+//!   terminals ─► Session ─┬─ New-Order, Payment, Delivery ──► the writer: one connection, in turns, its cache the buffer pool
+//!                         └─ Order-Status, Stock-Level ─────► a connection of the session that reads
+//! ```
+//!
+//! SQLite lets one connection write at a time, and a connection forgets its cached pages when another has written. So one
+//! connection writes for all sessions, in the order in which they ask: its cache stays, and nobody is turned away busy.
+//! Settings are those of that connection. Leaves out other ways to share a file.
+
+mod database;
+mod error;
+mod load;
+mod pragmas;
+mod session;
+mod transactions;
+
+use crate::{Database, Instance, OltpError, Places, Settings};
+use database::Sqlite;
+use std::sync::Arc;
+
+/// Opens the database in `places.data`, making it where there is none.
+///
+/// # Errors
+/// [`OltpError`] where a setting is none of SQLite's, or the file cannot be used.
+pub fn start(places: &Places, settings: &Settings) -> Result<Box<dyn Instance>, OltpError> {
+    let database = Sqlite::open(&places.data.join("tpcc.db"), settings)?;
+    let shown = database.settings()?;
+    let ignored = pragmas::ignored(places, settings);
+    Ok(Box::new(Running { database: Arc::new(database), settings: shown, ignored }))
+}
+
+/// A database that is open.
+struct Running {
+    database: Arc<Sqlite>,
+    settings: Vec<(String, String)>,
+    ignored: Vec<String>,
+}
+
+impl Instance for Running {
+    fn database(&self) -> Arc<dyn Database> {
+        self.database.clone()
+    }
+    fn process(&self) -> Option<u32> {
+        None
+    }
+    fn settings(&self) -> &[(String, String)] {
+        &self.settings
+    }
+    fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+    fn check(&mut self) -> Result<(), OltpError> {
+        Ok(())
+    }
+    fn stop(self: Box<Self>) -> Result<(), OltpError> {
+        self.database.close()
+    }
+}

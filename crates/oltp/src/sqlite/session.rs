@@ -1,0 +1,78 @@
+//! A session: where a transaction runs, how it begins and how it ends.
+//!
+//! Leaves out what is in it.
+
+use super::database::{Counts, Shared};
+use super::transactions::{self, Statements};
+use crate::tpcc::Transaction;
+use crate::{Failure, Outcome, Session};
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// What a terminal speaks through.
+pub(super) struct SqliteSession {
+    shared: Arc<Shared>,
+    reader: Connection,
+    statements: u64,
+}
+
+impl SqliteSession {
+    pub(super) fn new(shared: Arc<Shared>, reader: Connection) -> Self {
+        SqliteSession { shared, reader, statements: 0 }
+    }
+}
+
+impl Session for SqliteSession {
+    fn run(&mut self, transaction: &Transaction) -> Result<Outcome, Failure> {
+        let sent = &mut self.statements;
+        match transaction {
+            Transaction::OrderStatus(_) | Transaction::StockLevel(_) => {
+                let mut statements = Statements::new(&self.reader, sent);
+                whole(&mut statements, "BEGIN", transaction, None)
+            }
+            Transaction::NewOrder(_) | Transaction::Payment(_) | Transaction::Delivery(_) => {
+                let writer = self.shared.writer();
+                let closed = || Failure::Lost("the database is closed".to_owned());
+                let mut statements = Statements::new(writer.as_ref().ok_or_else(closed)?, sent);
+                whole(&mut statements, "BEGIN IMMEDIATE", transaction, Some(&self.shared.counts))
+            }
+        }
+    }
+    fn statements(&self) -> u64 {
+        self.statements
+    }
+}
+
+/// Begins, runs, and commits or rolls back. Where anything fails, nothing is left behind.
+fn whole(
+    statements: &mut Statements<'_>,
+    begin: &str,
+    transaction: &Transaction,
+    counts: Option<&Counts>,
+) -> Result<Outcome, Failure> {
+    statements.execute(begin, [])?;
+    let outcome = transactions::run(statements, transaction);
+    let ended = match outcome {
+        Ok(Outcome::Committed | Outcome::Delivered { .. }) => {
+            let began = Instant::now();
+            let committed = statements.execute("COMMIT", []);
+            if let Some(counts) = counts {
+                Counts::add_since(&counts.committing_ns, began);
+                counts.commits.fetch_add(u64::from(committed.is_ok()), Ordering::Relaxed);
+            }
+            committed.map_err(Failure::from).and(outcome)
+        }
+        Ok(Outcome::RolledBack) | Err(_) => outcome,
+    };
+    // After some errors, SQLite has rolled back by itself.
+    if statements.in_transaction() {
+        let rolled_back = statements.execute("ROLLBACK", []);
+        if let Some(counts) = counts {
+            counts.rollbacks.fetch_add(1, Ordering::Relaxed);
+        }
+        return ended.and_then(|outcome| rolled_back.map(|_| outcome).map_err(Failure::from));
+    }
+    ended
+}

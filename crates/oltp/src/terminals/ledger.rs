@@ -1,0 +1,167 @@
+//! From what happened at the terminals to intervals.
+//!
+//! A terminal notes events in a list of its own, and takes the time while it holds the list. So when the list is taken after
+//! an interval's end, everything that ended in the interval is in it, and what is later waits for the next: an event is
+//! counted where it happened, however late the list is taken. Leaves out histograms on the way of a transaction.
+
+use super::{Interval, Tally};
+use crate::tpcc::Kind;
+use lowtide_core::Nanos;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Something that happened to a transaction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Event {
+    at: Instant,
+    kind: Kind,
+    what: What,
+}
+
+/// What happened to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    /// It met another, and is tried again.
+    Retried,
+    /// It is committed, and began then.
+    Committed { began: Instant },
+    /// It was rolled back because it had to be, and began then.
+    RolledBack { began: Instant },
+}
+
+/// The events of a terminal that are not in an interval yet.
+#[derive(Debug, Default)]
+pub(super) struct Events(Mutex<Vec<Event>>);
+
+impl Events {
+    /// Notes what happens now; when that is.
+    pub(super) fn note(&self, kind: Kind, what: What) -> Instant {
+        let mut events = self.lock();
+        let at = Instant::now();
+        events.push(Event { at, kind, what });
+        at
+    }
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes intervals of the events of all terminals. Its clock starts when it is made.
+pub(super) struct Ledger<'a> {
+    start: Instant,
+    length: Nanos,
+    terminals: &'a [Events],
+    /// The interval that is not over.
+    current: Interval,
+    /// Events of later ones.
+    later: Vec<Event>,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(length: Nanos, terminals: &'a [Events]) -> Self {
+        let current = interval(0, length);
+        Ledger { start: Instant::now(), length, terminals, current, later: Vec::new() }
+    }
+    /// How long the interval has still to go.
+    pub(super) fn until_end(&self) -> Duration {
+        self.end().saturating_duration_since(Instant::now())
+    }
+    /// Counts what was noted so far, so that lists stay short in long intervals.
+    pub(super) fn gather(&mut self) {
+        for terminal in self.terminals {
+            self.later.append(&mut terminal.lock());
+        }
+        let end = self.end();
+        self.later.retain(|event| {
+            let ended = event.at < end;
+            if ended {
+                count(&mut self.current.kinds[event.kind as usize], event);
+            }
+            !ended
+        });
+    }
+    /// The interval, when it is over; the next one begins where it ended.
+    pub(super) fn next(&mut self) -> Interval {
+        self.gather();
+        let next = interval(self.current.end_ns, self.length);
+        std::mem::replace(&mut self.current, next)
+    }
+    /// The intervals that nobody heard of by the time all terminals had ended; the last of them is shorter.
+    pub(super) fn finish(mut self) -> Vec<Interval> {
+        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mut left = Vec::new();
+        while self.current.end_ns < now {
+            left.push(self.next());
+        }
+        self.gather();
+        self.current.end_ns = now;
+        left.extend((self.current.start_ns < now).then_some(self.current));
+        left
+    }
+
+    fn end(&self) -> Instant {
+        self.start + Duration::from_nanos(self.current.end_ns)
+    }
+}
+
+fn interval(start_ns: u64, length: Nanos) -> Interval {
+    Interval { start_ns, end_ns: start_ns.saturating_add(length.get()), kinds: Default::default() }
+}
+
+fn count(tally: &mut Tally, event: &Event) {
+    let (counter, began) = match event.what {
+        What::Retried => {
+            tally.retries += 1;
+            return;
+        }
+        What::Committed { began } => (&mut tally.committed, began),
+        What::RolledBack { began } => (&mut tally.rolled_back, began),
+    };
+    *counter += 1;
+    let took = event.at.saturating_duration_since(began).as_nanos();
+    tally.latency.record(Nanos::new(u64::try_from(took).unwrap_or(u64::MAX)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_counts_in_the_interval_in_which_it_happened() {
+        let terminals = [Events::default(), Events::default()];
+        let mut ledger = Ledger::new(Nanos::new(100), &terminals);
+        let at = |ns| ledger.start + Duration::from_nanos(ns);
+        let put = |terminal: usize, ns, what| {
+            terminals[terminal].lock().push(Event { at: at(ns), kind: Kind::Payment, what });
+        };
+        put(0, 99, What::Committed { began: at(49) });
+        put(1, 100, What::Committed { began: at(10) });
+        put(1, 250, What::RolledBack { began: at(240) });
+        put(0, 150, What::Retried);
+        let tallies: Vec<Tally> =
+            (0..3).map(|_| ledger.next().kinds[Kind::Payment as usize].clone()).collect();
+        let counts = tallies.iter().map(|it| (it.committed, it.rolled_back, it.retries)).collect::<Vec<_>>();
+        assert_eq!(counts, [(1, 0, 0), (1, 0, 1), (0, 1, 0)]);
+        assert_eq!(tallies[0].latency.max(), Nanos::new(50));
+        assert_eq!(tallies[2].latency.count(), 1);
+        assert_eq!(ledger.current.start_ns, 300);
+    }
+
+    #[test]
+    fn what_is_left_when_terminals_end_late_is_in_intervals_too() {
+        let terminals = [Events::default()];
+        let mut ledger = Ledger::new(Nanos::from_millis(2), &terminals);
+        ledger.next();
+        let at = ledger.start + Duration::from_millis(3);
+        terminals[0].lock().push(Event { at, kind: Kind::Delivery, what: What::Retried });
+        std::thread::sleep(Duration::from_millis(7));
+        let left = ledger.finish();
+        let mut next = 2_000_000;
+        for interval in &left {
+            assert_eq!(interval.start_ns, next);
+            next = interval.end_ns;
+        }
+        assert!(left.len() >= 3 && next >= 7_000_000, "{left:?}");
+        assert_eq!(left[0].kinds[Kind::Delivery as usize].retries, 1);
+    }
+}

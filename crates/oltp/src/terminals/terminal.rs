@@ -1,0 +1,188 @@
+//! A terminal: chooses a transaction, waits for keys, asks, notes what came of it, thinks.
+//!
+//! Leaves out intervals.
+
+use super::ledger::{Events, What};
+use super::{Load, Part, Summary};
+use crate::tpcc::random::{Random, RunConstants};
+use crate::tpcc::{DISTRICTS, Deck, Inputs, Transaction, pause};
+use crate::{Failure, OltpError, Outcome, Session};
+use lowtide_core::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// Whether the load is over; terminals that wait hear of it at once.
+#[derive(Debug, Default)]
+pub(super) struct Over {
+    is: AtomicBool,
+    waiting: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Over {
+    /// Says that it is.
+    pub(super) fn set(&self) {
+        let _waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
+    }
+    /// Whether it is.
+    pub(super) fn is(&self) -> bool {
+        self.is.load(Ordering::Relaxed)
+    }
+    /// Waits for so long, or until it is; whether it is.
+    pub(super) fn wait(&self, span: Duration) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_timeout_while(waiting, span, |()| !self.is()));
+        self.is()
+    }
+    /// Says that it is, should this thread panic: nobody waits for it forever.
+    pub(super) fn with_panic(&self) -> impl Drop + '_ {
+        struct Guard<'a>(&'a Over);
+        impl Drop for Guard<'_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.set();
+                }
+            }
+        }
+        Guard(self)
+    }
+}
+
+/// What a terminal leaves behind.
+pub(super) struct End {
+    pub(super) summary: Summary,
+    /// When and why it ended before the load was over.
+    pub(super) failure: Option<(Instant, OltpError)>,
+}
+
+/// A terminal with an open session.
+pub(super) struct Terminal {
+    number: u32,
+    warehouse: u32,
+    think: bool,
+    session: Box<dyn Session>,
+    deck: Deck,
+    inputs: Inputs,
+    thoughts: Random,
+}
+
+impl Terminal {
+    /// Terminal `number` of a load: terminals go to the parts in turns, and within a part to its warehouses in turns.
+    pub(super) fn open(parts: &[Part<'_>], load: &Load<'_>, number: u32) -> Result<Self, OltpError> {
+        let (Part { database, scale }, within) = place(parts, number);
+        let (warehouse, district) = home(*scale.warehouses.start(), scale.count(), within);
+        let seed = load.seed.part("terminal", number.into());
+        let random = |name| Random::new(seed.part(name, 0));
+        let constants = RunConstants::of(load.seed);
+        Ok(Terminal {
+            number,
+            warehouse,
+            think: load.think,
+            session: database.session()?,
+            deck: Deck::new(random("deck")),
+            inputs: Inputs::new(scale, warehouse, district, constants, random("inputs")),
+            thoughts: random("thoughts"),
+        })
+    }
+
+    /// Asks from when the gate opens until the load is over; where a transaction fails for good, the load is over.
+    pub(super) fn run(mut self, events: &Events, over: &Over, gate: &RwLock<()>) -> End {
+        let _guard = over.with_panic();
+        let sent = self.session.statements();
+        drop(gate.read().unwrap_or_else(PoisonError::into_inner));
+        let cpu = cpu();
+        let mut summary = Summary::default();
+        let mut failure = None;
+        while failure.is_none() && !over.is() {
+            let kind = self.deck.deal();
+            if self.think && over.wait(pause::keying(kind)) {
+                break;
+            }
+            let transaction = self.inputs.next(kind);
+            match self.ask(&transaction, events, over) {
+                Ok(Some(outcome)) => note(&mut summary, &transaction, outcome),
+                Ok(None) => break,
+                Err(error) => {
+                    failure = Some((Instant::now(), error));
+                    over.set();
+                }
+            }
+            if self.think {
+                over.wait(pause::thinking(kind, &mut self.thoughts));
+            }
+        }
+        summary.statements = self.session.statements() - sent;
+        summary.client_cpu = Nanos::new(self::cpu().saturating_sub(cpu));
+        End { summary, failure }
+    }
+
+    /// Asks until the transaction ends; nothing where the load was over before it did.
+    fn ask(
+        &mut self,
+        transaction: &Transaction,
+        events: &Events,
+        over: &Over,
+    ) -> Result<Option<Outcome>, OltpError> {
+        let (kind, began) = (transaction.kind(), Instant::now());
+        loop {
+            match self.session.run(transaction) {
+                Ok(Outcome::RolledBack) => {
+                    events.note(kind, What::RolledBack { began });
+                    return Ok(Some(Outcome::RolledBack));
+                }
+                Ok(outcome) => {
+                    events.note(kind, What::Committed { began });
+                    return Ok(Some(outcome));
+                }
+                Err(Failure::Conflict(_)) => {
+                    events.note(kind, What::Retried);
+                    if over.is() {
+                        return Ok(None);
+                    }
+                }
+                Err(failure @ (Failure::Lost(_) | Failure::Refused(_))) => {
+                    let (terminal, warehouse) = (self.number, self.warehouse);
+                    return Err(OltpError::Transaction { terminal, warehouse, kind, failure });
+                }
+            }
+        }
+    }
+}
+
+/// The part of a terminal, and its number there.
+fn place<'a>(parts: &[Part<'a>], number: u32) -> (Part<'a>, u32) {
+    let count = parts.len() as u32;
+    (parts[(number % count) as usize], number / count)
+}
+
+/// Home warehouse, and district for Stock-Level.
+fn home(first: u32, warehouses: u32, within: u32) -> (u32, u32) {
+    (first + within % warehouses, within / warehouses % DISTRICTS + 1)
+}
+
+fn note(summary: &mut Summary, transaction: &Transaction, outcome: Outcome) {
+    summary.transactions += 1;
+    match (transaction, outcome) {
+        (Transaction::NewOrder(order), Outcome::Committed) => {
+            let remote = order.lines.iter().filter(|line| line.supply != order.warehouse);
+            summary.lines.0 += order.lines.len() as u64;
+            summary.lines.1 += remote.count() as u64;
+        }
+        (Transaction::Payment(payment), Outcome::Committed) => {
+            summary.payments.0 += 1;
+            summary.payments.1 += u64::from(payment.customer_warehouse != payment.warehouse);
+        }
+        (_, Outcome::Delivered { skipped }) => summary.skipped_deliveries += u64::from(skipped),
+        _ => {}
+    }
+}
+
+/// Nanoseconds of processor time of this thread.
+fn cpu() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

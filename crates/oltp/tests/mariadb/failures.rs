@@ -1,0 +1,225 @@
+//! Servers that do not start, end in mid-run, or are left alone.
+//!
+//! Leaves out what an error of a statement is taken for (unit tests of the crate).
+
+use crate::{Loaded, SEED, number, places_in, quick, run, scale, server, skipped};
+use lowtide_oltp::{Engine, Failure, OltpError, Settings, mariadb};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long anything may take that is waited for.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// With this in the environment, the test binary holds a server until it is killed.
+const HOLD: &str = "LOWTIDE_TEST_HOLD";
+
+fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !happened() {
+        assert!(begin.elapsed() < LIMIT, "{what}: not within {LIMIT:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn runs(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+fn started(settings: &Settings, folder: &Path) -> Result<(), OltpError> {
+    mariadb::start(settings, &places_in(folder)).map(drop)
+}
+
+#[test]
+fn a_server_that_does_not_start_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let with = |name: &str, value: &str| Settings {
+        options: vec![(name.to_owned(), value.to_owned())],
+        ..quick(Engine::Mariadb)
+    };
+    let error = match started(&with("innodb_page_size", "3000"), folder.path()) {
+        Err(error @ OltpError::Missing { .. }) => return skipped(&error.to_string()),
+        other => other.expect_err("no such page size"),
+    };
+    let OltpError::Server { line, log, .. } = &error else { panic!("{error}") };
+    assert!(line.starts_with("[ERROR]") && !line.contains("Aborting"), "{error}");
+    assert!(log.starts_with(folder.path().canonicalize().expect("a path")), "{error}");
+
+    let error = started(&with("innodb_io_capacty", "200"), folder.path()).expect_err("mistyped");
+    assert!(error.to_string().contains("did you mean `innodb_io_capacity`?"), "{error}");
+
+    // A directory that was made, and a server that is told something else: it is its own log that says so.
+    let folder = tempfile::tempdir().expect("a folder");
+    let instance = server(&quick(Engine::Mariadb), &places_in(folder.path())).expect("MariaDB is here");
+    instance.stop().expect("stopped");
+    let error =
+        started(&with("innodb_page_size", "8192"), folder.path()).expect_err("made with another size");
+    let OltpError::Server { what, line, .. } = &error else { panic!("{error}") };
+    assert!(what.starts_with("did not start: it ended with exit status"), "{error}");
+    assert!(line.contains("16384") || line.contains("page size"), "{error}");
+    // And with what it was made with, it starts again.
+    let instance = server(&quick(Engine::Mariadb), &places_in(folder.path())).expect("MariaDB is here");
+    instance.stop().expect("stopped");
+}
+
+#[test]
+fn programs_that_are_not_there_are_missed_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = Settings { programs: Some(folder.path().to_owned()), ..quick(Engine::Mariadb) };
+    let error = started(&settings, folder.path()).expect_err("an empty folder");
+    assert!(matches!(error, OltpError::Missing { .. }), "{error}");
+    assert!(error.to_string().starts_with("`mariadbd` or `mysqld` is not on this machine"), "{error}");
+}
+
+/// A file system of so many MiB; unmounted when it is dropped.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn new(mib: u32) -> Option<Small> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = format!("size={mib}m,mode=755");
+        let mount =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder.path()).output();
+        match mount {
+            Ok(output) if output.status.success() => Some(Small(folder)),
+            other => {
+                skipped(&format!("a tmpfs cannot be mounted: {other:?}"));
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_drive_that_is_full_is_said_to_be_full() {
+    let Some(small) = Small::new(4) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut places = places_in(folder.path());
+    places.data = small.0.path().join("data");
+    std::fs::create_dir(&places.data).expect("made");
+    match mariadb::start(&quick(Engine::Mariadb), &places).map(drop) {
+        Err(error @ OltpError::Missing { .. }) => return skipped(&error.to_string()),
+        Err(OltpError::Server { what, line, .. }) => {
+            assert!(what.starts_with("could not make the directory"), "{what}");
+            assert!(line.contains("No space left") || line.contains("28") || line.contains("full"), "{line}");
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(small);
+
+    // It starts, and the load does not fit.
+    let Some(small) = Small::new(210) else { return };
+    places.data = small.0.path().join("data");
+    std::fs::create_dir(&places.data).expect("made");
+    let instance = server(&quick(Engine::Mariadb), &places).expect("it fits");
+    let large = lowtide_oltp::tpcc::Scale::warehouses(4);
+    let error = instance
+        .database()
+        .load(&large, SEED, &AtomicBool::new(false), &|_| {})
+        .expect_err("it does not fit");
+    let OltpError::Sql { what, message } = &error else { panic!("{error}") };
+    assert!(what.starts_with("loading ") && message.contains("full"), "{error}");
+}
+
+#[test]
+fn a_server_that_is_killed_is_missed_by_terminals_and_by_the_instance() {
+    let Some(mut loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
+    let database = loaded.instance.database();
+    let process = loaded.instance.process().expect("a process").to_string();
+    let mut session = database.session().expect("a session");
+    let error = std::thread::scope(|scope| {
+        let terminals = scope.spawn(|| run(&*database, 8, u64::MAX));
+        wait_for("orders", || number(&*database, "SELECT count(*) FROM orders WHERE o_id > 60") > 20);
+        assert!(Command::new("kill").args(["-9", &process]).status().expect("kill runs").success());
+        terminals.join().expect("no panic").expect_err("the server is gone")
+    });
+    assert!(!matches!(error, OltpError::Interrupted), "{error}");
+    let asked = lowtide_oltp::tpcc::StockLevel { warehouse: 3, district: 1, threshold: 15 };
+    let lost =
+        session.run(&lowtide_oltp::tpcc::Transaction::StockLevel(asked)).expect_err("the server is gone");
+    assert!(matches!(lost, Failure::Lost(_)), "{lost:?}");
+    wait_for("the end of the server", || !runs(&process));
+    let error = loaded.instance.check().expect_err("it was killed").to_string();
+    assert!(error.contains("was killed by signal 9"), "{error}");
+    assert!(loaded.instance.stop().is_err());
+}
+
+#[test]
+fn a_load_that_is_interrupted_stops_and_can_be_made_again() {
+    let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
+    let database = loaded.instance.database();
+    let interrupt = AtomicBool::new(false);
+    let large = lowtide_oltp::tpcc::Scale::warehouses(2);
+    let loading =
+        database.load(&large, SEED, &interrupt, &|share| interrupt.store(share > 0.1, Ordering::Relaxed));
+    assert!(matches!(loading, Err(OltpError::Interrupted)), "{loading:?}");
+    database.load(&scale(), SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
+    assert_eq!(number(&*database, "SELECT count(*) FROM stock"), 1_200);
+}
+
+#[test]
+fn tables_of_others_are_not_dropped() {
+    let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
+    let database = loaded.instance.database();
+    database.execute("DROP TABLE customer").expect("dropped");
+    database.execute("CREATE TABLE customer (name VARCHAR(20)) COMMENT = 'ours'").expect("made");
+    let error =
+        database.load(&scale(), SEED, &AtomicBool::new(false), &|_| {}).expect_err("it is not lowtide's");
+    assert!(error.to_string().contains("the table `customer` is there already"), "{error}");
+    assert_eq!(number(&*database, "SELECT count(*) FROM customer"), 0);
+}
+
+#[test]
+fn a_server_that_somebody_else_runs_is_reached_by_its_address() {
+    let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
+    let socket = number(&*loaded.instance.database(), "SELECT LENGTH(@@socket)");
+    let path =
+        loaded.instance.settings().iter().find(|(name, _)| name == "socket").expect("a socket").1.clone();
+    assert_eq!(path.len() as i64, socket);
+    let address = format!("mariadb://root@{}/tpcc", path.replace('/', "%2F"));
+    let database = mariadb::connect(&address).expect("connected");
+    assert_eq!(number(&*database, "SELECT count(*) FROM warehouse"), 3);
+    let error =
+        mariadb::connect(&address.replace("tpcc", "nowhere")).map(drop).expect_err("no such database");
+    assert!(error.to_string().contains("Unknown database 'nowhere'"), "{error}");
+    let error = mariadb::connect("mariadb://root@%2Fnowhere/tpcc").map(drop).expect_err("no such socket");
+    assert!(error.to_string().contains("connecting to mariadb://root@%2Fnowhere/tpcc"), "{error}");
+}
+
+/// Does nothing unless it is started by the test below: then it holds a server until it is killed.
+#[test]
+fn holds_a_server() {
+    let Some(folder) = std::env::var_os(HOLD).map(std::path::PathBuf::from) else { return };
+    let instance = server(&quick(Engine::Mariadb), &places_in(&folder)).expect("MariaDB is here");
+    let process = instance.process().expect("a process").to_string();
+    std::fs::write(folder.join("new"), process).expect("written");
+    std::fs::rename(folder.join("new"), folder.join("process")).expect("renamed");
+    std::thread::sleep(10 * LIMIT);
+}
+
+#[test]
+fn a_server_ends_with_the_process_that_started_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    if let Err(error @ OltpError::Missing { .. }) = started(&quick(Engine::Mariadb), folder.path()) {
+        return skipped(&error.to_string());
+    }
+    let name = "failures::holds_a_server";
+    let own = std::env::current_exe().expect("this program");
+    let mut holder =
+        Command::new(own).args(["--exact", name]).env(HOLD, folder.path()).spawn().expect("started");
+    let file = folder.path().join("process");
+    wait_for("the server", || file.exists());
+    let process = std::fs::read_to_string(&file).expect("a number");
+    assert!(runs(&process), "it runs");
+    holder.kill().expect("killed");
+    holder.wait().expect("ended");
+    wait_for("the end of the server", || !runs(&process));
+}

@@ -1,0 +1,94 @@
+//! TPC-C on a real MariaDB server: load, transactions, and everything that may happen to a server.
+//!
+//! Where MariaDB is missing, tests say that they were skipped; with `LOWTIDE_REQUIRE_REAL=1` they fail. Leaves out the words
+//! of settings (unit tests of the crate), and how fast it is (`examples/mariadb.rs`).
+#![allow(clippy::print_stdout)]
+
+mod failures;
+mod transactions;
+
+use lowtide_core::{Control, Nanos, Seed};
+use lowtide_oltp::terminals::{self, Load, Part, Summary};
+use lowtide_oltp::tpcc::Scale;
+use lowtide_oltp::{Database, Durability, Engine, Instance, OltpError, Places, Settings, mariadb};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+const SEED: Seed = Seed::new(20);
+
+/// Says that something was not tested; where `LOWTIDE_REQUIRE_REAL` is set, that is a failure.
+fn skipped(why: &str) {
+    assert!(std::env::var_os("LOWTIDE_REQUIRE_REAL").is_none(), "LOWTIDE_REQUIRE_REAL is set, but {why}");
+    println!("skipped: {why}");
+}
+
+/// Places within a directory that the server's user can reach.
+fn places_in(directory: &Path) -> Places {
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory, open).expect("opened");
+    let make = |name: &str| {
+        let path = directory.join(name);
+        std::fs::create_dir_all(&path).expect("made");
+        path
+    };
+    Places { data: make("data"), log: None, run: make("run") }
+}
+
+/// A server with the settings; `None`, with a message, where MariaDB is missing.
+fn server(settings: &Settings, places: &Places) -> Option<Box<dyn Instance>> {
+    match mariadb::start(settings, places) {
+        Ok(instance) => Some(instance),
+        Err(error @ OltpError::Missing { .. }) => {
+            skipped(&error.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A server that does not wait for the device, so that tests are quick.
+fn quick(engine: Engine) -> Settings {
+    Settings { engine, durability: Some(Durability::None), ..Settings::default() }
+}
+
+/// Small, with more than one warehouse, and none of them the first.
+fn scale() -> Scale {
+    Scale { warehouses: 3..=5, customers: 60, items: 400 }
+}
+
+/// A server with a load in it, in a folder that goes away with it.
+struct Loaded {
+    instance: Box<dyn Instance>,
+    _folder: tempfile::TempDir,
+}
+
+impl Loaded {
+    fn new(settings: &Settings) -> Option<Loaded> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let instance = server(settings, &places_in(folder.path()))?;
+        instance.database().load(&scale(), SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
+        Some(Loaded { instance, _folder: folder })
+    }
+}
+
+fn number(database: &dyn Database, query: &str) -> i64 {
+    database.number(query).unwrap_or_else(|error| panic!("{query}: {error}"))
+}
+
+/// Runs terminals until so many transactions ended.
+fn run(database: &dyn Database, count: u32, transactions: u64) -> Result<Summary, OltpError> {
+    let interrupt = AtomicBool::new(false);
+    let load = Load {
+        terminals: count,
+        think: false,
+        interval: Nanos::from_millis(20),
+        seed: SEED,
+        interrupt: &interrupt,
+    };
+    let mut ended = 0;
+    let scale = scale();
+    terminals::run(&[Part { database, scale: &scale }], &load, &mut |interval| {
+        ended += interval.kinds.iter().map(|tally| tally.committed + tally.rolled_back).sum::<u64>();
+        if ended >= transactions { Control::Stop } else { Control::Continue }
+    })
+}
