@@ -20,6 +20,7 @@ pub mod mariadb;
 pub mod postgres;
 mod server;
 pub mod settings;
+pub mod snapshot;
 pub mod sqlite;
 pub mod terminals;
 pub mod tpcc;
