@@ -16,11 +16,13 @@ pub use oltp::OltpBenchArguments;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
 use lowtide_device::flash::spec::Cycles;
+use lowtide_lab::cost::Floor;
 use lowtide_lab::experiment::Override;
 use lowtide_lab::import::Kind;
 use lowtide_lab::lifetime::{RateError, WriteRate};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Measure storage at low tide: what a drive sustains once it is no longer fresh.
 #[derive(Debug, Parser)]
@@ -409,9 +411,9 @@ pub struct CostArguments {
     /// Prices in US dollars by device: lines NAME,USD (.csv) or NAME = USD (.toml) [default: of the device files]
     #[arg(long, value_name = "FILE")]
     pub prices: Option<PathBuf>,
-    /// The throughput that must be kept, such as 100MiB/s
-    #[arg(long, value_name = "RATE", value_parser = mib_per_s)]
-    pub floor: Option<f64>,
+    /// The level that must be kept, such as 100MiB/s; of databases, new orders per minute, such as 5000NOTPM
+    #[arg(long, value_name = "RATE", value_parser = Floor::from_str)]
+    pub floor: Option<Floor>,
     /// Compute a published table again instead: e10
     #[arg(long, value_name = "STUDY")]
     pub published: Option<String>,
@@ -615,14 +617,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 fn rate(text: &str) -> Result<WriteRate, String> {
     text.parse().map_err(|error: RateError| format!("{}; write {}", error.reason, RateError::ACCEPTED))
-}
-
-/// A throughput in MiB/s.
-fn mib_per_s(text: &str) -> Result<f64, String> {
-    match rate(text)? {
-        WriteRate::BytesPerDay(bytes) => Ok(bytes / 86_400.0 / Bytes::mib(1).get() as f64),
-        WriteRate::Dwpd(_) => Err("write a throughput such as `100MiB/s`".to_owned()),
-    }
 }
 
 fn cycles(text: &str) -> Result<Cycles, String> {

@@ -1,4 +1,4 @@
-//! `lowtide cost`: dollars per usable GB, per IOPS and per MiB/s.
+//! `lowtide cost`: dollars per usable GB, per IOPS and per MiB/s; new orders per minute for a dollar.
 
 use super::campaign_named;
 use crate::args::CostArguments;

@@ -19,7 +19,7 @@ pub use side::NothingToCompare;
 pub use threshold::{Judged, Operator, Outcome, Scope, Threshold, ThresholdError};
 
 pub(crate) use reading::{Missing, Reading};
-pub(crate) use side::{Identity, Side, label};
+pub(crate) use side::{Cells, Identity, Side, label};
 
 use crate::analysis::{Ratio, geometric_mean, holm};
 use crate::record::Quantity;
@@ -95,12 +95,9 @@ impl Comparison {
         let (base_points, other_points) = (base.points(), other.points());
         let mut pairs: Vec<Pair> = base_points
             .iter()
-            .filter_map(|(identity, one)| {
-                let alike = |two: &&Answer<'_>| one.iter().all(|it| it.quantity == two.quantity);
-                let (_, two) = other_points
-                    .iter()
-                    .find(|(known, two)| known == identity && two.iter().all(|it| alike(&it)))?;
-                Some(pair(identity, one, two, unsettled, interleaved))
+            .filter_map(|own| {
+                let (_, two) = other_points.iter().find(|other| same(own, other))?;
+                Some(pair(&own.0, &own.1, two, unsettled, interleaved))
             })
             .collect();
         for index in 0..Metric::ALL.len() {
@@ -112,9 +109,8 @@ impl Comparison {
                 pairs[pair].findings[index].probability = probability;
             }
         }
-        let alone = |own: &[(Identity, Vec<&Answer<'_>>)], others: &[(Identity, Vec<&Answer<'_>>)]| {
-            let missing =
-                own.iter().filter(|(identity, _)| others.iter().all(|(known, _)| known != identity));
+        let alone = |own: &[Cells<'_, '_>], others: &[Cells<'_, '_>]| {
+            let missing = own.iter().filter(|own| others.iter().all(|other| !same(own, other)));
             missing.map(|(identity, _)| identity.clone()).collect()
         };
         let alone = [alone(&base_points, &other_points), alone(&other_points, &base_points)];
@@ -139,6 +135,12 @@ impl Comparison {
         let rounding = if ratios.len() > 1 { metric.resolution() } else { 0.0 };
         Some(geometric_mean(&ratios)?.widened(rounding))
     }
+}
+
+/// Whether both sides measured this point, and in the same unit.
+fn same(own: &Cells<'_, '_>, other: &Cells<'_, '_>) -> bool {
+    let quantity = |point: &Cells<'_, '_>| point.1.first().map(|answer| answer.quantity);
+    own.0 == other.0 && quantity(own) == quantity(other)
 }
 
 fn pair(

@@ -10,6 +10,9 @@ use std::fmt;
 /// What identifies a point: step, factors and their values, in sweep order.
 pub(crate) type Identity = Vec<(String, String)>;
 
+/// A point of one side: its identity and the answers of its repetitions.
+pub(crate) type Cells<'s, 'a> = (Identity, Vec<&'s Answer<'a>>);
+
 /// What a point is called: `100GiB, threads 4`; `the cell` where nothing varies.
 pub(crate) fn label(identity: &Identity) -> String {
     let parts: Vec<String> = identity.iter().map(|(name, value)| describe(name, value)).collect();
@@ -61,8 +64,8 @@ impl<'a> Side<'a> {
     }
 
     /// The answers by point, in order.
-    pub fn points(&self) -> Vec<(Identity, Vec<&Answer<'a>>)> {
-        let mut points: Vec<(Identity, Vec<&Answer<'a>>)> = Vec::new();
+    pub fn points(&self) -> Vec<Cells<'_, 'a>> {
+        let mut points: Vec<Cells<'_, 'a>> = Vec::new();
         for (identity, answer) in &self.answers {
             match points.iter_mut().find(|(known, _)| known == identity) {
                 Some((_, answers)) => answers.push(answer),

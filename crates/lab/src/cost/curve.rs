@@ -1,14 +1,14 @@
-//! Throughput over the data on a device, with its price, and how much data still meets a floor.
+//! Levels over the data on a device, with its price, and how much data still meets a floor.
 //!
 //! Leaves out cells without a settled level: they have no answer to divide by.
 
 use super::price::Prices;
 use crate::lifetime::device_of;
-use crate::record::{Campaign, Cell};
+use crate::record::{Campaign, Cell, Quantity};
 use crate::report::answer::Answer;
 
 /// The factors that change how much data there is and nothing else.
-const SIZES: [&str; 2] = ["file_size", "utilisation"];
+const SIZES: [&str; 3] = ["file_size", "utilisation", "warehouses"];
 
 /// One load on one device, at every size that was measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,8 @@ pub struct Curve {
     pub load: String,
     /// The experiment.
     pub experiment: String,
+    /// What its levels are rates of.
+    pub quantity: Quantity,
     /// In US dollars.
     pub price_usd: f64,
     /// By data, least first.
@@ -32,9 +34,9 @@ pub struct Point {
     pub data_bytes: f64,
     /// Those as a share of the capacity.
     pub fill: Option<f64>,
-    /// The settled level in MiB/s; why there is none.
+    /// The settled level; why there is none.
     pub level: Result<f64, String>,
-    /// Requests per second in the same window; `None` without a level.
+    /// Requests per second in the same window, of a database those of its device; `None` without a level.
     pub iops: Option<f64>,
 }
 
@@ -82,7 +84,7 @@ impl Fit {
 }
 
 impl Curve {
-    /// The most data at which the settled level is still `floor` MiB/s.
+    /// The most data at which the settled level is still `floor`, in its own unit.
     pub fn fit(&self, floor: f64) -> Fit {
         let levels: Vec<(f64, f64)> = self
             .points
@@ -114,8 +116,10 @@ pub fn curves(campaigns: &[Campaign], prices: &Prices) -> Result<Vec<Curve>, Unp
         let first = curves.len();
         for answer in Answer::of_all(campaign) {
             let (device, own_price) = named(campaign, answer.cell);
-            let load = load(answer.cell);
-            let known = curves[first..].iter().position(|curve| curve.device == device && curve.load == load);
+            let (load, quantity) = (load(answer.cell), answer.quantity);
+            let same =
+                |curve: &Curve| (&curve.device, &curve.load, curve.quantity) == (&device, &load, quantity);
+            let known = curves[first..].iter().position(same);
             let at = match known {
                 Some(at) => first + at,
                 None => {
@@ -124,7 +128,7 @@ pub fn curves(campaigns: &[Campaign], prices: &Prices) -> Result<Vec<Curve>, Unp
                         device: device.clone(),
                     })?;
                     let experiment = campaign.name.clone();
-                    curves.push(Curve { device, load, experiment, price_usd, points: Vec::new() });
+                    curves.push(Curve { device, load, experiment, quantity, price_usd, points: Vec::new() });
                     curves.len() - 1
                 }
             };
@@ -193,6 +197,7 @@ mod tests {
             device: "drive".to_owned(),
             load: String::new(),
             experiment: "test".to_owned(),
+            quantity: Quantity::Throughput,
             price_usd: 390.0,
             points: points.iter().map(point).collect(),
         }

@@ -1,37 +1,47 @@
-//! The answer as a report: the cheapest first, a table of what meets the floor, a table of every size.
+//! The answer as a report: the cheapest first, a table of what meets the floor, tables of every size.
 //!
 //! Leaves out how a report is printed; see `report`.
 
 use super::curve::{Curve, Fit};
+use super::floor::Floor;
 use super::published::Recomputed;
-use crate::report::number::{significant, size, throughput};
+use crate::record::Quantity;
+use crate::report::number::{significant, size};
 use crate::report::{Column, Digits, Report, Table, Value};
 
 const GB: f64 = 1e9;
 
-/// What the sizes of campaigns cost, and which of them keep `floor` MiB/s.
-pub fn of_curves(curves: &[Curve], floor: Option<f64>) -> Report {
+/// What the sizes of campaigns cost, and which of them keep `floor`.
+pub fn of_curves(curves: &[Curve], floor: Option<Floor>) -> Report {
     let mut verdict = Vec::new();
     let mut tables = Vec::new();
     if let Some(floor) = floor {
-        verdict.push(cheapest_gb(curves, floor));
-        tables.push(floor_table(curves, floor));
+        let asked: Vec<&Curve> = curves.iter().filter(|curve| curve.quantity == floor.quantity).collect();
+        verdict.push(cheapest_gb(&asked, floor));
+        tables.extend((!asked.is_empty()).then(|| floor_table(&asked, floor)));
     }
     verdict.extend(cheapest_iops(curves));
+    verdict.extend(most_orders(curves));
     let unsettled =
         curves.iter().flat_map(|curve| &curve.points).filter(|point| point.level.is_err()).count();
     if unsettled > 0 {
         let total = curves.iter().map(|curve| curve.points.len()).sum::<usize>();
         verdict.push(format!("{unsettled} of {total} sizes have no settled level and are left out."));
     }
-    tables.push(size_table(curves));
+    for (quantity, key, title) in [
+        (Quantity::Throughput, "sizes", "Every size"),
+        (Quantity::NewOrders, "databases", "Every size of the databases"),
+    ] {
+        let curves: Vec<&Curve> = curves.iter().filter(|curve| curve.quantity == quantity).collect();
+        tables.extend((!curves.is_empty()).then(|| size_table(&curves, quantity, key, title)));
+    }
     let experiments: Vec<&str> = curves.iter().map(|curve| curve.experiment.as_str()).collect();
     let devices: Vec<&str> = curves.iter().map(|curve| curve.device.as_str()).collect();
     let mut facts = vec![
         ("devices".to_owned(), unique(&devices).join(", ")),
         ("experiments".to_owned(), unique(&experiments).join(", ")),
     ];
-    facts.extend(floor.map(|floor| ("floor".to_owned(), throughput(floor))));
+    facts.extend(floor.map(|floor| ("floor".to_owned(), floor.to_string())));
     report("What capacity and speed cost".to_owned(), facts, verdict, tables)
 }
 
@@ -44,7 +54,7 @@ pub fn of_published(devices: &[Recomputed]) -> Report {
              prices, capacities and transactions, with further digits cut off.",
             devices.len()
         ),
-        "The transactions are the source's own: lowtide measures no databases yet.".to_owned(),
+        "The transactions are the source's own.".to_owned(),
     ];
     let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
     let table = Table {
@@ -116,14 +126,13 @@ fn name(curve: &Curve) -> String {
     if curve.load.is_empty() { curve.device.clone() } else { format!("{} ({})", curve.device, curve.load) }
 }
 
-fn cheapest_gb(curves: &[Curve], floor: f64) -> String {
+fn cheapest_gb(curves: &[&Curve], floor: Floor) -> String {
     let priced = curves.iter().filter_map(|curve| {
-        let fit = curve.fit(floor);
+        let fit = curve.fit(floor.level);
         Some((curve, fit, curve.price_usd / (fit.data_bytes()? / GB)))
     });
-    let wanted = throughput(floor);
     match priced.min_by(|a, b| a.2.total_cmp(&b.2)) {
-        None => format!("Nothing that was measured keeps {wanted}."),
+        None => format!("Nothing that was measured keeps {floor}."),
         Some((curve, fit, usd)) => {
             let data = fit.data_bytes().map_or_else(String::new, size);
             let how = match fit {
@@ -131,13 +140,15 @@ fn cheapest_gb(curves: &[Curve], floor: f64) -> String {
                 _ => "between two measured sizes",
             };
             let (usd, name) = (significant(usd), name(curve));
-            format!("At {wanted} or more, a usable GB costs ${usd} on {name}: {data} of data, {how}.")
+            format!("At {floor} or more, a usable GB costs ${usd} on {name}: {data} of data, {how}.")
         }
     }
 }
 
 fn cheapest_iops(curves: &[Curve]) -> Option<String> {
-    let all = curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
+    // The requests of a database are what its device was asked, not what anybody wanted.
+    let plain = curves.iter().filter(|curve| curve.quantity == Quantity::Throughput);
+    let all = plain.flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
     let rated = all.filter_map(|(curve, point)| Some((curve, point, curve.price_usd / point.iops?)));
     let (curve, point, usd) = rated.min_by(|a, b| a.2.total_cmp(&b.2))?;
     Some(format!(
@@ -148,8 +159,22 @@ fn cheapest_iops(curves: &[Curve]) -> Option<String> {
     ))
 }
 
+fn most_orders(curves: &[Curve]) -> Option<String> {
+    let databases = curves.iter().filter(|curve| curve.quantity == Quantity::NewOrders);
+    let all = databases.flat_map(|curve| curve.points.iter().map(move |point| (curve, point)));
+    let rated =
+        all.filter_map(|(curve, point)| Some((curve, point, point.level.as_ref().ok()? / curve.price_usd)));
+    let (curve, point, most) = rated.max_by(|a, b| a.2.total_cmp(&b.2))?;
+    Some(format!(
+        "A dollar buys {} NOTPM at the most, on {} with {} of data.",
+        significant(most),
+        name(curve),
+        size(point.data_bytes)
+    ))
+}
+
 /// The columns that tell curves apart: the device where there are several, the load where a device has several.
-fn naming(curves: &[Curve]) -> Vec<Column> {
+fn naming(curves: &[&Curve]) -> Vec<Column> {
     let devices = curves.iter().any(|curve| curve.device != curves[0].device);
     let again =
         curves.iter().enumerate().any(|(at, curve)| curves[..at].iter().any(|it| it.device == curve.device));
@@ -167,11 +192,11 @@ fn names(curve: &Curve, columns: &[Column]) -> Vec<Value> {
     columns.iter().map(|column| Value::text(word(column))).collect()
 }
 
-fn floor_table(curves: &[Curve], floor: f64) -> Table {
+fn floor_table(curves: &[&Curve], floor: Floor) -> Table {
     let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
     let named = naming(curves);
     let rows = curves.iter().map(|curve| {
-        let fit = curve.fit(floor);
+        let fit = curve.fit(floor.level);
         let data = fit.data_bytes();
         let how = match fit {
             Fit::Between { below, above, .. } => {
@@ -203,14 +228,16 @@ fn floor_table(curves: &[Curve], floor: f64) -> Table {
     ]);
     Table {
         key: "floor".to_owned(),
-        title: format!("As much data as keeps {}", throughput(floor)),
+        title: format!("As much data as keeps {floor}"),
         note: "Between two measured sizes the level is taken to fall on a straight line.".to_owned(),
         columns,
         rows,
     }
 }
 
-fn size_table(curves: &[Curve]) -> Table {
+/// Every size of curves of one quantity.
+fn size_table(curves: &[&Curve], quantity: Quantity, key: &str, title: &str) -> Table {
+    let databases = quantity == Quantity::NewOrders;
     let each = |key: &str, name: &str, unit: &str| Column::number(key, name, unit).digits(Digits::Each);
     let named = naming(curves);
     let mut rows = Vec::new();
@@ -227,9 +254,11 @@ fn size_table(curves: &[Curve]) -> Table {
                 level.map_or_else(|| Value::Missing("none".to_owned()), |level| Value::Number(*level)),
                 Value::number(point.iops),
                 per(Some(point.data_bytes / GB)),
-                per(point.iops),
-                per(level.copied()),
             ]);
+            row.extend(match databases {
+                true => vec![Value::number(level.map(|level| level / curve.price_usd))],
+                false => vec![per(point.iops), per(level.copied())],
+            });
             rows.push(row);
         }
     }
@@ -237,20 +266,27 @@ fn size_table(curves: &[Curve]) -> Table {
     columns.extend([
         each("data_bytes", "used", "GB").scaled(1e-9).naming(),
         Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)),
-        each("settled_mib_per_s", "settled", "MiB/s"),
+        each(&format!("settled_{}", quantity.key()), "settled", quantity.unit()),
         Column::number("iops", "IOPS", "1/s").digits(Digits::Fixed(0)),
         each("usd_per_gb", "used", "USD/GB"),
-        each("usd_per_iops", "IOPS", "USD"),
-        each("usd_per_mib_per_s", "MiB/s", "USD"),
     ]);
+    columns.extend(match databases {
+        true => vec![each("notpm_per_usd", "NOTPM per dollar", "")],
+        false => vec![each("usd_per_iops", "IOPS", "USD"), each("usd_per_mib_per_s", "MiB/s", "USD")],
+    });
     let mut prices: Vec<String> =
         curves.iter().map(|curve| format!("{} ${}", curve.device, curve.price_usd)).collect();
     prices.dedup();
+    let rates = if databases {
+        "NOTPM (new orders per minute), and the IOPS of the device,"
+    } else {
+        "IOPS and MiB/s"
+    };
     Table {
-        key: "sizes".to_owned(),
-        title: "Every size".to_owned(),
+        key: key.to_owned(),
+        title: title.to_owned(),
         note: format!(
-            "Prices: {}. A GB is one of data under test; IOPS and MiB/s are the settled ones.",
+            "Prices: {}. A GB is one of data under test; {rates} are the settled ones.",
             prices.join(", ")
         ),
         columns,
@@ -263,6 +299,8 @@ mod tests {
     use super::*;
     use crate::cost::{Point, recomputed};
 
+    const FLOOR: Floor = Floor { level: 60.0, quantity: Quantity::Throughput };
+
     fn curve(device: &str, price_usd: f64, levels: &[(f64, Option<f64>)]) -> Curve {
         let point = |&(gb, level): &(f64, Option<f64>)| Point {
             data_bytes: gb * GB,
@@ -274,6 +312,7 @@ mod tests {
             device: device.to_owned(),
             load: String::new(),
             experiment: "by-size".to_owned(),
+            quantity: Quantity::Throughput,
             price_usd,
             points: levels.iter().map(point).collect(),
         }
@@ -283,7 +322,7 @@ mod tests {
     fn dollars_are_the_price_over_what_is_used() {
         let cheap = curve("cheap", 300.0, &[(50.0, Some(100.0)), (100.0, Some(20.0)), (150.0, None)]);
         let fast = curve("fast", 4000.0, &[(50.0, Some(800.0)), (150.0, Some(400.0))]);
-        let report = of_curves(&[cheap, fast], Some(60.0));
+        let report = of_curves(&[cheap, fast], Some(FLOOR));
         let floor = report.tables[0].records();
         // 100 to 20 over 50 GB: 60 is met up to 75 GB, half full; 300 over 75 is 4.
         assert_eq!((&floor[0]["usable_bytes"], &floor[0]["usd_per_usable_gb"]), (&75e9.into(), &4.0.into()));
@@ -301,14 +340,33 @@ mod tests {
             "{report:?}"
         );
         assert!(report.verdict[2].starts_with("1 of 5 sizes"), "{report:?}");
-        let none = of_curves(&[curve("cheap", 300.0, &[(50.0, Some(10.0))])], Some(60.0));
+        let none = of_curves(&[curve("cheap", 300.0, &[(50.0, Some(10.0))])], Some(FLOOR));
         assert!(none.verdict[0].starts_with("Nothing that was measured keeps"), "{none:?}");
+    }
+
+    #[test]
+    fn databases_are_priced_by_new_orders() {
+        let mut tpcc = curve("cheap", 300.0, &[(50.0, Some(9000.0)), (100.0, Some(4500.0))]);
+        (tpcc.quantity, tpcc.load) = (Quantity::NewOrders, "engine mariadb".to_owned());
+        let block = curve("cheap", 300.0, &[(50.0, Some(100.0))]);
+        let floor = Floor { level: 6000.0, quantity: Quantity::NewOrders };
+        let report = of_curves(&[tpcc, block], Some(floor));
+        // 9000 to 4500 over 50 GB: 6000 is met up to 83.3 GB.
+        let floor = report.tables[0].records();
+        assert_eq!(floor.len(), 1, "a block device keeps no new orders");
+        assert!((floor[0]["usable_bytes"].as_f64().expect("met") / GB - 83.333).abs() < 0.01, "{floor:?}");
+        let databases = report.tables.iter().find(|table| table.key == "databases").expect("there is one");
+        assert_eq!(databases.records()[0]["notpm_per_usd"], 30.0);
+        assert_eq!(databases.records()[1]["settled_notpm"], 4500.0);
+        let text = report.terminal(80);
+        assert!(text.contains("A dollar buys 30 NOTPM at the most, on cheap (engine mariadb)"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]
     fn all_fits_a_terminal() {
         let curve = curve("fusionio-iodrive-160gb-slc", 4800.0, &[(50.0, Some(100.0)), (100.0, Some(20.0))]);
-        for report in [of_curves(&[curve], Some(60.0)), of_published(&recomputed())] {
+        for report in [of_curves(&[curve], Some(FLOOR)), of_published(&recomputed())] {
             let text = report.terminal(80);
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }

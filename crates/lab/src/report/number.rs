@@ -85,11 +85,6 @@ pub(crate) fn level(value: f64, quantity: Quantity) -> String {
     format!("{}{NBSP}{}", significant(value), quantity.unit())
 }
 
-/// A throughput for people: `30.2 MiB/s`.
-pub(crate) fn throughput(mib_per_s: f64) -> String {
-    level(mib_per_s, Quantity::Throughput)
-}
-
 /// A size for people, in the binary unit that fits: `100 GiB`, `1.5 TiB`.
 pub(crate) fn size(bytes: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -273,6 +273,8 @@ fn databases_are_told_in_new_orders() {
         }
         assert!(!report.json().contains("mib_per_s") && !report.json().contains("NaN"));
     }
+    std::fs::write("/tmp/R-sweep.html", sweep.html()).unwrap();
+    std::fs::write("/tmp/R-sweep.html", sweep.html()).unwrap();
     insta::assert_snapshot!("databases_terminal", sweep.terminal(80));
     insta::assert_snapshot!("database_terminal", single.terminal(80));
     insta::assert_snapshot!("database_json", single.json());
@@ -284,6 +286,7 @@ fn databases_are_told_in_new_orders() {
             "new-orders-by-buffer-pool.svg",
             "new-orders-over-time.svg",
             "device-over-time.svg",
+            "latency-of-new-order.svg",
             "latency-by-kind.svg",
             "write-amplification-over-time.svg",
         ]

@@ -1,5 +1,7 @@
 //! Tests of what is found in a campaign, held against numbers worked out by hand.
 
+mod databases;
+
 use super::*;
 use crate::analysis::Verdict;
 use crate::catalogue::Published;

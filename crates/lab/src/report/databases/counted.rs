@@ -1,6 +1,7 @@
 //! Where the time went: what the database, and the kernel for it, counted during the measurement.
 //!
-//! Of each source the largest of each unit, times first: a database counts hundreds of things. `export` has the rest.
+//! The sources with most time come first, and of each the largest of each unit: a database counts hundreds of things.
+//! `export` has the rest.
 
 use super::Asked;
 use crate::record::Counted;
@@ -44,7 +45,6 @@ fn table(asked: &Asked<'_>, key: String, title: String) -> Option<Table> {
         own("per_second", "a second"),
         own("per_transaction", "a transaction"),
         own("at_end", "at the end"),
-        Column::text("unit", "in"),
     ];
     let row = |counted: &&Counted| {
         let level = counted.unit == "level";
@@ -57,7 +57,6 @@ fn table(asked: &Asked<'_>, key: String, title: String) -> Option<Table> {
             of((!level && asked.whole_s > 0.0).then(|| counted.value / asked.whole_s)),
             of(transactions.map(|count| counted.value / count)),
             of(level.then_some(counted.value)),
-            Value::text(&counted.unit),
         ]
     };
     let mut note = "Over the whole measurement; of several servers, their sum. Only what changed.".to_owned();
@@ -77,6 +76,10 @@ fn chosen(all: &[Counted]) -> (Vec<&Counted>, usize) {
             sources.push(&counted.from);
         }
     }
+    let times = |from: &str| {
+        all.iter().filter(|it| it.from == from && it.unit == "ns").map(|it| it.value).sum::<f64>()
+    };
+    sources.sort_by(|a, b| times(b).total_cmp(&times(a)));
     let (mut shown, mut left_out) = (Vec::new(), 0);
     for from in sources {
         for unit in UNITS {
@@ -115,8 +118,8 @@ mod tests {
         all.push(one("b", "time", "ns", 1.0));
         let (shown, left_out) = chosen(&all);
         let names: Vec<&str> = shown.iter().map(|it| it.name.as_str()).collect();
-        // Sources as they come; the one that stood still is not there, and three of nine are left out.
-        assert_eq!(names, ["time", "n8", "n7", "n6", "n5", "reads", "n4", "waits"]);
+        // The source with more time, then the other. What stood still is not there, and three of nine are left out.
+        assert_eq!(names, ["waits", "time", "n8", "n7", "n6", "n5", "reads", "n4"]);
         assert_eq!(left_out, 3);
     }
 }

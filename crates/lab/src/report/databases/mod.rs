@@ -21,7 +21,7 @@ use crate::record::{Campaign, Cell, Done, Oltp};
 use lowtide_oltp::tpcc::Kind;
 
 /// More cells than this have their transactions by kind folded away.
-const FEW: usize = 6;
+const FEW: usize = 3;
 
 /// What was asked of the database of a cell.
 #[derive(Debug, Clone, Copy)]

@@ -108,7 +108,7 @@ fn cost_of_transactions(asked: &Asked<'_>) -> Option<String> {
     let read = asked.per_transaction(asked.read_bytes)?;
     let written = asked.per_transaction(asked.write_bytes)?;
     let mut text = format!(
-        "Of all kinds {} transactions a minute ended; for each the device read {} and wrote {}",
+        "Of all kinds {} transactions a minute ended; for each of them the device read {} and wrote {}",
         significant(asked.per_minute()),
         size(read),
         size(written),
@@ -148,7 +148,7 @@ fn retries(all: &[One<'_>], cells: usize) -> Option<String> {
     let most = if cells > 1 { "up to " } else { "" };
     Some(format!(
         "For a hundred transactions {most}{} attempts met another one and were made again{}.",
-        significant(share * 100.0),
+        fixed(share * 100.0, 1),
         of(one, cells),
     ))
 }

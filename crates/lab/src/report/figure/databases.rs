@@ -56,51 +56,68 @@ pub(super) fn device(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<Figu
         name: "device-over-time".to_owned(),
         title: "What the device read and wrote".to_owned(),
         caption,
-        part: Part::Throughput,
+        part: Part::NewOrders,
         panels: shown.iter().zip(labels).zip(lines).map(panel).collect(),
     })
 }
 
-/// The latency distribution of each kind of transaction: of one cell all kinds together, of several a panel for each
-/// cell. `None` where no transaction ended.
-pub(super) fn latency_by_kind(answers: &[Answer<'_>]) -> Option<Figure> {
+/// Latency by kind of transaction: of one cell, all kinds on one panel; of several, New-Order with a curve for each cell,
+/// and the other kinds in small below it.
+pub(super) fn latency(answers: &[Answer<'_>]) -> Vec<Figure> {
     let asked: Vec<&Answer<'_>> = answers.iter().filter(|a| a.cell.oltp.is_some()).collect();
     let shown: Vec<&Answer<'_>> = spread(asked.len(), MOST_CELLS).into_iter().map(|k| asked[k]).collect();
+    if let [one] = shown.as_slice() {
+        let curves = Kind::ALL.map(|kind| (called(kind).to_owned(), *one, kind));
+        let panel = panel(String::new(), false, &curves);
+        return figure("latency-by-kind", "Latency by kind of transaction", CAPTION.to_owned(), vec![panel]);
+    }
     let varying = varying(asked.iter().map(|a| a.cell));
     let repeated = asked.iter().any(|a| a.cell.repetition > 1);
-    let small = shown.len() > 1;
-    let panel = |answer: &&Answer<'_>| {
-        let oltp = answer.cell.oltp.as_deref()?;
-        let series = Kind::ALL.iter().zip(&oltp.latency).enumerate().map(|(n, (kind, latency))| Series {
-            label: called(*kind).to_owned(),
-            look: Look::Numbered(n),
-            draw: Draw::Line,
-            points: points(latency),
-        });
-        let series: Vec<Series> = series.filter(|series| series.points.len() > 1).collect();
-        (!series.is_empty()).then(|| Panel {
-            title: if small { short_label(answer.cell, &varying, repeated) } else { String::new() },
-            x: Axis { label: "share of transactions".to_owned(), scale: Scale::Nines, at_least: 0.0 },
-            y: Axis { label: "latency".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
-            series,
-            ..Panel::default()
-        })
+    let of_kind = |kind: Kind, small: bool| {
+        let label = |answer: &Answer<'_>| short_label(answer.cell, &varying, repeated);
+        let curves: Vec<_> = shown.iter().map(|answer| (label(answer), *answer, kind)).collect();
+        panel(if small { called(kind).to_owned() } else { String::new() }, small, &curves)
     };
-    let panels: Vec<Panel> = shown.iter().filter_map(panel).collect();
-    if panels.is_empty() {
-        return None;
-    }
-    let mut caption = "How long transactions took in the measured window, by kind: so many per cent took no longer than \
-                       this. Both axes are stretched: each step to the right has ten times fewer transactions left."
-        .to_owned();
+    let mut caption = CAPTION.to_owned();
     if shown.len() < asked.len() {
         caption.push_str(&format!(" {} of {} cells, evenly spread.", shown.len(), asked.len()));
     }
-    Some(Figure {
-        name: "latency-by-kind".to_owned(),
-        title: "Latency by kind of transaction".to_owned(),
-        caption,
-        part: Part::Latency,
-        panels,
-    })
+    let mut figures =
+        figure("latency-of-new-order", "Latency of New-Order", caption, vec![of_kind(Kind::NewOrder, false)]);
+    let others = Kind::ALL[1..].iter().map(|kind| of_kind(*kind, true)).collect();
+    let caption =
+        "The same of the other kinds; colours and dashes are those of the figure before.".to_owned();
+    figures.extend(figure("latency-by-kind", "Latency of the other kinds of transaction", caption, others));
+    figures
+}
+
+/// What distributions of latency show.
+const CAPTION: &str = "How long transactions took in the measured window: so many per cent took no longer than this. Both \
+                       axes are stretched: each step to the right has ten times fewer transactions left.";
+
+/// The figure, unless it is empty.
+fn figure(name: &str, title: &str, caption: String, mut panels: Vec<Panel>) -> Vec<Figure> {
+    panels.retain(|panel| !panel.series.is_empty());
+    if panels.is_empty() {
+        return Vec::new();
+    }
+    vec![Figure { name: name.to_owned(), title: title.to_owned(), caption, part: Part::Latency, panels }]
+}
+
+/// Distributions of latency: the name of each curve, and the cell and kind that it is of.
+fn panel(title: String, small: bool, curves: &[(String, &Answer<'_>, Kind)]) -> Panel {
+    let series = curves.iter().enumerate().filter_map(|(n, (label, answer, kind))| {
+        let points = points(&answer.cell.oltp.as_deref()?.latency[*kind as usize]);
+        let look = Look::Numbered(n);
+        (points.len() > 1).then(|| Series { label: label.clone(), look, draw: Draw::Line, points })
+    });
+    let share = if small { "share" } else { "share of transactions" };
+    Panel {
+        title,
+        small,
+        x: Axis { label: share.to_owned(), scale: Scale::Nines, at_least: 0.0 },
+        y: Axis { label: "latency".to_owned(), scale: Scale::LogTime, at_least: 0.0 },
+        series: series.collect(),
+        ..Panel::default()
+    }
 }

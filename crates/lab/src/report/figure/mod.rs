@@ -44,6 +44,8 @@ pub enum Part {
     Rounds,
     /// Throughput over time, size, threads, fill.
     Throughput,
+    /// The same of new orders, and what the device of a database did.
+    NewOrders,
     /// Latency.
     Latency,
     /// Write amplification and erase counts.
@@ -188,6 +190,14 @@ fn file_name(quantity: Quantity, of_what: &str) -> String {
     format!("{}-{of_what}", quantity.name().replace(' ', "-"))
 }
 
+/// Where figures of levels stand.
+fn part(quantity: Quantity) -> Part {
+    match quantity {
+        Quantity::Throughput => Part::Throughput,
+        Quantity::NewOrders => Part::NewOrders,
+    }
+}
+
 /// The heading of a figure of levels: `Throughput over time`.
 fn title(quantity: Quantity, of_what: &str) -> String {
     number::capitalised(&format!("{} {of_what}", quantity.name()))
@@ -206,7 +216,10 @@ pub(crate) fn figures(
     figures.extend(over_factors(answers, comparisons));
     figures.extend(time::levels(campaign, answers));
     figures.extend(databases::device(campaign, answers));
-    figures.extend(databases::latency_by_kind(answers).or_else(|| latency::distribution(answers)));
+    match quantity_of(answers) {
+        Quantity::Throughput => figures.extend(latency::distribution(answers)),
+        Quantity::NewOrders => figures.extend(databases::latency(answers)),
+    }
     figures.extend(time::write_amplification(answers));
     figures.extend(wear::erase_counts(answers));
     figures

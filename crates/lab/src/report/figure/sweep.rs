@@ -3,7 +3,7 @@
 //! A single curve over size is drawn with its fresh and lowest levels; several curves only with the settled
 //! one. Published numbers stand on them as hollow markers in the look of what they are a value of.
 
-use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, file_name, title};
+use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, file_name, part, title};
 use crate::record::Quantity;
 use crate::report::answer::{Answer, quantity_of};
 use crate::report::comparison::{Comparison, Quantity as Published};
@@ -183,7 +183,7 @@ fn figure(
         name: file_name(quantity, names.0),
         title: title(quantity, names.1),
         caption,
-        part: Part::Throughput,
+        part: part(quantity),
         panels: vec![Panel {
             x,
             y: Axis { label: quantity.unit().to_owned(), ..Axis::default() },

@@ -4,7 +4,7 @@
 //! panel: every cell as a thin line, a few spread over the sweep in colour. Long series are averaged into at
 //! most [`MOST_POINTS`] points, and the caption says so.
 
-use super::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series, file_name, title};
+use super::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series, file_name, part, title};
 use crate::record::{Campaign, Cell, Row};
 use crate::report::answer::{Answer, quantity_of};
 use crate::report::number::{level, span};
@@ -66,7 +66,7 @@ pub(crate) fn levels(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<Figu
         name: file_name(quantity, "over-time"),
         title: title(quantity, "over time"),
         caption: caption.trim_end().to_owned(),
-        part: Part::Throughput,
+        part: part(quantity),
         panels,
     })
 }

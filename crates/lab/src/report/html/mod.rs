@@ -21,6 +21,7 @@ pub(crate) fn page(report: &Report) -> String {
     let parts = [
         (Part::Rounds, "Rounds"),
         (Part::Throughput, "Throughput"),
+        (Part::NewOrders, "New orders"),
         (Part::Latency, "Latency"),
         (Part::Wear, "Write amplification and wear"),
     ];

@@ -76,9 +76,10 @@ pub enum Value {
     Text(String),
     /// A number.
     Number(f64),
-    /// Nanoseconds, which people read in the unit that fits.
+    /// Nanoseconds, which people read in the unit that fits. Machines find theirs under the column's key with `_unit`
+    /// behind it.
     Time(f64),
-    /// Bytes, which people read in the unit that fits.
+    /// Bytes, the same way.
     Size(f64),
     /// A mean and half its 95 % confidence interval.
     Estimate(f64, f64),
@@ -218,7 +219,9 @@ fn fields(key: &str, value: &Value) -> Vec<(String, Json)> {
     match value {
         Value::Empty => Vec::new(),
         Value::Text(text) => vec![first(Json::from(text.as_str()))],
-        Value::Number(v) | Value::Time(v) | Value::Size(v) => vec![first(Json::from(*v))],
+        Value::Number(v) => vec![first(Json::from(*v))],
+        Value::Time(v) => vec![first(Json::from(*v)), (format!("{key}_unit"), Json::from("ns"))],
+        Value::Size(v) => vec![first(Json::from(*v)), (format!("{key}_unit"), Json::from("bytes"))],
         Value::Flag(set, _) => vec![first(Json::from(*set))],
         Value::Missing(why) => vec![(format!("{key}_missing"), Json::from(why.as_str()))],
         Value::Estimate(mean, half) => {

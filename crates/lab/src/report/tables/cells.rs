@@ -43,9 +43,9 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
         Quantity::Throughput => of_block_devices(longest),
         Quantity::NewOrders => databases::answered(campaign, longest),
     };
-    columns.extend(about.iter().map(|(column, _)| column.clone()));
     columns.push(Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)));
     columns.extend(answered.iter().map(|(column, _)| column.clone()));
+    columns.extend(about.iter().map(|(column, _)| column.clone()));
 
     let rows = campaign
         .cells
@@ -60,16 +60,17 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
             if repeated {
                 row.push(Value::Number(f64::from(cell.repetition)));
             }
-            row.extend(about.iter().map(|(_, value)| cell.oltp.as_deref().map_or(Value::Empty, value)));
             row.push(fill(cell));
             match answer {
                 Some(answer) => row.extend(answered.iter().map(|(_, value)| value(answer))),
                 None => {
                     let word = if cell.status == Status::Failed { "failed" } else { "not measured" };
                     row.push(Value::Missing(word.to_owned()));
-                    row.resize(columns.len(), Value::Empty);
+                    row.resize(columns.len() - about.len(), Value::Empty);
                 }
             }
+            let known = cell.oltp.as_deref();
+            row.extend(about.iter().map(|(_, value)| known.map_or(Value::Empty, |it| value(cell, it))));
             row
         })
         .collect();

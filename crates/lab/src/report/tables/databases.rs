@@ -4,7 +4,7 @@
 
 use super::cells::{Answered, answered as number, levels, write_amplification};
 use super::latency_unit;
-use crate::record::{Campaign, Oltp, Quantity};
+use crate::record::{Campaign, Cell, Oltp, Quantity};
 use crate::report::answer::Answer;
 use crate::report::databases::{Asked, price_usd};
 use crate::report::table::{Column, Digits, Value};
@@ -19,17 +19,17 @@ pub(super) const NOTE: &str = "NOTPM: new orders per minute; all: transactions o
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// A column of what a database is, and its value, which is known before anything was measured.
-type About = (Column, fn(&Oltp) -> Value);
+type About = (Column, fn(&Cell, &Oltp) -> Value);
 
 /// What a database is; what a factor says is not said again.
 pub(super) fn about(factors: &[String]) -> Vec<About> {
     let whole = |key, name| Column::number(key, name, "").digits(Digits::Fixed(0));
-    let all: [About; 3] = [
-        (Column::text("database", "database"), |it| Value::text(&it.database)),
-        (whole("warehouses", "warehouses"), |it| positive(f64::from(it.warehouses))),
-        (Column::number("loaded_bytes", "loaded", "GiB").scaled(1.0 / GIB), |it| {
-            positive(it.loaded_bytes as f64)
-        }),
+    let loaded = Column::number("loaded_bytes", "loaded", "GiB").scaled(1.0 / GIB);
+    let all: [About; 4] = [
+        (Column::text("database", "database"), |_, it| Value::text(&it.database)),
+        (whole("warehouses", "warehouses"), |_, it| positive(f64::from(it.warehouses))),
+        (whole("terminals", "terminals"), |cell, _| positive(f64::from(cell.threads))),
+        (loaded, |_, it| positive(it.loaded_bytes as f64)),
     ];
     all.into_iter().filter(|(column, _)| !factors.contains(&column.key)).collect()
 }
@@ -48,11 +48,7 @@ pub(super) fn answered<'c>(campaign: &'c Campaign, longest_ns: f64) -> Vec<Answe
     let size = |key, name| Column::number(key, name, "KiB").scaled(1.0 / 1024.0);
     let cpu = |key, name| Column::number(key, name, "ms").scaled(1e-6);
     let dollars = |answer: &Answer<'_>| Some(answer.settled?.mean / price_usd(campaign, answer.cell)?);
-    let mut columns =
-        vec![number(Column::number("terminals", "terminals", "").digits(Digits::Fixed(0)), |answer| {
-            answer.cell.factor("terminals").is_none().then(|| f64::from(answer.cell.threads))
-        })];
-    columns.splice(0..0, levels(Quantity::NewOrders));
+    let mut columns = Vec::from(levels(Quantity::NewOrders));
     columns.extend([
         asked(Column::number("transactions_per_min", "all", "1/min").digits(Digits::Fixed(0)), |it| {
             Some(it.per_minute())
