@@ -3,7 +3,7 @@
 //! Statements are prepared once. [`Connection::bind`] gathers executions, [`Connection::send`] sends all that was gathered
 //! and reads all answers: one round trip, and outside of `BEGIN` one transaction. The client is our own because a terminal
 //! is a thread that waits for its answer: a blocking socket and two system calls do that, and the drivers that there are
-//! neither gather nor do without an async runtime. Leaves out TLS, cursors, notifications and binary `COPY`.
+//! bring an async runtime. Leaves out TLS, cursors, notifications and binary `COPY`.
 //!
 //! Source: PostgreSQL documentation, chapter "Frontend/Backend Protocol", sections "Pipelining" and "COPY Operations".
 
@@ -16,8 +16,9 @@ use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::backend::{DataRowBody, Message};
 use postgres_protocol::message::frontend::{self, BindError};
-use postgres_protocol::types::{array_to_sql, int2_to_sql, int4_to_sql, int8_to_sql, text_to_sql};
-use postgres_protocol::{IsNull::No, types::ArrayDimension};
+use postgres_protocol::types::{
+    ArrayDimension, array_to_sql, int2_to_sql, int4_to_sql, int8_to_sql, text_to_sql,
+};
 use std::error::Error;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -352,7 +353,7 @@ impl Value<'_> {
             Value::Smalls(values) => array(values, oid::SMALL, |value, to| int2_to_sql(*value, to), to)?,
             Value::Ints(values) => array(values, oid::INT, |value, to| int4_to_sql(*value, to), to)?,
         }
-        Ok(No)
+        Ok(IsNull::No)
     }
 }
 
@@ -365,7 +366,7 @@ fn array<T>(
     let dimension = ArrayDimension { len: i32::try_from(values.len())?, lower_bound: 1 };
     let each = |value: &T, to: &mut BytesMut| {
         write(value, to);
-        Ok(No)
+        Ok(IsNull::No)
     };
     array_to_sql([dimension], of, values, each, to)
 }

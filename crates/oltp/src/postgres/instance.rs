@@ -1,7 +1,7 @@
 //! A PostgreSQL server of our own: its cluster is made where there is none, it is started, watched, stopped.
 //!
 //! Only who reaches the directory of its sockets can ask it. The cluster has the locale C, so that text is compared byte by
-//! byte, as on the other engines. A cluster that is there already is started as it is: after a crash the server recovers it
+//! byte. A cluster that is there already is started as it is: after a crash the server recovers it
 //! first. Leaves out what the settings mean (`parameters`).
 
 use super::Postgres;

@@ -66,7 +66,9 @@ impl Parameters {
 
     fn ours(&mut self, known: &BTreeSet<String>, run: &Path) {
         self.put("listen_addresses", "");
-        self.put("unix_socket_directories", run.display());
+        // A list, in which quotes keep a name with a comma together.
+        let quoted = run.display().to_string().replace('"', "\"\"");
+        self.put("unix_socket_directories", format!("\"{quoted}\""));
         self.put("unix_socket_permissions", "0700");
         self.put("restart_after_crash", "off");
         self.put("wal_level", "minimal");
