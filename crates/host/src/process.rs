@@ -1,6 +1,7 @@
 //! What a process and those it started have used: processor time, and bytes of files.
 //!
-//! Leaves out processes that have ended: what they used is gone with them.
+//! What a child used that has ended is its parent's from then on: a server may have a process for each session. Leaves out
+//! processes that have ended and that nobody waited for.
 
 use lowtide_core::{Bytes, Nanos};
 use std::fs;
@@ -47,9 +48,10 @@ impl Used {
 
     fn of(process: u32) -> Option<Used> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name stands in brackets and may hold anything; `utime` and `stime` are the 12th and 13th field after it.
+        // The name stands in brackets and may hold anything; `utime` and `stime` are the 12th and 13th field after it, and
+        // those of ended children follow. In `io` the kernel adds them by itself.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks: u64 = fields.get(11..13)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+        let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
         let per_second = rustix::param::clock_ticks_per_second();
         let cpu = Nanos::new((u128::from(ticks) * 1_000_000_000 / u128::from(per_second)) as u64);
         let io = fs::read_to_string(format!("/proc/{process}/io")).unwrap_or_default();
@@ -65,6 +67,21 @@ impl Used {
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn children_that_have_ended_count_too() {
+        let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; read x";
+        let shell =
+            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut shell = shell.expect("a shell");
+        let mut line = String::new();
+        let out = shell.stdout.take().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("read");
+        let used = Used::by(shell.id());
+        shell.kill().expect("killed");
+        shell.wait().expect("waited");
+        assert!(used.cpu > Nanos::from_millis(10), "{used:?}");
+    }
 
     #[test]
     fn children_count_and_strangers_do_not() {

@@ -8,7 +8,9 @@ use lowtide_oltp::terminals::{self, Load, Part, Summary};
 use lowtide_oltp::tpcc::{
     Delivery, Line, NewOrder, OrderStatus, Payment, Scale, StockLevel, Table, Transaction, Who, population,
 };
-use lowtide_oltp::{Database, Failure, Instance, OltpError, Outcome, Places, Settings, check, postgres};
+use lowtide_oltp::{
+    Database, Failure, Instance, OltpError, Outcome, Places, Settings, check, postgres, snapshot,
+};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -303,15 +305,14 @@ fn a_log_apart_moves_with_a_copy_of_its_cluster() {
         path
     };
     places.log = Some(make("log"));
-    let Some(instance) = server(&quick(), &places) else { return };
+    let settings = Settings { data_files: Some(2), ..quick() };
+    let Some(instance) = server(&settings, &places) else { return };
     let scale = small();
     instance.database().load(&scale, SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
     instance.stop().expect("stopped");
     for place in ["data", "log"] {
         let (from, to) = (directory.path().join(place), directory.path().join(format!("{place}-copy")));
-        let copied =
-            std::process::Command::new("cp").arg("-a").args([from, to]).status().expect("cp is there");
-        assert!(copied.success());
+        snapshot::copy(&from, &to, &AtomicBool::new(false), &|_| {}).expect("copied");
     }
     let copy = Places {
         data: directory.path().join("data-copy"),

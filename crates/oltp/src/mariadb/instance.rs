@@ -84,10 +84,34 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
     let file = places.run.join("my.cnf");
     fs::write(&file, options.file()).map_err(|source| io_error(&file, source))?;
     if !places.data.join("mysql").is_dir() {
-        maker.make_directory(settings, &known)?;
+        empty(&places.data)?;
+        // Half a directory would be taken for a whole one by the next start.
+        maker.make_directory(settings, &known).inspect_err(|_| clear(&places.data))?;
     }
     let process = maker.process(&program, &[], &places.run.join("server.log"))?;
     maker.up(process, options, settings)
+}
+
+/// What a fresh filesystem has in its root.
+const LOST_AND_FOUND: &str = "lost+found";
+
+fn empty(directory: &Path) -> Result<(), OltpError> {
+    let mut entries = fs::read_dir(directory).map_err(|source| io_error(directory, source))?;
+    match entries.find(|entry| entry.as_ref().map_or(true, |it| it.file_name() != LOST_AND_FOUND)) {
+        None => Ok(()),
+        Some(Err(source)) => Err(io_error(directory, source)),
+        Some(Ok(_)) => Err(OltpError::Invalid(format!(
+            "{} is not empty, and holds no server of MariaDB: nothing is written there",
+            directory.display()
+        ))),
+    }
+}
+
+fn clear(directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for path in entries.filter(|entry| entry.file_name() != LOST_AND_FOUND).map(|entry| entry.path()) {
+        let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+    }
 }
 
 /// What making and starting a server share.

@@ -1,7 +1,8 @@
 //! The load: rows go from the generator through LOAD DATA LOCAL into empty tables, several tables at a time; no file is
 //! written on the way.
 //!
-//! One statement fills a table: InnoDB of MariaDB then builds it from sorted rows in place of inserting them. While loading,
+//! One statement fills a table: InnoDB of MariaDB then builds it, with its indexes, from sorted rows in place of inserting
+//! them; indexes that are made afterwards cost more. While loading,
 //! commits wait for nothing and the server writes as fast as it can; afterwards everything is written to its files, and the
 //! server's settings are what they were. Leaves out which rows there are ([`population`]).
 
@@ -67,7 +68,9 @@ pub(super) fn load(
     let settled = filled.and_then(|()| settle(server, interrupt));
     // Also where it failed: the server may be the user's.
     let restored = server.with("restoring settings", |conn| restore(conn, &before));
-    settled.and(restored)
+    settled.and(restored)?;
+    progress(1.0);
+    Ok(())
 }
 
 fn fill(

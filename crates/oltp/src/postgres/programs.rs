@@ -3,6 +3,7 @@
 //! Debian keeps a directory for each version, outside of `PATH`; the newest is taken. Leaves out servers that are not on
 //! this machine.
 
+use crate::server::io_error;
 use crate::{OltpError, Settings};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ const VERSIONS: [(&str, &str, &str); 2] = [("/usr/lib/postgresql", "", "bin"), (
 pub(super) fn find(settings: &Settings) -> Result<PathBuf, OltpError> {
     if let Some(named) = &settings.programs {
         return match NEEDED.iter().find(|program| !named.join(program).is_file()) {
-            None => Ok(named.clone()),
+            // The server runs in another directory.
+            None => named.canonicalize().map_err(|source| io_error(named, source)),
             Some(missing) => Err(OltpError::Missing {
                 program: named.join(missing).display().to_string(),
                 hint: "the directory that was named does not hold it".to_owned(),
@@ -64,7 +66,7 @@ pub(super) fn parameters(programs: &Path) -> Result<BTreeSet<String>, OltpError>
     let output = Command::new(&program)
         .arg("--describe-config")
         .output()
-        .map_err(|source| OltpError::Io { path: program, source })?;
+        .map_err(|source| io_error(&program, source))?;
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().filter_map(|line| line.split('\t').next()).map(str::to_owned).collect())
 }

@@ -2,10 +2,11 @@
 //!
 //! Leaves out when they are sent (`session`).
 
-/// Plans are made once, and look rows up one after the other: the order in which rows are locked is then the order in which
-/// they are asked for.
+/// Plans are made once, and look rows up by their keys, one after the other: the order in which rows are locked is then the
+/// order in which they are asked for, and small tables with many old versions of their rows are not read through.
 pub(super) const SETTINGS: &str = "\
     SET plan_cache_mode = force_generic_plan; \
+    SET enable_seqscan = off; \
     SET enable_hashjoin = off; \
     SET enable_mergejoin = off; \
     SET max_parallel_workers_per_gather = 0; \

@@ -108,6 +108,7 @@ fn a_drive_that_is_full_is_said_to_be_full() {
     match mariadb::start(&quick(Engine::Mariadb), &places).map(drop) {
         Err(error @ OltpError::Missing { .. }) => return skipped(&error.to_string()),
         Err(OltpError::Server { what, line, .. }) => {
+            assert_eq!(std::fs::read_dir(&places.data).expect("read").count(), 0, "something is left behind");
             assert!(what.starts_with("could not make the directory"), "{what}");
             assert!(line.contains("No space left") || line.contains("28") || line.contains("full"), "{line}");
         }
@@ -164,6 +165,18 @@ fn a_load_that_is_interrupted_stops_and_can_be_made_again() {
     assert!(matches!(loading, Err(OltpError::Interrupted)), "{loading:?}");
     database.load(&scale(), SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
     assert_eq!(number(&*database, "SELECT count(*) FROM stock"), 1_200);
+}
+
+#[test]
+fn a_directory_with_something_else_in_it_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let places = places_in(folder.path());
+    std::fs::write(places.data.join("diary"), "dear").expect("written");
+    match mariadb::start(&quick(Engine::Mariadb), &places).map(drop) {
+        Err(error @ OltpError::Missing { .. }) => skipped(&error.to_string()),
+        other => assert!(other.expect_err("not empty").to_string().contains("is not empty")),
+    }
+    assert_eq!(std::fs::read_to_string(places.data.join("diary")).expect("there"), "dear");
 }
 
 #[test]

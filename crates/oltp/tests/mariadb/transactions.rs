@@ -2,11 +2,13 @@
 //!
 //! Leaves out servers that fail.
 
-use crate::{Loaded, SEED, number, quick, run, scale};
+use crate::{Loaded, SEED, number, places_in, quick, run, scale, server};
 use lowtide_core::Bytes;
 use lowtide_oltp::tpcc::random::{Random, RunConstants};
 use lowtide_oltp::tpcc::{Inputs, Kind, Line, NewOrder, Scale, Table, Transaction, Who, population};
-use lowtide_oltp::{Database, Engine, Failure, Outcome, Places, Preset, Session, Settings, check, sqlite};
+use lowtide_oltp::{
+    Database, Engine, Failure, Outcome, Places, Preset, Session, Settings, check, snapshot, sqlite,
+};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -203,6 +205,8 @@ fn an_order_with_an_unused_item_leaves_nothing_behind() {
         let lines = [(9, 3, 10), (5, 4, 3), (scale().items + 1, 3, 1)];
         assert_eq!(session.run(&order(&lines)), Ok(Outcome::RolledBack));
         assert_eq!(digests(), before, "{engine}");
+        assert_eq!(session.run(&order(&lines[2..])), Ok(Outcome::RolledBack));
+        assert_eq!(digests(), before, "{engine}");
         // And the session goes on.
         assert_eq!(session.run(&order(&lines[..2])), Ok(Outcome::Committed));
     }
@@ -263,5 +267,43 @@ fn transactions_read_by_key() {
         }
         let read = (rows() - before - (before - asking)) / 20.0;
         assert!(read <= most, "{SEED:?}: a {} reads {read} rows, more than {most}", kind.name());
+    }
+}
+
+/// Loaded once with a large log, and begun from copies that have a smaller one, elsewhere and apart from the data.
+#[test]
+fn a_copy_of_a_stopped_server_starts_elsewhere_with_other_settings() {
+    for engine in ENGINES {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str, log: bool| {
+            let mut places = places_in(&folder.path().join(name));
+            places.log = log.then(|| folder.path().join(name).join("log"));
+            places.log.iter().for_each(|log| std::fs::create_dir(log).expect("made"));
+            places
+        };
+        // MyISAM has no log of its own that could lie apart.
+        let apart = engine != Engine::MariadbMyisam;
+        std::fs::create_dir(folder.path().join("set")).expect("made");
+        std::fs::create_dir(folder.path().join("cell")).expect("made");
+        let (set, cell) = (at("set", apart), at("cell", apart));
+        let settings = Settings { log_size: Some(Bytes::mib(128)), ..quick(engine) };
+        let Some(instance) = server(&settings, &set) else { return };
+        instance.database().load(&scale(), SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
+        instance.stop().expect("stopped");
+        let never = AtomicBool::new(false);
+        snapshot::copy(&set.data, &cell.data, &never, &|_| ()).expect("copied");
+        if let (Some(from), Some(to)) = (&set.log, &cell.log) {
+            assert!(
+                snapshot::copy(from, to, &never, &|_| ()).expect("copied").bytes > 0,
+                "{engine}: the log"
+            );
+        }
+        std::fs::remove_dir_all(folder.path().join("set")).expect("removed");
+        let settings = Settings { log_size: Some(Bytes::mib(32)), ..quick(engine) };
+        let instance = server(&settings, &cell).expect("MariaDB is here");
+        assert_consistent(&*instance.database());
+        run(&*instance.database(), 4, 200).unwrap_or_else(|error| panic!("{SEED:?}: {error}"));
+        assert_consistent(&*instance.database());
+        instance.stop().expect("stopped");
     }
 }

@@ -98,8 +98,19 @@ impl SparseFile {
 
     fn nameless(folder: &Path, length: u64) -> Result<SparseFile, SparseFileError> {
         let flags = OFlags::TMPFILE.bits().cast_signed();
-        let options = OpenOptions::new().read(true).write(true).custom_flags(flags).mode(0o600).open(folder);
-        let made = options.and_then(|file| file.set_len(length).map(|()| SparseFile { file, length }));
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(0o600);
+        let file = options.clone().custom_flags(flags).open(folder).or_else(|error| {
+            if error.kind() != io::ErrorKind::Unsupported {
+                return Err(error);
+            }
+            // Not every filesystem makes files without a name.
+            let path = folder.join(format!(".lowtide-{}", std::process::id()));
+            let file = options.create_new(true).open(&path)?;
+            std::fs::remove_file(&path)?;
+            Ok(file)
+        });
+        let made = file.and_then(|file| file.set_len(length).map(|()| SparseFile { file, length }));
         made.map_err(|source| SparseFileError::Open { path: folder.to_owned(), source })
     }
 

@@ -147,6 +147,21 @@ mod tests {
     }
 
     #[test]
+    fn in_a_folder_contents_have_no_name_and_are_gone_at_the_end() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = || SparseFile::open(directory.path(), SIZE as u64, false).expect("a file without a name");
+        let (first, second) = (open(), open());
+        first.write(4096, b"here").expect("written");
+        let mut found = [0; 4];
+        second.read(4096, &mut found).expect("read");
+        assert_eq!(found, [0; 4], "each is another");
+        first.read(4096, &mut found).expect("read");
+        assert_eq!(&found, b"here");
+        assert!(std::fs::read_dir(directory.path()).expect("listed").next().is_none(), "it has a name");
+        assert!(SparseFile::open(directory.path(), SIZE as u64, true).is_err(), "there is nothing to read");
+    }
+
+    #[test]
     fn what_was_never_written_takes_no_room() {
         let mut memory = Memory::new(1 << 42).expect("four tebibytes of addresses");
         memory.write(1 << 41, b"here");

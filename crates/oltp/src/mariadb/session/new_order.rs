@@ -74,8 +74,9 @@ impl TpccSession {
             let Found { item, supply, .. } = line;
             return Err(Failure::Refused(format!("item {item} is not in the stock of warehouse {supply}")));
         }
-        let complete = lines.lines.iter().all(|line| line.price.is_some());
-        if !complete && !self.transactions {
+        let found = lines.lines.iter().filter(|line| line.price.is_some()).count();
+        let complete = found == lines.lines.len();
+        if found == 0 || (!complete && !self.transactions) {
             self.say(format_args!("ROLLBACK"));
             self.ask_only()?;
             return Ok(Outcome::RolledBack);
