@@ -11,15 +11,16 @@ use crate::witness;
 /// The report of one campaign.
 pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
     let published = tables::published(comparisons, !campaign.devices.is_empty());
-    let (sentences, all, details, figures) = match rounds::of_campaign(campaign) {
+    let answers = Answer::of_all(campaign);
+    let (asked, details) = databases::tables(&answers);
+    let (sentences, all, figures) = match rounds::of_campaign(campaign) {
         Some(rounds) => {
-            let all = rounds.tables.into_iter().chain(published).collect();
-            (rounds.verdict, all, Vec::new(), rounds.figures)
+            let all = rounds.tables.into_iter().chain(published).chain(asked).collect();
+            let sentences = databases::broken(&answers).into_iter().chain(rounds.verdict).collect();
+            (sentences, all, rounds.figures)
         }
         None => {
-            let answers = Answer::of_all(campaign);
             let cells = (!campaign.cells.is_empty()).then(|| tables::cells(campaign));
-            let (asked, details) = databases::tables(&answers);
             let all = cells
                 .into_iter()
                 .chain(published)
@@ -27,7 +28,7 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
                 .chain(tables::utilisation(&answers))
                 .collect();
             let sentences = verdict::sentences(campaign, &answers, comparisons);
-            (sentences, all, details, figure::figures(campaign, &answers, comparisons))
+            (sentences, all, figure::figures(campaign, &answers, comparisons))
         }
     };
     Report {

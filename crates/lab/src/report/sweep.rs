@@ -42,9 +42,9 @@ pub(crate) fn varying<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<Stri
     seen.into_iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name).collect()
 }
 
-/// A factor's value for people: words and sizes speak for themselves, bare numbers need their name.
+/// A factor's value for people: words and sizes speak for themselves, bare numbers, yes and no need their name.
 pub(crate) fn describe(name: &str, value: &str) -> String {
-    let bare = value.parse::<f64>().is_ok();
+    let bare = value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
     if bare { format!("{} {value}", name.replace('_', " ")) } else { value.to_owned() }
 }
 

@@ -273,8 +273,6 @@ fn databases_are_told_in_new_orders() {
         }
         assert!(!report.json().contains("mib_per_s") && !report.json().contains("NaN"));
     }
-    std::fs::write("/tmp/R-sweep.html", sweep.html()).unwrap();
-    std::fs::write("/tmp/R-sweep.html", sweep.html()).unwrap();
     insta::assert_snapshot!("databases_terminal", sweep.terminal(80));
     insta::assert_snapshot!("database_terminal", single.terminal(80));
     insta::assert_snapshot!("database_json", single.json());

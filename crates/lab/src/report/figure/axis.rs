@@ -72,7 +72,7 @@ impl Layout {
                 let all: Vec<f64> = range.flat_map(steps).collect();
                 let from = all.iter().copied().rfind(|s| *s <= low + 1e-9).unwrap_or(low);
                 let to = all.iter().copied().find(|s| *s >= high - 1e-9 && *s > from).unwrap_or(high);
-                let powers = to - from > 3.0;
+                let powers = to - from > (about as f64 / 2.0).min(3.0);
                 let ticks = all
                     .iter()
                     .filter(|s| (from..=to).contains(*s) && (!powers || s.fract() == 0.0))

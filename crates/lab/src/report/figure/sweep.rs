@@ -8,6 +8,7 @@ use crate::record::Quantity;
 use crate::report::answer::{Answer, quantity_of};
 use crate::report::comparison::{Comparison, Quantity as Published};
 use crate::report::sweep::{Group, groups, number_of, slug, with_numbers};
+use lowtide_core::Nanos;
 
 const GIB: f64 = (1u64 << 30) as f64;
 const MOST_CURVES: usize = 6;
@@ -70,12 +71,13 @@ pub(crate) fn over_factors(answers: &[Answer<'_>], comparisons: &[Comparison]) -
 
 fn over_factor(answers: &[Answer<'_>], comparisons: &[Comparison], factor: &str) -> Option<Figure> {
     let number = |a: &Answer<'_>| number_of(a.cell, factor);
-    let sizes = answers.iter().all(|a| a.cell.factor(factor).is_some_and(|it| it.parse::<f64>().is_err()));
+    let written = |is: fn(&str) -> bool| answers.iter().all(|a| a.cell.factor(factor).is_some_and(is));
     let most = answers.iter().filter_map(number).fold(0.0, f64::max);
-    let (unit, one) = match most {
-        _ if !sizes => ("", 1.0),
-        most if most < 2.0 * GIB => (" (MiB)", GIB / 1024.0),
-        _ => (" (GiB)", GIB),
+    let (unit, one) = match () {
+        () if written(|it| it.parse::<f64>().is_ok()) => ("", 1.0),
+        () if written(|it| it.parse::<Nanos>().is_ok()) => (" (s)", 1e9),
+        () if most < 2.0 * GIB => (" (MiB)", GIB / 1024.0),
+        () => (" (GiB)", GIB),
     };
     let x = |a: &Answer<'_>| number(a).unwrap_or(0.0) / one;
     let groups = groups(answers, number)?;

@@ -99,7 +99,7 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
     oltp.said = Said {
         transactions,
         statements: transactions * 23,
-        client_cpu_ns: transactions * if sqlite { 5_400_000 } else { 260_000 },
+        client_cpu_ns: transactions * if sqlite { 5_800_000 } else { 260_000 },
         server_cpu_ns: if sqlite { 0 } else { transactions * 900_000 },
         lines: transactions * 9 / 2,
         remote_lines: transactions * 9 / 200,

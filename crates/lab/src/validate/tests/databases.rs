@@ -75,5 +75,5 @@ fn published_transactions_stand_beside_measured_ones() {
     let text = format!("{HEAD}\n{}", published.replace("of = \"new-orders\"\n", ""));
     let error = Experiment::parse("t.toml", &text, &[]).expect_err("the unit is not one of throughput");
     let shown = format!("{error:?}");
-    assert!(shown.contains("does not fit") && shown.contains("of = \"new-orders\""), "{shown}");
+    assert!(shown.contains("does not fit") && shown.contains("new-orders"), "{shown}");
 }
