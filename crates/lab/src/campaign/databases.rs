@@ -7,19 +7,20 @@ use crate::analysis::Context;
 use crate::experiment::Oltp;
 use crate::load::{Ended, on_databases};
 use crate::plan::{Plan, PlannedCell};
-use crate::prepare::data_set::{self, DataSet, DataSets};
+use crate::prepare::data_set::{self, DataSets};
 use crate::prepare::home::{self, Home, Ready};
 use crate::record::{Condition, Counted, Oltp as Facts, Row, Said};
 use crate::store::{CellEnd, CellStart, Entry};
-use lowtide_core::Seed;
+use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::process::Used;
 use lowtide_oltp::terminals::{Interval, Part, Summary};
 use lowtide_oltp::tpcc::Scale;
-use lowtide_oltp::{Counter, CounterUnit, Database, Instance, Places, check, instance};
+use lowtide_oltp::{Counter, CounterUnit, Database, Instance, OltpError, Places, check, instance};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The databases of a campaign.
 pub(crate) struct Databases<'a> {
@@ -47,7 +48,20 @@ impl<'a> Databases<'a> {
     }
 }
 
-/// The instances of a cell, which are ended when they are dropped.
+/// What is known of loaded databases.
+struct Loaded {
+    /// Of all their files.
+    bytes: Bytes,
+    /// Rows that break each condition of consistency.
+    conditions: Vec<(String, i64)>,
+}
+
+fn told(error: OltpError) -> String {
+    error.to_string()
+}
+
+/// The databases of a cell; instances of our own are ended when they are dropped.
+#[derive(Default)]
 struct Running {
     instances: Vec<Box<dyn Instance>>,
     databases: Vec<Arc<dyn Database>>,
@@ -93,69 +107,108 @@ impl Cells<'_> {
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
         let oltp = cell.settings.load.oltp.as_ref().expect("a cell of databases");
-        let seed = self.plan.cell_seed(cell);
         self.progress.cell(cell, Stage::Prepare, 0.0, None);
-        // All cells of a campaign have the same data.
-        let data_seed = self.plan.seed.part("data", 0);
-        let loading = |share: f64| self.progress.cell(cell, Stage::Prepare, share, None);
-        let set = match databases.sets.get(oltp, data_seed, self.interrupt, &loading) {
-            Err(lowtide_oltp::OltpError::Interrupted) => return Ok(Ended::Interrupted),
-            set => set.map_err(|error| error.to_string())?,
+        let outcome = match oltp.servers.is_empty() {
+            true => self.on_our_own(cell, oltp, databases, rows),
+            false => self.on_others(cell, oltp, databases, rows),
         };
-        let mut ready = databases.home.prepare(cell, seed, self.interrupt)?;
-        let outcome = self.on(cell, oltp, &set, &mut ready, databases, seed, rows);
-        for directory in [Some(&ready.data), ready.log.as_ref()].into_iter().flatten() {
-            for number in 0..oltp.instances {
-                let _ = std::fs::remove_dir_all(directory.join(format!("data-{number}")));
-                let _ = std::fs::remove_dir_all(directory.join(format!("log-{number}")));
-            }
-        }
-        if self.interrupt.load(std::sync::atomic::Ordering::Relaxed) {
-            Ok(Ended::Interrupted)
-        } else {
-            outcome
-        }
+        // Whatever failed then failed because of that.
+        if self.interrupt.load(Ordering::Relaxed) { Ok(Ended::Interrupted) } else { outcome }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a cell is all of them")]
-    fn on(
+    /// On servers of our own, with a copy of the data set.
+    fn on_our_own(
         &self,
         cell: &PlannedCell,
         oltp: &Oltp,
-        set: &DataSet,
-        ready: &mut Ready,
         databases: &mut Databases<'_>,
-        seed: Seed,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
-        let fail = |error: lowtide_oltp::OltpError| error.to_string();
-        let mut places: Vec<Places> = Vec::new();
-        for number in 0..oltp.instances {
-            let own = ready.places(number, &databases.run);
-            data_set::make(&own).map_err(fail)?;
-            set.copy_to(number, &own, self.interrupt).map_err(fail)?;
-            places.push(own);
+        let loading = |share: f64| self.progress.cell(cell, Stage::Prepare, share, None);
+        let set = databases.sets.get(oltp, self.data_seed(), self.interrupt, &loading).map_err(told)?;
+        let mut ready = databases.home.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
+        let number = 0..oltp.instances;
+        let places: Vec<Places> = number.map(|number| ready.places(number, &databases.run)).collect();
+        let outcome = places
+            .iter()
+            .zip(0..)
+            .try_for_each(|(places, number)| {
+                data_set::make(places)?;
+                set.copy_to(number, places, self.interrupt)
+            })
+            .map_err(told)
+            .and_then(|()| {
+                databases.home.begin(&mut ready, set.bytes)?;
+                crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)
+                    .map_err(|error| error.to_string())?;
+                let running = start(oltp, &places).map_err(told)?;
+                let loaded = Loaded { bytes: set.bytes, conditions: set.conditions };
+                self.measure(cell, &ready, running, loaded, &mut databases.home, rows)
+            });
+        for path in places.iter().flat_map(|places| [Some(&places.data), places.log.as_ref()]).flatten() {
+            let _ = std::fs::remove_dir_all(path);
         }
-        databases.home.begin(ready, set.bytes)?;
-        crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)
-            .map_err(|error| error.to_string())?;
-        let mut running = start(oltp, &places).map_err(fail)?;
+        outcome
+    }
+
+    /// On servers that somebody else runs, with data that are loaded anew.
+    fn on_others(
+        &self,
+        cell: &PlannedCell,
+        oltp: &Oltp,
+        databases: &mut Databases<'_>,
+        rows: &mut Vec<Row>,
+    ) -> Result<Ended, String> {
+        let ready = databases.home.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
+        let mut running = Running::default();
+        let mut conditions = Vec::new();
+        for (number, address) in oltp.servers.iter().enumerate() {
+            let database = instance::connect(address).map_err(told)?;
+            let scale = data_set::share(oltp, number as u32);
+            let loading = |share: f64| {
+                let share = (number as f64 + share) / oltp.servers.len() as f64;
+                self.progress.cell(cell, Stage::Prepare, share, None);
+            };
+            database.load(&scale, self.data_seed(), self.interrupt, &loading).map_err(told)?;
+            if oltp.check {
+                data_set::add(&mut conditions, check::all(&*database, &scale).map_err(told)?);
+            }
+            running.databases.push(database);
+            running.scales.push(scale);
+        }
+        let loaded = Loaded { bytes: Bytes::ZERO, conditions };
+        self.measure(cell, &ready, running, loaded, &mut databases.home, rows)
+    }
+
+    /// All cells of a campaign have the same data.
+    fn data_seed(&self) -> Seed {
+        self.plan.seed.part("data", 0)
+    }
+
+    fn measure(
+        &self,
+        cell: &PlannedCell,
+        ready: &Ready,
+        mut running: Running,
+        loaded: Loaded,
+        home: &mut Home<'_>,
+        rows: &mut Vec<Row>,
+    ) -> Result<Ended, String> {
+        let load = &cell.settings.load;
+        let oltp = load.oltp.as_ref().expect("a cell of databases");
         let facts = Facts {
             database: running.databases.first().map_or_else(String::new, |it| it.version().to_owned()),
             warehouses: oltp.warehouses,
-            instances: oltp.instances,
-            loaded_bytes: set.bytes.get(),
+            instances: running.databases.len() as u32,
+            loaded_bytes: loaded.bytes.get(),
             settings: running.instances.first().map_or_else(Vec::new, |it| it.settings().to_vec()),
             ignored: running.instances.first().map_or_else(Vec::new, |it| it.ignored().to_vec()),
-            conditions: conditions(&set.conditions, &[]),
+            conditions: conditions(&loaded.conditions, &[]),
             ..Facts::default()
         };
         self.sender.send(Entry::Oltp(cell.index, Box::new(facts.clone())));
-        let start = CellStart {
-            raw_capacity: ready.raw_capacity,
-            written_before: ready.written,
-            counters: databases.home.done().1,
-        };
+        let (mut last, counters) = home.done();
+        let start = CellStart { raw_capacity: ready.raw_capacity, written_before: ready.written, counters };
         self.sender.send(Entry::Start(cell.index, start));
         let context = Context {
             capacity: ready.capacity,
@@ -166,10 +219,9 @@ impl Cells<'_> {
             written_before: ready.written,
         };
         let (counted, used) = (running.counters(), running.used());
-        let (mut last, _) = databases.home.done();
         let mut now_used = used;
         let device = &mut |interval: &Interval| {
-            let (now, counters) = databases.home.done();
+            let (now, counters) = home.done();
             now_used = running.used();
             let Traffic { reads, read, writes, written } = now.since(last);
             last = now;
@@ -192,32 +244,31 @@ impl Cells<'_> {
             self.progress.so_far(cell, so_far);
             self.sender.send(Entry::Interval(cell.index, Box::new(measured)));
         };
-        let load = &cell.settings.load;
-        let loaded =
-            on_databases(&running.parts(), load, context, seed.part("load", 0), self.interrupt, device, each);
-        let (ended, summary) = loaded.map_err(|error| running.why(error.to_string()))?;
-        if let Some(options) = databases.home.mounted() {
+        let seed = self.plan.cell_seed(cell).part("load", 0);
+        let ended = on_databases(&running.parts(), load, context, seed, self.interrupt, device, each);
+        let (ended, summary) = ended.map_err(|error| running.why(error.to_string()))?;
+        if let Some(options) = home.mounted() {
             self.say([("mounted-with".to_owned(), options)]);
         }
         let after = running.counters();
-        databases.home.end()?;
+        home.end()?;
         let mut broken = Vec::new();
         if oltp.check && ended != Ended::Interrupted {
             for part in running.parts() {
                 let found = check::all(part.database, part.scale);
-                data_set::add(&mut broken, found.map_err(fail)?);
+                data_set::add(&mut broken, found.map_err(told)?);
             }
         }
         let facts = Facts {
             said: said(&summary, now_used.since(used)),
             counted: difference(&counted, &after, now_used.since(used)),
-            conditions: conditions(&set.conditions, &broken),
+            conditions: conditions(&loaded.conditions, &broken),
             ..facts
         };
         self.sender.send(Entry::Oltp(cell.index, Box::new(facts)));
         let Running { instances, databases: sessions, .. } = running;
         drop(sessions);
-        instances.into_iter().try_for_each(|instance| instance.stop()).map_err(fail)?;
+        instances.into_iter().try_for_each(|instance| instance.stop()).map_err(told)?;
         if let Ended::Complete(verdict) = &ended {
             let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
             self.sender.send(Entry::End(cell.index, done));
@@ -226,8 +277,8 @@ impl Cells<'_> {
     }
 }
 
-fn start(oltp: &Oltp, places: &[Places]) -> Result<Running, lowtide_oltp::OltpError> {
-    let mut running = Running { instances: Vec::new(), databases: Vec::new(), scales: Vec::new() };
+fn start(oltp: &Oltp, places: &[Places]) -> Result<Running, OltpError> {
+    let mut running = Running::default();
     for (number, places) in places.iter().enumerate() {
         let instance = instance::start(&oltp.settings, places)?;
         running.databases.push(instance.database());

@@ -158,6 +158,11 @@ impl<'a> Running<'a> {
     pub(crate) fn group(&self, group: &[usize]) {
         self.cells.group(group);
     }
+
+    /// Whether it runs in virtual time.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.cells.plan.target.is_simulated()
+    }
 }
 
 /// A campaign that has begun in a store.

@@ -255,6 +255,19 @@ impl Whole<'_> {
             let help = "`engine = \"mariadb\"` or `\"postgresql\"`: SQLite has no servers";
             problems.add(at, "servers of SQLite", "here", help);
         }
+        if let (Some(at), false) =
+            (self.place("oltp.servers"), matches!(self.target, Some(Target::Directory(_)) | None))
+        {
+            let help = "`target.directory`: where the servers' data lie, for what their device does";
+            problems.add(at, "servers of others on a device of our own", "here", help);
+        }
+        if !oltp.servers.is_empty()
+            && (oltp.servers.len() as u32 != oltp.instances || self.swept("instances").is_some())
+        {
+            let message = format!("{} servers for {} instances", oltp.servers.len(), oltp.instances);
+            let at = self.place("oltp.servers").unwrap_or(0..0);
+            problems.add(at, message, "here", "as many `servers` as `instances`, which are not varied");
+        }
         if let (Some(at), false) = (self.written_for_databases("log_device"), self.on_simulated()) {
             let help = "`log-directory = \"…\"`, or a simulated device as the target";
             problems.add(at, "a simulated device for the log beside a real target", "here", help);

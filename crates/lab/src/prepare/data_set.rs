@@ -12,6 +12,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Memory for pages and bytes of log while data are loaded.
 const WHILE_LOADING: Bytes = Bytes::gib(1);
+/// Bytes of log that a loaded database keeps.
+const LOG_LEFT: Bytes = Bytes::mib(32);
 
 /// The data sets of a campaign. Dropping them removes them.
 #[derive(Debug)]
@@ -123,6 +125,16 @@ fn load(
     interrupt: &AtomicBool,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<DataSet, OltpError> {
+    std::fs::create_dir_all(folder).map_err(|source| OltpError::Io { path: folder.to_owned(), source })?;
+    let (needed, free) = (oltp.data(), free(folder));
+    if free < needed {
+        let message = format!(
+            "about {needed} of databases are loaded below {} first, and {free} are free there: a smaller share, such as \
+             `--scale 1/20`, or another TMPDIR",
+            folder.display()
+        );
+        return Err(OltpError::Invalid(message));
+    }
     let settings = Settings {
         engine: of.engine,
         programs: of.programs.clone(),
@@ -149,6 +161,7 @@ fn load(
         }
         drop(database);
         instance.stop()?;
+        shrink(&settings, &places)?;
         all.push(places);
     }
     let bytes = all
@@ -156,6 +169,14 @@ fn load(
         .map(|places: &Places| size(&places.data) + places.log.as_deref().map_or(Bytes::ZERO, size));
     let bytes = bytes.sum();
     Ok(DataSet { of, places: all, conditions, bytes })
+}
+
+/// Leaves of the log, which was large for speed, what a cell with a small one would have: it may not fit otherwise.
+fn shrink(settings: &Settings, places: &Places) -> Result<(), OltpError> {
+    if settings.engine == Engine::Sqlite {
+        return Ok(());
+    }
+    instance::start(&Settings { log_size: Some(LOG_LEFT), ..settings.clone() }, places)?.stop()
 }
 
 /// Adds the rows that break conditions in one more instance.
@@ -174,6 +195,12 @@ pub(crate) fn make(places: &Places) -> Result<(), OltpError> {
     all.into_iter().flatten().try_for_each(|path| {
         std::fs::create_dir_all(path).map_err(|source| OltpError::Io { path: path.clone(), source })
     })
+}
+
+/// Bytes that are free where a directory lies.
+fn free(path: &Path) -> Bytes {
+    let free = rustix::fs::statvfs(path).map(|stat| stat.f_bavail * stat.f_frsize);
+    Bytes::new(free.unwrap_or(u64::MAX))
 }
 
 /// Bytes that the files below a directory take.

@@ -96,10 +96,14 @@ pub fn choose(names: &[String], seed: Seed, scale: u64) -> Result<Vec<Chosen>, C
         accepted.dedup();
         return Err(ChooseError::Unknown { name: name.clone(), accepted });
     }
-    let meant = |known: &[String]| names.is_empty() || names.iter().any(|name| known.contains(name));
+    // Databases take wall time and a machine of their own, so they are run where they are asked for.
+    let meant = |known: &[String], experiment: &Experiment| match names {
+        [] => experiment.load.oltp.is_none(),
+        names => names.iter().any(|name| known.contains(name)),
+    };
     let mut chosen = Vec::new();
     for (known, experiment) in all {
-        if meant(&known) {
+        if meant(&known, &experiment) {
             let name = experiment.name.clone();
             chosen.push(Chosen { name, plan: Plan::new(experiment, seed, scale)? });
         }
@@ -135,8 +139,11 @@ pub fn run(
     let mut groups: Vec<_> = groups.collect();
     // Those that take longest first, so that the cores end together. How much data there is tells nearly enough.
     groups.sort_by_key(|(_, _, data)| std::cmp::Reverse(*data));
-    campaign::on_all_cores(&groups, |(running, group, _)| running.group(group));
-    drop(groups);
+    let (virtual_time, wall_time): (Vec<_>, Vec<_>) =
+        groups.into_iter().partition(|(running, _, _)| running.is_simulated());
+    campaign::on_all_cores(&virtual_time, |(running, group, _)| running.group(group));
+    wall_time.iter().for_each(|(running, group, _)| running.group(group));
+    drop((virtual_time, wall_time));
     let studies: Vec<Result<Study, ValidateError>> = running.into_par_iter().map(compare).collect();
     let mut studies = studies.into_iter().collect::<Result<Vec<Study>, ValidateError>>()?;
     studies.sort_by_key(|study| study.comparisons.first().map(|first| (first.study.clone(), first.line)));
