@@ -137,22 +137,27 @@ impl Attached {
         let command = command.map_err(|source| AttachedError::Start { name: name.clone(), source })?;
         let known = offer.look_up()?;
         let path = attach::mount_of(&name)?;
-        let write = |out: &mut dyn io::Write| match wanted.history {
-            Some((model, now)) => known.write_state(out, model, now).map_err(io::Error::other),
-            None => Ok(()),
+        // A drive as new is handed over, too: its seed is that of the offer.
+        let fresh;
+        let (model, now) = match wanted.history {
+            Some(history) => history,
+            None => {
+                fresh = known.model()?;
+                (&fresh.0, fresh.1)
+            }
         };
+        let write = |out: &mut dyn io::Write| known.write_state(out, model, now).map_err(io::Error::other);
         let wish = Wish {
             filesystem: Some(wanted.filesystem),
             size: wanted.size,
             trims: wanted.trims,
             mount: Some(&path),
             options: wanted.options,
-            history: wanted.history.is_some().then_some(&write),
+            history: Some(&write),
             owned: true,
             ..Wish::of(&name, &known.title)
         };
-        attach::attach(&wish, command, wanted.interrupt)?;
-        let control = attach::control_of(&name)?;
+        let control = attach::attach(&wish, command, wanted.interrupt)?.control;
         let interrupt = Arc::clone(wanted.interrupt);
         Ok(Attached { name, known, path, control, interrupt, gone: false })
     }
@@ -209,9 +214,13 @@ impl Attached {
     /// [`HostError::Busy`] where somebody uses it, [`AttachedError::Lost`] where the server did not end in order: it is
     /// taken apart all the same.
     pub fn detach(mut self) -> Result<Returned, AttachedError> {
-        let mut left = None;
+        let (mut left, mut said) = (None, String::new());
         // It is unmounted at the pace it has: what is dirty is part of its history.
-        let detached = attach::detach_with(&self.name, Force::No, |_| left = Some(self.known.state_left()))?;
+        let detached = attach::detach_with(&self.name, Force::No, |state| {
+            left = Some(self.known.state_left());
+            let log = std::fs::read_to_string(state.with_extension("log")).unwrap_or_default();
+            said = log.lines().rfind(|line| line.starts_with("error")).unwrap_or_default().to_owned();
+        })?;
         self.gone = true;
         let lost = |why: String| AttachedError::Lost { name: self.name.clone(), why };
         if detached.cut_off {
@@ -220,7 +229,7 @@ impl Attached {
         match left {
             Some(Ok(Some(Restored { device, now, .. }))) => Ok(Returned { model: device, now }),
             Some(Err(error)) => Err(lost(error.to_string())),
-            Some(Ok(None)) | None => Err(lost("its server did not end in order".to_owned())),
+            Some(Ok(None)) | None => Err(lost(format!("its server did not end in order; it said: `{said}`"))),
         }
     }
 
