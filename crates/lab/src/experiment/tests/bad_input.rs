@@ -114,7 +114,10 @@ fn an_unknown_factor_is_told_the_factors() {
        ╰────
      help: factors: file_size, utilisation, threads, depth, block, pattern, mix,
            zipf, reserve, partition, idle, pause, data_files, device, streams,
-           sync, rate, filesystem, mount_options, scheduler
+           sync, rate, filesystem, mount_options, scheduler, engine, programs,
+           warehouses, terminals, instances, buffer_pool, durability,
+           flush_method, doublewrite, flush_neighbours, io_capacity, read_ahead,
+           log_size, log_device
     "#);
 }
 

@@ -173,7 +173,7 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
         );
     }
     if campaign.quantity() == Quantity::NewOrders {
-        notes.push(databases::NOTE.to_owned());
+        notes.push(databases::note(campaign));
     }
     for (_, memory) in campaign.environment.iter().filter(|(key, _)| key == "host-memory") {
         notes.push(format!("Host memory of the driver, at full size, {memory}."));

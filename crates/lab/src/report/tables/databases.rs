@@ -10,13 +10,19 @@ use crate::report::databases::{Asked, price_usd};
 use crate::report::table::{Column, Digits, Value};
 use lowtide_oltp::tpcc::Kind;
 
-/// What the columns mean.
-pub(super) const NOTE: &str = "NOTPM: new orders per minute; all: transactions of all kinds. Read and written: bytes of the \
-     device by transactions, in the same window. Statements and processor time (CPU) are of the whole measurement, by \
-     transactions. Tried again: attempts that met another transaction, by transactions. Dollars are those of the device \
-     file.";
-
 const GIB: f64 = (1u64 << 30) as f64;
+
+/// What the columns mean.
+pub(super) fn note(campaign: &Campaign) -> String {
+    let mut note = "NOTPM: new orders per minute; all: transactions of all kinds. Read and written: bytes of the device by \
+                    transactions, in the same window. Statements and processor time (CPU) are of the whole measurement, \
+                    by transactions. Tried again: attempts that met another transaction, by transactions."
+        .to_owned();
+    if campaign.cells.iter().any(|cell| price_usd(campaign, cell).is_some()) {
+        note.push_str(" Dollars are those of the device file.");
+    }
+    note
+}
 
 /// A column of what a database is, and its value, which is known before anything was measured.
 type About = (Column, fn(&Cell, &Oltp) -> Value);
@@ -60,7 +66,12 @@ pub(super) fn answered<'c>(campaign: &'c Campaign, longest_ns: f64) -> Vec<Answe
         asked(Column::number("statements_per_transaction", "statements", ""), |it| {
             it.per_transaction_of_all(it.oltp.said.statements)
         }),
-        asked(Column::number("retries_per_transaction", "tried again", "%").scaled(100.0), |it| it.retries()),
+        asked(
+            Column::number("retries_per_transaction", "tried again", "%")
+                .scaled(100.0)
+                .digits(Digits::Fixed(2)),
+            |it| it.retries(),
+        ),
         asked(cpu("client_cpu_ns_per_transaction", "client CPU"), |it| {
             it.per_transaction_of_all(it.oltp.said.client_cpu_ns)
         }),
