@@ -47,7 +47,7 @@ fn server_process() {
         ..Offer::of(&given("DEVICE"))
     };
     let known = offer.look_up().expect("known");
-    let how = Serving { at_once_first: true, ..Serving::default() };
+    let how = Serving { at_once_first: true, real_time: true, ..Serving::default() };
     let served = attached::serve(&known, how, |text| println!("{text}")).expect("served").expect("wanted");
     served.ended.expect("in order");
     served.drives.into_iter().for_each(|drive| known.close(drive).expect("closed"));

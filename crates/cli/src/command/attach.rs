@@ -125,10 +125,11 @@ fn server(name: &str) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// This program once more, as the server of a drive that a campaign attaches.
+/// This program once more, as the server of a drive that a campaign attaches. The database takes the processors; the drive
+/// comes first.
 pub fn server_of(offer: &Offer) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["attach", &offer.device, "--at-once-first", "--server"]);
+    command.args(["attach", &offer.device, "--at-once-first", "--rt", "--server"]);
     command.arg(offer.name.as_deref().unwrap_or(&offer.device));
     command.arg("--scale").arg(format!("1/{}", offer.scale));
     command.arg("--reserve").arg(offer.reserve.to_string());

@@ -293,7 +293,7 @@ pub struct Serving {
     pub no_delay: bool,
     /// At once until it is told otherwise; what requests take on their way is measured all the same.
     pub at_once_first: bool,
-    /// Before all ordinary threads.
+    /// Before all ordinary threads: what shares the processors with the drive, as a database does, makes it late otherwise.
     pub real_time: bool,
 }
 
@@ -317,6 +317,12 @@ pub fn serve(
 ) -> Result<Option<Served>, AttachedError> {
     let Some(server) = Server::begin(&known.name)? else { return Ok(None) };
     let failed = |source| AttachedError::Start { name: known.name.clone(), source };
+    // Threads that begin later have it from this one; how late they wake, and what the way takes, is measured with it.
+    if how.real_time
+        && let Err(error) = lowtide_host::live::real_time()
+    {
+        say(format_args!("warning: --rt is not to be had: {error}"));
+    }
     let clock = Clock::new();
     let pace = match how.no_delay {
         true => Pace::NoDelay,
@@ -331,11 +337,6 @@ pub fn serve(
     }
     let mut service = Service::start(vec![drive], clock, false).map_err(failed)?;
     service.obey(Orders::at(&server.control()).map_err(|error| failed(io::Error::other(error)))?);
-    if how.real_time
-        && let Err(error) = service.real_time()
-    {
-        say(format_args!("warning: --rt is not to be had: {error}"));
-    }
     let ended = server.serve(service.port(0));
     service.handle().stop();
     Ok(Some(Served { drives: service.wait(), ended }))
