@@ -1,0 +1,270 @@
+//! Databases from the outside: a campaign on each engine, and what happens when a server does not start, its disk is full, it
+//! or lowtide is killed: the error says why, what was measured is kept, nothing stays behind.
+//!
+//! Where a server is missing, its test says that it was skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. No number depends on
+//! how fast the machine is.
+
+mod common;
+
+#[path = "../../host/tests/common/loopback.rs"]
+mod loopback;
+
+use common::{Lab, Running, assert_says, done_and_begun, told, wait_until};
+use loopback::skipped;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, OpenOptions, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A short load of two terminals on one warehouse.
+const QUICK: &str = "name = 'quick'\n[target]\ndirectory = 'here'\n[oltp]\nwarehouses = 1\nterminals = 2\n\
+                     buffer_pool = '32MiB'\nlog_size = '64MiB'\nduration = '3s'\ninterval = '500ms'\n";
+
+/// A directory with `quick.toml`, in which everything happens; servers may go there.
+struct Place(Lab);
+
+impl Place {
+    fn new() -> Place {
+        let lab = Lab::new();
+        fs::set_permissions(lab.path(""), Permissions::from_mode(0o755)).expect("it is ours");
+        for directory in ["here", "tmp"] {
+            fs::create_dir(lab.path(directory)).expect("made");
+            fs::set_permissions(lab.path(directory), Permissions::from_mode(0o755)).expect("it is ours");
+        }
+        lab.write("quick.toml", QUICK);
+        Place(lab)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let arguments = [&["run", "quick.toml", "--seed", "7"], arguments].concat();
+        let mut command = self.0.command(&arguments);
+        command.env("TMPDIR", self.0.path("tmp"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("lowtide starts")
+    }
+
+    /// Nothing lies where databases and their servers were, and no server runs there.
+    fn is_empty(&self) {
+        for directory in ["here", "tmp"] {
+            assert_eq!(common::names(&self.0.path(directory)), Vec::<String>::new(), "{directory}");
+        }
+        assert_eq!(servers(&self.0.path("")), Vec::<i32>::new(), "servers");
+    }
+
+    fn store(&self) -> std::path::PathBuf {
+        self.0.path("lowtide.db")
+    }
+}
+
+/// Processes of database servers that were told of a directory.
+fn servers(directory: &Path) -> Vec<i32> {
+    let directory = directory.to_str().expect("plain").trim_end_matches('/');
+    let processes = fs::read_dir("/proc").expect("Linux").flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let of = |number: &i32| {
+        let line = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        let program = line.split('\0').next().unwrap_or_default();
+        let server = ["mariadbd", "mysqld", "postgres"].iter().any(|name| program.ends_with(name));
+        server && line.contains(directory)
+    };
+    numbers.filter(of).collect()
+}
+
+/// Whether the programs of an engine are here.
+fn possible(engine: &str) -> bool {
+    let there = match engine {
+        "sqlite" => true,
+        "postgresql" => {
+            fs::read_dir("/usr/lib/postgresql").is_ok_and(|mut versions| versions.next().is_some())
+        }
+        _ => Path::new("/usr/sbin/mariadbd").exists(),
+    };
+    if !there {
+        skipped(&format!("no server of {engine}"));
+    }
+    there
+}
+
+#[test]
+fn each_engine_measures_keeps_its_data_whole_and_leaves_nothing() {
+    for engine in ["sqlite", "mariadb", "mariadb-aria", "mariadb-myisam", "postgresql"] {
+        if !possible(engine) {
+            continue;
+        }
+        let place = Place::new();
+        let engine_is = format!("engine={engine}");
+        let output = place.run(&["--set", &engine_is, "--format", "json"]);
+        let (code, out, err) = told(&output);
+        assert_eq!(code, Some(0), "{engine}\n{out}\n{err}");
+        place.is_empty();
+        let campaign: serde_json::Value =
+            serde_json::from_str(&place.0.ok(&["export", "--format", "json"])).expect("JSON");
+        let cell = &campaign["cells"][0];
+        let oltp = &cell["oltp"];
+        let conditions = oltp["conditions"].as_array().expect("a list");
+        assert_eq!(conditions.len(), 13, "{engine}: {oltp}");
+        for condition in conditions {
+            let broken = (condition["before"].as_i64(), condition["after"].as_i64());
+            assert_eq!(broken, (Some(0), Some(0)), "{engine}: {condition}");
+        }
+        assert!(oltp["said"]["transactions"].as_u64() > Some(10), "{engine}: {oltp}");
+        assert_eq!(cell["rows"].as_array().map(Vec::len), Some(6), "{engine}");
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_ends_its_cell_with_its_rows_kept() {
+    for engine in ["mariadb", "postgresql"] {
+        if !possible(engine) {
+            continue;
+        }
+        let place = Place::new();
+        let engine_is = format!("engine={engine}");
+        let child = place.command(&["--set", &engine_is, "--set", "duration=60s"]).spawn();
+        let mut running = Running(child.expect("lowtide starts"));
+        assert!(wait_until(&mut running, || done_and_begun(&place.store()).1 == 1), "{engine}: it ended");
+        let server = *servers(&place.0.path("")).first().expect("a server");
+        kill_process(Pid::from_raw(server).expect("above 0"), Signal::KILL).expect("it is ours");
+        assert_eq!(running.wait(), Some(1), "{engine}");
+        let mut err = String::new();
+        std::io::Read::read_to_string(running.0.stderr.as_mut().expect("piped"), &mut err).expect("UTF-8");
+        assert_says(&err, &["killed by signal 9"]);
+        place.is_empty();
+        assert_eq!(done_and_begun(&place.store()), (0, 1), "{engine}: rows are kept");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_start_says_why() {
+    for (engine, option, said) in [
+        ("mariadb", "innodb_page_size", "innodb_page_size"),
+        ("postgresql", "shared_buffers", "shared_buffers"),
+    ] {
+        if !possible(engine) {
+            continue;
+        }
+        let place = Place::new();
+        place.0.write("quick.toml", format!("{QUICK}engine = '{engine}'\noptions = {{ {option} = '77' }}\n"));
+        let (code, _, err) = told(&place.run(&[]));
+        assert_eq!(code, Some(1), "{engine}: {err}");
+        assert_says(&err, &[said]);
+        place.is_empty();
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_is_left_on_it() {
+    if !rustix::process::geteuid().is_root() {
+        skipped("mounting needs root");
+        return;
+    }
+    for engine in ["sqlite", "mariadb", "postgresql"] {
+        if !possible(engine) {
+            continue;
+        }
+        let place = Place::new();
+        let here = place.0.path("here");
+        // Room for what the plan reckons with is looked for first: 300 MiB. It is taken once that was seen.
+        let mount = ["-t", "tmpfs", "-o", "size=420m,mode=755", "none", here.to_str().expect("plain")];
+        loopback::run("mount", &mount);
+        let engine_is = format!("engine={engine}");
+        let child = place.command(&["--set", &engine_is, "--set", "duration=60s"]).spawn();
+        let mut running = Running(child.expect("lowtide starts"));
+        let began = wait_until(&mut running, || done_and_begun(&place.store()).1 == 1);
+        if began {
+            // What is free is taken.
+            let _ = Command::new("fallocate").arg("-l").arg("420m").arg(here.join("hog")).status();
+            let _ = Command::new("dd")
+                .arg("if=/dev/zero")
+                .arg(format!("of={}", here.join("hog2").display()))
+                .output();
+        }
+        let code = running.wait();
+        let _ = fs::remove_file(here.join("hog"));
+        let _ = fs::remove_file(here.join("hog2"));
+        let names = common::names(&here);
+        loopback::run("umount", &[here.to_str().expect("plain")]);
+        let mut err = String::new();
+        std::io::Read::read_to_string(running.0.stderr.as_mut().expect("piped"), &mut err).expect("UTF-8");
+        assert_eq!(code, Some(1), "{engine}: {err}");
+        let full = ["full", "No space left", "no space", "free there"];
+        assert!(full.iter().any(|word| err.contains(word)), "{engine}: {err}");
+        assert_eq!(names, Vec::<String>::new(), "{engine}");
+        place.is_empty();
+    }
+}
+
+#[test]
+fn a_killed_lowtide_takes_its_servers_along_and_the_next_one_cleans_up() {
+    if !possible("mariadb") {
+        return;
+    }
+    let place = Place::new();
+    let child = place.command(&["--set", "engine=mariadb", "--set", "duration=60s"]).spawn();
+    let mut running = Running(child.expect("lowtide starts"));
+    assert!(wait_until(&mut running, || done_and_begun(&place.store()).1 == 1), "it ended");
+    running.signal(Signal::KILL);
+    running.wait();
+    let mut patience = Running(Command::new("sleep").arg("50").spawn().expect("sleep"));
+    assert!(wait_until(&mut patience, || servers(&place.0.path("")).is_empty()), "a server lives on");
+    let (code, _, err) =
+        told(&place.run(&["--set", "engine=mariadb", "--set", "duration=60s", "--set", "duration=3s"]));
+    assert_eq!(code, Some(0), "{err}");
+    place.is_empty();
+}
+
+#[test]
+fn ctrl_c_ends_servers_and_resume_goes_on() {
+    let place = Place::new();
+    let arguments = ["--set", "sweep.terminals=[1, 2]"];
+    let child = place.command(&arguments).spawn();
+    let mut running = Running(child.expect("lowtide starts"));
+    assert!(wait_until(&mut running, || done_and_begun(&place.store()) == (1, 1)), "it ended");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(), Some(130));
+    place.is_empty();
+    let (code, _, err) = told(&place.run(&[&arguments[..], &["--resume"]].concat()));
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(done_and_begun(&place.store()), (2, 0));
+    place.is_empty();
+}
+
+#[test]
+fn a_database_on_simulated_drives_sees_their_history_and_leaves_no_mount() {
+    for node in ["/dev/fuse", "/dev/loop-control"] {
+        if OpenOptions::new().read(true).write(true).open(node).is_err() {
+            skipped(&format!("{node} cannot be opened"));
+            return;
+        }
+    }
+    if !rustix::process::geteuid().is_root() {
+        skipped("mounting needs root");
+        return;
+    }
+    let engine = if possible("mariadb") { "mariadb" } else { "sqlite" };
+    let place = Place::new();
+    let text = QUICK.replace("directory = 'here'", "device = ['intel-x25-e-32gb', 'raptor-10k-150gb']");
+    let text =
+        text.replace("warehouses = 1", "warehouses = 16").replace("'3s'", "'48s'").replace("'500ms'", "'8s'");
+    let before = "[before-each-cell]\npurge = 'secure-erase'\nlayout = { filesystem = 'xfs' }\n[oltp]\n";
+    place.0.write("quick.toml", format!("{}engine = '{engine}'\n", text.replace("[oltp]\n", before)));
+    let (code, out, err) = told(&place.run(&["--scale", "1/16"]));
+    assert_eq!(code, Some(0), "{out}\n{err}");
+    place.is_empty();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("Linux");
+    let own = format!("-{}-", std::process::id());
+    assert!(!mounts.contains(&own), "{mounts}");
+    let campaign: serde_json::Value =
+        serde_json::from_str(&place.0.ok(&["export", "--format", "json"])).expect("JSON");
+    for cell in campaign["cells"].as_array().expect("a list") {
+        let wrote = cell["rows"].as_array().expect("a list").iter().map(|row| row["write_bytes"].as_u64());
+        assert!(wrote.flatten().sum::<u64>() > 1 << 20, "the drive was asked: {cell}");
+    }
+    let flash = &campaign["cells"][0];
+    assert!(flash["written_before_bytes"].as_u64() > Some(50 << 20), "{}", flash["written_before_bytes"]);
+}
