@@ -282,7 +282,7 @@ impl<'a> Cells<'a> {
                     self.say(facts);
                     witness
                 });
-                Ground::Host(Host { target, witness, said: BTreeSet::new() })
+                Ground::Host(Box::new(Host { target, witness, said: BTreeSet::new() }))
             }
         };
         let mut broken: Option<String> = None;
@@ -536,7 +536,7 @@ impl<'a> Taken<'a> {
 enum Ground<'a> {
     /// Models in virtual time, by their names.
     Models(BTreeMap<String, History>),
-    Host(Host<'a>),
+    Host(Box<Host<'a>>),
     Databases(Box<Databases<'a>>),
 }
 

@@ -27,7 +27,7 @@ pub(crate) enum Home<'a> {
         /// The directory, as the user named it.
         path: PathBuf,
         /// The disk beneath it, where it can be seen.
-        disk: Option<Disk>,
+        disk: Option<Box<Disk>>,
     },
     /// On a block device.
     Block(Box<Block>),
@@ -74,7 +74,7 @@ impl<'a> Home<'a> {
         let whole = path.canonicalize().map_err(HostError::io(Operation::Inspect, path))?;
         let probe = whole.join(own_name());
         std::fs::create_dir_all(&probe).map_err(HostError::io(Operation::Create, &probe))?;
-        Ok(Home::Directory { disk: Disk::beneath(&whole), path: whole })
+        Ok(Home::Directory { disk: Disk::beneath(&whole).map(Box::new), path: whole })
     }
 
     /// The directory below which a campaign keeps what is its own: data sets, and in a directory also the cells' data.
@@ -144,7 +144,7 @@ impl<'a> Home<'a> {
     /// What the device underneath has done so far, and the counters of its model where it has one.
     pub fn done(&self) -> (Traffic, Option<Counters>) {
         let disk = match self {
-            Home::Directory { disk, .. } => disk.as_ref(),
+            Home::Directory { disk, .. } => disk.as_deref(),
             Home::Block(block) => Some(block.disk()),
             Home::Drives(drives) => return drives.done(),
         };
