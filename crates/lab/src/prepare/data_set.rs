@@ -10,7 +10,7 @@ use lowtide_oltp::{Durability, Engine, OltpError, Places, Settings, check, insta
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// Memory for pages and bytes of log while data are loaded.
+/// Memory for pages while data are loaded, and the most bytes of log.
 const WHILE_LOADING: Bytes = Bytes::gib(1);
 /// Bytes of log that a loaded database keeps.
 const LOG_LEFT: Bytes = Bytes::mib(32);
@@ -141,7 +141,7 @@ fn load(
         data_files: of.data_files,
         options: of.options.clone(),
         buffer_pool: Some(WHILE_LOADING),
-        log_size: Some(WHILE_LOADING),
+        log_size: Some((needed / 2).min(WHILE_LOADING)),
         durability: Some(Durability::None),
         ..Settings::default()
     };
