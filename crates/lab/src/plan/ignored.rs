@@ -68,6 +68,30 @@ pub(super) fn on_models(cells: &[PlannedCell]) -> Vec<String> {
     lines
 }
 
+/// The same for databases on simulated drives that are attached, which have the kernel's loop device above them.
+pub(super) fn on_attached(cells: &[PlannedCell]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for name in cells.iter().filter_map(|cell| cell.settings.preparation.scheduler.as_ref()) {
+        let line = format!(
+            "attached drives keep the scheduler of their loop device: `scheduler = \"{name}\"` is not set"
+        );
+        once(&mut lines, line);
+    }
+    lines
+}
+
+/// The same for databases on a block device.
+pub(super) fn on_blocks(cells: &[PlannedCell]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let databases = cells.iter().filter(|cell| cell.settings.load.oltp.is_some());
+    for fill in databases.map(|cell| cell.settings.preparation.fill).filter(|fill| *fill != Fill::None) {
+        let line =
+            format!("databases fill a real device with their own data: `fill = \"{fill}\"` is not done");
+        once(&mut lines, line);
+    }
+    lines
+}
+
 fn once(lines: &mut Vec<String>, line: String) {
     if !lines.contains(&line) {
         lines.push(line);
