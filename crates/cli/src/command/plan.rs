@@ -76,7 +76,7 @@ fn writes(plan: &Plan) -> String {
     }
     if plan.experiment.load.oltp.is_some() {
         return format!(
-            "loading and copying databases writes about {:.1} GiB, and the load what they write",
+            "loading and copying databases writes about {:.1} GiB, the load what they write",
             filled.as_gib()
         );
     }

@@ -21,6 +21,11 @@ use lowtide_oltp::{Counter, CounterUnit, Database, Instance, OltpError, Places, 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often a server is looked at after a load that failed, and how long to wait between.
+const LOOKS: u32 = 20;
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The databases of a campaign.
 pub(crate) struct Databases<'a> {
@@ -91,10 +96,17 @@ impl Running {
         sums
     }
 
-    /// The error of a server that ended by itself, which says more than what its terminals saw.
+    /// The error of a server that ended by itself, which says more than what its terminals saw. They may see it before the
+    /// server has quite ended.
     fn why(&mut self, seen: String) -> String {
-        let ended = self.instances.iter_mut().find_map(|instance| instance.check().err());
-        ended.map_or(seen, |ended| ended.to_string())
+        for _ in 0..LOOKS {
+            let ended = self.instances.iter_mut().find_map(|instance| instance.check().err());
+            if let Some(ended) = ended {
+                return ended.to_string();
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        seen
     }
 }
 
