@@ -36,6 +36,22 @@ impl Disk {
     }
 }
 
+impl Disk {
+    /// Gives a device of our own, which is gone afterwards, a scheduler, and lets so many requests reach it at a time: the
+    /// others wait where the scheduler sees them.
+    ///
+    /// # Errors
+    /// As [`Disk::check_scheduler`]; [`HostError::Io`] where the kernel does not take it.
+    pub fn queue(&self, scheduler: &str, depth: u32) -> Result<(), HostError> {
+        let depth_file = file(&self.whole_name()).with_file_name("nr_requests");
+        // With a scheduler, this number is of what waits in it.
+        set(self, "none")?;
+        std::fs::write(&depth_file, depth.to_string())
+            .map_err(HostError::io(Operation::Write, &depth_file))?;
+        set(self, scheduler)
+    }
+}
+
 /// Gives a disk a scheduler that it has.
 ///
 /// # Errors

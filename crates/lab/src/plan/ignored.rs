@@ -68,18 +68,6 @@ pub(super) fn on_models(cells: &[PlannedCell]) -> Vec<String> {
     lines
 }
 
-/// The same for databases on simulated drives that are attached, which have the kernel's loop device above them.
-pub(super) fn on_attached(cells: &[PlannedCell]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for name in cells.iter().filter_map(|cell| cell.settings.preparation.scheduler.as_ref()) {
-        let line = format!(
-            "attached drives keep the scheduler of their loop device: `scheduler = \"{name}\"` is not set"
-        );
-        once(&mut lines, line);
-    }
-    lines
-}
-
 /// The same for databases on a block device.
 pub(super) fn on_blocks(cells: &[PlannedCell]) -> Vec<String> {
     let mut lines = Vec::new();

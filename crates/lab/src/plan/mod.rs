@@ -131,7 +131,7 @@ impl Plan {
         match self.target {
             PlanTarget::Simulated(_) => ignored::on_models(&self.cells),
             PlanTarget::Host(_) => ignored::on_files(&self.cells),
-            PlanTarget::Attached(_) => ignored::on_attached(&self.cells),
+            PlanTarget::Attached(_) => Vec::new(),
             PlanTarget::Block(_) => ignored::on_blocks(&self.cells),
         }
     }

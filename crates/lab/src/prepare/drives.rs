@@ -12,11 +12,17 @@ use crate::live::{Data, Offer};
 use crate::plan::{Plan, PlannedCell, PlannedDevice, cells};
 use lowtide_core::{Bytes, Counters, Seed};
 use lowtide_host::HostError;
-use lowtide_host::block::{FilesystemKind, Traffic};
+use lowtide_host::block::{Disk, FilesystemKind, Traffic};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// The scheduler of an attached drive: Linux gives it to drives with one queue, and it lets reads pass writes.
+const SCHEDULER: &str = "mq-deadline";
+/// Requests that reach an attached drive at a time: the native command queue of SATA. A loop device alone would pass 128 on, and
+/// reads would wait behind all the writes among them.
+const QUEUE: u32 = 32;
 
 /// The drives of a campaign.
 pub(crate) struct Drives<'a> {
@@ -111,6 +117,11 @@ impl<'a> Drives<'a> {
             interrupt,
         };
         let attached = Attached::new(wanted).map_err(|error| error.to_string())?;
+        // Filesystems of several devices have no disk beneath them that could be told.
+        if let Some(disk) = Disk::beneath(attached.path()) {
+            let scheduler = cell.settings.preparation.scheduler.as_deref().unwrap_or(SCHEDULER);
+            disk.queue(scheduler, QUEUE).map_err(|error| error.to_string())?;
+        }
         Ok((Drive { name, history, attached }, written))
     }
 
