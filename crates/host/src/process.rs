@@ -68,9 +68,8 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    #[test]
-    fn children_that_have_ended_count_too() {
-        let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; read x";
+    /// What a shell has used when its script says that it is done; the script then waits.
+    fn used_by(script: &str) -> Used {
         let shell =
             Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut shell = shell.expect("a shell");
@@ -80,22 +79,20 @@ mod tests {
         let used = Used::by(shell.id());
         shell.kill().expect("killed");
         shell.wait().expect("waited");
+        used
+    }
+
+    #[test]
+    fn children_that_have_ended_count_too() {
+        let used = used_by("sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; read x");
         assert!(used.cpu > Nanos::from_millis(10), "{used:?}");
     }
 
     #[test]
     fn children_count_and_strangers_do_not() {
-        // A shell that burns time in a child, then waits to be ended.
+        // Time is burnt in a child that lives on.
         let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read x' & wait";
-        let shell =
-            Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut shell = shell.expect("a shell");
-        let mut line = String::new();
-        let out = shell.stdout.take().expect("piped");
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("read");
-        let used = Used::by(shell.id());
-        shell.kill().expect("killed");
-        shell.wait().expect("waited");
+        let used = used_by(script);
         assert!(used.cpu > Nanos::from_millis(10), "{used:?}");
         assert_eq!(Used::by(u32::MAX), Used::default());
     }

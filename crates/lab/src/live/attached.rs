@@ -255,11 +255,6 @@ impl PreparedDrive<'_> {
     pub fn history(&self) -> (&AnyDevice, VirtualTime) {
         (self.drive, *self.now)
     }
-
-    /// The model comes back from where it was attached, and later cells go on with its history.
-    pub fn take_back(&mut self, returned: Returned) {
-        (*self.drive, *self.now) = (returned.model, returned.now);
-    }
 }
 
 /// How this program is started once more as the server of a drive; see [`Wanted::server`].
