@@ -204,6 +204,34 @@ impl Process {
             }
         }
     }
+    /// Whether it still runs.
+    ///
+    /// # Errors
+    /// [`OltpError::Server`] where it ended by itself.
+    pub(crate) fn check(&mut self, marks: &[&str]) -> Result<(), OltpError> {
+        match self.ended()? {
+            Some(status) => Err(self.error(&how_it_ended(status), marks)),
+            None => Ok(()),
+        }
+    }
+    /// Asks it to end in order, and waits for that; `late` is what it did where it still runs after `limit`.
+    ///
+    /// # Errors
+    /// [`OltpError::Server`] where it ends otherwise, or not.
+    pub(crate) fn end(
+        &mut self,
+        signal: rustix::process::Signal,
+        limit: Duration,
+        late: &str,
+        marks: &[&str],
+    ) -> Result<(), OltpError> {
+        self.ask(signal);
+        match self.wait(limit, &AtomicBool::new(false))? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.error(&how_it_ended(status), marks)),
+            None => Err(self.error(late, marks)),
+        }
+    }
     /// The error for a process that did what it should not; the line of its log that says most is the first with one of
     /// `marks`, or else the last.
     pub(crate) fn error(&self, what: &str, marks: &[&str]) -> OltpError {

@@ -13,7 +13,6 @@ use mysql::prelude::Queryable;
 use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -210,12 +209,6 @@ fn read_back(running: &[(String, String)], options: &Options) -> Vec<(String, St
     running.iter().filter(|(name, _)| wanted(name)).cloned().collect()
 }
 
-impl MariaDb {
-    fn ended(&self, status: ExitStatus) -> OltpError {
-        self.process.error(&how_it_ended(status), &MARKS)
-    }
-}
-
 impl Instance for MariaDb {
     fn database(&self) -> Arc<dyn Database> {
         Arc::clone(&self.server) as Arc<dyn Database>
@@ -230,18 +223,11 @@ impl Instance for MariaDb {
         &self.ignored
     }
     fn check(&mut self) -> Result<(), OltpError> {
-        match self.process.ended()? {
-            Some(status) => Err(self.ended(status)),
-            None => Ok(()),
-        }
+        self.process.check(&MARKS)
     }
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;
-        self.process.ask(Signal::TERM);
-        match self.process.wait(STOP, &NEVER)? {
-            Some(status) if status.success() => Ok(()),
-            Some(status) => Err(self.ended(status)),
-            None => Err(self.process.error(&format!("did not end within {} s", STOP.as_secs()), &MARKS)),
-        }
+        let late = format!("did not end within {} s", STOP.as_secs());
+        self.process.end(Signal::TERM, STOP, &late, &MARKS)
     }
 }

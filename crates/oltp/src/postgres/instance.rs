@@ -216,21 +216,13 @@ impl Instance for Server {
         &self.ignored
     }
     fn check(&mut self) -> Result<(), OltpError> {
-        match self.process.ended()? {
-            None => Ok(()),
-            Some(status) => Err(self.process.error(&how_it_ended(status), &MARKS_LATER)),
-        }
+        self.process.check(&MARKS_LATER)
     }
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;
         self.database.close();
         // Fast: sessions are ended, a checkpoint is made.
-        self.process.ask(Signal::INT);
-        match self.process.wait(PATIENCE, &AtomicBool::new(false))? {
-            Some(status) if status.success() => Ok(()),
-            Some(status) => Err(self.process.error(&how_it_ended(status), &MARKS_LATER)),
-            None => Err(self.process.error("did not stop within an hour", &MARKS_LATER)),
-        }
+        self.process.end(Signal::INT, PATIENCE, "did not stop within an hour", &MARKS_LATER)
     }
 }
 
