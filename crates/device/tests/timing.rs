@@ -59,8 +59,9 @@ fn a_write_takes_latency_request_units_and_link() {
     let mut spec = wide();
     spec.controller.latency = Nanos::from_micros(40);
     spec.controller.request = Nanos::from_micros(15);
+    spec.controller.write_request = Nanos::from_micros(7);
     spec.controller.write_unit = Nanos::from_micros(24);
-    for (units, micros) in [(1, 40 + 15 + 24), (4, 40 + 15 + 4 * 24)] {
+    for (units, micros) in [(1, 40 + 15 + 7 + 24), (4, 40 + 15 + 7 + 4 * 24)] {
         let done = drive(&spec).submit(VirtualTime::START, &Request::write(0, units << 12)).at;
         assert_eq!(done.as_nanos(), micros * 1000);
     }

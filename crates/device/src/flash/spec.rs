@@ -102,6 +102,10 @@ pub struct Controller {
     pub read_unit: Nanos,
     /// Time of the controller per map unit written.
     pub write_unit: Nanos,
+    /// Time of the controller per write, on top of `request` and whatever its length: allocating, and writing down where
+    /// it went. Writes in many small requests are then slower than the same bytes in few.
+    #[serde(default)]
+    pub write_request: Nanos,
     /// Time of the controller per map unit that garbage collection moves.
     pub gc_unit: Nanos,
     /// Time of the controller per NAND page of a victim that garbage collection passes over, valid or not: a

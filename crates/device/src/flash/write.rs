@@ -15,10 +15,11 @@ impl SimulatedSsd {
         let link_ns = self.link_ns(length);
         let controller = &self.spec.controller;
         let units_ns = controller.write_unit.get() * u64::from(end - first);
+        let request_ns = controller.request.get() + controller.write_request.get();
         let latency_ns = controller.latency.get();
         self.link_busy_ns = self.link_busy_ns.max(now_ns) + link_ns;
         let blocking = self.spec.map.blocking;
-        let mut begun_ns = self.controller_busy_ns.max(now_ns) + controller.request.get();
+        let mut begun_ns = self.controller_busy_ns.max(now_ns) + request_ns;
         let mut ready_ns = self.look_up(begun_ns, first, end, true);
         self.write_map_pages(begun_ns);
         if blocking {

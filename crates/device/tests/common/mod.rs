@@ -31,6 +31,7 @@ pub fn plain(blocks: u64, block_units: u32, share: f64, policy: Policy) -> Flash
             request: Nanos::from_micros(1),
             read_unit: Nanos::ZERO,
             write_unit: Nanos::ZERO,
+            write_request: Nanos::ZERO,
             gc_unit: Nanos::ZERO,
             gc_page: Nanos::ZERO,
             link_rate: Bytes::new(1_000_000_000),

@@ -49,6 +49,7 @@ pub fn drive() -> FlashSpec {
             request: Nanos::from_micros(1),
             read_unit: Nanos::from_micros(1),
             write_unit: Nanos::from_micros(1),
+            write_request: Nanos::ZERO,
             gc_unit: Nanos::ZERO,
             gc_page: Nanos::ZERO,
             link_rate: Bytes::new(2_000_000_000),

@@ -128,6 +128,7 @@ impl FlashSpec {
             ("controller.request", controller.request),
             ("controller.read-unit", controller.read_unit),
             ("controller.write-unit", controller.write_unit),
+            ("controller.write-request", controller.write_request),
             ("controller.gc-unit", controller.gc_unit),
             ("controller.gc-page", controller.gc_page),
             ("gc.idle.after", self.gc.idle.map_or(Nanos::ZERO, |idle| idle.after)),
