@@ -1,8 +1,8 @@
 //! The load of an experiment as a job file of fio: a section for each cell, one after the other (`stonewall`).
 //!
 //! What fio says otherwise, or not at all, stands as a comment where it would have been. A target that the job would
-//! overwrite without asking, a block device, is a comment, too. Leaves out running it, and inserts, which are no
-//! requests that could be written down.
+//! overwrite without asking, a block device, is a comment, too. Leaves out running it, and inserts and
+//! databases, which are no requests that could be written down.
 
 use crate::experiment::{Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Sync, Target};
 use crate::plan::{Plan, PlannedCell};
@@ -11,17 +11,20 @@ use std::fmt::Write;
 
 /// A load that fio cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("rows inserted into an index are no requests that fio could make")]
-pub struct NotRequests;
+#[error("{0} no requests that fio could make")]
+pub struct NotRequests(&'static str);
 
 /// The job file of a plan.
 ///
 /// # Errors
-/// [`NotRequests`] where the experiment inserts rows.
+/// [`NotRequests`] where the experiment inserts rows, or asks a database.
 pub fn fio_job(plan: &Plan) -> Result<String, NotRequests> {
     let experiment = &plan.experiment;
     if experiment.load.inserts.is_some() {
-        return Err(NotRequests);
+        return Err(NotRequests("rows inserted into an index are"));
+    }
+    if experiment.load.oltp.is_some() {
+        return Err(NotRequests("transactions of a database are"));
     }
     let mut job = Job::default();
     job.comment(&format!("{} of lowtide {}, as a job of fio", experiment.name, env!("CARGO_PKG_VERSION")));

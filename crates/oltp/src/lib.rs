@@ -28,4 +28,4 @@ pub mod tpcc;
 pub use database::{Counter, CounterUnit, Database, Failure, Outcome, Session};
 pub use error::OltpError;
 pub use instance::{Instance, Places};
-pub use settings::{Durability, Engine, Preset, Settings};
+pub use settings::{Durability, Engine, Least, Preset, Settings};

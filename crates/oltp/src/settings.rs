@@ -43,6 +43,26 @@ impl Engine {
     pub fn has_transactions(self) -> bool {
         !matches!(self, Engine::MariadbAria | Engine::MariadbMyisam)
     }
+    /// The least memory and log that it starts with.
+    pub fn least(self) -> Least {
+        match self {
+            Engine::Mariadb => Least { buffer_pool: Bytes::mib(5), log: Bytes::mib(4) },
+            Engine::Postgresql => Least { buffer_pool: Bytes::kib(128), log: Bytes::mib(32) },
+            Engine::MariadbAria => Least { buffer_pool: Bytes::kib(128), log: Bytes::mib(8) },
+            Engine::Sqlite | Engine::MariadbMyisam => Least { buffer_pool: Bytes::ZERO, log: Bytes::ZERO },
+        }
+    }
+}
+
+/// The smallest sizes that a server takes, of MariaDB 10.11 and PostgreSQL 15: `innodb_buffer_pool_size`,
+/// `innodb_log_file_size`; `shared_buffers`, `max_wal_size` of two segments; `aria_pagecache_buffer_size`,
+/// `aria_log_file_size`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Least {
+    /// Memory for pages.
+    pub buffer_pool: Bytes,
+    /// The log.
+    pub log: Bytes,
 }
 
 /// What a commit waits for.

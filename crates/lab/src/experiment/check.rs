@@ -268,9 +268,42 @@ impl Whole<'_> {
             let at = self.place("oltp.servers").unwrap_or(0..0);
             problems.add(at, message, "here", "as many `servers` as `instances`, which are not varied");
         }
+        if !oltp.servers.is_empty() {
+            self.servers_of_others(oltp, problems);
+        }
         if let (Some(at), false) = (self.written_for_databases("log_device"), self.on_simulated()) {
             let help = "`log-directory = \"…\"`, or a simulated device as the target";
             problems.add(at, "a simulated device for the log beside a real target", "here", help);
+        }
+    }
+
+    /// Servers that somebody else runs keep their settings: nothing that would change them has an effect.
+    fn servers_of_others(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
+        let loads = ["servers", "engine", "warehouses", "terminals", "instances", "think", "check"];
+        let lengths = ["duration", "until", "max", "precision", "interval", "steady"];
+        let settings = schema::OLTP.keys.iter().filter(|key| !loads.contains(key) && !lengths.contains(key));
+        for key in settings {
+            if let Some(at) = self.written_for_databases(key) {
+                let message = format!("`{key}` beside `servers`, which somebody else has set up");
+                let help = "remove it, or remove `servers`: lowtide then starts servers of its own";
+                problems.add(at, message, "has no effect", help);
+            }
+        }
+        if let Some(at) = self.swept("engine") {
+            let help = "`oltp.engine`, as the addresses of `servers` say";
+            problems.add(at, "the factor `engine` beside `servers`", "has no effect", help);
+        }
+        let scheme = match oltp.settings.engine {
+            Engine::Postgresql => ["postgresql://", "postgres://"],
+            _ => ["mariadb://", "mysql://"],
+        };
+        let named = matches!(oltp.settings.engine, Engine::Mariadb | Engine::Postgresql);
+        let fits = |address: &String| scheme.iter().any(|scheme| address.starts_with(scheme));
+        if !(named && oltp.servers.iter().all(fits)) {
+            let at = self.place("oltp.engine").or_else(|| self.place("oltp.servers")).unwrap_or(0..0);
+            let help = "`mariadb` for `mariadb://…` and `mysql://…`, `postgresql` for `postgresql://…`";
+            let message = format!("the engine `{}` on these `servers`", oltp.settings.engine.name());
+            problems.add(at, message, "here", help);
         }
     }
 

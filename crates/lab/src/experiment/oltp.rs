@@ -19,9 +19,6 @@ const WAREHOUSE: Bytes = Bytes::mib(100);
 /// Bytes of a database without warehouses: items, logs, the server's own.
 const EMPTY: Bytes = Bytes::mib(200);
 
-/// What memory and log are not divided below: servers do not start with less.
-const LEAST: Bytes = Bytes::mib(16);
-
 /// TPC-C on a database, with every default filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Oltp {
@@ -51,8 +48,7 @@ impl Oltp {
 
     /// The same, divided by `scale`: data and memory shrink together. Warehouses that are no longer there are none.
     pub(crate) fn scaled(&self, scale: u64) -> Oltp {
-        let least = LEAST;
-        let smaller = |size: Bytes| (size / scale).max(least.min(size));
+        let smaller = |size: Bytes| size / scale;
         let warehouses = u32::try_from(u64::from(self.warehouses) / scale).expect("not more than before");
         let settings = Settings {
             buffer_pool: self.settings.buffer_pool.map(smaller),

@@ -182,8 +182,8 @@ impl Edit {
             self.refuse_table(&document, rival, &value)?;
             let document =
                 document.spliced(range, vec![self.glue(format!("{key} = ")), self.value.clone()])?;
-            let limits = ["workload.max", "workload.precision"].map(str::to_owned);
-            return if *rival == "workload.until" { without(document, limits) } else { Ok(document) };
+            let Some(table) = rival.strip_suffix(".until") else { return Ok(document) };
+            return without(document, ["max", "precision"].map(|key| format!("{table}.{key}")));
         }
         self.insert(&document, path, key)
     }

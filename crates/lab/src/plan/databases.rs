@@ -24,6 +24,7 @@ pub(super) fn fit(
         let message = format!("at a scale of 1/{scale} not every instance has a warehouse");
         return Err(at_warehouses(message, "a larger share, such as `--scale 1/10`, or more warehouses"));
     }
+    least(experiment, oltp, scale)?;
     let data = oltp.data();
     let capacity = match target {
         PlanTarget::Simulated(_) => unreachable!("databases run in wall time"),
@@ -53,4 +54,41 @@ pub(super) fn fit(
             Err(at_warehouses(message, "fewer warehouses, or a larger device"))
         }
     }
+}
+
+/// Refuses memory and logs that the engine does not start with, as written or divided by the scale.
+fn least(experiment: &Experiment, oltp: &Oltp, scale: u64) -> Result<(), BadInput> {
+    let (engine, of) = (oltp.settings.engine, oltp.settings.engine.least());
+    for (key, size, least) in [
+        ("buffer_pool", oltp.settings.buffer_pool, of.buffer_pool),
+        ("log_size", oltp.settings.log_size, of.log),
+    ] {
+        let Some(size) = size.filter(|size| *size < least) else { continue };
+        let keys = [format!("sweep.{key}"), format!("oltp.{key}")];
+        let written =
+            keys.iter().find(|key| experiment.span_of(key).is_some()).map_or("oltp", String::as_str);
+        let (message, help) = match scale {
+            1 => (
+                format!("{key} of {size}: {} does not start with it", engine.name()),
+                format!("at least {least}"),
+            ),
+            _ => (
+                format!(
+                    "{key} comes to {size} at a scale of 1/{scale}: {} does not start with it",
+                    engine.name()
+                ),
+                format!(
+                    "{least} are needed: a larger share, such as `--scale 1/{}`",
+                    larger(scale, size, least)
+                ),
+            ),
+        };
+        return Err(experiment.blame(written, message, help));
+    }
+    Ok(())
+}
+
+/// The scale nearest to `scale` at which `size` is `least`.
+fn larger(scale: u64, size: Bytes, least: Bytes) -> u64 {
+    (u128::from(scale) * u128::from(size.get()) / u128::from(least.get()).max(1)).max(1) as u64
 }

@@ -31,7 +31,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 pub struct Load<'a> {
     /// How many in all parts together; terminal `t` of a part is bound to warehouse `t mod warehouses` of it, and for
-    /// Stock-Level to the district that follows that of the terminal before it there.
+    /// Stock-Level to the district that follows that of the terminal before it there. Where a part has fewer terminals
+    /// than warehouses, each is bound to its share of them, and speaks for one at a time.
     pub terminals: u32,
     /// Whether terminals wait for keys and for thoughts (clause 5.2.5.4); else they ask again at once.
     pub think: bool,

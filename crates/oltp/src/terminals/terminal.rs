@@ -62,30 +62,34 @@ pub(super) struct End {
 /// A terminal with an open session.
 pub(super) struct Terminal {
     number: u32,
-    warehouse: u32,
+    homes: Homes,
     think: bool,
     session: Box<dyn Session>,
     deck: Deck,
     inputs: Inputs,
     thoughts: Random,
+    speakers: Random,
 }
 
 impl Terminal {
     /// Terminal `number` of a load: terminals go to the parts in turns, and within a part to its warehouses in turns.
     pub(super) fn open(parts: &[Part<'_>], load: &Load<'_>, number: u32) -> Result<Self, OltpError> {
         let (Part { database, scale }, within) = place(parts, number);
-        let (warehouse, district) = home(*scale.warehouses.start(), scale.count(), within);
+        let others = number % parts.len() as u32;
+        let terminals = (load.terminals - others).div_ceil(parts.len() as u32);
+        let homes = Homes::of(*scale.warehouses.start(), scale.count(), within, terminals);
         let seed = load.seed.part("terminal", number.into());
         let random = |name| Random::new(seed.part(name, 0));
         let constants = RunConstants::of(load.seed);
         Ok(Terminal {
             number,
-            warehouse,
+            homes,
             think: load.think,
             session: database.session()?,
             deck: Deck::new(random("deck")),
-            inputs: Inputs::new(scale, warehouse, district, constants, random("inputs")),
+            inputs: Inputs::new(scale, homes.first, homes.district, constants, random("inputs")),
             thoughts: random("thoughts"),
+            speakers: random("speakers"),
         })
     }
 
@@ -102,6 +106,7 @@ impl Terminal {
             if self.think && over.wait(pause::keying(kind)) {
                 break;
             }
+            self.inputs.speak_for(self.homes.draw(&mut self.speakers));
             let transaction = self.inputs.next(kind);
             match self.ask(&transaction, events, over) {
                 Ok(Some(outcome)) => note(&mut summary, &transaction, outcome),
@@ -145,7 +150,7 @@ impl Terminal {
                     }
                 }
                 Err(failure @ (Failure::Lost(_) | Failure::Refused(_))) => {
-                    let (terminal, warehouse) = (self.number, self.warehouse);
+                    let (terminal, warehouse) = (self.number, self.inputs.home());
                     return Err(OltpError::Transaction { terminal, warehouse, kind, failure });
                 }
             }
@@ -159,9 +164,36 @@ fn place<'a>(parts: &[Part<'a>], number: u32) -> (Part<'a>, u32) {
     (parts[(number % count) as usize], number / count)
 }
 
-/// Home warehouse, and district for Stock-Level.
-fn home(first: u32, warehouses: u32, within: u32) -> (u32, u32) {
-    (first + within % warehouses, within / warehouses % DISTRICTS + 1)
+/// The warehouses that a terminal is at home in, and its district for Stock-Level.
+///
+/// One warehouse, unless a part has fewer terminals than warehouses. Then each speaks for as many as there are to a
+/// terminal, as a session does that several terminals share: every warehouse is somebody's home, and the data that are
+/// touched are the data that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Homes {
+    first: u32,
+    step: u32,
+    count: u32,
+    district: u32,
+}
+
+impl Homes {
+    /// Those of terminal `within` of the `terminals` of a part, which has `warehouses` from `first` on.
+    fn of(first: u32, warehouses: u32, within: u32, terminals: u32) -> Homes {
+        Homes {
+            first: first + within % warehouses,
+            step: terminals,
+            count: warehouses.saturating_sub(within).div_ceil(terminals).max(1),
+            district: within / warehouses % DISTRICTS + 1,
+        }
+    }
+    /// The one that the next transaction is of, each as likely as the others.
+    fn draw(&self, random: &mut Random) -> u32 {
+        match self.count {
+            1 => self.first,
+            count => self.first + self.step * random.between(0, count - 1),
+        }
+    }
 }
 
 fn note(summary: &mut Summary, transaction: &Transaction, outcome: Outcome) {

@@ -24,6 +24,16 @@ impl Inputs {
         Inputs { scale: scale.clone(), home, district, constants, random }
     }
 
+    /// The home warehouse of what comes next, for a session that several terminals share.
+    pub fn speak_for(&mut self, home: u32) {
+        self.home = home;
+    }
+
+    /// The home warehouse.
+    pub fn home(&self) -> u32 {
+        self.home
+    }
+
     /// The next transaction of a kind.
     pub fn next(&mut self, kind: Kind) -> Transaction {
         match kind {
