@@ -3,7 +3,7 @@
 //! Leaves out whether it may be overwritten: that is asked when the plan is carried out.
 
 use super::{PlanTarget, PlannedCell};
-use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Purge};
+use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Layout, Purge};
 use crate::prepare;
 use lowtide_core::Bytes;
 
@@ -13,6 +13,9 @@ pub(super) fn check(
     target: &PlanTarget,
     cells: &[PlannedCell],
 ) -> Result<(), BadInput> {
+    if matches!(target, PlanTarget::Block(_) | PlanTarget::Attached(_)) {
+        cells.iter().try_for_each(|cell| check_mount(experiment, &cell.settings.preparation.layout))?;
+    }
     let PlanTarget::Block(planned) = target else { return Ok(()) };
     let disk = &planned.disk;
     for cell in cells {
@@ -46,9 +49,6 @@ pub(super) fn check(
             })?;
         }
         let layout = &preparation.layout;
-        if layout.filesystem != Filesystem::None {
-            check_options(experiment, &layout.mount_options)?;
-        }
         let usable = super::cells::usable(&cell.settings, cell.capacity).unwrap_or(cell.capacity);
         let smallest = match layout.filesystem {
             Filesystem::None => Bytes::ZERO,
@@ -60,12 +60,20 @@ pub(super) fn check(
             let message = format!("{} needs {smallest}, and there are {usable} for it", layout.filesystem);
             return Err(experiment.blame("before-each-cell.layout", message, "a larger device or partition"));
         }
-        let barrier = |option: &str| matches!(option, "nobarrier" | "barrier" | "barrier=0" | "barrier=1");
-        if layout.filesystem == Filesystem::Xfs && layout.mount_options.split(',').any(barrier) {
-            let message =
-                format!("XFS has no such mount option since Linux 4.19: `{}`", layout.mount_options);
-            return Err(experiment.blame("before-each-cell.layout", message, "leave it out"));
-        }
+    }
+    Ok(())
+}
+
+/// Refuses mount options that are not of a filesystem's own.
+fn check_mount(experiment: &Experiment, layout: &Layout) -> Result<(), BadInput> {
+    if layout.filesystem == Filesystem::None {
+        return Ok(());
+    }
+    check_options(experiment, &layout.mount_options)?;
+    let barrier = |option: &str| matches!(option, "nobarrier" | "barrier" | "barrier=0" | "barrier=1");
+    if layout.filesystem == Filesystem::Xfs && layout.mount_options.split(',').any(barrier) {
+        let message = format!("XFS has no such mount option since Linux 4.19: `{}`", layout.mount_options);
+        return Err(experiment.blame("before-each-cell.layout", message, "leave it out"));
     }
     Ok(())
 }

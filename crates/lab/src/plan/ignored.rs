@@ -39,6 +39,9 @@ pub(super) fn on_files(cells: &[PlannedCell]) -> Vec<String> {
         if let Some(name) = &preparation.scheduler {
             say(format!("the disk below files is others', too: `scheduler = \"{name}\"` is not set"));
         }
+        if cell.settings.load.oltp.is_some() {
+            on_databases(cell).into_iter().for_each(&mut say);
+        }
         if !layout.mount_options.is_empty() {
             say(format!(
                 "files lie on what is mounted: `mount-options = \"{}\"` is not done",
@@ -72,12 +75,20 @@ pub(super) fn on_models(cells: &[PlannedCell]) -> Vec<String> {
 pub(super) fn on_blocks(cells: &[PlannedCell]) -> Vec<String> {
     let mut lines = Vec::new();
     let databases = cells.iter().filter(|cell| cell.settings.load.oltp.is_some());
-    for fill in databases.map(|cell| cell.settings.preparation.fill).filter(|fill| *fill != Fill::None) {
-        let line =
-            format!("databases fill a real device with their own data: `fill = \"{fill}\"` is not done");
-        once(&mut lines, line);
-    }
+    databases.flat_map(on_databases).for_each(|line| once(&mut lines, line));
     lines
+}
+
+/// The same for a database on anything that is not a model.
+fn on_databases(cell: &PlannedCell) -> Vec<String> {
+    let fill = cell.settings.preparation.fill;
+    let fill = (fill != Fill::None).then(|| {
+        format!("databases fill a real device with their own data: `fill = \"{fill}\"` is not done")
+    });
+    let writes = cell
+        .precondition
+        .map(|_| "databases write no others' data on a real device: `precondition` is not done".to_owned());
+    fill.into_iter().chain(writes).collect()
 }
 
 fn once(lines: &mut Vec<String>, line: String) {

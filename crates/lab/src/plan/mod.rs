@@ -156,7 +156,10 @@ impl Plan {
 
     /// Bytes that preparing the cells writes.
     pub fn prepared_bytes(&self) -> Bytes {
-        let passes = |cell: &PlannedCell| cell.data * u64::from(cell.precondition.map_or(0, |it| it.times));
+        // Databases fill models only.
+        let done = self.experiment.load.oltp.is_none() || matches!(self.target, PlanTarget::Attached(_));
+        let times = |cell: &PlannedCell| cell.precondition.filter(|_| done).map_or(0, |it| it.times);
+        let passes = |cell: &PlannedCell| cell.data * u64::from(times(cell));
         self.filled_bytes() + self.cells.iter().map(passes).sum()
     }
 
