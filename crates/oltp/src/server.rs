@@ -5,6 +5,7 @@
 //! they are asked whether they are up: that is their engines'.
 
 use crate::OltpError;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -96,6 +97,7 @@ impl User {
             .map_err(|error| io_error(directory, error.into()))?;
         self.reaches(directory)
     }
+    /// Whether the user can get to it.
     fn reaches(&self, directory: &Path) -> Result<(), OltpError> {
         let directory = directory.canonicalize().map_err(|source| io_error(directory, source))?;
         for folder in directory.ancestors() {
@@ -116,6 +118,25 @@ impl User {
         }
         Ok(())
     }
+}
+
+/// Gives directories to `user`, where there is one, and closes them to everybody else: who reaches the socket of a server of
+/// ours is let in without a password.
+///
+/// # Errors
+/// [`OltpError`] where one cannot be given away or closed, or where the user cannot get to it.
+pub(crate) fn keep_private<'a>(
+    user: Option<&User>,
+    directories: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), OltpError> {
+    for directory in directories {
+        if let Some(user) = user {
+            user.give(directory)?;
+        }
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        fs::set_permissions(directory, closed).map_err(|source| io_error(directory, source))?;
+    }
+    Ok(())
 }
 
 /// A process that ends with lowtide; dropping it kills it.
@@ -160,6 +181,9 @@ impl Process {
                 .arg("--clear-groups");
         }
         command.arg("--").arg(program).args(arguments).current_dir(folder);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| speaks_to_servers(name)) {
+            command.env_remove(name);
+        }
         // A group of its own: Ctrl-C in the terminal is for lowtide, which then ends the server in order.
         command.process_group(0).stdin(Stdio::null());
         let copy = output.try_clone().map_err(|source| io_error(log, source))?;
@@ -249,6 +273,12 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether a variable of the environment is a setting of a server or its clients: a server of ours has those of its
+/// arguments and its own file, and no others.
+fn speaks_to_servers(name: &OsStr) -> bool {
+    ["PG", "MYSQL", "MARIADB"].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
 /// What a process did that ended.

@@ -159,6 +159,22 @@ fn an_order_takes_from_stock_line_by_line() {
     assert_eq!(ask("SELECT d_next_o_id FROM district WHERE d_w_id = 1 AND d_id = 3"), 32);
 }
 
+/// What the environment says of other servers of the user's moves neither ours nor its socket.
+#[test]
+fn the_environment_says_nothing_to_a_server_of_ours() {
+    let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "an_order_takes_from_stock_line_by_line"])
+        .envs([
+            ("PGPORT", "6001"),
+            ("PGDATA", "/nowhere"),
+            ("PGHOST", "nowhere"),
+            ("PGOPTIONS", "-c port=6002"),
+        ])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+}
+
 #[test]
 fn payments_orders_and_deliveries_do_what_the_specification_says() {
     let Some((_directory, instance, _)) = loaded(&quick()) else { return };

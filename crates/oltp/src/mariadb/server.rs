@@ -21,6 +21,11 @@ pub(super) const DATABASE: &str = "tpcc";
 /// The most that crosses at once; known to both sides, so that nobody has to ask.
 const PACKET: usize = 16 << 20;
 
+/// What every session is told first, so that nothing hangs on how a server is set up: its sessions may quote otherwise, take
+/// values that do not fit, or commit only when told to.
+const SESSION: &str = "SET NAMES latin1 COLLATE latin1_bin, SESSION time_zone = '+00:00', \
+                       SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1";
+
 /// A server that is up.
 #[derive(Debug)]
 pub(super) struct Server {
@@ -37,10 +42,7 @@ impl Server {
     /// # Errors
     /// What the driver or the server says.
     pub(super) fn new(opts: OptsBuilder, engine: Engine) -> mysql::Result<Server> {
-        let opts: Opts = opts
-            .max_allowed_packet(Some(PACKET))
-            .init(vec!["SET NAMES latin1 COLLATE latin1_bin, SESSION time_zone = '+00:00'"])
-            .into();
+        let opts: Opts = opts.max_allowed_packet(Some(PACKET)).init(vec![SESSION]).into();
         let mut conn = Conn::new(opts.clone())?;
         let said: Option<String> = conn.query_first("SELECT VERSION()")?;
         let said = said.unwrap_or_default();

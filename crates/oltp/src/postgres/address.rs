@@ -7,7 +7,7 @@ use crate::OltpError;
 use std::path::{Path, PathBuf};
 
 /// The port where none is named; it is also in the name of the socket.
-const PORT: u16 = 5432;
+pub(super) const PORT: u16 = 5432;
 
 /// The schemes that such addresses begin with.
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];

@@ -5,10 +5,10 @@
 //! first. Leaves out what the settings mean (`parameters`).
 
 use super::Postgres;
-use super::address::{Address, socket};
+use super::address::{Address, PORT, socket};
 use super::parameters::Parameters;
 use super::programs;
-use crate::server::{POLL, Process, User, how_it_ended, io_error};
+use crate::server::{POLL, Process, User, how_it_ended, io_error, keep_private};
 use crate::{Database, Instance, OltpError, Places, Settings};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -63,13 +63,10 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
     let parameters = Parameters::new(settings, &known, &places.run)?;
     check_socket(&places.run)?;
     let user = User::of_server(&OWNERS)?;
-    for directory in [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten() {
-        if let Some(user) = &user {
-            user.give(directory)?;
-        }
-        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        std::fs::set_permissions(directory, closed).map_err(|source| io_error(directory, source))?;
-    }
+    keep_private(
+        user.as_ref(),
+        [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten(),
+    )?;
     let launch = Launch { programs, user, run: places.run.clone() };
     if !places.data.join("PG_VERSION").exists() {
         make(&launch, places)?;
@@ -186,7 +183,7 @@ fn link_log(places: &Places) -> Result<(), OltpError> {
 }
 
 fn check_socket(run: &Path) -> Result<(), OltpError> {
-    let path: PathBuf = socket(run, 5432);
+    let path: PathBuf = socket(run, PORT);
     let length = path.as_os_str().len();
     if length > LONGEST_SOCKET {
         return Err(OltpError::Invalid(format!(

@@ -7,6 +7,7 @@
 //!
 //! Source: PostgreSQL documentation, chapter "Server Configuration".
 
+use super::address::PORT;
 use crate::{Durability, OltpError, Settings};
 use lowtide_core::suggest::nearest;
 use std::collections::BTreeSet;
@@ -66,6 +67,8 @@ impl Parameters {
 
     fn ours(&mut self, known: &BTreeSet<String>, run: &Path) {
         self.put("listen_addresses", "");
+        // It is in the name of the socket.
+        self.put("port", PORT);
         // A list, in which quotes keep a name with a comma together.
         let quoted = run.display().to_string().replace('"', "\"\"");
         self.put("unix_socket_directories", format!("\"{quoted}\""));
@@ -212,6 +215,7 @@ mod tests {
             ("max_wal_size", "2048MB"),
             ("min_wal_size", "2048MB"),
             ("work_mem", "8MB"),
+            ("port", "5432"),
             ("track_io_timing", "on"),
         ] {
             assert_eq!(value(&it, name).as_deref(), Some(expected), "{name}");

@@ -39,9 +39,9 @@ fn a_server_that_does_not_start_says_why() {
         options: vec![(name.to_owned(), value.to_owned())],
         ..quick(Engine::Mariadb)
     };
-    let error = match started(&with("innodb_data_home_dir", "/nowhere/at/all"), folder.path()) {
+    let error = match started(&with("innodb_data_file_path", "nonsense"), folder.path()) {
         Err(error @ OltpError::Missing { .. }) => return skipped(&error.to_string()),
-        other => other.expect_err("no such folder"),
+        other => other.expect_err("no such file"),
     };
     let OltpError::Server { line, log, .. } = &error else { panic!("{error}") };
     assert!(line.starts_with("[ERROR]") && !line.contains("Aborting"), "{error}");
@@ -62,6 +62,62 @@ fn a_server_that_does_not_start_says_why() {
     // And with what it was made with, it starts again.
     let instance = server(&quick(Engine::Mariadb), &places_in(folder.path())).expect("MariaDB is here");
     instance.stop().expect("stopped");
+}
+
+/// Its root has no password: only who can enter its directory gets to its socket.
+#[test]
+fn nobody_else_reaches_a_server_of_ours() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut places = places_in(folder.path());
+    places.log = Some(folder.path().join("log"));
+    std::fs::create_dir(folder.path().join("log")).expect("made");
+    let Some(instance) = server(&quick(Engine::Mariadb), &places) else { return };
+    for name in ["data", "log", "run"] {
+        let mode = std::fs::metadata(folder.path().join(name)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{name}");
+    }
+    assert_eq!(number(&*instance.database(), "SELECT 1"), 1, "and lowtide does");
+}
+
+/// What the environment says of other servers of the user's moves neither ours nor its socket.
+#[test]
+fn the_environment_says_nothing_to_a_server_of_ours() {
+    let own = std::env::current_exe().expect("this program");
+    let output = Command::new(own)
+        .args(["--exact", "failures::nobody_else_reaches_a_server_of_ours"])
+        .envs([
+            ("MYSQL_HOME", "/nowhere"),
+            ("MYSQL_UNIX_PORT", "/nowhere/socket"),
+            ("MYSQL_GROUP_SUFFIX", "_x"),
+        ])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_delivery_that_cannot_have_its_warehouse_to_itself_is_tried_again() {
+    let Some(loaded) = Loaded::new(&quick(Engine::MariadbMyisam)) else { return };
+    let database = loaded.instance.database();
+    let mut session = database.session().expect("a session");
+    // The connection that is kept for questions holds the lock, and ends the wait for it.
+    assert_eq!(number(&*database, "SELECT GET_LOCK('lowtide delivery 3', 0)"), 1);
+    let orders = number(&*database, "SELECT count(*) FROM new_order");
+    let delivery = lowtide_oltp::tpcc::Delivery { warehouse: 3, carrier: 1 };
+    let delivery = lowtide_oltp::tpcc::Transaction::Delivery(delivery);
+    let outcome = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| session.run(&delivery));
+        let waiting =
+            "SELECT COALESCE(max(id), 0) FROM information_schema.processlist WHERE state = 'User lock'";
+        wait_for("a delivery that waits", || number(&*database, waiting) > 0);
+        database.execute(&format!("KILL QUERY {}", number(&*database, waiting))).expect("ended");
+        waits.join().expect("no panic")
+    });
+    assert!(matches!(outcome, Err(Failure::Conflict(_))), "{outcome:?}");
+    assert_eq!(number(&*database, "SELECT count(*) FROM new_order"), orders);
+    database.execute("DO RELEASE_LOCK('lowtide delivery 3')").expect("released");
+    assert_eq!(session.run(&delivery), Ok(lowtide_oltp::Outcome::Delivered { skipped: 0 }));
 }
 
 #[test]
