@@ -148,6 +148,8 @@ pub(crate) struct Process {
     log: PathBuf,
     /// Where the log ended when it began: what stands before is of another run.
     log_begin: u64,
+    /// Where it ended when the server was up: complaints before that kept it from nothing.
+    log_up: u64,
     /// Dropping it lets the thread that started the child go.
     _keep: mpsc::Sender<()>,
     _keeper: JoinHandle<()>,
@@ -190,11 +192,20 @@ impl Process {
         command.stdout(copy).stderr(output);
         let (child, _keep, _keeper) = spawn(command).map_err(|source| io_error(program, source))?;
         let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
-        Ok(Process { name, child, log: log.to_owned(), log_begin, _keep, _keeper })
+        Ok(Process { name, child, log: log.to_owned(), log_begin, log_up: log_begin, _keep, _keeper })
     }
     /// Its number.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+    /// Says that it is up: what its log marks as errors from now on is why something fails later.
+    pub(crate) fn is_up(&mut self) {
+        self.log_up = fs::metadata(&self.log).map_or(self.log_begin, |log| log.len());
+    }
+    /// The first line with one of `marks` since it was up, and where it stands.
+    pub(crate) fn complaint(&self, marks: &[&str]) -> Option<(String, PathBuf)> {
+        let text = tail(&self.log, self.log_up).ok()?;
+        Some((marked_line(&text, marks)?.to_owned(), self.log.clone()))
     }
     /// How it ended; `None` while it runs.
     ///
@@ -257,12 +268,13 @@ impl Process {
         }
     }
     /// The error for a process that did what it should not; the line of its log that says most is the first with one of
-    /// `marks`, or else the last.
+    /// `marks` since it was up, or before, or else the last.
     pub(crate) fn error(&self, what: &str, marks: &[&str]) -> OltpError {
+        let since_begin = || telling_line(&tail(&self.log, self.log_begin).unwrap_or_default(), marks);
         OltpError::Server {
             server: self.name.clone(),
             what: what.to_owned(),
-            line: telling_line(&tail(&self.log, self.log_begin).unwrap_or_default(), marks),
+            line: self.complaint(marks).map_or_else(since_begin, |(line, _)| line),
             log: self.log.clone(),
         }
     }
@@ -312,11 +324,17 @@ fn tail(log: &Path, begin: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The first line with one of `marks`, from the mark on.
+fn marked_line<'a>(log: &'a str, marks: &[&str]) -> Option<&'a str> {
+    log.lines().find_map(|line| marks.iter().find_map(|mark| Some(line[line.find(mark)?..].trim_end())))
+}
+
 /// The first line with one of `marks`, from the mark on; else the last that is not empty.
 fn telling_line(log: &str, marks: &[&str]) -> String {
-    let marked = log.lines().find_map(|line| marks.iter().find_map(|mark| Some(&line[line.find(mark)?..])));
     let last = || log.lines().rev().find(|line| !line.trim().is_empty());
-    marked.or_else(last).map_or_else(|| "its log says nothing".to_owned(), |line| line.trim().to_owned())
+    marked_line(log, marks)
+        .or_else(last)
+        .map_or_else(|| "its log says nothing".to_owned(), |line| line.trim().to_owned())
 }
 
 /// A file or directory that could not be used.

@@ -13,7 +13,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 use rustix::process::Signal;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -195,10 +195,12 @@ impl Maker<'_> {
                 }
             }
         };
+        process.is_up();
         let ask = |error| super::errors::sql("preparing the server")(error);
         conn.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).map_err(ask)?;
         let running: Vec<(String, String)> = conn.query("SHOW GLOBAL VARIABLES").map_err(ask)?;
-        let server = Server::new(Server::private(&socket, Some(DATABASE)), settings.engine).map_err(ask)?;
+        let server =
+            Server::new(Server::private(&socket, Some(DATABASE)), settings.engine, true).map_err(ask)?;
         Ok(Box::new(MariaDb {
             process,
             server: Arc::new(server),
@@ -229,6 +231,9 @@ impl Instance for MariaDb {
     }
     fn check(&mut self) -> Result<(), OltpError> {
         self.process.check(&MARKS)
+    }
+    fn complaint(&self) -> Option<(String, PathBuf)> {
+        self.process.complaint(&MARKS)
     }
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;

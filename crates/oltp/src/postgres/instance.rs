@@ -8,6 +8,7 @@ use super::Postgres;
 use super::address::{Address, PORT, socket};
 use super::parameters::Parameters;
 use super::programs;
+use super::schema::BY_SIZE;
 use crate::server::{POLL, Process, User, how_it_ended, io_error, keep_private};
 use crate::{Database, Instance, OltpError, Places, Settings};
 use rustix::process::Signal;
@@ -57,6 +58,11 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
         Some(0) => {
             return Err(OltpError::Invalid("data_files = 0: tables need at least one tablespace".to_owned()));
         }
+        Some(count) if count as usize > BY_SIZE.len() => {
+            let why =
+                format!("data_files = {count}: there are {0} tables to spread, so 1 to {0}", BY_SIZE.len());
+            return Err(OltpError::Invalid(why));
+        }
         count => count.unwrap_or(0),
     };
     let places = &absolute(places)?;
@@ -78,6 +84,7 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
     }
     let mut process = launch.start("postgres", &arguments)?;
     until_ready(&mut process, &places.data)?;
+    process.is_up();
     let database = Arc::new(Postgres::open(Address::local(&places.run), tablespaces)?);
     if tablespaces > 0 {
         database.check_tablespaces()?;
@@ -214,6 +221,9 @@ impl Instance for Server {
     }
     fn check(&mut self) -> Result<(), OltpError> {
         self.process.check(&MARKS_LATER)
+    }
+    fn complaint(&self) -> Option<(String, PathBuf)> {
+        self.process.complaint(&MARKS_LATER)
     }
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;

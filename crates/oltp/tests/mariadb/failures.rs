@@ -3,7 +3,7 @@
 //! Leaves out what an error of a statement is taken for (unit tests of the crate).
 
 use crate::{Loaded, SEED, number, places_in, quick, run, scale, server, skipped};
-use lowtide_oltp::{Engine, Failure, OltpError, Settings, mariadb};
+use lowtide_oltp::{Engine, Failure, OltpError, Settings, instance, mariadb};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -176,7 +176,7 @@ fn a_drive_that_is_full_is_said_to_be_full() {
     let Some(small) = Small::new(210) else { return };
     places.data = small.0.path().join("data");
     std::fs::create_dir(&places.data).expect("made");
-    let instance = server(&quick(Engine::Mariadb), &places).expect("it fits");
+    let mut instance = server(&quick(Engine::Mariadb), &places).expect("it fits");
     let large = lowtide_oltp::tpcc::Scale::warehouses(4);
     let error = instance
         .database()
@@ -184,6 +184,8 @@ fn a_drive_that_is_full_is_said_to_be_full() {
         .expect_err("it does not fit");
     let OltpError::Sql { what, message } = &error else { panic!("{error}") };
     assert!(what.starts_with("loading ") && message.contains("full"), "{error}");
+    let told = instance::why(std::slice::from_mut(&mut instance), error).to_string();
+    assert!(told.contains("loading ") && told.contains("its log says [ERROR]"), "{told}");
 }
 
 #[test]
@@ -208,6 +210,23 @@ fn a_server_that_is_killed_is_missed_by_terminals_and_by_the_instance() {
     let error = loaded.instance.check().expect_err("it was killed").to_string();
     assert!(error.contains("was killed by signal 9"), "{error}");
     assert!(loaded.instance.stop().is_err());
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_is_loaded_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(mut instance) = server(&quick(Engine::Mariadb), &places_in(folder.path())) else { return };
+    let process = instance.process().expect("a process").to_string();
+    let killed = AtomicBool::new(false);
+    let kill = |share: f64| {
+        if share > 0.05 && !killed.swap(true, Ordering::Relaxed) {
+            assert!(Command::new("kill").args(["-9", &process]).status().expect("kill runs").success());
+        }
+    };
+    let large = lowtide_oltp::tpcc::Scale::warehouses(2);
+    let seen = instance.database().load(&large, SEED, &AtomicBool::new(false), &kill).expect_err("killed");
+    let told = instance::why(std::slice::from_mut(&mut instance), seen).to_string();
+    assert!(told.contains("was killed by signal 9: ") && told.contains("server.log"), "{told}");
 }
 
 #[test]
@@ -245,23 +264,6 @@ fn tables_of_others_are_not_dropped() {
         database.load(&scale(), SEED, &AtomicBool::new(false), &|_| {}).expect_err("it is not lowtide's");
     assert!(error.to_string().contains("the table `customer` is there already"), "{error}");
     assert_eq!(number(&*database, "SELECT count(*) FROM customer"), 0);
-}
-
-#[test]
-fn a_server_that_somebody_else_runs_is_reached_by_its_address() {
-    let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
-    let socket = number(&*loaded.instance.database(), "SELECT LENGTH(@@socket)");
-    let path =
-        loaded.instance.settings().iter().find(|(name, _)| name == "socket").expect("a socket").1.clone();
-    assert_eq!(path.len() as i64, socket);
-    let address = format!("mariadb://root@{}/tpcc", path.replace('/', "%2F"));
-    let database = mariadb::connect(&address).expect("connected");
-    assert_eq!(number(&*database, "SELECT count(*) FROM warehouse"), 3);
-    let error =
-        mariadb::connect(&address.replace("tpcc", "nowhere")).map(drop).expect_err("no such database");
-    assert!(error.to_string().contains("Unknown database 'nowhere'"), "{error}");
-    let error = mariadb::connect("mariadb://root@%2Fnowhere/tpcc").map(drop).expect_err("no such socket");
-    assert!(error.to_string().contains("connecting to mariadb://root@%2Fnowhere/tpcc"), "{error}");
 }
 
 /// Does nothing unless it is started by the test below: then it holds a server until it is killed.
