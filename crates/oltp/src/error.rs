@@ -30,13 +30,13 @@ pub enum OltpError {
         log: PathBuf,
     },
     /// Something failed on a server that lives on, and its log says more.
-    #[error("{seen}; its log says {line} ({log})", log = log.display())]
+    #[error("{seen}; the log of the server says {line} ({log})", log = log.display())]
     Told {
         /// What failed.
         seen: Box<OltpError>,
         /// The first line of its log that is marked as an error.
         line: String,
-        /// Its log.
+        /// That log.
         log: PathBuf,
     },
     /// A statement failed.

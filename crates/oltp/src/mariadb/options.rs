@@ -17,8 +17,8 @@ const DATA_FILE: &str = "128M";
 /// The smallest log that servers take.
 const LEAST_LOG: u64 = 4 << 20;
 
-/// Sessions that a server of our own takes.
-const CONNECTIONS: &str = "2000";
+/// Sessions that a server of our own takes: 2000 terminals, and one for questions.
+const CONNECTIONS: &str = "2001";
 
 /// Options that are lowtide's own: where the server lies and is found, who reaches it, as whom it runs, and its log.
 const OURS: [&str; 20] = [

@@ -119,7 +119,8 @@ impl Summary {
 ///
 /// # Errors
 /// [`OltpError`] where the load has no terminals, parts or length of intervals, a database takes fewer sessions than it has
-/// terminals, a session cannot be opened, it is interrupted before all are, or a transaction fails for good. What was measured until then was heard.
+/// terminals, a session cannot be opened, it is interrupted before all are, or a transaction fails for good. What was
+/// measured until then was heard.
 pub fn run(
     parts: &[Part<'_>],
     load: &Load<'_>,

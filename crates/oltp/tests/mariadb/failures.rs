@@ -185,7 +185,7 @@ fn a_drive_that_is_full_is_said_to_be_full() {
     let OltpError::Sql { what, message } = &error else { panic!("{error}") };
     assert!(what.starts_with("loading ") && message.contains("full"), "{error}");
     let told = instance::why(std::slice::from_mut(&mut instance), error).to_string();
-    assert!(told.contains("loading ") && told.contains("its log says [ERROR]"), "{told}");
+    assert!(told.contains("loading ") && told.contains("the log of the server says [ERROR]"), "{told}");
 }
 
 #[test]
