@@ -107,7 +107,7 @@ fn each_engine_measures_keeps_its_data_whole_and_leaves_nothing() {
         let cell = &campaign["cells"][0];
         let oltp = &cell["oltp"];
         let conditions = oltp["conditions"].as_array().expect("a list");
-        assert_eq!(conditions.len(), 13, "{engine}: {oltp}");
+        assert_eq!(conditions.len(), 14, "{engine}: {oltp}");
         for condition in conditions {
             let broken = (condition["before"].as_i64(), condition["after"].as_i64());
             assert_eq!(broken, (Some(0), Some(0)), "{engine}: {condition}");
@@ -137,6 +137,31 @@ fn a_server_that_is_killed_ends_its_cell_with_its_rows_kept() {
         place.is_empty();
         assert_eq!(done_and_begun(&place.store()), (0, 1), "{engine}: rows are kept");
     }
+}
+
+/// Whether there is a file of that name below a directory.
+fn is_below(directory: &Path, name: &str) -> bool {
+    let mut entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_name() == name || is_below(&entry.path(), name))
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_is_loaded_is_named() {
+    if !possible("mariadb") {
+        return;
+    }
+    let place = Place::new();
+    let child = place.command(&["--set", "engine=mariadb", "--set", "warehouses=8"]).spawn();
+    let mut running = Running(child.expect("lowtide starts"));
+    let begun = || is_below(&place.0.path("here"), "order_line.ibd");
+    assert!(wait_until(&mut running, begun), "it ended");
+    let server = *servers(&place.0.path("")).first().expect("a server");
+    kill_process(Pid::from_raw(server).expect("above 0"), Signal::KILL).expect("it is ours");
+    assert_eq!(running.wait(), Some(1));
+    let mut err = String::new();
+    std::io::Read::read_to_string(running.0.stderr.as_mut().expect("piped"), &mut err).expect("UTF-8");
+    assert_says(&err, &["mariadbd was killed by signal 9: ", "server.log"]);
+    place.is_empty();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use crate::terminals::{self, Load, Part};
 use crate::tpcc::{Kind, Scale};
-use crate::{Engine, OltpError, Places, Settings, instance};
+use crate::{Engine, Instance, OltpError, Places, Settings, instance};
 use lowtide_core::{Bytes, Control, Latency, Nanos, Seed};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -52,7 +52,7 @@ pub struct Figures {
     pub seconds: f64,
     /// Transactions that ended.
     pub transactions: u64,
-    /// New orders that were committed, per minute.
+    /// New orders that came to their end, committed or rolled back because they had to be (clause 5.4.2), per minute.
     pub notpm: f64,
     /// Milliseconds of processor time of the terminals' threads per transaction.
     pub client_cpu_ms_per_transaction: f64,
@@ -80,7 +80,20 @@ pub fn measure(asked: &Asked, interrupt: &AtomicBool) -> Result<Figures, OltpErr
     // Paths of sockets are short, and those of data may not be.
     let run = Temporary::make(std::env::temp_dir().join(format!("{name}-run")))?;
     let places = Places { data: data.inside("data")?, log: None, run: run.inside("run")? };
-    let instance = instance::start(&settings, &places)?;
+    let mut instance = instance::start(&settings, &places)?;
+    let figures = ask(asked, &settings, &*instance, interrupt)
+        .map_err(|seen| instance::why(std::slice::from_mut(&mut instance), seen))?;
+    instance.stop()?;
+    Ok(figures)
+}
+
+/// Loads a database, and asks it.
+fn ask(
+    asked: &Asked,
+    settings: &Settings,
+    instance: &dyn Instance,
+    interrupt: &AtomicBool,
+) -> Result<Figures, OltpError> {
     let database = instance.database();
     let scale = Scale::warehouses(asked.warehouses);
     let begin = Instant::now();
@@ -97,7 +110,8 @@ pub fn measure(asked: &Asked, interrupt: &AtomicBool) -> Result<Figures, OltpErr
     let part = Part { database: &*database, scale: &scale };
     let summary = terminals::run(&[part], &load, &mut |interval| {
         seconds = (interval.end_ns - interval.start_ns) as f64 / 1e9;
-        new_orders = interval.kinds[Kind::NewOrder as usize].committed;
+        let tally = &interval.kinds[Kind::NewOrder as usize];
+        new_orders = tally.committed + tally.rolled_back;
         retries = interval.kinds.iter().map(|kind| kind.retries).sum();
         latency = interval.kinds[Kind::NewOrder as usize].latency.clone();
         Control::Stop
@@ -106,8 +120,6 @@ pub fn measure(asked: &Asked, interrupt: &AtomicBool) -> Result<Figures, OltpErr
         return Err(OltpError::Interrupted);
     }
     let version = database.version().to_owned();
-    drop(database);
-    instance.stop()?;
     let per_transaction = |value: f64| value / summary.transactions.max(1) as f64;
     let ms = |percent| latency.percentile(percent).get() as f64 / 1e6;
     Ok(Figures {

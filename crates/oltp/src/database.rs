@@ -2,8 +2,8 @@
 //!
 //! Leaves out how: each engine has its own module.
 
-use crate::OltpError;
 use crate::tpcc::{Scale, Transaction};
+use crate::{Cut, OltpError};
 use lowtide_core::Seed;
 use std::sync::atomic::AtomicBool;
 
@@ -16,6 +16,13 @@ pub trait Database: Send + Sync {
     /// # Errors
     /// [`OltpError`] where the database takes no more, or does not answer.
     fn session(&self) -> Result<Box<dyn Session>, OltpError>;
+    /// How many sessions it takes at most; `None` where it has no such limit.
+    ///
+    /// # Errors
+    /// [`OltpError`] where the statement fails.
+    fn most_sessions(&self) -> Result<Option<u32>, OltpError> {
+        Ok(None)
+    }
     /// Makes the tables and fills them for `scale`; `progress` hears of the share that is in, 0 to 1, from any thread.
     ///
     /// # Errors
@@ -76,10 +83,15 @@ pub trait Session: Send {
     /// Runs a transaction to its end.
     ///
     /// # Errors
-    /// [`Failure`] where it did not end; then nothing of it is left behind, on engines with transactions.
+    /// [`Failure`] where it did not end; then nothing of it is left behind, on engines with transactions. That rows of the
+    /// load are missing may show only after the commit: then it is [`Failure::Refused`], and what it changed stays.
     fn run(&mut self, transaction: &Transaction) -> Result<Outcome, Failure>;
     /// Statements sent so far; a batch that crosses to the server once counts once.
     fn statements(&self) -> u64;
+    /// What cuts its connection from another thread; `None` where it has none, or that cannot be done.
+    fn cut(&self) -> Option<Cut> {
+        None
+    }
 }
 
 /// How a transaction ended.

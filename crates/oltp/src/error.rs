@@ -29,6 +29,16 @@ pub enum OltpError {
         /// Its log.
         log: PathBuf,
     },
+    /// Something failed on a server that lives on, and its log says more.
+    #[error("{seen}; the log of the server says {line} ({log})", log = log.display())]
+    Told {
+        /// What failed.
+        seen: Box<OltpError>,
+        /// The first line of its log that is marked as an error.
+        line: String,
+        /// That log.
+        log: PathBuf,
+    },
     /// A statement failed.
     #[error("{what}: {message}")]
     Sql {

@@ -2,9 +2,11 @@
 //!
 //! Leaves out what each server needs for that (its engine's module), and copies of loaded data (`snapshot`).
 
-use crate::{Database, Engine, OltpError, Settings};
+use crate::named::Named;
+use crate::{Database, Engine, OltpError, Settings, without_password};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where an instance lies. Directories exist and are empty before the first start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +34,40 @@ pub trait Instance: Send {
     /// # Errors
     /// [`OltpError::Server`] where it ended by itself, with the line of its log that says why.
     fn check(&mut self) -> Result<(), OltpError>;
+    /// What its log has marked as an error since it was up, and which log that is: a server may complain and live on.
+    fn complaint(&self) -> Option<(String, PathBuf)> {
+        None
+    }
     /// Ends it in order: everything is in its files.
     ///
     /// # Errors
     /// [`OltpError`] where it does not end.
     fn stop(self: Box<Self>) -> Result<(), OltpError>;
+}
+
+/// How often servers are looked at after something failed, and how long to wait between: it may be seen before a server has
+/// quite ended.
+const LOOKS: u32 = 20;
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Why something failed on these instances: that a server ended by itself, or what its log says, tells more than what was
+/// `seen` from outside.
+pub fn why(instances: &mut [Box<dyn Instance>], seen: OltpError) -> OltpError {
+    let plain = matches!(seen, OltpError::Interrupted | OltpError::Invalid(_) | OltpError::Server { .. });
+    let servers = || instances.iter().any(|instance| instance.process().is_some());
+    if plain || !servers() {
+        return seen;
+    }
+    for _ in 0..LOOKS {
+        if let Some(ended) = instances.iter_mut().find_map(|instance| instance.check().err()) {
+            return ended;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    match instances.iter().find_map(|instance| instance.complaint()) {
+        Some((line, log)) => OltpError::Told { seen: Box::new(seen), line, log },
+        None => seen,
+    }
 }
 
 /// Starts a database of our own, made anew where its directory is empty.
@@ -54,16 +85,20 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
 }
 
 /// Connects to a server that somebody else runs: `mariadb://user:password@host/database`, `postgresql://…`. Its settings
-/// stay as they are.
+/// stay as they are; what fails there names its address, without the password.
 ///
 /// # Errors
 /// [`OltpError`] where the address is not one, or nobody answers there.
 pub fn connect(address: &str) -> Result<Arc<dyn Database>, OltpError> {
-    match address.split_once("://") {
-        Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address),
-        Some(("postgresql" | "postgres", _)) => crate::postgres::connect(address),
-        _ => Err(OltpError::Invalid(format!(
-            "`{address}` is not the address of a server: it begins with mariadb:// or postgresql://"
-        ))),
-    }
+    let database = match address.split_once("://") {
+        Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address)?,
+        Some(("postgresql" | "postgres", _)) => crate::postgres::connect(address)?,
+        _ => {
+            return Err(OltpError::Invalid(format!(
+                "`{}` is not the address of a server: it begins with mariadb:// or postgresql://",
+                without_password(address)
+            )));
+        }
+    };
+    Ok(Arc::new(Named::new(database, address)))
 }

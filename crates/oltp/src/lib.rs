@@ -11,12 +11,15 @@
 //!
 //! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).
 
+mod address;
 pub mod bench;
 pub mod check;
 pub mod database;
 mod error;
 pub mod instance;
 pub mod mariadb;
+mod named;
+mod network;
 pub mod postgres;
 mod server;
 pub mod settings;
@@ -25,7 +28,9 @@ pub mod sqlite;
 pub mod terminals;
 pub mod tpcc;
 
+pub use address::without_password;
 pub use database::{Counter, CounterUnit, Database, Failure, Outcome, Session};
 pub use error::OltpError;
 pub use instance::{Instance, Places};
+pub use network::Cut;
 pub use settings::{Durability, Engine, Least, Preset, Settings};

@@ -5,6 +5,7 @@
 //! they are asked whether they are up: that is their engines'.
 
 use crate::OltpError;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
@@ -96,6 +97,7 @@ impl User {
             .map_err(|error| io_error(directory, error.into()))?;
         self.reaches(directory)
     }
+    /// Whether the user can get to it.
     fn reaches(&self, directory: &Path) -> Result<(), OltpError> {
         let directory = directory.canonicalize().map_err(|source| io_error(directory, source))?;
         for folder in directory.ancestors() {
@@ -118,6 +120,25 @@ impl User {
     }
 }
 
+/// Gives directories to `user`, where there is one, and closes them to everybody else: who reaches the socket of a server of
+/// ours is let in without a password.
+///
+/// # Errors
+/// [`OltpError`] where one cannot be given away or closed, or where the user cannot get to it.
+pub(crate) fn keep_private<'a>(
+    user: Option<&User>,
+    directories: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), OltpError> {
+    for directory in directories {
+        if let Some(user) = user {
+            user.give(directory)?;
+        }
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        fs::set_permissions(directory, closed).map_err(|source| io_error(directory, source))?;
+    }
+    Ok(())
+}
+
 /// A process that ends with lowtide; dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -127,6 +148,8 @@ pub(crate) struct Process {
     log: PathBuf,
     /// Where the log ended when it began: what stands before is of another run.
     log_begin: u64,
+    /// Where it ended when the server was up: complaints before that kept it from nothing.
+    log_up: u64,
     /// Dropping it lets the thread that started the child go.
     _keep: mpsc::Sender<()>,
     _keeper: JoinHandle<()>,
@@ -160,17 +183,29 @@ impl Process {
                 .arg("--clear-groups");
         }
         command.arg("--").arg(program).args(arguments).current_dir(folder);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| speaks_to_servers(name)) {
+            command.env_remove(name);
+        }
         // A group of its own: Ctrl-C in the terminal is for lowtide, which then ends the server in order.
         command.process_group(0).stdin(Stdio::null());
         let copy = output.try_clone().map_err(|source| io_error(log, source))?;
         command.stdout(copy).stderr(output);
         let (child, _keep, _keeper) = spawn(command).map_err(|source| io_error(program, source))?;
         let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
-        Ok(Process { name, child, log: log.to_owned(), log_begin, _keep, _keeper })
+        Ok(Process { name, child, log: log.to_owned(), log_begin, log_up: log_begin, _keep, _keeper })
     }
     /// Its number.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+    /// Says that it is up: what its log marks as errors from now on is why something fails later.
+    pub(crate) fn is_up(&mut self) {
+        self.log_up = fs::metadata(&self.log).map_or(self.log_begin, |log| log.len());
+    }
+    /// The first line with one of `marks` since it was up, and where it stands.
+    pub(crate) fn complaint(&self, marks: &[&str]) -> Option<(String, PathBuf)> {
+        let text = tail(&self.log, self.log_up).ok()?;
+        Some((marked_line(&text, marks)?.to_owned(), self.log.clone()))
     }
     /// How it ended; `None` while it runs.
     ///
@@ -233,12 +268,13 @@ impl Process {
         }
     }
     /// The error for a process that did what it should not; the line of its log that says most is the first with one of
-    /// `marks`, or else the last.
+    /// `marks` since it was up, or before, or else the last.
     pub(crate) fn error(&self, what: &str, marks: &[&str]) -> OltpError {
+        let since_begin = || telling_line(&tail(&self.log, self.log_begin).unwrap_or_default(), marks);
         OltpError::Server {
             server: self.name.clone(),
             what: what.to_owned(),
-            line: telling_line(&tail(&self.log, self.log_begin).unwrap_or_default(), marks),
+            line: self.complaint(marks).map_or_else(since_begin, |(line, _)| line),
             log: self.log.clone(),
         }
     }
@@ -249,6 +285,12 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether a variable of the environment is a setting of a server or its clients: a server of ours has those of its
+/// arguments and its own file, and no others.
+fn speaks_to_servers(name: &OsStr) -> bool {
+    ["PG", "MYSQL", "MARIADB"].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
 /// What a process did that ended.
@@ -282,11 +324,17 @@ fn tail(log: &Path, begin: u64) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The first line with one of `marks`, from the mark on.
+fn marked_line<'a>(log: &'a str, marks: &[&str]) -> Option<&'a str> {
+    log.lines().find_map(|line| marks.iter().find_map(|mark| Some(line[line.find(mark)?..].trim_end())))
+}
+
 /// The first line with one of `marks`, from the mark on; else the last that is not empty.
 fn telling_line(log: &str, marks: &[&str]) -> String {
-    let marked = log.lines().find_map(|line| marks.iter().find_map(|mark| Some(&line[line.find(mark)?..])));
     let last = || log.lines().rev().find(|line| !line.trim().is_empty());
-    marked.or_else(last).map_or_else(|| "its log says nothing".to_owned(), |line| line.trim().to_owned())
+    marked_line(log, marks)
+        .or_else(last)
+        .map_or_else(|| "its log says nothing".to_owned(), |line| line.trim().to_owned())
 }
 
 /// A file or directory that could not be used.

@@ -73,7 +73,7 @@ pub enum Durability {
     #[default]
     Full,
     /// The log is with the kernel, and on the device within about a second: `innodb_flush_log_at_trx_commit = 2`,
-    /// PostgreSQL `synchronous_commit = off`, SQLite `NORMAL`.
+    /// PostgreSQL `synchronous_commit = off`. SQLite has no such thing: `NORMAL`, the nearest, syncs at checkpoints only.
     Second,
     /// Nothing: `innodb_flush_log_at_trx_commit = 0`, PostgreSQL `fsync = off`, SQLite `OFF`.
     None,

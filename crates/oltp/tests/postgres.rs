@@ -3,13 +3,18 @@
 //! Where PostgreSQL is missing, tests say that they were skipped; with `LOWTIDE_REQUIRE_REAL=1` they fail. Leaves out
 //! settings in words (unit tests of the crate) and figures (`lowtide bench oltp`).
 
+#[path = "common/network.rs"]
+mod network;
+#[path = "common/proxy.rs"]
+mod proxy;
+
 use lowtide_core::{Control, Nanos, Seed};
 use lowtide_oltp::terminals::{self, Load, Part, Summary};
 use lowtide_oltp::tpcc::{
     Delivery, Line, NewOrder, OrderStatus, Payment, Scale, StockLevel, Table, Transaction, Who, population,
 };
 use lowtide_oltp::{
-    Database, Failure, Instance, OltpError, Outcome, Places, Settings, check, postgres, snapshot,
+    Database, Failure, Instance, OltpError, Outcome, Places, Settings, check, instance, postgres, snapshot,
 };
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -159,6 +164,22 @@ fn an_order_takes_from_stock_line_by_line() {
     assert_eq!(ask("SELECT d_next_o_id FROM district WHERE d_w_id = 1 AND d_id = 3"), 32);
 }
 
+/// What the environment says of other servers of the user's moves neither ours nor its socket.
+#[test]
+fn the_environment_says_nothing_to_a_server_of_ours() {
+    let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "an_order_takes_from_stock_line_by_line"])
+        .envs([
+            ("PGPORT", "6001"),
+            ("PGDATA", "/nowhere"),
+            ("PGHOST", "nowhere"),
+            ("PGOPTIONS", "-c port=6002"),
+        ])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+}
+
 #[test]
 fn payments_orders_and_deliveries_do_what_the_specification_says() {
     let Some((_directory, instance, _)) = loaded(&quick()) else { return };
@@ -220,7 +241,7 @@ fn payments_orders_and_deliveries_do_what_the_specification_says() {
 
 fn assert_consistent(database: &dyn Database, scale: &Scale) {
     let conditions = check::all(database, scale).expect("answers");
-    assert_eq!(conditions.len(), 13);
+    assert_eq!(conditions.len(), 14);
     let broken: Vec<_> = conditions.iter().filter(|condition| condition.broken != 0).collect();
     assert!(broken.is_empty(), "{SEED:?}: {broken:?}");
     let quantities = check::quantities(database, scale, SEED).expect("answers");
@@ -233,7 +254,7 @@ fn every_condition_holds_after_the_load_and_is_seen_when_it_is_broken() {
     let database = instance.database();
     assert_consistent(&*database, &scale);
     let tried = check::faults::try_each(&*database, &scale).expect("answers");
-    assert_eq!(tried.len(), 13);
+    assert_eq!(tried.len(), 14);
     for fault in tried {
         assert_eq!(fault.broken, fault.expected, "the fault for {}", fault.clause);
     }
@@ -382,6 +403,65 @@ fn a_named_server_is_asked_through_its_address() {
     assert!(nobody.is_err_and(|error| error.to_string().contains("nobody")));
 }
 
+/// A server, and an address through a network.
+fn through_a_network() -> Option<(tempfile::TempDir, Box<dyn Instance>, proxy::Proxy, String)> {
+    let (directory, instance, _) = loaded(&quick())?;
+    let proxy = proxy::Proxy::to(&directory.path().join("run/.s.PGSQL.5432"));
+    let address = format!("postgresql://lowtide:secret@127.0.0.1:{}/postgres", proxy.port());
+    Some((directory, instance, proxy, address))
+}
+
+#[test]
+fn a_lost_connection_is_named() {
+    let Some((_directory, _instance, proxy, address)) = through_a_network() else { return };
+    network::a_lost_connection_is_named(&proxy, &address, &small(), SEED);
+}
+
+#[test]
+fn an_interrupt_ends_a_load_that_nobody_answers() {
+    let Some((_directory, _instance, proxy, address)) = through_a_network() else { return };
+    network::an_interrupt_ends_a_load_that_nobody_answers(&proxy, &address, &small(), SEED);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up() {
+    network::a_server_that_says_nothing_is_given_up("postgresql");
+}
+
+/// A session that is kept may be ended while nobody uses it: by an idle timeout, or a server that starts again.
+#[test]
+fn a_kept_session_that_was_lost_is_opened_again() {
+    let Some((_directory, instance, proxy, address)) = through_a_network() else { return };
+    let database = instance::connect(&address).expect("connected");
+    let process = || number(&*database, "SELECT pg_backend_pid()");
+    let first = process();
+    proxy.close();
+    assert_ne!(process(), first);
+    drop(instance);
+    let told = database.number("SELECT 1").expect_err("it is gone").to_string();
+    assert!(told.contains("lost"), "{told}");
+}
+
+#[test]
+fn more_terminals_than_a_server_takes_are_refused_before_they_begin() {
+    let options = vec![("max_connections".to_owned(), "20".to_owned())];
+    let Some((_directory, instance, scale)) = loaded(&Settings { options, ..quick() }) else { return };
+    let told = run(&*instance.database(), &scale, 40, 20).expect_err("too many").to_string();
+    assert!(told.starts_with("40 terminals need as many sessions, and the server takes 19"), "{told}");
+}
+
+#[test]
+fn more_tablespaces_than_tables_are_refused() {
+    let (_directory, places) = places();
+    match postgres::start(&Settings { data_files: Some(10), ..quick() }, &places).map(drop) {
+        Err(OltpError::Missing { program, .. }) => skipped(&program),
+        other => {
+            let told = other.expect_err("ten of nine").to_string();
+            assert_eq!(told, "data_files = 10: there are 9 tables to spread, so 1 to 9");
+        }
+    }
+}
+
 /// Where the program is told that it is the one to be killed.
 const VICTIM: &str = "LOWTIDE_TEST_POSTGRES_OF_A_VICTIM";
 
@@ -482,10 +562,14 @@ fn a_full_disk_is_told_in_the_servers_words() {
     }
     assert!(mount("size=100m"));
     let mounted = Mounted(&places.data);
-    let instance = server(&quick(), &places).expect("PostgreSQL is there");
+    let mut instance = server(&quick(), &places).expect("PostgreSQL is there");
     let told = instance.database().load(&Scale::warehouses(4), SEED, &AtomicBool::new(false), &|_| {});
-    let told = told.expect_err("it does not fit").to_string();
+    let seen = told.expect_err("it does not fit");
+    let told = seen.to_string();
     assert!(told.contains("loading") && told.contains("No space left on device"), "{told}");
+    // The server lives on, or ended because of it: its log is quoted.
+    let told = instance::why(std::slice::from_mut(&mut instance), seen).to_string();
+    assert!(told.contains("postgres.log"), "{told}");
     drop(instance);
     drop(mounted);
     drop(directory);

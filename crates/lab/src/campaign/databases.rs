@@ -21,11 +21,6 @@ use lowtide_oltp::{Counter, CounterUnit, Database, Instance, OltpError, Places, 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-/// How often a server is looked at after a load that failed, and how long to wait between.
-const LOOKS: u32 = 20;
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The databases of a campaign.
 pub(crate) struct Databases<'a> {
@@ -96,17 +91,9 @@ impl Running {
         sums
     }
 
-    /// The error of a server that ended by itself, which says more than what its terminals saw. They may see it before the
-    /// server has quite ended.
-    fn why(&mut self, seen: String) -> String {
-        for _ in 0..LOOKS {
-            let ended = self.instances.iter_mut().find_map(|instance| instance.check().err());
-            if let Some(ended) = ended {
-                return ended.to_string();
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
-        seen
+    /// What failed, in the words of the server that ended or complained, where one did.
+    fn why(&mut self, seen: OltpError) -> String {
+        instance::why(&mut self.instances, seen).to_string()
     }
 }
 
@@ -258,7 +245,7 @@ impl Cells<'_> {
         };
         let seed = self.plan.cell_seed(cell).part("load", 0);
         let ended = on_databases(&running.parts(), load, context, seed, self.interrupt, device, each);
-        let (ended, summary) = ended.map_err(|error| running.why(error.to_string()))?;
+        let (ended, summary) = ended.map_err(|error| running.why(error))?;
         if let Some(options) = home.mounted() {
             self.say([("mounted-with".to_owned(), options)]);
         }
@@ -266,10 +253,11 @@ impl Cells<'_> {
         home.end()?;
         let mut broken = Vec::new();
         if oltp.check && ended != Ended::Interrupted {
-            for part in running.parts() {
-                let found = check::all(part.database, part.scale);
-                data_set::add(&mut broken, found.map_err(told)?);
-            }
+            let checked = running.parts().iter().try_for_each(|part| {
+                data_set::add(&mut broken, check::all(part.database, part.scale)?);
+                Ok(())
+            });
+            checked.map_err(|error| running.why(error))?;
         }
         let facts = Facts {
             said: said(&summary, now_used.since(used)),

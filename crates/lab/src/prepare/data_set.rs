@@ -152,13 +152,16 @@ fn load(
         let places = Places { data: own("data"), log, run: run.join(format!("load-{number}")) };
         make(&places)?;
         let scale = share(oltp, number);
-        let instance = instance::start(&settings, &places)?;
+        let mut instance = instance::start(&settings, &places)?;
         let database = instance.database();
         let share = |share: f64| progress((f64::from(number) + share) / f64::from(of.instances));
-        database.load(&scale, seed, interrupt, &share)?;
-        if oltp.check {
-            add(&mut conditions, check::all(&*database, &scale)?);
-        }
+        let loaded = database.load(&scale, seed, interrupt, &share).and_then(|()| {
+            if oltp.check {
+                add(&mut conditions, check::all(&*database, &scale)?);
+            }
+            Ok(())
+        });
+        loaded.map_err(|seen| instance::why(std::slice::from_mut(&mut instance), seen))?;
         drop(database);
         instance.stop()?;
         shrink(&settings, &places)?;

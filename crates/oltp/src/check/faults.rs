@@ -79,6 +79,7 @@ fn faults(scale: &Scale) -> Vec<Fault> {
         ),
         fault("3.3.2.11", &[], [add("customer", "c_delivery_cnt", 1, &customer)]),
         fault("3.3.2.12", &[], [add("customer", "c_ytd_payment", 1, &customer)]),
+        fault("rows", &[], [item_too_many(scale.items + 1)]),
         fault("stock", &[], [add("stock", "s_ytd", 1, &format!("s_w_id = {warehouse} AND s_i_id = 1"))]),
     ]
 }
@@ -114,6 +115,16 @@ fn line_of_no_order(warehouse: u32, rows: &str) -> Change {
              ol_quantity, ol_amount, ol_dist_info) VALUES ({warehouse}, 1, 0, 1, 1, {warehouse}, 5, 0, 'fault')"
         ),
         format!("DELETE FROM order_line WHERE {rows}"),
+    )
+}
+
+/// An item that nobody orders.
+fn item_too_many(number: u32) -> Change {
+    (
+        format!(
+            "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VALUES ({number}, 1, 'fault', 100, 'fault')"
+        ),
+        format!("DELETE FROM item WHERE i_id = {number}"),
     )
 }
 

@@ -1,10 +1,12 @@
-//! The conditions of consistency (clause 3.3.2), and one of ours: what has to hold whenever no transaction is under way.
+//! The conditions of consistency (clause 3.3.2), and two of ours: what has to hold whenever no transaction is under way.
 //!
 //! Each is one query in words that all engines share: sets, not loops, no common table expressions, and nothing but a
 //! count comes back. Where a load had fewer customers than the specification, the numbers that follow from it follow.
 //!
 //! The thirteenth is about stock: what a stock row counts must be what order lines took from it since the load, whose own
-//! lines took nothing. Whether the quantity that is left follows too takes the seed of the load ([`quantities`]).
+//! lines took nothing. Whether the quantity that is left follows too takes the seed of the load ([`quantities`]); tests ask it.
+//!
+//! The fourteenth is that the rows are there: the others say how rows go together, and hold of none.
 //!
 //! Leaves out when to check; on a database that is in use, transactions end between the queries.
 
@@ -14,7 +16,7 @@ mod quantities;
 
 pub use quantities::quantities;
 
-use crate::tpcc::{Scale, population};
+use crate::tpcc::{Scale, Table, population};
 use crate::{Database, OltpError};
 
 /// A condition, and how far a database is from it.
@@ -22,9 +24,10 @@ use crate::{Database, OltpError};
 pub struct Condition {
     /// What has to be equal.
     pub name: &'static str,
-    /// The clause that wants it; `stock` is ours.
+    /// The clause that wants it; `stock` and `rows` are ours.
     pub clause: &'static str,
-    /// Rows that break it: warehouses, districts, orders, customers or stock rows.
+    /// Rows that break it: warehouses, districts, orders, customers or stock rows; of `rows`, those that are missing or too
+    /// many.
     pub broken: i64,
 }
 
@@ -167,7 +170,18 @@ fn conditions(scale: &Scale) -> Vec<(&'static str, &'static str, String)> {
                  OR s_remote_cnt <> COALESCE(remote, 0) OR s_quantity < 10 OR s_quantity > 100"
             ),
         ),
+        ("rows", "the rows of warehouse, district, customer, stock and item are there", rows(scale)),
     ]
+}
+
+/// How far the tables that neither grow nor shrink are from the rows that they have to have (clause 1.2.1).
+fn rows(scale: &Scale) -> String {
+    let tables = [Table::Warehouse, Table::District, Table::Customer, Table::Stock, Table::Item];
+    let off = tables.map(|table| {
+        let (name, expected) = (table.name(), population::count(table, scale));
+        format!("(SELECT ABS(count(*) - {expected}) FROM {name})")
+    });
+    format!("SELECT {}", off.join(" + "))
 }
 
 /// Orders, each with how many lines are `found`, and how many of them are `dated`.

@@ -5,8 +5,12 @@
 use crate::{Failure, OltpError};
 use mysql::Error;
 
-/// Codes of the server for transactions that met another: lock wait timeout, deadlock, a row that changed.
-const CONFLICTS: [u16; 3] = [1205, 1213, 1020];
+/// Codes of the server for transactions that met another: lock wait timeout, deadlock, a row that changed, a deadlock of
+/// locks with names.
+const CONFLICTS: [u16; 4] = [1205, 1213, 1020, 3058];
+
+/// The code of a server whose connections are all taken.
+const TAKEN: u16 = 1040;
 
 /// Codes of the server for a connection that it gives up: it shuts down, the connection was killed, the network failed, it
 /// was idle for too long.
@@ -29,8 +33,17 @@ pub(super) fn sql(what: impl Into<String>) -> impl FnOnce(Error) -> OltpError {
     move |error| OltpError::Sql { what: what.into(), message: words(&error) }
 }
 
+/// Whether a server that was asked for a connection may give one by and by: there is no socket yet, nobody answers on it, it
+/// starts or ends, or all of its connections are taken.
+pub(super) fn is_not_up(error: &Error) -> bool {
+    match error {
+        Error::MySqlError(error) => error.code == TAKEN || GONE.contains(&error.code),
+        other => other.is_connectivity_error(),
+    }
+}
+
 /// What an error says, without the name of its type around it.
-fn words(error: &Error) -> String {
+pub(super) fn words(error: &Error) -> String {
     match error {
         Error::MySqlError(error) => format!("{} (error {})", error.message, error.code),
         Error::IoError(error) => error.to_string(),
@@ -60,5 +73,14 @@ mod tests {
         let broken =
             Error::IoError(std::io::Error::new(std::io::ErrorKind::BrokenPipe, "server disconnected"));
         assert_eq!(failure(broken), Failure::Lost("server disconnected".into()));
+    }
+
+    #[test]
+    fn a_server_that_refuses_a_login_is_not_asked_again() {
+        let of_server =
+            |code| Error::MySqlError(MySqlError { state: "HY000".into(), message: "no".into(), code });
+        assert!(!is_not_up(&of_server(1045)) && !is_not_up(&of_server(1130)));
+        assert!(is_not_up(&of_server(1053)) && is_not_up(&of_server(1040)));
+        assert!(is_not_up(&Error::IoError(std::io::ErrorKind::ConnectionRefused.into())));
     }
 }

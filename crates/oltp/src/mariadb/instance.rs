@@ -1,18 +1,19 @@
 //! A server of our own: its directory made, started, stopped.
 //!
 //! It runs as the user `mysql`, or `nobody` where there is none, when lowtide is root; listens on a socket in the run
-//! directory only; and reads no configuration but the one that is written for it there. A data directory that holds a
+//! directory only, which nobody else can enter; and reads no configuration but the one that is written for it there. A data directory that holds a
 //! server already (a copy of a loaded one) is started as it is. Leaves out the meaning of options (`options`).
 
+use super::errors::{is_not_up, words};
 use super::options::{Known, Options};
 use super::server::{DATABASE, Server};
-use crate::server::{POLL, Process, User, find, how_it_ended, io_error};
+use crate::server::{POLL, Process, User, find, how_it_ended, io_error, keep_private};
 use crate::{Database, Instance, OltpError, Places, Settings};
 use mysql::Conn;
 use mysql::prelude::Queryable;
 use rustix::process::Signal;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -72,11 +73,10 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
         log: places.log.as_deref().map(absolute).transpose()?,
         run: absolute(&places.run)?,
     };
-    if let Some(user) = &user {
-        for directory in [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten() {
-            user.give(directory)?;
-        }
-    }
+    keep_private(
+        user.as_ref(),
+        [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten(),
+    )?;
     let maker = Maker { program: &program, user: user.as_ref(), places: &places };
     let known = maker.known()?;
     let options = Options::new(settings, &places, &known)?;
@@ -183,17 +183,24 @@ impl Maker<'_> {
             }
             match Conn::new(Server::private(&socket, None)) {
                 Ok(conn) => break conn,
+                Err(error) if !is_not_up(&error) => {
+                    return Err(
+                        process.error(&format!("does not let lowtide in ({})", words(&error)), &MARKS)
+                    );
+                }
                 Err(_) if begin.elapsed() < START => std::thread::sleep(POLL),
                 Err(error) => {
-                    let what = format!("did not answer within {} s ({error})", START.as_secs());
+                    let what = format!("did not answer within {} s ({})", START.as_secs(), words(&error));
                     return Err(process.error(&what, &MARKS));
                 }
             }
         };
+        process.is_up();
         let ask = |error| super::errors::sql("preparing the server")(error);
         conn.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).map_err(ask)?;
         let running: Vec<(String, String)> = conn.query("SHOW GLOBAL VARIABLES").map_err(ask)?;
-        let server = Server::new(Server::private(&socket, Some(DATABASE)), settings.engine).map_err(ask)?;
+        let server =
+            Server::new(Server::private(&socket, Some(DATABASE)), settings.engine, true).map_err(ask)?;
         Ok(Box::new(MariaDb {
             process,
             server: Arc::new(server),
@@ -224,6 +231,9 @@ impl Instance for MariaDb {
     }
     fn check(&mut self) -> Result<(), OltpError> {
         self.process.check(&MARKS)
+    }
+    fn complaint(&self) -> Option<(String, PathBuf)> {
+        self.process.complaint(&MARKS)
     }
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;

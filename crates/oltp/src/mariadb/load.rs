@@ -2,9 +2,10 @@
 //! written on the way.
 //!
 //! One statement fills a table: InnoDB of MariaDB then builds it, with its indexes, from sorted rows in place of inserting
-//! them; indexes that are made afterwards cost more. While loading,
-//! commits wait for nothing and the server writes as fast as it can; afterwards everything is written to its files, and the
-//! server's settings are what they were. Leaves out which rows there are ([`population`]).
+//! them; indexes that are made afterwards cost more. While a server of ours is loaded, commits wait for nothing and it writes
+//! as fast as it can; afterwards everything is written to its files, and its settings are what they were. A server of the
+//! user's, which others may use meanwhile, keeps its settings and its own time. Leaves out which rows there are
+//! ([`population`]).
 
 use super::errors::sql;
 use super::{schema, server::Server};
@@ -17,7 +18,10 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long the server may take from one dirty page less to the next.
+const STUCK: Duration = Duration::from_secs(60);
 
 /// Chunks of rows between generator and connection.
 const AHEAD: usize = 8;
@@ -35,7 +39,7 @@ const ORDER: [Table; 9] = [
     Table::Warehouse,
 ];
 
-/// How the server behaves while it is loaded, where it has such a variable and lets us.
+/// How a server of ours behaves while it is loaded, where it has such a variable.
 const RELAXED: [(&str, &str); 4] = [
     ("innodb_flush_log_at_trx_commit", "0"),
     ("innodb_io_capacity_max", "100000"),
@@ -63,12 +67,17 @@ pub(super) fn load(
             conn.query_drop(schema::create(table, server.engine()))
         })?;
     }
-    let before = server.with("reading settings", relax)?;
-    let filled = fill(server, scale, seed, interrupt, progress);
-    let settled = filled.and_then(|()| settle(server, interrupt));
-    // Also where it failed: the server may be the user's.
-    let restored = server.with("restoring settings", |conn| restore(conn, &before));
-    settled.and(restored)?;
+    if server.is_own() {
+        let before = server.with("reading settings", relax)?;
+        let filled = fill(server, scale, seed, interrupt, progress).and_then(|()| analyse(server));
+        let settled = filled.and_then(|()| settle(server, interrupt));
+        // Also where it failed: it may be loaded again.
+        let restored = server.with("restoring settings", |conn| restore(conn, &before));
+        settled.and(restored)?;
+    } else {
+        fill(server, scale, seed, interrupt, progress)?;
+        analyse(server)?;
+    }
     progress(1.0);
     Ok(())
 }
@@ -224,7 +233,6 @@ fn relax(conn: &mut Conn) -> mysql::Result<Vec<(&'static str, String)>> {
         let row: Option<(String, String)> =
             conn.query_first(format!("SHOW GLOBAL VARIABLES LIKE '{name}'"))?;
         let Some((_, old)) = row else { continue };
-        // A server of the user's may not let us: then it loads as it is.
         if conn.query_drop(format!("SET GLOBAL {name} = {value}")).is_ok() {
             before.insert(0, (name, old));
         }
@@ -236,27 +244,35 @@ fn restore(conn: &mut Conn, before: &[(&'static str, String)]) -> mysql::Result<
     before.iter().try_for_each(|(name, value)| conn.query_drop(format!("SET GLOBAL {name} = {value}")))
 }
 
-/// Statistics for the optimiser, and everything into its files.
-fn settle(server: &Server, interrupt: &AtomicBool) -> Result<(), OltpError> {
+/// Statistics for the optimiser.
+fn analyse(server: &Server) -> Result<(), OltpError> {
     let names = Table::ALL.map(Table::name).join(", ");
-    server.with("analysing tables", |conn| conn.query_drop(format!("ANALYZE TABLE {names}")))?;
-    // Where it is not allowed, the server is the user's, and keeps its own time.
-    if server.with("writing tables", |conn| conn.query_drop("FLUSH TABLES")).is_err() {
+    server.with("analysing tables", |conn| conn.query_drop(format!("ANALYZE TABLE {names}")))
+}
+
+/// Everything into its files, as far as the server gets within a while of the last page that it wrote; what is left then, it
+/// writes when it stops.
+fn settle(server: &Server, interrupt: &AtomicBool) -> Result<(), OltpError> {
+    server.with("writing tables", |conn| conn.query_drop("FLUSH TABLES"))?;
+    let lower = "SET GLOBAL innodb_max_dirty_pages_pct = 0";
+    if server.with("writing pages", |conn| conn.query_drop(lower)).is_err() {
+        // It has no InnoDB.
         return Ok(());
     }
-    let lower = |conn: &mut Conn| conn.query_drop("SET GLOBAL innodb_max_dirty_pages_pct = 0");
-    if server.with("writing pages", lower).is_err() {
-        return Ok(());
-    }
+    let (mut least, mut since) = (u64::MAX, Instant::now());
     loop {
         let status = "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'";
         let row: Option<(String, u64)> = server.with("writing pages", |conn| conn.query_first(status))?;
-        match row {
-            Some((_, dirty)) if dirty > 0 && interrupt.load(Ordering::Relaxed) => {
-                return Err(OltpError::Interrupted);
-            }
-            Some((_, dirty)) if dirty > 0 => std::thread::sleep(Duration::from_millis(50)),
-            _ => return Ok(()),
+        let dirty = row.map_or(0, |(_, dirty)| dirty);
+        if dirty < least {
+            (least, since) = (dirty, Instant::now());
         }
+        if dirty == 0 || since.elapsed() > STUCK {
+            return Ok(());
+        }
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(OltpError::Interrupted);
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -17,8 +17,44 @@ const DATA_FILE: &str = "128M";
 /// The smallest log that servers take.
 const LEAST_LOG: u64 = 4 << 20;
 
-/// Sessions that a server of our own takes.
-const CONNECTIONS: &str = "2000";
+/// Sessions that a server of our own takes: 2000 terminals, and one for questions.
+const CONNECTIONS: &str = "2001";
+
+/// Options that are lowtide's own: where the server lies and is found, who reaches it, as whom it runs, and its log.
+const OURS: [&str; 20] = [
+    "aria_log_dir_path",
+    "bind_address",
+    "chroot",
+    "console",
+    "datadir",
+    "extra_port",
+    "innodb_data_home_dir",
+    "innodb_log_group_home_dir",
+    "innodb_tmpdir",
+    "innodb_undo_directory",
+    "local_infile",
+    "log_error",
+    "networking",
+    "pid_file",
+    "plugin_dir",
+    "port",
+    "slave_load_tmpdir",
+    "socket",
+    "tmpdir",
+    "user",
+];
+
+/// What the server takes off the beginning of a name.
+const PREFIXES: [&str; 5] = ["skip_", "disable_", "enable_", "loose_", "maximum_"];
+
+/// Whether an option is lowtide's own, whatever is said before its name. After `loose_` a name may be cut short.
+fn is_ours(name: &str) -> bool {
+    let name = underscored(name).to_lowercase();
+    let cut = name.strip_prefix("loose_").filter(|rest| !rest.is_empty());
+    OURS.contains(&name.as_str())
+        || cut.is_some_and(|rest| OURS.iter().any(|ours| ours.starts_with(rest)))
+        || PREFIXES.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(is_ours))
+}
 
 /// The options that a server has, with their defaults.
 #[derive(Debug, Default)]
@@ -45,8 +81,8 @@ impl Known {
     /// What an option that a user wrote is called, without the words that the server takes off it.
     fn accepts(&self, name: &str) -> bool {
         let plain = underscored(name);
-        let prefixes = ["", "skip_", "disable_", "enable_", "loose_", "maximum_"];
-        prefixes.iter().any(|prefix| plain.strip_prefix(prefix).is_some_and(|rest| self.has(rest)))
+        self.has(&plain)
+            || PREFIXES.iter().any(|prefix| plain.strip_prefix(prefix).is_some_and(|rest| self.has(rest)))
             || plain.starts_with("loose_")
             || plain.starts_with("plugin_load")
             || plain.starts_with("performance_schema_")
@@ -95,6 +131,9 @@ impl Options {
             }
         }
         for (name, value) in &settings.options {
+            if is_ours(name) {
+                return Err(OltpError::Invalid(format!("the option `{name}` of MariaDB is set by lowtide")));
+            }
             if !known.accepts(name) {
                 return Err(unknown(name, known));
             }
@@ -160,8 +199,8 @@ impl Options {
                 self.set(name, value);
             }
         }
-        // MySQL keeps a binary log unless told otherwise.
-        if known.0.get("log_bin").is_some_and(|value| !value.starts_with('(') && value != "FALSE") {
+        // MySQL 8 keeps a binary log unless told otherwise, and shows no value for the option's default.
+        if known.0.get("log_bin").is_some_and(|value| !["FALSE", "OFF", "0"].contains(&value.as_str())) {
             self.set("skip_log_bin", "");
         }
         if let Some(log) = &places.log {
@@ -366,7 +405,35 @@ mod tests {
             assert!(file.contains(line), "{line} in {file}");
         }
         assert_eq!(ignored, ["doublewrite: this server has no `innodb_doublewrite`"]);
-        assert!(!file.contains("log_bin"), "{file}");
+        assert!(file.contains("skip_log_bin\n"), "{file}");
+        let off = HELP.replace("log-bin   (No default value)", "log-bin   FALSE");
+        assert!(!lines(&settings, &off).expect("they can be").0.contains("log_bin"));
+    }
+
+    #[test]
+    fn where_a_server_lies_and_who_reaches_it_is_not_an_option() {
+        let help =
+            HELP.replace("innodb-io-capacity 200", "datadir /x\nport 3306\nskip-networking FALSE\nuser x");
+        for name in [
+            "datadir",
+            "skip-networking",
+            "skip_skip_networking",
+            "loose-datadi",
+            "Port",
+            "user",
+            "skip_log_error",
+        ] {
+            let settings = Settings {
+                engine: Engine::Mariadb,
+                options: vec![(name.to_owned(), "1".to_owned())],
+                ..Settings::default()
+            };
+            let error = lines(&settings, &help).expect_err(name);
+            assert_eq!(error, format!("the option `{name}` of MariaDB is set by lowtide"));
+        }
+        let loose = vec![("loose_rocksdb_block_size".to_owned(), "4096".to_owned())];
+        let settings = Settings { engine: Engine::Mariadb, options: loose, ..Settings::default() };
+        assert!(lines(&settings, &help).is_ok());
     }
 
     #[test]

@@ -7,10 +7,12 @@ use super::session::TpccSession;
 use super::{counters, load, schema};
 use crate::settings::Engine;
 use crate::tpcc::Scale;
-use crate::{Counter, Database, OltpError, Session};
+use crate::{Counter, Database, OltpError, Session, network, without_password};
 use lowtide_core::Seed;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder};
+use std::error::Error;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,33 +23,45 @@ pub(super) const DATABASE: &str = "tpcc";
 /// The most that crosses at once; known to both sides, so that nobody has to ask.
 const PACKET: usize = 16 << 20;
 
+/// What every session is told first, so that nothing hangs on how a server is set up: its sessions may quote otherwise, take
+/// values that do not fit, or commit only when told to.
+const SESSION: &str = "SET NAMES latin1 COLLATE latin1_bin, SESSION time_zone = '+00:00', \
+                       SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1";
+
 /// A server that is up.
 #[derive(Debug)]
 pub(super) struct Server {
     opts: Opts,
     engine: Engine,
     version: String,
+    /// Whether it was started by us, and its settings are ours to change.
+    own: bool,
     /// For what is asked now and then.
     conn: Mutex<Conn>,
 }
 
 impl Server {
-    /// Connects, and asks who it is.
+    /// Connects, and asks who it is; `own` where it was started by us.
     ///
     /// # Errors
     /// What the driver or the server says.
-    pub(super) fn new(opts: OptsBuilder, engine: Engine) -> mysql::Result<Server> {
+    pub(super) fn new(opts: OptsBuilder, engine: Engine, own: bool) -> mysql::Result<Server> {
         let opts: Opts = opts
             .max_allowed_packet(Some(PACKET))
-            .init(vec!["SET NAMES latin1 COLLATE latin1_bin, SESSION time_zone = '+00:00'"])
+            .init(vec![SESSION])
+            .tcp_connect_timeout(Some(network::REACHED))
+            .tcp_keepalive_time_ms(Some(network::SILENT.as_millis() as u32))
+            .tcp_keepalive_probe_interval_secs(Some(network::AGAIN.as_secs() as u32))
+            .tcp_keepalive_probe_count(Some(network::TIMES))
+            .tcp_user_timeout_ms(Some(network::UNANSWERED.as_millis() as u32))
             .into();
-        let mut conn = Conn::new(opts.clone())?;
+        let mut conn = log_in(&opts)?;
         let said: Option<String> = conn.query_first("SELECT VERSION()")?;
         let said = said.unwrap_or_default();
         let (number, rest) = said.split_once('-').unwrap_or((&said, ""));
         let name = if rest.contains("MariaDB") { "MariaDB" } else { "MySQL" };
         let version = format!("{name} {number}, {}", schema::storage(engine));
-        Ok(Server { opts, engine, version, conn: Mutex::new(conn) })
+        Ok(Server { opts, engine, version, own, conn: Mutex::new(conn) })
     }
     /// The options of a server of our own: its socket, and nobody between.
     pub(super) fn private(socket: &Path, database: Option<&str>) -> OptsBuilder {
@@ -60,7 +74,11 @@ impl Server {
     }
     /// A connection of its own.
     pub(super) fn open(&self) -> Result<Conn, OltpError> {
-        Conn::new(self.opts.clone()).map_err(sql("connecting"))
+        log_in(&self.opts).map_err(sql("connecting"))
+    }
+    /// Whether it was started by us.
+    pub(super) fn is_own(&self) -> bool {
+        self.own
     }
     pub(super) fn engine(&self) -> Engine {
         self.engine
@@ -82,6 +100,35 @@ impl Server {
     }
 }
 
+/// Whether a limit for an answer has passed.
+fn is_late(error: &mysql::Error) -> bool {
+    let late = |error: &std::io::Error| error.kind() == std::io::ErrorKind::WouldBlock;
+    match error {
+        mysql::Error::IoError(error) => late(error),
+        mysql::Error::CodecError(error) => {
+            error.source().and_then(|error| error.downcast_ref()).is_some_and(late)
+        }
+        _ => false,
+    }
+}
+
+/// A connection; over TCP, a server that does not let us in within a while is given up.
+fn log_in(opts: &Opts) -> mysql::Result<Conn> {
+    if opts.get_socket().is_some() {
+        return Conn::new(opts.clone());
+    }
+    let limited = OptsBuilder::from_opts(opts.clone()).read_timeout(Some(network::REACHED));
+    let conn = Conn::new(limited).map_err(|error| match is_late(&error) {
+        true => mysql::Error::IoError(network::late()),
+        false => error,
+    })?;
+    match network::wait_without_end(conn.as_raw_fd()) {
+        Ok(()) => Ok(conn),
+        // It answers, so it may be waited for.
+        Err(_) => Conn::new(opts.clone()),
+    }
+}
+
 /// Connects to a server that runs already, as `mariadb://user:password@host:port/database`; `%2F` stands for the slashes
 /// of a socket in place of the host. Neither the server nor its settings are lowtide's; tables are made with InnoDB.
 ///
@@ -90,7 +137,7 @@ impl Server {
 pub fn connect(url: &str) -> Result<Arc<dyn Database>, OltpError> {
     let opts = address(url)?;
     Ok(Arc::new(
-        Server::new(opts, Engine::Mariadb)
+        Server::new(opts, Engine::Mariadb, false)
             .map_err(sql(format!("connecting to {}", without_password(url))))?,
     ))
 }
@@ -120,23 +167,17 @@ fn address(url: &str) -> Result<OptsBuilder, OltpError> {
     Ok(OptsBuilder::from_opts(opts).socket(socket).prefer_socket(false))
 }
 
-/// An address that can be shown.
-fn without_password(url: &str) -> String {
-    match url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?))) {
-        Some((scheme, (user, place))) => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{place}")
-        }
-        None => url.to_owned(),
-    }
-}
-
 impl Database for Server {
     fn version(&self) -> &str {
         &self.version
     }
     fn session(&self) -> Result<Box<dyn Session>, OltpError> {
         Ok(Box::new(TpccSession::new(self.open()?, self.engine)?))
+    }
+    fn most_sessions(&self) -> Result<Option<u32>, OltpError> {
+        // One is kept for questions.
+        let most = self.number("SELECT CAST(@@GLOBAL.max_connections AS SIGNED)")? - 1;
+        Ok(Some(u32::try_from(most).unwrap_or(0)))
     }
     fn load(
         &self,
@@ -184,6 +225,7 @@ mod tests {
             "mariadb://a:secret@b",
             "mariadb://a:secret@/c",
             "mysql://a:secret@b:x/c",
+            "mysql://a@b/c?password=secret&nothing=1",
         ] {
             let error = address(url).map(|_| ()).expect_err(url).to_string();
             assert!(!error.contains("secret") && error.contains("accepted is"), "{error}");

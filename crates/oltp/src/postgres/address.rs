@@ -3,11 +3,11 @@
 //! A host that begins with a slash (as `%2Fdirectory`, or in `?host=`) is the directory of a unix socket. Leaves out
 //! TLS, several hosts, password files and environment variables.
 
-use crate::OltpError;
+use crate::{OltpError, without_password};
 use std::path::{Path, PathBuf};
 
 /// The port where none is named; it is also in the name of the socket.
-const PORT: u16 = 5432;
+pub(super) const PORT: u16 = 5432;
 
 /// The schemes that such addresses begin with.
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
@@ -62,7 +62,8 @@ impl Address {
                 Some(("sslmode", "disable" | "allow" | "prefer")) => {}
                 Some(("sslmode", _)) => return Err(invalid(url, "lowtide speaks to servers without TLS")),
                 _ => {
-                    let why = format!("`{pair}` is not understood; there are `host=` and `sslmode=`");
+                    let key = pair.split('=').next().unwrap_or_default();
+                    let why = format!("`{key}` is not understood; there are `host=` and `sslmode=`");
                     return Err(invalid(url, &why));
                 }
             }
@@ -125,12 +126,9 @@ fn decode(url: &str, text: &str) -> Result<String, OltpError> {
 
 /// The URL without its password, and why it is not one.
 fn invalid(url: &str, why: &str) -> OltpError {
-    let shown = match url.rsplit_once('@') {
-        Some((_, place)) => format!("…@{place}"),
-        None => url.to_owned(),
-    };
     OltpError::Invalid(format!(
-        "the server's address `{shown}`: {why} (postgresql://user:password@host:port/database)"
+        "the server's address `{}`: {why} (postgresql://user:password@host:port/database)",
+        without_password(url)
     ))
 }
 
@@ -163,6 +161,7 @@ mod tests {
             ("postgres://u:secret@h/x?sslmode=require", "TLS"),
             ("postgres://u:secret@h/x?sslcert=y", "not understood"),
             ("postgres://u:secret%4@h/x", "hexadecimal"),
+            ("postgres://u@h/x?password=secret", "`password` is not understood"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(why), "{url}: {error}");

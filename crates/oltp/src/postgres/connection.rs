@@ -9,6 +9,7 @@
 
 use super::address::{Address, Host};
 use super::error::{PgError, unexpected, whole};
+use crate::network::{self, Cut};
 use bytes::{Bytes, BytesMut};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::IsNull;
@@ -109,8 +110,8 @@ impl Connection {
                 .map_err(|error| PgError::Lost(format!("{}: {error}", path.display())))?,
             Host::Tcp(host, port) => {
                 let failed = |error| PgError::Lost(format!("{host}:{port}: {error}"));
-                let stream = TcpStream::connect((host.as_str(), *port)).map_err(failed)?;
-                stream.set_nodelay(true)?;
+                let stream = network::connect(host, *port).map_err(failed)?;
+                stream.set_read_timeout(Some(network::REACHED))?;
                 Stream::Tcp(stream)
             }
         };
@@ -136,7 +137,18 @@ impl Connection {
         connection.flush()?;
         connection.log_in(address)?;
         connection.answers()?;
+        if let Stream::Tcp(stream) = &connection.stream {
+            stream.set_read_timeout(None)?;
+        }
         Ok(connection)
+    }
+
+    /// What cuts it from another thread.
+    pub(super) fn cut(&self) -> Option<Cut> {
+        match &self.stream {
+            Stream::Unix(stream) => Cut::of(stream),
+            Stream::Tcp(stream) => Cut::of(stream),
+        }
     }
 
     fn log_in(&mut self, address: &Address) -> Result<(), PgError> {
@@ -299,6 +311,8 @@ impl Connection {
                 Ok(0) => return Err(PgError::Lost("the server closed it".to_owned())),
                 Ok(length) => self.input.extend_from_slice(&self.chunk[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // There is a limit only while we log in.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(network::late().into()),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -5,10 +5,11 @@
 //! first. Leaves out what the settings mean (`parameters`).
 
 use super::Postgres;
-use super::address::{Address, socket};
+use super::address::{Address, PORT, socket};
 use super::parameters::Parameters;
 use super::programs;
-use crate::server::{POLL, Process, User, how_it_ended, io_error};
+use super::schema::BY_SIZE;
+use crate::server::{POLL, Process, User, how_it_ended, io_error, keep_private};
 use crate::{Database, Instance, OltpError, Places, Settings};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -57,19 +58,21 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
         Some(0) => {
             return Err(OltpError::Invalid("data_files = 0: tables need at least one tablespace".to_owned()));
         }
+        Some(count) if count as usize > BY_SIZE.len() => {
+            let why =
+                format!("data_files = {count}: there are {0} tables to spread, so 1 to {0}", BY_SIZE.len());
+            return Err(OltpError::Invalid(why));
+        }
         count => count.unwrap_or(0),
     };
     let places = &absolute(places)?;
     let parameters = Parameters::new(settings, &known, &places.run)?;
     check_socket(&places.run)?;
     let user = User::of_server(&OWNERS)?;
-    for directory in [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten() {
-        if let Some(user) = &user {
-            user.give(directory)?;
-        }
-        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        std::fs::set_permissions(directory, closed).map_err(|source| io_error(directory, source))?;
-    }
+    keep_private(
+        user.as_ref(),
+        [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten(),
+    )?;
     let launch = Launch { programs, user, run: places.run.clone() };
     if !places.data.join("PG_VERSION").exists() {
         make(&launch, places)?;
@@ -81,6 +84,7 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
     }
     let mut process = launch.start("postgres", &arguments)?;
     until_ready(&mut process, &places.data)?;
+    process.is_up();
     let database = Arc::new(Postgres::open(Address::local(&places.run), tablespaces)?);
     if tablespaces > 0 {
         database.check_tablespaces()?;
@@ -186,7 +190,7 @@ fn link_log(places: &Places) -> Result<(), OltpError> {
 }
 
 fn check_socket(run: &Path) -> Result<(), OltpError> {
-    let path: PathBuf = socket(run, 5432);
+    let path: PathBuf = socket(run, PORT);
     let length = path.as_os_str().len();
     if length > LONGEST_SOCKET {
         return Err(OltpError::Invalid(format!(
@@ -217,6 +221,9 @@ impl Instance for Server {
     }
     fn check(&mut self) -> Result<(), OltpError> {
         self.process.check(&MARKS_LATER)
+    }
+    fn complaint(&self) -> Option<(String, PathBuf)> {
+        self.process.complaint(&MARKS_LATER)
     }
     fn stop(mut self: Box<Self>) -> Result<(), OltpError> {
         self.check()?;

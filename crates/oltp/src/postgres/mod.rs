@@ -70,18 +70,26 @@ impl Postgres {
         Connection::open(&self.address, schema::NAME)
     }
 
-    /// Does something in the session that is kept for such things.
+    /// Does something in the session that is kept for such things; where that was lost meanwhile, in a new one.
     fn admin<T>(
         &self,
         what: &str,
-        act: impl FnOnce(&mut Connection) -> Result<T, PgError>,
+        act: impl Fn(&mut Connection) -> Result<T, PgError>,
     ) -> Result<T, OltpError> {
         let mut kept = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut connection = match kept.take() {
-            Some(connection) => connection,
-            None => self.connection().map_err(|error| error.sql(what))?,
+        let old = kept.take().map(|mut connection| (act(&mut connection), connection));
+        let (result, connection) = match old {
+            Some((Err(lost @ PgError::Lost(_)), _)) => match self.connection() {
+                Ok(mut connection) => (act(&mut connection), connection),
+                // That it was lost says more than that there is no other.
+                Err(_) => return Err(lost.sql(what)),
+            },
+            Some(done) => done,
+            None => {
+                let mut connection = self.connection().map_err(|error| error.sql(what))?;
+                (act(&mut connection), connection)
+            }
         };
-        let result = act(&mut connection);
         if !matches!(result, Err(PgError::Lost(_))) {
             *kept = Some(connection);
         }
@@ -126,6 +134,11 @@ impl Database for Postgres {
         let failed = |error: PgError| error.sql("opening a session");
         let connection = self.connection().map_err(failed)?;
         Ok(Box::new(session::Terminal::new(connection).map_err(failed)?))
+    }
+    fn most_sessions(&self) -> Result<Option<u32>, OltpError> {
+        // One is kept for questions.
+        let most = self.number("SELECT current_setting('max_connections')")? - 1;
+        Ok(Some(u32::try_from(most).unwrap_or(0)))
     }
     fn load(
         &self,

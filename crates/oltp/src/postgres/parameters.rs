@@ -2,11 +2,12 @@
 //!
 //! Apart from what is asked for, a server of ours differs from the defaults in this: it listens on a unix socket only, it
 //! times its reads and writes, it writes no more log than a crash needs (`wal_level = minimal`, without replicas), it does
-//! not start again by itself after a crash, and it takes 500 sessions. Leaves out tablespaces (`schema`), and which further
+//! not start again by itself after a crash, and it takes 500 terminals. Leaves out tablespaces (`schema`), and which further
 //! options there are: the server says that.
 //!
 //! Source: PostgreSQL documentation, chapter "Server Configuration".
 
+use super::address::PORT;
 use crate::{Durability, OltpError, Settings};
 use lowtide_core::suggest::nearest;
 use std::collections::BTreeSet;
@@ -66,6 +67,8 @@ impl Parameters {
 
     fn ours(&mut self, known: &BTreeSet<String>, run: &Path) {
         self.put("listen_addresses", "");
+        // It is in the name of the socket.
+        self.put("port", PORT);
         // A list, in which quotes keep a name with a comma together.
         let quoted = run.display().to_string().replace('"', "\"\"");
         self.put("unix_socket_directories", format!("\"{quoted}\""));
@@ -73,7 +76,8 @@ impl Parameters {
         self.put("restart_after_crash", "off");
         self.put("wal_level", "minimal");
         self.put("max_wal_senders", 0);
-        self.put("max_connections", 500);
+        // And one for questions.
+        self.put("max_connections", 501);
         for timing in ["track_io_timing", "track_wal_io_timing"] {
             if known.contains(timing) {
                 self.put(timing, "on");
@@ -212,6 +216,7 @@ mod tests {
             ("max_wal_size", "2048MB"),
             ("min_wal_size", "2048MB"),
             ("work_mem", "8MB"),
+            ("port", "5432"),
             ("track_io_timing", "on"),
         ] {
             assert_eq!(value(&it, name).as_deref(), Some(expected), "{name}");

@@ -58,7 +58,7 @@ pub(super) fn ignored(places: &Places, settings: &Settings) -> Vec<String> {
         engine: _,
         buffer_pool: _,
         preset: _,
-        durability: _,
+        durability,
         flush_method,
         doublewrite,
         flush_neighbours,
@@ -70,6 +70,10 @@ pub(super) fn ignored(places: &Places, settings: &Settings) -> Vec<String> {
         programs,
     } = settings;
     let lines = [
+        (
+            *durability == Some(Durability::Second),
+            "durability: SQLite syncs at commits or, as now, at checkpoints only, and never by the second",
+        ),
         (flush_method.is_some(), "flush_method: SQLite writes through the kernel's cache and syncs"),
         (doublewrite.is_some(), "doublewrite: the WAL of SQLite holds whole pages, always"),
         (flush_neighbours.is_some(), "flush_neighbours: SQLite writes what has changed at checkpoints"),

@@ -15,17 +15,21 @@ mod terminal;
 mod tests;
 
 use crate::tpcc::{Kind, Scale};
-use crate::{Database, OltpError};
+use crate::{Cut, Database, OltpError};
 use ledger::{Events, Ledger};
 use lowtide_core::{Control, Latency, Nanos, Seed};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{PoisonError, RwLock};
 use std::thread::Builder;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use terminal::{End, Over, Terminal};
 
 /// The longest that an interrupt goes unseen.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long a transaction may take to its end after an interrupt; then its connection is cut.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// A load of terminals.
 #[derive(Debug, Clone)]
@@ -111,11 +115,13 @@ impl Summary {
 ///
 /// All sessions are open before the clock starts. An interval holds what ended in it, however late it is heard of. Where
 /// the load ends within an interval (interrupted, or a transaction failed), that one is shorter, and is heard too. An
-/// interrupted load has no failures: what interrupts it may end a server as well.
+/// interrupted load has no failures: what interrupts it may end a server as well. A transaction that does not end then has
+/// its connection cut after a while.
 ///
 /// # Errors
-/// [`OltpError`] where the load has no terminals, parts or length of intervals, a session cannot be opened, or a
-/// transaction fails for good. What was measured until then was heard.
+/// [`OltpError`] where the load has no terminals, parts or length of intervals, a database takes fewer sessions than it has
+/// terminals, a session cannot be opened, it is interrupted before all are, or a transaction fails for good. What was
+/// measured until then was heard.
 pub fn run(
     parts: &[Part<'_>],
     load: &Load<'_>,
@@ -132,26 +138,37 @@ pub fn run(
             return Err(OltpError::Invalid(what.to_owned()));
         }
     }
-    let terminals: Vec<Terminal> =
-        (0..load.terminals).map(|number| Terminal::open(parts, load, number)).collect::<Result<_, _>>()?;
+    enough_sessions(parts, load.terminals)?;
+    let open = |number| match load.interrupt.load(Ordering::Relaxed) {
+        true => Err(OltpError::Interrupted),
+        false => Terminal::open(parts, load, number),
+    };
+    let terminals: Vec<Terminal> = (0..load.terminals).map(open).collect::<Result<_, _>>()?;
+    let cuts: Vec<Cut> = terminals.iter().filter_map(Terminal::cut).collect();
     let events: Vec<Events> = terminals.iter().map(|_| Events::default()).collect();
     let (over, gate) = (Over::default(), RwLock::new(()));
     std::thread::scope(|scope| {
         let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
         let mut threads = Vec::with_capacity(terminals.len());
+        // Nothing is sent: that nobody can send any more says that all have ended.
+        let (at_work, all_ended) = mpsc::channel::<()>();
         for (terminal, events) in terminals.into_iter().zip(&events) {
-            let (over, gate) = (&over, &gate);
-            let thread = Builder::new().spawn_scoped(scope, move || terminal.run(events, over, gate));
+            let (over, gate, at_work) = (&over, &gate, at_work.clone());
+            let thread = Builder::new().spawn_scoped(scope, move || {
+                let _at_work = at_work;
+                terminal.run(events, over, gate)
+            });
             threads.push(thread.map_err(|error| {
                 over.set();
                 OltpError::Invalid(format!("{} terminals need as many threads: {error}", load.terminals))
             })?);
         }
         let mut ledger = Ledger::new(load.interval, &events);
-        drop(closed);
+        drop((closed, at_work));
         let heard = listen(&mut ledger, load, &over, each);
+        let cut = wait_for_end(&all_ended, load.interrupt, &cuts);
         let ends = threads.into_iter().map(|thread| thread.join().expect("a terminal does not panic"));
-        let mut summary = Summary { interrupted: heard == Heard::Interrupted, ..Summary::default() };
+        let mut summary = Summary { interrupted: cut || heard == Heard::Interrupted, ..Summary::default() };
         let mut failures = Vec::new();
         for End { summary: one, failure } in ends {
             summary.add(&one);
@@ -166,6 +183,37 @@ pub fn run(
         let first = failures.into_iter().min_by_key(|(at, _)| *at).filter(|_| !summary.interrupted);
         first.map_or(Ok(summary), |(_, error)| Err(error))
     })
+}
+
+/// Whether each database takes the sessions of its terminals, so that not the last of hundreds finds out.
+fn enough_sessions(parts: &[Part<'_>], terminals: u32) -> Result<(), OltpError> {
+    let count = parts.len() as u32;
+    for (number, part) in (0..).zip(parts) {
+        let asked = terminals / count + u32::from(number < terminals % count);
+        if let Some(most) = part.database.most_sessions()?.filter(|most| *most < asked) {
+            return Err(OltpError::Invalid(format!(
+                "{asked} terminals need as many sessions, and the server takes {most} (`max_connections`): fewer terminals, \
+                 more instances, or another `max_connections` among the options of the server"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Waits until all terminals have ended; those that wait for a database [`GRACE`] after an interrupt have their connections
+/// cut. Whether they had.
+fn wait_for_end(all_ended: &Receiver<()>, interrupt: &AtomicBool, cuts: &[Cut]) -> bool {
+    let mut interrupted: Option<Instant> = None;
+    let mut cut = false;
+    while let Err(RecvTimeoutError::Timeout) = all_ended.recv_timeout(LOOK_EVERY) {
+        if interrupt.load(Ordering::Relaxed)
+            && interrupted.get_or_insert_with(Instant::now).elapsed() >= GRACE
+        {
+            cuts.iter().for_each(Cut::now);
+            cut = true;
+        }
+    }
+    cut
 }
 
 /// Why no further intervals are heard of.

@@ -6,7 +6,7 @@ use super::ledger::{Events, What};
 use super::{Load, Part, Summary};
 use crate::tpcc::random::{Random, RunConstants};
 use crate::tpcc::{DISTRICTS, Deck, Inputs, Transaction, pause};
-use crate::{Failure, OltpError, Outcome, Session};
+use crate::{Cut, Failure, OltpError, Outcome, Session};
 use lowtide_core::Nanos;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,6 +91,11 @@ impl Terminal {
             thoughts: random("thoughts"),
             speakers: random("speakers"),
         })
+    }
+
+    /// What cuts its session's connection from another thread.
+    pub(super) fn cut(&self) -> Option<Cut> {
+        self.session.cut()
     }
 
     /// Asks from when the gate opens until the load is over; where a transaction fails for good, the load is over.

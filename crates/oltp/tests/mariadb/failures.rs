@@ -3,7 +3,7 @@
 //! Leaves out what an error of a statement is taken for (unit tests of the crate).
 
 use crate::{Loaded, SEED, number, places_in, quick, run, scale, server, skipped};
-use lowtide_oltp::{Engine, Failure, OltpError, Settings, mariadb};
+use lowtide_oltp::{Engine, Failure, OltpError, Settings, instance, mariadb};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,9 +39,9 @@ fn a_server_that_does_not_start_says_why() {
         options: vec![(name.to_owned(), value.to_owned())],
         ..quick(Engine::Mariadb)
     };
-    let error = match started(&with("innodb_data_home_dir", "/nowhere/at/all"), folder.path()) {
+    let error = match started(&with("innodb_data_file_path", "nonsense"), folder.path()) {
         Err(error @ OltpError::Missing { .. }) => return skipped(&error.to_string()),
-        other => other.expect_err("no such folder"),
+        other => other.expect_err("no such file"),
     };
     let OltpError::Server { line, log, .. } = &error else { panic!("{error}") };
     assert!(line.starts_with("[ERROR]") && !line.contains("Aborting"), "{error}");
@@ -62,6 +62,62 @@ fn a_server_that_does_not_start_says_why() {
     // And with what it was made with, it starts again.
     let instance = server(&quick(Engine::Mariadb), &places_in(folder.path())).expect("MariaDB is here");
     instance.stop().expect("stopped");
+}
+
+/// Its root has no password: only who can enter its directory gets to its socket.
+#[test]
+fn nobody_else_reaches_a_server_of_ours() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut places = places_in(folder.path());
+    places.log = Some(folder.path().join("log"));
+    std::fs::create_dir(folder.path().join("log")).expect("made");
+    let Some(instance) = server(&quick(Engine::Mariadb), &places) else { return };
+    for name in ["data", "log", "run"] {
+        let mode = std::fs::metadata(folder.path().join(name)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{name}");
+    }
+    assert_eq!(number(&*instance.database(), "SELECT 1"), 1, "and lowtide does");
+}
+
+/// What the environment says of other servers of the user's moves neither ours nor its socket.
+#[test]
+fn the_environment_says_nothing_to_a_server_of_ours() {
+    let own = std::env::current_exe().expect("this program");
+    let output = Command::new(own)
+        .args(["--exact", "failures::nobody_else_reaches_a_server_of_ours"])
+        .envs([
+            ("MYSQL_HOME", "/nowhere"),
+            ("MYSQL_UNIX_PORT", "/nowhere/socket"),
+            ("MYSQL_GROUP_SUFFIX", "_x"),
+        ])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_delivery_that_cannot_have_its_warehouse_to_itself_is_tried_again() {
+    let Some(loaded) = Loaded::new(&quick(Engine::MariadbMyisam)) else { return };
+    let database = loaded.instance.database();
+    let mut session = database.session().expect("a session");
+    // The connection that is kept for questions holds the lock, and ends the wait for it.
+    assert_eq!(number(&*database, "SELECT GET_LOCK('lowtide delivery 3', 0)"), 1);
+    let orders = number(&*database, "SELECT count(*) FROM new_order");
+    let delivery = lowtide_oltp::tpcc::Delivery { warehouse: 3, carrier: 1 };
+    let delivery = lowtide_oltp::tpcc::Transaction::Delivery(delivery);
+    let outcome = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| session.run(&delivery));
+        let waiting =
+            "SELECT COALESCE(max(id), 0) FROM information_schema.processlist WHERE state = 'User lock'";
+        wait_for("a delivery that waits", || number(&*database, waiting) > 0);
+        database.execute(&format!("KILL QUERY {}", number(&*database, waiting))).expect("ended");
+        waits.join().expect("no panic")
+    });
+    assert!(matches!(outcome, Err(Failure::Conflict(_))), "{outcome:?}");
+    assert_eq!(number(&*database, "SELECT count(*) FROM new_order"), orders);
+    database.execute("DO RELEASE_LOCK('lowtide delivery 3')").expect("released");
+    assert_eq!(session.run(&delivery), Ok(lowtide_oltp::Outcome::Delivered { skipped: 0 }));
 }
 
 #[test]
@@ -120,7 +176,7 @@ fn a_drive_that_is_full_is_said_to_be_full() {
     let Some(small) = Small::new(210) else { return };
     places.data = small.0.path().join("data");
     std::fs::create_dir(&places.data).expect("made");
-    let instance = server(&quick(Engine::Mariadb), &places).expect("it fits");
+    let mut instance = server(&quick(Engine::Mariadb), &places).expect("it fits");
     let large = lowtide_oltp::tpcc::Scale::warehouses(4);
     let error = instance
         .database()
@@ -128,6 +184,8 @@ fn a_drive_that_is_full_is_said_to_be_full() {
         .expect_err("it does not fit");
     let OltpError::Sql { what, message } = &error else { panic!("{error}") };
     assert!(what.starts_with("loading ") && message.contains("full"), "{error}");
+    let told = instance::why(std::slice::from_mut(&mut instance), error).to_string();
+    assert!(told.contains("loading ") && told.contains("the log of the server says [ERROR]"), "{told}");
 }
 
 #[test]
@@ -152,6 +210,23 @@ fn a_server_that_is_killed_is_missed_by_terminals_and_by_the_instance() {
     let error = loaded.instance.check().expect_err("it was killed").to_string();
     assert!(error.contains("was killed by signal 9"), "{error}");
     assert!(loaded.instance.stop().is_err());
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_is_loaded_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(mut instance) = server(&quick(Engine::Mariadb), &places_in(folder.path())) else { return };
+    let process = instance.process().expect("a process").to_string();
+    let killed = AtomicBool::new(false);
+    let kill = |share: f64| {
+        if share > 0.05 && !killed.swap(true, Ordering::Relaxed) {
+            assert!(Command::new("kill").args(["-9", &process]).status().expect("kill runs").success());
+        }
+    };
+    let large = lowtide_oltp::tpcc::Scale::warehouses(2);
+    let seen = instance.database().load(&large, SEED, &AtomicBool::new(false), &kill).expect_err("killed");
+    let told = instance::why(std::slice::from_mut(&mut instance), seen).to_string();
+    assert!(told.contains("was killed by signal 9: ") && told.contains("server.log"), "{told}");
 }
 
 #[test]
@@ -189,23 +264,6 @@ fn tables_of_others_are_not_dropped() {
         database.load(&scale(), SEED, &AtomicBool::new(false), &|_| {}).expect_err("it is not lowtide's");
     assert!(error.to_string().contains("the table `customer` is there already"), "{error}");
     assert_eq!(number(&*database, "SELECT count(*) FROM customer"), 0);
-}
-
-#[test]
-fn a_server_that_somebody_else_runs_is_reached_by_its_address() {
-    let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
-    let socket = number(&*loaded.instance.database(), "SELECT LENGTH(@@socket)");
-    let path =
-        loaded.instance.settings().iter().find(|(name, _)| name == "socket").expect("a socket").1.clone();
-    assert_eq!(path.len() as i64, socket);
-    let address = format!("mariadb://root@{}/tpcc", path.replace('/', "%2F"));
-    let database = mariadb::connect(&address).expect("connected");
-    assert_eq!(number(&*database, "SELECT count(*) FROM warehouse"), 3);
-    let error =
-        mariadb::connect(&address.replace("tpcc", "nowhere")).map(drop).expect_err("no such database");
-    assert!(error.to_string().contains("Unknown database 'nowhere'"), "{error}");
-    let error = mariadb::connect("mariadb://root@%2Fnowhere/tpcc").map(drop).expect_err("no such socket");
-    assert!(error.to_string().contains("connecting to mariadb://root@%2Fnowhere/tpcc"), "{error}");
 }
 
 /// Does nothing unless it is started by the test below: then it holds a server until it is killed.

@@ -5,6 +5,11 @@
 #![allow(clippy::print_stdout)]
 
 mod failures;
+mod named;
+#[path = "../common/network.rs"]
+mod network;
+#[path = "../common/proxy.rs"]
+mod proxy;
 mod transactions;
 
 use lowtide_core::{Control, Nanos, Seed};

@@ -17,9 +17,10 @@ impl TpccSession {
             return self.deliver(delivery);
         }
         let warehouse = delivery.warehouse;
-        self.say(format_args!("DO GET_LOCK('lowtide delivery {warehouse}', {WAIT})"));
+        self.say(format_args!("SELECT GET_LOCK('lowtide delivery {warehouse}', {WAIT})"));
         let outcome = self.deliver(delivery);
         self.batch.clear();
+        // Where it is not ours, this does nothing.
         self.say(format_args!("DO RELEASE_LOCK('lowtide delivery {warehouse}')"));
         let released = self.ask_only();
         let outcome = outcome?;
@@ -36,10 +37,19 @@ impl TpccSession {
             ));
         }
         let mut oldest: Vec<(u32, u32)> = Vec::with_capacity(DISTRICTS as usize);
-        self.ask(|_, row| {
-            oldest.push((column(&row, 0)?, column(&row, 1)?));
+        // The first statement is the lock, where there is one; its answer is 1 where we have it.
+        let (locks, mut alone) = (!self.transactions, self.transactions);
+        self.ask(|statement, row| {
+            if locks && statement == 0 {
+                alone = column::<Option<i64>>(&row, 0)? == Some(1);
+            } else {
+                oldest.push((column(&row, 0)?, column(&row, 1)?));
+            }
             Ok(())
         })?;
+        if !alone {
+            return Err(Failure::Conflict(format!("another delivery of warehouse {warehouse} goes on")));
+        }
         if !oldest.is_empty() {
             self.change(*warehouse, *carrier, &oldest);
         }

@@ -22,10 +22,11 @@ mod queries;
 use super::errors::{failure, sql};
 use crate::settings::Engine;
 use crate::tpcc::{Transaction, Who};
-use crate::{Failure, OltpError, Outcome, Session};
+use crate::{Cut, Failure, OltpError, Outcome, Session};
 use mysql::prelude::{FromValue, Queryable};
 use mysql::{Conn, Row};
 use std::fmt::Write;
+use std::os::fd::AsRawFd;
 
 /// A connection with what it reuses from transaction to transaction.
 pub(super) struct TpccSession {
@@ -118,6 +119,9 @@ impl Session for TpccSession {
     }
     fn statements(&self) -> u64 {
         self.statements
+    }
+    fn cut(&self) -> Option<Cut> {
+        Cut::by_number(self.conn.as_raw_fd())
     }
 }
 
