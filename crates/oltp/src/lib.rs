@@ -15,6 +15,7 @@ pub mod bench;
 pub mod check;
 pub mod database;
 mod error;
+pub mod folder;
 pub mod instance;
 pub mod mariadb;
 pub mod postgres;
@@ -27,5 +28,6 @@ pub mod tpcc;
 
 pub use database::{Counter, CounterUnit, Database, Failure, Outcome, Session};
 pub use error::OltpError;
+pub use folder::Folder;
 pub use instance::{Instance, Places};
 pub use settings::{Durability, Engine, Preset, Settings};
