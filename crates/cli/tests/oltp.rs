@@ -235,6 +235,64 @@ fn ctrl_c_ends_servers_and_resume_goes_on() {
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(done_and_begun(&place.store()), (2, 0));
     place.is_empty();
+    // Nothing is left to do, and nothing is left by that.
+    let (code, _, err) = told(&place.run(&[&arguments[..], &["--resume"]].concat()));
+    assert_eq!(code, Some(0), "{err}");
+    place.is_empty();
+}
+
+/// Symptom: an empty directory stayed in `log-directory` after each run, with the log of one that was killed for ever; and a
+/// mistyped one was made. Cause: only the logs in it were removed, and all of its path was made. Fix: it is a directory of
+/// ours like the others, in one that has to be there.
+#[test]
+fn a_directory_for_logs_is_left_as_it_was_and_none_is_made() {
+    let place = Place::new();
+    let text = format!("{QUICK}log-directory = 'logs'\n").replace("'3s'", "'1s'");
+    place.0.write("quick.toml", &text);
+    let (code, _, err) = told(&place.run(&[]));
+    assert_ne!(code, Some(0), "{err}");
+    assert_says(&err, &["logs"]);
+    assert!(!place.0.path("logs").exists() && !place.store().exists(), "nothing is made where it is missing");
+    place.is_empty();
+    fs::create_dir(place.0.path("logs")).expect("made");
+    fs::set_permissions(place.0.path("logs"), Permissions::from_mode(0o755)).expect("it is ours");
+    // The user's own, whatever it is called.
+    fs::create_dir(place.0.path("logs/lowtide-oltp-4194303")).expect("made");
+    let engine = if possible("postgresql") { "engine=postgresql" } else { "engine=sqlite" };
+    let (code, _, err) = told(&place.run(&["--set", engine]));
+    assert_eq!(code, Some(0), "{err}");
+    place.is_empty();
+    assert_eq!(common::names(&place.0.path("logs")), ["lowtide-oltp-4194303"]);
+}
+
+/// Symptom: the cells after a resumed one were measured on a new drive. Fix: they are refused.
+#[test]
+fn a_resumed_cell_does_not_go_on_from_a_new_drive() {
+    for node in ["/dev/fuse", "/dev/loop-control"] {
+        if OpenOptions::new().read(true).write(true).open(node).is_err() {
+            skipped(&format!("{node} cannot be opened"));
+            return;
+        }
+    }
+    if !rustix::process::geteuid().is_root() {
+        skipped("mounting needs root");
+        return;
+    }
+    let place = Place::new();
+    let text = QUICK.replace("directory = 'here'", "device = 'intel-x25-e-32gb'");
+    let before = "[before-each-cell]\nlayout = { filesystem = 'xfs' }\n[oltp]\n";
+    place.0.write("quick.toml", text.replace("[oltp]\n", before).replace("terminals = 2\n", ""));
+    let arguments = ["--set", "sweep.terminals=[1, 2]"];
+    let child = place.command(&arguments).spawn();
+    let mut running = Running(child.expect("lowtide starts"));
+    assert!(wait_until(&mut running, || done_and_begun(&place.store()) == (1, 1)), "it ended");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(), Some(130));
+    let (code, _, err) = told(&place.run(&[&arguments[..], &["--resume"]].concat()));
+    assert_eq!(code, Some(1), "{err}");
+    assert_says(&err, &["the history it goes on from is not known", "intel-x25-e-32gb"]);
+    assert_eq!(done_and_begun(&place.store()), (1, 0), "nothing was measured on a new drive");
+    place.is_empty();
 }
 
 #[test]
