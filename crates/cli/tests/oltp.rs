@@ -330,3 +330,34 @@ fn a_database_on_simulated_drives_sees_their_history_and_leaves_no_mount() {
     let flash = &campaign["cells"][0];
     assert!(flash["written_before_bytes"].as_u64() > Some(50 << 20), "{}", flash["written_before_bytes"]);
 }
+
+/// Symptom: `written_before` of a block device was that of its own copy, as if no cell had been before. Cause: copies and rows
+/// were not counted. Fix: they are.
+#[test]
+fn a_block_device_counts_what_the_cells_before_wrote() {
+    if !rustix::process::geteuid().is_root() {
+        skipped("mounting needs root");
+        return;
+    }
+    let Some(disk) = loopback::Loop::new(2048, &[]) else { return };
+    let place = Place::new();
+    let steps = "[before-each-cell]\nlayout = { filesystem = 'ext4' }\n[oltp]\n";
+    let text = QUICK.replace("[oltp]\n", steps).replace("'3s'", "'2s'");
+    place.0.write(
+        "quick.toml",
+        format!("{text}[[step]]\nname = 'once'\npurge-before = 'trim'\nrepeat = {{ times = 2 }}\n"),
+    );
+    let target = format!("block:{}", disk.node.display());
+    let (code, _, err) = told(&place.run(&["--target", &target, "--destroy", &disk.serial()]));
+    assert_eq!(code, Some(0), "{err}");
+    place.is_empty();
+    let campaign: serde_json::Value =
+        serde_json::from_str(&place.0.ok(&["export", "--format", "json"])).expect("JSON");
+    let cell = |index: usize| &campaign["cells"][index];
+    let before = |index: usize| cell(index)["written_before_bytes"].as_u64().expect("known since the purge");
+    let rows = cell(0)["intervals"].as_array().expect("a list");
+    let wrote: u64 = rows.iter().filter_map(|row| row["write_bytes"].as_u64()).sum();
+    assert!(wrote > 0 && before(0) > 50 << 20, "{wrote} {}", before(0));
+    // The copy of each, and what was written between.
+    assert_eq!(before(1), 2 * before(0) + wrote);
+}
