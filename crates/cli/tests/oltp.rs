@@ -260,6 +260,64 @@ fn ctrl_c_ends_servers_and_resume_goes_on() {
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(done_and_begun(&place.store()), (2, 0));
     place.is_empty();
+    // Nothing is left to do, and nothing is left by that.
+    let (code, _, err) = told(&place.run(&[&arguments[..], &["--resume"]].concat()));
+    assert_eq!(code, Some(0), "{err}");
+    place.is_empty();
+}
+
+/// Symptom: an empty directory stayed in `log-directory` after each run, with the log of one that was killed for ever; and a
+/// mistyped one was made. Cause: only the logs in it were removed, and all of its path was made. Fix: it is a directory of
+/// ours like the others, in one that has to be there.
+#[test]
+fn a_directory_for_logs_is_left_as_it_was_and_none_is_made() {
+    let place = Place::new();
+    let text = format!("{QUICK}log-directory = 'logs'\n").replace("'3s'", "'1s'");
+    place.0.write("quick.toml", &text);
+    let (code, _, err) = told(&place.run(&[]));
+    assert_ne!(code, Some(0), "{err}");
+    assert_says(&err, &["logs"]);
+    assert!(!place.0.path("logs").exists() && !place.store().exists(), "nothing is made where it is missing");
+    place.is_empty();
+    fs::create_dir(place.0.path("logs")).expect("made");
+    fs::set_permissions(place.0.path("logs"), Permissions::from_mode(0o755)).expect("it is ours");
+    // The user's own, whatever it is called.
+    fs::create_dir(place.0.path("logs/lowtide-oltp-4194303")).expect("made");
+    let engine = if possible("postgresql") { "engine=postgresql" } else { "engine=sqlite" };
+    let (code, _, err) = told(&place.run(&["--set", engine]));
+    assert_eq!(code, Some(0), "{err}");
+    place.is_empty();
+    assert_eq!(common::names(&place.0.path("logs")), ["lowtide-oltp-4194303"]);
+}
+
+/// Symptom: the cells after a resumed one were measured on a new drive. Fix: they are refused.
+#[test]
+fn a_resumed_cell_does_not_go_on_from_a_new_drive() {
+    for node in ["/dev/fuse", "/dev/loop-control"] {
+        if OpenOptions::new().read(true).write(true).open(node).is_err() {
+            skipped(&format!("{node} cannot be opened"));
+            return;
+        }
+    }
+    if !rustix::process::geteuid().is_root() {
+        skipped("mounting needs root");
+        return;
+    }
+    let place = Place::new();
+    let text = QUICK.replace("directory = 'here'", "device = 'intel-x25-e-32gb'");
+    let before = "[before-each-cell]\nlayout = { filesystem = 'xfs' }\n[oltp]\n";
+    place.0.write("quick.toml", text.replace("[oltp]\n", before).replace("terminals = 2\n", ""));
+    let arguments = ["--set", "sweep.terminals=[1, 2]"];
+    let child = place.command(&arguments).spawn();
+    let mut running = Running(child.expect("lowtide starts"));
+    assert!(wait_until(&mut running, || done_and_begun(&place.store()) == (1, 1)), "it ended");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(), Some(130));
+    let (code, _, err) = told(&place.run(&[&arguments[..], &["--resume"]].concat()));
+    assert_eq!(code, Some(1), "{err}");
+    assert_says(&err, &["the history it goes on from is not known", "intel-x25-e-32gb"]);
+    assert_eq!(done_and_begun(&place.store()), (1, 0), "nothing was measured on a new drive");
+    place.is_empty();
 }
 
 #[test]
@@ -296,4 +354,35 @@ fn a_database_on_simulated_drives_sees_their_history_and_leaves_no_mount() {
     }
     let flash = &campaign["cells"][0];
     assert!(flash["written_before_bytes"].as_u64() > Some(50 << 20), "{}", flash["written_before_bytes"]);
+}
+
+/// Symptom: `written_before` of a block device was that of its own copy, as if no cell had been before. Cause: copies and rows
+/// were not counted. Fix: they are.
+#[test]
+fn a_block_device_counts_what_the_cells_before_wrote() {
+    if !rustix::process::geteuid().is_root() {
+        skipped("mounting needs root");
+        return;
+    }
+    let Some(disk) = loopback::Loop::new(2048, &[]) else { return };
+    let place = Place::new();
+    let steps = "[before-each-cell]\nlayout = { filesystem = 'ext4' }\n[oltp]\n";
+    let text = QUICK.replace("[oltp]\n", steps).replace("'3s'", "'2s'");
+    place.0.write(
+        "quick.toml",
+        format!("{text}[[step]]\nname = 'once'\npurge-before = 'trim'\nrepeat = {{ times = 2 }}\n"),
+    );
+    let target = format!("block:{}", disk.node.display());
+    let (code, _, err) = told(&place.run(&["--target", &target, "--destroy", &disk.serial()]));
+    assert_eq!(code, Some(0), "{err}");
+    place.is_empty();
+    let campaign: serde_json::Value =
+        serde_json::from_str(&place.0.ok(&["export", "--format", "json"])).expect("JSON");
+    let cell = |index: usize| &campaign["cells"][index];
+    let before = |index: usize| cell(index)["written_before_bytes"].as_u64().expect("known since the purge");
+    let rows = cell(0)["intervals"].as_array().expect("a list");
+    let wrote: u64 = rows.iter().filter_map(|row| row["write_bytes"].as_u64()).sum();
+    assert!(wrote > 0 && before(0) > 50 << 20, "{wrote} {}", before(0));
+    // The copy of each, and what was written between.
+    assert_eq!(before(1), 2 * before(0) + wrote);
 }

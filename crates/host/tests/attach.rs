@@ -272,6 +272,48 @@ fn a_loop_device_has_the_blocks_and_the_contents_of_the_drive() {
     }
 }
 
+/// Symptom: whoever used a loop device next had the scheduler and the queue of an attached drive. Cause: the kernel keeps
+/// them when the file goes. Fix: what was there is noted, and put back before.
+#[test]
+fn a_loop_device_gets_the_queue_back_that_it_had() {
+    let Some(drive) = Drive::new(4096) else { return };
+    let queue = |number: &str| {
+        let told = |what: &str| fs::read_to_string(format!("/sys/block/{number}/queue/{what}")).expect(what);
+        ["scheduler", "nr_requests", "max_sectors_kb"].map(|what| told(what).trim().to_owned())
+    };
+    let name =
+        |attached: &Attachment| node(attached).file_name().expect("a name").to_string_lossy().into_owned();
+    // The next one to be given out, unless somebody else takes it: then this says nothing of it.
+    let free = run("losetup", &["--find"]);
+    let free = free.trim().trim_start_matches("/dev/").to_owned();
+    let mut before = queue(&free);
+    let attached = drive.attach();
+    let device = name(&attached);
+    if device != free {
+        // Attaching sets none but the last.
+        before = queue(&device);
+    }
+    let disk = lowtide_host::block::Disk::find(node(&attached)).expect("a disk");
+    let (choices, largest) = (before[0].clone(), before[2].clone());
+    let other = choices.split(' ').find(|it| !it.starts_with('[') && *it != "none").map(str::to_owned);
+    let Some(other) = other else {
+        skipped("this kernel has no scheduler to choose");
+        return;
+    };
+    disk.queue(&other, 32).expect("set");
+    assert_ne!(queue(&device)[0], choices, "the scheduler was set");
+    // Put on again it keeps what it was given.
+    attach::again(&drive.name, Force::No, &never()).expect("again");
+    assert!(queue(&device)[0].contains(&format!("[{other}]")), "{:?}", queue(&device));
+    assert_eq!(attach::detach(&drive.name, Force::No).expect("detached"), attach::Detached::default());
+    let after = queue(&device);
+    assert_eq!(after[..2], before[..2], "{device}");
+    if device == free {
+        assert_eq!(after[2], largest, "{device}");
+    }
+    drive.is_gone();
+}
+
 #[test]
 fn flushes_trims_and_durable_writes_arrive_as_what_they_are() {
     let Some(drive) = Drive::new(4096) else { return };

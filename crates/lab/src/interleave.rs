@@ -13,6 +13,7 @@ use crate::analysis::Verdict;
 use crate::campaign::{self, CampaignError, Cells, Outcome, Progress, Stage, Taken, on_all_cores};
 use crate::experiment::{Fill, Purge};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
+use crate::prepare::drives;
 use crate::record::{INTERLEAVED, Row};
 use crate::store::{About, Store, Writer};
 use lowtide_core::rng::below;
@@ -245,12 +246,26 @@ fn own_history(plan: &Plan, name: &str) -> Result<(), InterleaveError> {
         let preparation = &cell.settings.preparation;
         preparation.purge == Purge::None && preparation.fill == Fill::None
     };
-    match (&plan.target, plan.cells.iter().find(keeps)) {
-        (PlanTarget::Block(_), Some(cell)) => refuse(
-            format!("`{}` neither purges nor fills", cell.label()),
-            "give [before-each-cell] a `purge` or a `fill`",
-        ),
-        _ => Ok(()),
+    // Every turn has drives of its own.
+    let goes_on = |cell: &&PlannedCell| {
+        let before = plan.cells.iter().take_while(|it| it.index < cell.index);
+        let used: Vec<&str> = before.flat_map(|it| drives::devices(&it.settings)).collect();
+        !drives::erases(cell) && drives::devices(&cell.settings).any(|name| used.contains(&name))
+    };
+    match &plan.target {
+        PlanTarget::Block(_) => plan.cells.iter().find(keeps).map_or(Ok(()), |cell| {
+            refuse(
+                format!("`{}` neither purges nor fills", cell.label()),
+                "give [before-each-cell] a `purge` or a `fill`",
+            )
+        }),
+        PlanTarget::Attached(_) => plan.cells.iter().find(goes_on).map_or(Ok(()), |cell| {
+            refuse(
+                format!("`{}` goes on from what the cells before it left on the same drive", cell.label()),
+                "begin each cell with a drive as new: `purge = \"secure-erase\"` in [before-each-cell]",
+            )
+        }),
+        PlanTarget::Simulated(_) | PlanTarget::Host(_) => Ok(()),
     }
 }
 
@@ -355,5 +370,26 @@ mod tests {
         );
         let said = refused(vec![one, steps]);
         assert!(said.contains("`s` measures cells on the history of those before"), "{said}");
+    }
+
+    /// Symptom: in turns, repetitions that should go on from each other were each measured on a new drive. Cause: every turn
+    /// takes its target anew. Fix: they are refused.
+    #[test]
+    fn databases_on_simulated_drives_begin_each_turn_with_a_drive_as_new() {
+        let plan = |name: &str, rest: &str| {
+            let text = format!(
+                "name = \"{name}\"\n{MODEL}\n[oltp]\nduration = \"1s\"\n[before-each-cell]\n\
+                 layout = {{ filesystem = \"xfs\" }}\n{rest}"
+            );
+            let experiment = Experiment::parse("test.toml", &text, &[]).expect("valid");
+            Plan::new(experiment, Seed::new(1), 1).expect("plans")
+        };
+        let of = |rest: &str| Turns::of(vec![plan("a", rest), plan("b", rest)]).map(drop);
+        let said = of("[repeat]\ntimes = 2\n").expect_err("refused").to_string();
+        assert!(said.contains("`a` measures cells on the history of those before"), "{said}");
+        of("").expect("one cell has nothing before it");
+        of("purge = \"secure-erase\"\n[repeat]\ntimes = 2\n").expect("each is as new");
+        let devices = "[sweep]\ndevice = [\"intel-320-160gb\", \"intel-x25-e-32gb\"]\n";
+        of(devices).expect("a drive each");
     }
 }

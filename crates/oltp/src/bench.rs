@@ -5,7 +5,7 @@
 
 use crate::terminals::{self, Load, Part};
 use crate::tpcc::{Kind, Scale};
-use crate::{Engine, Instance, OltpError, Places, Settings, instance};
+use crate::{Engine, Folder, Instance, OltpError, Places, Settings, folder, instance};
 use lowtide_core::{Bytes, Control, Latency, Nanos, Seed};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -75,11 +75,9 @@ pub fn measure(asked: &Asked, interrupt: &AtomicBool) -> Result<Figures, OltpErr
         buffer_pool: Some(asked.settings.buffer_pool.unwrap_or(BUFFER_POOL)),
         ..asked.settings.clone()
     };
-    let name = format!("lowtide-bench-{}", std::process::id());
-    let data = Temporary::make(asked.directory.join(&name))?;
     // Paths of sockets are short, and those of data may not be.
-    let run = Temporary::make(std::env::temp_dir().join(format!("{name}-run")))?;
-    let places = Places { data: data.inside("data")?, log: None, run: run.inside("run")? };
+    let (data, run) = (own(&asked.directory)?, own(&std::env::temp_dir())?);
+    let places = Places { data: inside(&data, "data")?, log: None, run: inside(&run, "run")? };
     let mut instance = instance::start(&settings, &places)?;
     let figures = ask(asked, &settings, &*instance, interrupt)
         .map_err(|seen| instance::why(std::slice::from_mut(&mut instance), seen))?;
@@ -155,31 +153,18 @@ impl Asked {
     }
 }
 
-/// A directory that is removed with all that is in it.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn make(path: PathBuf) -> Result<Temporary, OltpError> {
-        create(&path)?;
-        Ok(Temporary(path))
-    }
-    fn inside(&self, name: &str) -> Result<PathBuf, OltpError> {
-        let path = self.0.join(name);
-        create(&path)?;
-        Ok(path)
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A directory of our own, where killed ones left nothing.
+fn own(within: &Path) -> Result<Folder, OltpError> {
+    folder::remove_left_over(within);
+    Folder::make(within, "bench").map_err(|source| OltpError::Io { path: within.to_owned(), source })
 }
 
 /// Servers run as users of their own, who have to pass.
-fn create(path: &Path) -> Result<(), OltpError> {
-    let failed = |source| OltpError::Io { path: path.to_owned(), source };
-    std::fs::create_dir(path).map_err(failed)?;
+fn inside(folder: &Folder, name: &str) -> Result<PathBuf, OltpError> {
+    let path = folder.path().join(name);
+    let failed = |source| OltpError::Io { path: path.clone(), source };
+    std::fs::create_dir(&path).map_err(failed)?;
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(path, open).map_err(failed)
+    std::fs::set_permissions(&path, open).map_err(failed)?;
+    Ok(path)
 }

@@ -139,6 +139,7 @@ pub fn attach(
         way: Way::FuseAndLoop,
         server: None,
         loop_device: None,
+        queue: None,
         block: wish.block,
         mount,
         owner: wish.owned.then(|| Process::find(std::process::id())).flatten(),
@@ -428,7 +429,12 @@ impl Making<'_> {
                 Some(device) if device.file().is_none() => device,
                 _ => LoopDevice::free()?,
             };
-            self.journal.will(|facts| facts.loop_device = Some(next.number()))?;
+            self.journal.will(|facts| {
+                // One that is put on again has been given what it has.
+                if facts.loop_device.replace(next.number()) != Some(next.number()) {
+                    facts.queue = Some(next.queue());
+                }
+            })?;
             let file = self.place.file();
             if watch.call("setting up the loop device", move || next.configure(&file, block))?? {
                 return Ok(next);

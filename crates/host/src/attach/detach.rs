@@ -68,6 +68,7 @@ impl Dismantling {
             // The server was being waited for: it would go on to mount what is looked for below.
             self.watch.end_server();
         }
+        self.queue()?;
         self.block_device()?;
         if self.force == Force::Lazily && !self.left.is_empty() {
             self.watch.cut();
@@ -129,6 +130,17 @@ impl Dismantling {
                 }
                 self.left.push(told(&device.node(), &by));
             }
+        }
+        Ok(())
+    }
+
+    /// The scheduler of the loop device and what else outlives its file, while it still is ours.
+    fn queue(&mut self) -> Result<(), HostError> {
+        let facts = (self.facts.loop_device, self.facts.queue.clone());
+        let (Some(number), Some(queue)) = facts else { return Ok(()) };
+        for device in loop_device::over(&self.place.file()).into_iter().filter(|it| it.number() == number) {
+            let queue = queue.clone();
+            self.watch.call("giving the loop device its queue back", move || device.restore(&queue))?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! whoever attaches or detaches; the server has nothing to do with it. Leaves out what the kernel tells by itself.
 
 use super::Way;
+use super::loop_device::Queue;
 use super::place::Place;
 use super::process::Process;
 use crate::error::{HostError, Operation};
@@ -28,6 +29,9 @@ pub(super) struct Facts {
     pub(super) server: Option<Process>,
     /// The number of the loop device.
     pub(super) loop_device: Option<u32>,
+    /// How its requests were queued before it was used.
+    #[serde(default)]
+    pub(super) queue: Option<Queue>,
     /// Bytes of its logical block, where those of the drive are not larger.
     pub(super) block: u32,
     pub(super) mount: Option<MountPoint>,

@@ -5,9 +5,11 @@
 //! kernel takes this as an `ioctl`. Leaves out partitions.
 #![allow(unsafe_code)]
 
+use crate::block::scheduler;
 use crate::error::{HostError, Operation};
 use lowtide_core::Bytes;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,18 @@ const _: () = assert!(size_of::<Config>() == 304);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LoopDevice {
     number: u32,
+}
+
+/// What the kernel keeps of a loop device when its file is taken away: the next one would have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Queue {
+    /// The I/O scheduler.
+    scheduler: Option<String>,
+    /// Requests that may wait in it; without one, requests that reach the device at a time.
+    requests: Option<u64>,
+    /// KiB of the largest request.
+    largest_kib: Option<u64>,
 }
 
 impl LoopDevice {
@@ -174,6 +188,39 @@ impl LoopDevice {
     pub(super) fn size(self) -> Bytes {
         // Sectors of 512 bytes, whatever its block.
         Bytes::new(self.told("size").unwrap_or(0) * 512)
+    }
+
+    /// How its requests are queued now.
+    pub(super) fn queue(self) -> Queue {
+        Queue {
+            scheduler: scheduler::choices(&format!("loop{}", self.number)).1,
+            requests: self.told("queue/nr_requests"),
+            largest_kib: self.told("queue/max_sectors_kb"),
+        }
+    }
+
+    /// Makes its requests queue as they did before it was used; it may wait for those that are under way. What the kernel does
+    /// not take stays: it keeps nothing from being taken apart.
+    pub(super) fn restore(self, before: &Queue) {
+        let set = |what: &str, value: &str| drop(fs::write(self.folder().join("queue").join(what), value));
+        if let Some(name) = &before.scheduler {
+            // Without a scheduler the number is of the device, and the kernel shows what it was made with, whatever it is. It
+            // takes none that it shows already.
+            set("scheduler", "none");
+            let whole = self.told("queue/nr_requests");
+            let other = whole.map(|whole| whole.saturating_sub(1));
+            for number in other.into_iter().chain(whole) {
+                set("nr_requests", &number.to_string());
+            }
+            set("scheduler", name);
+        }
+        if let Some(number) = before.requests.filter(|number| self.told("queue/nr_requests") != Some(*number))
+        {
+            set("nr_requests", &number.to_string());
+        }
+        if let Some(kib) = before.largest_kib {
+            set("max_sectors_kb", &kib.to_string());
+        }
     }
 
     /// Its number among all devices.

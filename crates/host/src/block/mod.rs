@@ -23,7 +23,7 @@ mod filesystem;
 mod health;
 mod journal;
 mod objection;
-mod scheduler;
+pub(crate) mod scheduler;
 mod signature;
 pub(crate) mod tool;
 mod usage;

@@ -11,7 +11,7 @@ fn file(disk: &str) -> PathBuf {
 }
 
 /// The schedulers a disk may have, and the one it has; none where it lets nobody choose.
-pub(super) fn choices(disk: &str) -> (Vec<String>, Option<String>) {
+pub(crate) fn choices(disk: &str) -> (Vec<String>, Option<String>) {
     let text = line(&file(disk)).unwrap_or_default();
     let plain = |word: &str| word.trim_matches(['[', ']']).to_owned();
     let chosen = text.split_whitespace().find(|word| word.starts_with('[')).map(plain);
@@ -37,8 +37,8 @@ impl Disk {
 }
 
 impl Disk {
-    /// Gives a device of our own, which is gone afterwards, a scheduler, and lets so many requests reach it at a time: the
-    /// others wait where the scheduler sees them.
+    /// Gives the device of an attached drive a scheduler, and lets so many requests reach it at a time: the others wait where
+    /// the scheduler sees them. Detaching it undoes that; of other devices nobody does.
     ///
     /// # Errors
     /// As [`Disk::check_scheduler`]; [`HostError::Io`] where the kernel does not take it.

@@ -11,40 +11,69 @@ use crate::prepare::data_set::{self, DataSets};
 use crate::prepare::home::{self, Home, Ready};
 use crate::record::{Condition, Counted, Oltp as Facts, Row, Said};
 use crate::store::{CellEnd, CellStart, Entry};
+use crate::witness;
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::process::Used;
 use lowtide_oltp::terminals::{Interval, Part, Summary};
 use lowtide_oltp::tpcc::Scale;
-use lowtide_oltp::{Counter, CounterUnit, Database, Instance, OltpError, Places, check, instance};
+use lowtide_oltp::{Counter, CounterUnit, Database, Folder, Instance, OltpError, Places, check, instance};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The databases of a campaign.
 pub(crate) struct Databases<'a> {
     home: Home<'a>,
     sets: DataSets,
-    /// Sockets, configurations and logs of servers.
-    run: PathBuf,
+    /// Where logs lie that lie elsewhere than the data, on real targets.
+    log: Option<Folder>,
+    /// Sockets, configurations and logs of servers; on a device also the data sets.
+    run: Folder,
 }
 
 impl<'a> Databases<'a> {
     /// Of a plan, if nothing speaks against its target.
     pub fn of(plan: &'a Plan) -> Result<Self, HostError> {
         let home = Home::of(plan)?;
-        let base = home.base();
-        let run = std::env::temp_dir().join(base.file_name().expect("it is named")).join("run");
-        home::remove_left_over(&std::env::temp_dir());
-        Ok(Databases { home, sets: DataSets::new(base.join("sets"), run.clone()), run })
+        let log = plan.experiment.load.oltp.as_ref().and_then(|oltp| oltp.log_directory.as_deref());
+        let log = log.map(home::own).transpose()?;
+        let run = home::own(&std::env::temp_dir())?;
+        let folder = home.beside().unwrap_or(run.path()).join("sets");
+        let sets = DataSets::new(folder, run.path().join("run"), home.copies());
+        Ok(Databases { home, sets, log, run })
+    }
+
+    /// Sockets, configurations and logs of the servers of cells.
+    fn run(&self) -> PathBuf {
+        self.run.path().join("run")
+    }
+
+    /// Gives the cell an empty place with the history it asks for; see [`Home::prepare`].
+    fn prepare(
+        &mut self,
+        cell: &PlannedCell,
+        seed: Seed,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<Ready, String> {
+        let ready = self.home.prepare(cell, seed, interrupt)?;
+        let log = self.log.as_ref().map(|log| log.path().to_owned()).or(ready.log);
+        Ok(Ready { log, ..ready })
+    }
+
+    /// A cell that was measured before is left out.
+    pub fn left_out(&mut self, cell: &PlannedCell) {
+        self.home.left_out(cell);
     }
 
     /// Undoes what was done for the campaign.
     pub fn finish(self) -> Result<(), HostError> {
-        drop(self.sets);
-        let _ = self.run.parent().map(std::fs::remove_dir_all);
-        self.home.finish()
+        let Databases { home, sets, log, run } = self;
+        drop(sets);
+        // Each of them goes, whatever becomes of the others.
+        let all = [home.finish(), log.map_or(Ok(()), home::remove), home::remove(run)];
+        all.into_iter().collect()
     }
 }
 
@@ -124,26 +153,27 @@ impl Cells<'_> {
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
         let loading = |share: f64| self.progress.cell(cell, Stage::Prepare, share, None);
-        let set = databases.sets.get(oltp, self.data_seed(), self.interrupt, &loading).map_err(told)?;
-        let mut ready = databases.home.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
-        let number = 0..oltp.instances;
-        let places: Vec<Places> = number.map(|number| ready.places(number, &databases.run)).collect();
-        let outcome = places
-            .iter()
-            .zip(0..)
-            .try_for_each(|(places, number)| {
+        let set = databases.sets.get(&cell.settings, self.data_seed(), self.interrupt, &loading);
+        // Its drives have not seen, then, what the next ones go on from.
+        let set = set.inspect_err(|_| databases.home.left_out(cell)).map_err(told)?;
+        let mut ready = databases.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
+        let (number, run) = (0..oltp.instances, databases.run());
+        let places: Vec<Places> = number.map(|number| ready.places(number, &run)).collect();
+        let copied = databases.sets.room_for(set.bytes).and_then(|()| {
+            places.iter().zip(0..).try_for_each(|(places, number)| {
                 data_set::make(places)?;
                 set.copy_to(number, places, self.interrupt)
             })
-            .map_err(told)
-            .and_then(|()| {
-                databases.home.begin(&mut ready, set.bytes)?;
-                crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)
-                    .map_err(|error| error.to_string())?;
-                let running = start(oltp, &places).map_err(told)?;
-                let loaded = Loaded { bytes: set.bytes, conditions: set.conditions };
-                self.measure(cell, &ready, running, loaded, &mut databases.home, rows)
-            });
+        });
+        let outcome = copied.map_err(told).and_then(|()| {
+            let own_log = if ready.log.is_some() { set.log_bytes } else { Bytes::ZERO };
+            databases.home.begin(&mut ready, set.bytes.saturating_sub(own_log))?;
+            crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)
+                .map_err(|error| error.to_string())?;
+            let running = start(oltp, &places).map_err(told)?;
+            let loaded = Loaded { bytes: set.bytes, conditions: set.conditions };
+            self.measure(cell, &ready, running, loaded, &mut databases.home, rows)
+        });
         for path in places.iter().flat_map(|places| [Some(&places.data), places.log.as_ref()]).flatten() {
             let _ = std::fs::remove_dir_all(path);
         }
@@ -158,7 +188,7 @@ impl Cells<'_> {
         databases: &mut Databases<'_>,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
-        let ready = databases.home.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
+        let ready = databases.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
         let mut running = Running::default();
         let mut conditions = Vec::new();
         for (number, address) in oltp.servers.iter().enumerate() {
@@ -195,7 +225,9 @@ impl Cells<'_> {
     ) -> Result<Ended, String> {
         let load = &cell.settings.load;
         let oltp = load.oltp.as_ref().expect("a cell of databases");
+        let (mut last, counters) = home.done();
         let facts = Facts {
+            device_unseen: last.is_none(),
             database: running.databases.first().map_or_else(String::new, |it| it.version().to_owned()),
             warehouses: oltp.warehouses,
             instances: running.databases.len() as u32,
@@ -206,7 +238,6 @@ impl Cells<'_> {
             ..Facts::default()
         };
         self.sender.send(Entry::Oltp(cell.index, Box::new(facts.clone())));
-        let (mut last, counters) = home.done();
         let start = CellStart { raw_capacity: ready.raw_capacity, written_before: ready.written, counters };
         self.sender.send(Entry::Start(cell.index, start));
         let context = Context {
@@ -218,12 +249,15 @@ impl Cells<'_> {
             written_before: ready.written,
         };
         let (counted, used) = (running.counters(), running.used());
-        let mut now_used = used;
+        let (mut now_used, mut all_written) = (used, Bytes::ZERO);
         let device = &mut |interval: &Interval| {
             let (now, counters) = home.done();
             now_used = running.used();
-            let Traffic { reads, read, writes, written } = now.since(last);
-            last = now;
+            // A device that does not answer is asked again in the next interval, which has then both.
+            let since = now.zip(last).map(|(now, last)| now.since(last)).unwrap_or_default();
+            let Traffic { reads, read, writes, written } = since;
+            all_written += written;
+            last = now.or(last);
             Row {
                 start_ns: interval.start_ns,
                 end_ns: interval.end_ns,
@@ -245,12 +279,17 @@ impl Cells<'_> {
         };
         let seed = self.plan.cell_seed(cell).part("load", 0);
         let ended = on_databases(&running.parts(), load, context, seed, self.interrupt, device, each);
+        home.count(all_written);
         let (ended, summary) = ended.map_err(|error| running.why(error))?;
         if let Some(options) = home.mounted() {
             self.say([("mounted-with".to_owned(), options)]);
         }
         let after = running.counters();
-        home.end()?;
+        let late = home.end()?;
+        if ended != Ended::Interrupted {
+            let warning = |why| (witness::WARNING.to_owned(), format!("{}: {why}", cell.label()));
+            self.say(late.into_iter().map(warning));
+        }
         let mut broken = Vec::new();
         if oltp.check && ended != Ended::Interrupted {
             let checked = running.parts().iter().try_for_each(|part| {
@@ -260,6 +299,7 @@ impl Cells<'_> {
             checked.map_err(|error| running.why(error))?;
         }
         let facts = Facts {
+            device_unseen: last.is_none(),
             said: said(&summary, now_used.since(used)),
             counted: difference(&counted, &after, now_used.since(used)),
             conditions: conditions(&loaded.conditions, &broken),

@@ -293,6 +293,9 @@ impl<'a> Cells<'a> {
                 break;
             }
             if !self.needs(index) || (self.done[index] && !self.plan.target.is_simulated()) {
+                if let (true, Ground::Databases(databases)) = (self.done[index], &mut ground) {
+                    databases.left_out(cell);
+                }
                 continue;
             }
             let mut rows = Vec::new();

@@ -275,6 +275,16 @@ impl Whole<'_> {
             let help = "`log-directory = \"…\"`, or a simulated device as the target";
             problems.add(at, "a simulated device for the log beside a real target", "here", help);
         }
+        let simulated = matches!(self.target, Some(Target::Device(_)));
+        if let (Some(at), true) = (self.place("oltp.log-directory"), simulated) {
+            let help = "`log_device = \"…\"`: a simulated device, as the target is";
+            problems.add(
+                at,
+                "a directory of this machine for the log beside a simulated target",
+                "here",
+                help,
+            );
+        }
     }
 
     /// Servers that somebody else runs keep their settings: nothing that would change them has an effect.

@@ -95,20 +95,35 @@ impl Stat {
     /// Why the answers of this drive are not those of the device, where this machine is too slow for it: half of them
     /// were late by more than a tenth of what they take.
     pub fn too_slow(&self) -> Option<String> {
-        let late = self.lateness.filter(|late| late.count >= 100)?;
-        let (sum, count) = [&self.reads, &self.writes].iter().fold((0.0, 0.0), |(sum, count), requests| {
-            let n = requests.latency.count as f64;
-            (sum + requests.latency.mean_us * n, count + n)
-        });
-        let mean_us = sum / f64::max(count, 1.0);
-        (late.mean_us > 0.1 * mean_us && count > 0.0).then(|| {
+        self.too_slow_since(None)
+    }
+
+    /// The same of the answers since an earlier look at the drive: those before, which may have left at once, take no part.
+    pub fn too_slow_since(&self, before: Option<&Stat>) -> Option<String> {
+        let late = self.lateness?;
+        let lateness_before = before.and_then(|stat| stat.lateness).unwrap_or_default();
+        let (late_us, answers) = mean_since([(&late, &lateness_before)]);
+        let none = Requests::default();
+        let (reads, writes) = before.map_or((&none, &none), |stat| (&stat.reads, &stat.writes));
+        let pairs = [(&self.reads, reads), (&self.writes, writes)];
+        let (mean_us, count) = mean_since(pairs.map(|(after, before)| (&after.latency, &before.latency)));
+        (answers >= 100.0 && late_us > 0.1 * mean_us && count > 0.0).then(|| {
             format!(
-                "answers left {:.0} us late on average, of {mean_us:.0} us that they take: \
-                 this machine is too slow for this device under this load",
-                late.mean_us
+                "answers left {late_us:.0} us late on average, of {mean_us:.0} us that they take: \
+                 this machine is too slow for this device under this load"
             )
         })
     }
+}
+
+/// The mean of what was added to distributions, in microseconds, and how many that were.
+fn mean_since<const N: usize>(pairs: [(&Spread, &Spread); N]) -> (f64, f64) {
+    let of = |it: &Spread| (it.mean_us * it.count as f64, it.count as f64);
+    let (sum, count) = pairs.iter().fold((0.0, 0.0), |(sum, count), (after, before)| {
+        let ((after_us, after), (before_us, before)) = (of(after), of(before));
+        (sum + after_us - before_us, count + after - before)
+    });
+    (sum / f64::max(count, 1.0), count)
 }
 
 /// All drives in the text format of Prometheus.
@@ -179,4 +194,49 @@ fn quantiles(labels: &str, spread: &Spread) -> Vec<(String, f64)> {
 /// A label's value as Prometheus wants it.
 fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A drive that answered so many requests, `mean_us` each, so many of them at instants of their own and `late_us` late.
+    fn stat(count: u64, mean_us: f64, timed: u64, late_us: f64) -> Stat {
+        let spread = |count, mean_us| Spread { count, mean_us, ..Spread::default() };
+        Stat {
+            name: "drive".to_owned(),
+            title: "a drive".to_owned(),
+            capacity_bytes: 1 << 30,
+            power: Power::On,
+            open_s: 1.0,
+            model_s: 1.0,
+            since_open: Counters::default(),
+            since_new: Counters::default(),
+            free_blocks: 0,
+            reads: Requests::default(),
+            writes: Requests { latency: spread(count, mean_us), ..Requests::default() },
+            flushes: Requests::default(),
+            trims: Requests::default(),
+            in_flight: 0,
+            most_in_flight: 1,
+            volatile_bytes: 0,
+            lateness: (timed > 0).then(|| spread(timed, late_us)),
+            power_cuts: 0,
+            lost_writes: 0,
+            torn_writes: 0,
+            recording: None,
+        }
+    }
+
+    #[test]
+    fn answers_that_left_at_once_do_not_make_a_drive_late() {
+        // 900 at once, of 1 us, and 100 of 200 us, 10 us late: by all of them 10 of 21 us.
+        let (loaded, after) = (stat(900, 1.0, 0, 0.0), stat(1000, 20.9, 100, 10.0));
+        assert!(after.too_slow().is_some());
+        assert_eq!(after.too_slow_since(Some(&loaded)), None, "10 of 200 us");
+        let late = stat(1000, 20.9, 100, 30.0).too_slow_since(Some(&loaded)).expect("30 of 200 us");
+        assert!(late.contains("30 us late on average, of 200 us"), "{late}");
+        assert_eq!(stat(1000, 20.9, 99, 30.0).too_slow_since(Some(&loaded)), None, "too few to say");
+        assert_eq!(stat(1000, 20.9, 0, 0.0).too_slow_since(Some(&loaded)), None, "none had an instant");
+    }
 }

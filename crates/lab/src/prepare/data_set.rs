@@ -3,7 +3,7 @@
 //! Loaded once for all cells whose files would be the same, with settings for speed, and checked then. Leaves out what
 //! is in them (crate `lowtide-oltp`), and where the copies lie (`home`).
 
-use crate::experiment::Oltp;
+use crate::experiment::{Oltp, Settings as Asked};
 use lowtide_core::{Bytes, Seed};
 use lowtide_oltp::tpcc::Scale;
 use lowtide_oltp::{Durability, Engine, OltpError, Places, Settings, check, instance, snapshot};
@@ -15,11 +15,27 @@ const WHILE_LOADING: Bytes = Bytes::gib(1);
 /// Bytes of log that a loaded database keeps.
 const LOG_LEFT: Bytes = Bytes::mib(32);
 
+/// Filesystems whose files can share blocks, by <linux/magic.h>: Btrfs, XFS, bcachefs. One that was made without that is
+/// found out when it is full.
+const SHARING: [i64; 3] = [0x9123_683e, 0x5846_5342, 0xca45_1a4e];
+
+/// Where copies of data sets go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Copies {
+    /// Beside them, where blocks may be shared.
+    Beside,
+    /// Beside them, in a file that holds what lies on a simulated drive.
+    InContents,
+    /// To a device.
+    Elsewhere,
+}
+
 /// The data sets of a campaign. Dropping them removes them.
 #[derive(Debug)]
 pub(crate) struct DataSets {
     folder: PathBuf,
     run: PathBuf,
+    copies: Copies,
     sets: Vec<DataSet>,
 }
 
@@ -33,6 +49,8 @@ pub(crate) struct DataSet {
     pub conditions: Vec<(String, i64)>,
     /// Bytes of all files.
     pub bytes: Bytes,
+    /// Of these, bytes of logs that lie elsewhere than the data.
+    pub log_bytes: Bytes,
 }
 
 /// What makes the files of data sets differ.
@@ -48,12 +66,18 @@ struct Made {
 }
 
 impl Made {
-    fn by(oltp: &Oltp) -> Made {
+    fn by(asked: &Asked, oltp: &Oltp) -> Made {
         let Settings { engine, programs, data_files, options, .. } = oltp.settings.clone();
         let (warehouses, instances) = (oltp.warehouses, oltp.instances);
-        let log_apart = oltp.log_device.is_some() || oltp.log_directory.is_some();
+        let log_apart = oltp.log_directory.is_some() || log_device(asked).is_some();
         Made { engine, programs, warehouses, instances, data_files, options, log_apart }
     }
+}
+
+/// The simulated device of a cell's log, where that is not the device of its data.
+pub(crate) fn log_device(asked: &Asked) -> Option<&str> {
+    let wanted = asked.load.oltp.as_ref()?.log_device.as_deref();
+    wanted.filter(|name| asked.device.as_deref() != Some(name))
 }
 
 /// The warehouses of instance `number` of so many.
@@ -65,26 +89,28 @@ pub(crate) fn share(oltp: &Oltp, number: u32) -> Scale {
 
 impl DataSets {
     /// None yet; they will lie in `folder`, which is theirs alone, and their servers' sockets in `run`.
-    pub fn new(folder: PathBuf, run: PathBuf) -> DataSets {
-        DataSets { folder, run, sets: Vec::new() }
+    pub fn new(folder: PathBuf, run: PathBuf, copies: Copies) -> DataSets {
+        DataSets { folder, run, copies, sets: Vec::new() }
     }
 
-    /// The data set that `oltp` asks for, loaded if there is none yet; `progress` hears of the share that is in.
+    /// The data set that a cell asks for, loaded if there is none yet; `progress` hears of the share that is in.
     ///
     /// # Errors
     /// [`OltpError`] where it cannot be loaded, or `interrupt` is set.
     pub fn get(
         &mut self,
-        oltp: &Oltp,
+        asked: &Asked,
         seed: Seed,
         interrupt: &AtomicBool,
         progress: &(dyn Fn(f64) + Sync),
     ) -> Result<DataSet, OltpError> {
-        let of = Made::by(oltp);
+        let oltp = asked.load.oltp.as_ref().expect("a cell of databases");
+        let of = Made::by(asked, oltp);
         if let Some(set) = self.sets.iter().find(|set| set.of == of) {
             return Ok(set.clone());
         }
         let folder = self.folder.join(format!("set-{}", self.sets.len()));
+        self.room_to_load(oltp.data())?;
         let set = load(of, oltp, &folder, &self.run, seed, interrupt, progress);
         match &set {
             Ok(set) => self.sets.push(set.clone()),
@@ -93,6 +119,54 @@ impl DataSets {
         }
         set
     }
+
+    /// Refuses to load what has no room, or whose copy would have none.
+    fn room_to_load(&self, needed: Bytes) -> Result<(), OltpError> {
+        let folder = &self.folder;
+        std::fs::create_dir_all(folder).map_err(|source| OltpError::Io { path: folder.clone(), source })?;
+        match self.copies.take_room(folder) {
+            true => {
+                room(folder, needed * 2, "for databases, which are loaded first, and a copy for each cell")
+            }
+            false => room(folder, needed, "for databases, which are loaded first"),
+        }
+    }
+
+    /// Refuses a cell whose copy of so much has no room.
+    ///
+    /// # Errors
+    /// [`OltpError::Invalid`] with the directory and what is free there.
+    pub fn room_for(&self, copy: Bytes) -> Result<(), OltpError> {
+        match self.copies.take_room(&self.folder) {
+            true => room(&self.folder, copy, "for a cell's copy of the loaded databases"),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Copies {
+    /// Whether they take room where data sets lie.
+    fn take_room(self, folder: &Path) -> bool {
+        let shared = || rustix::fs::statfs(folder).is_ok_and(|it| SHARING.contains(&it.f_type));
+        match self {
+            Copies::Beside => !shared(),
+            Copies::InContents => true,
+            Copies::Elsewhere => false,
+        }
+    }
+}
+
+/// Refuses where less is free than is needed.
+fn room(folder: &Path, needed: Bytes, what: &str) -> Result<(), OltpError> {
+    let free = free(folder);
+    if free >= needed {
+        return Ok(());
+    }
+    Err(OltpError::Invalid(format!(
+        "about {needed} are needed below {} {what}, and {free} are free there: a smaller share, such as `--scale 1/20`, or \
+         a directory (`target.directory`, or TMPDIR for devices) where there is more",
+        folder.display()
+    )))
 }
 
 impl Drop for DataSets {
@@ -126,15 +200,7 @@ fn load(
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<DataSet, OltpError> {
     std::fs::create_dir_all(folder).map_err(|source| OltpError::Io { path: folder.to_owned(), source })?;
-    let (needed, free) = (oltp.data(), free(folder));
-    if free < needed {
-        let message = format!(
-            "about {needed} of databases are loaded below {} first, and {free} are free there: a smaller share, such as \
-             `--scale 1/20`, or another TMPDIR",
-            folder.display()
-        );
-        return Err(OltpError::Invalid(message));
-    }
+    let needed = oltp.data();
     let settings = Settings {
         engine: of.engine,
         programs: of.programs.clone(),
@@ -167,11 +233,9 @@ fn load(
         shrink(&settings, &places)?;
         all.push(places);
     }
-    let bytes = all
-        .iter()
-        .map(|places: &Places| size(&places.data) + places.log.as_deref().map_or(Bytes::ZERO, size));
-    let bytes = bytes.sum();
-    Ok(DataSet { of, places: all, conditions, bytes })
+    let log_bytes = all.iter().filter_map(|places: &Places| places.log.as_deref()).map(size).sum();
+    let bytes = log_bytes + all.iter().map(|places| size(&places.data)).sum();
+    Ok(DataSet { of, places: all, conditions, bytes, log_bytes })
 }
 
 /// Leaves of the log, which was large for speed, what a cell with a small one would have: it may not fit otherwise.
@@ -216,4 +280,70 @@ fn size(path: &Path) -> Bytes {
         Err(_) => Bytes::ZERO,
     });
     each.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+    use crate::plan::Plan;
+
+    fn plan(text: &str) -> Plan {
+        let text =
+            format!("name = \"test\"\n{text}[before-each-cell]\nlayout = {{ filesystem = \"xfs\" }}\n");
+        Plan::new(Experiment::parse("test.toml", &text, &[]).expect("valid"), Seed::new(1), 1).expect("plans")
+    }
+
+    /// Symptom: a cell whose log lay with its data found its data set's log apart, and its server did not start. Cause: any
+    /// `log_device` was taken for another one. Fix: the cell's own places decide, and each kind has its data set.
+    #[test]
+    fn logs_are_apart_where_the_log_has_a_device_of_its_own() {
+        let text = "target.device = \"intel-x25-e-32gb\"\n[oltp]\nengine = \"postgresql\"\nduration = \"1s\"\n\
+                    [sweep]\nlog_device = [\"intel-x25-e-32gb\", \"raptor-10k-150gb\"]\n";
+        let plan = plan(text);
+        let made = |cell: usize| {
+            let asked = &plan.cells[cell].settings;
+            Made::by(asked, asked.load.oltp.as_ref().expect("databases"))
+        };
+        assert_eq!([made(0).log_apart, made(1).log_apart], [false, true]);
+        assert_ne!(made(0), made(1), "a data set of each kind");
+        let devices = [0, 1].map(|cell| log_device(&plan.cells[cell].settings));
+        assert_eq!(devices, [None, Some("raptor-10k-150gb")]);
+    }
+
+    #[test]
+    fn a_directory_for_the_log_beside_a_simulated_drive_is_refused() {
+        let text = |target: &str| {
+            format!("name = \"test\"\n{target}\n[oltp]\nduration = \"1s\"\nlog-directory = \"/tmp\"\n")
+        };
+        let error = Experiment::parse("test.toml", &text("target.device = \"intel-x25-e-32gb\""), &[]);
+        let said = format!("{:?}", miette::Report::new(error.expect_err("refused")));
+        assert!(said.contains("a directory of this machine for the log"), "{said}");
+        assert!(said.contains("log_device"), "{said}");
+        Experiment::parse("test.toml", &text("target.directory = \"/tmp\""), &[]).expect("a real target");
+    }
+
+    #[test]
+    fn a_copy_that_does_not_fit_is_refused_with_the_directory_and_one_that_takes_no_room_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sets = |copies| DataSets::new(folder.path().join("sets"), folder.path().join("run"), copies);
+        let most = free(folder.path()) + Bytes::gib(1);
+        for (copies, half, whole) in [
+            // Two halves of a little more than there is.
+            (Copies::InContents, false, false),
+            (Copies::Elsewhere, true, false),
+        ] {
+            let loaded = [most / 2, most].map(|needed| sets(copies).room_to_load(needed));
+            assert_eq!(loaded.each_ref().map(Result::is_ok), [half, whole], "{copies:?}: {loaded:?}");
+        }
+        let (ours, elsewhere) = (sets(Copies::InContents), sets(Copies::Elsewhere));
+        ours.room_to_load(Bytes::mib(1)).expect("it fits");
+        let error = ours.room_for(most).expect_err("too much").to_string();
+        assert!(
+            error.contains(&folder.path().display().to_string()) && error.contains("free there"),
+            "{error}"
+        );
+        ours.room_for(Bytes::mib(1)).expect("it fits");
+        elsewhere.room_for(most).expect("elsewhere");
+    }
 }

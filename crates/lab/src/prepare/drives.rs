@@ -1,16 +1,18 @@
 //! Simulated drives as the home of databases: attached for a cell, with the history it asks for, which goes on in the next.
 //!
 //! A database is not laid out by a model: what `fill` and `precondition` say is done to the whole of the drive that is used,
-//! before the filesystem is made. Leaves out how a drive is attached (`live::attached`).
+//! before the filesystem is made. A cell that goes on from what is not known any more is refused: it would be measured on a
+//! new drive. Leaves out how a drive is attached (`live::attached`).
 
 use super::History;
+use super::data_set::log_device;
 use super::home::Ready;
 use crate::analysis::Medium;
-use crate::experiment::Filesystem;
+use crate::experiment::{Filesystem, Settings};
 use crate::live::attached::{self, Attached, AttachedError, Wanted};
-use crate::live::{Data, Offer};
+use crate::live::{Data, Offer, Stat};
 use crate::plan::{Plan, PlannedCell, PlannedDevice, cells};
-use lowtide_core::{Bytes, Counters, Seed};
+use lowtide_core::{BlockDevice, Bytes, Counters, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::{Disk, FilesystemKind, Traffic};
 use std::collections::BTreeMap;
@@ -30,8 +32,8 @@ pub(crate) struct Drives<'a> {
     scale: u64,
     /// What lies on them is kept in this folder.
     contents: PathBuf,
-    /// Models whose drives are not attached.
-    histories: BTreeMap<String, History>,
+    /// Models of drives that were used, where what became of them is known and they are not attached.
+    histories: BTreeMap<String, Option<History>>,
     data: Option<Drive>,
     log: Option<Drive>,
 }
@@ -40,8 +42,21 @@ pub(crate) struct Drives<'a> {
 struct Drive {
     /// The device, as the experiment calls it.
     name: String,
-    history: History,
+    /// `None` where a cell was left out since: whoever comes next cannot go on from it.
+    history: Option<History>,
     attached: Attached,
+    /// What it had counted when the measurement began.
+    begun: Option<Stat>,
+}
+
+/// The devices of a cell: that of the data, and that of the log where that is another.
+pub(crate) fn devices(settings: &Settings) -> impl Iterator<Item = &str> {
+    settings.device.as_deref().into_iter().chain(log_device(settings))
+}
+
+/// Whether a cell begins with drives as new.
+pub(crate) fn erases(cell: &PlannedCell) -> bool {
+    cell.purge_before.erases() || cell.settings.preparation.forgets_history()
 }
 
 impl<'a> Drives<'a> {
@@ -66,17 +81,14 @@ impl<'a> Drives<'a> {
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Ready, String> {
         self.detach()?;
-        let oltp = cell.settings.load.oltp.as_ref().expect("a cell of databases");
         let name = cell.settings.device.clone().expect("a simulated target names its device");
         let (drive, written) = self.attach(name, cell, seed, interrupt)?;
-        let history = drive.history.drive();
-        let raw_capacity = lowtide_core::BlockDevice::raw_capacity(history);
+        let raw_capacity = drive.history.as_ref().and_then(|history| history.drive().raw_capacity());
         let medium = if raw_capacity.is_some() { Medium::Flash } else { Medium::Other };
         let data = drive.attached.path().to_owned();
         self.data = Some(drive);
-        if let Some(name) = oltp.log_device.clone().filter(|name| Some(name) != cell.settings.device.as_ref())
-        {
-            let (drive, _) = self.attach(name, cell, seed.part("log", 0), interrupt)?;
+        if let Some(name) = log_device(&cell.settings) {
+            let (drive, _) = self.attach(name.to_owned(), cell, seed.part("log", 0), interrupt)?;
             self.log = Some(drive);
         }
         let log = self.log.as_ref().map(|drive| drive.attached.path().to_owned());
@@ -97,7 +109,9 @@ impl<'a> Drives<'a> {
         let usable = cells::usable(&cell.settings, capacity).map_err(|(_, message)| message)?;
         whole.data = usable;
         whole.settings.preparation.layout.filesystem = Filesystem::None;
-        let mut history = self.histories.remove(&name).unwrap_or_else(|| {
+        // Until it comes back nothing is known of it.
+        let before = self.histories.insert(name.clone(), None);
+        let mut history = goes_on(&name, before, cell)?.unwrap_or_else(|| {
             // One device, one seed, whichever cell comes first.
             History::new(&planned.spec, Seed::new(seed.get()).part("device", 0))
         });
@@ -122,7 +136,7 @@ impl<'a> Drives<'a> {
             let scheduler = cell.settings.preparation.scheduler.as_deref().unwrap_or(SCHEDULER);
             disk.queue(scheduler, QUEUE).map_err(|error| error.to_string())?;
         }
-        Ok((Drive { name, history, attached }, written))
+        Ok((Drive { name, history: Some(history), attached, begun: None }, written))
     }
 
     /// The drives answer at their pace, and the kernel remembers nothing of what lies on them.
@@ -131,37 +145,59 @@ impl<'a> Drives<'a> {
         for drive in [&mut self.data, &mut self.log].into_iter().flatten() {
             drive.attached.remount().map_err(told)?;
             drive.attached.at_its_pace().map_err(told)?;
+            drive.begun = drive.attached.stat().ok();
         }
         Ok(())
     }
 
-    /// The drives answer at once.
-    pub fn end(&mut self) -> Result<(), String> {
-        let mut drives = [&self.data, &self.log].into_iter().flatten();
-        drives.try_for_each(|drive| drive.attached.at_once().map_err(|error| error.to_string()))
+    /// The drives answer at once. What is to be said of those whose answers came too late.
+    pub fn end(&mut self) -> Result<Vec<String>, String> {
+        let mut late = Vec::new();
+        for drive in [&self.data, &self.log].into_iter().flatten() {
+            let stat = drive.attached.stat().ok();
+            let why = stat.and_then(|stat| stat.too_slow_since(drive.begun.as_ref()));
+            late.extend(why.map(|why| format!("{}: {why}", drive.name)));
+            drive.attached.at_once().map_err(|error| error.to_string())?;
+        }
+        Ok(late)
     }
 
-    /// What the drive of the data has done so far.
-    pub fn done(&self) -> (Traffic, Option<Counters>) {
+    /// What the drive of the data has done so far; `None` where it does not answer.
+    pub fn done(&self) -> (Option<Traffic>, Option<Counters>) {
         let stat = self.data.as_ref().and_then(|drive| drive.attached.stat().ok());
-        stat.map_or_else(Default::default, |stat| {
-            let traffic = Traffic {
-                reads: stat.reads.latency.count,
-                read: Bytes::new(stat.reads.bytes),
-                writes: stat.writes.latency.count,
-                written: Bytes::new(stat.writes.bytes),
-            };
-            (traffic, Some(stat.since_new))
-        })
+        let traffic = stat.as_ref().map(|stat| Traffic {
+            reads: stat.reads.latency.count,
+            read: Bytes::new(stat.reads.bytes),
+            writes: stat.writes.latency.count,
+            written: Bytes::new(stat.writes.bytes),
+        });
+        (traffic, stat.map(|stat| stat.since_new))
+    }
+
+    /// A cell is left out, because it was measured before or could not be begun: what comes after it on the same devices
+    /// cannot go on from what is known of them.
+    pub fn left_out(&mut self, cell: &PlannedCell) {
+        for name in devices(&cell.settings) {
+            self.histories.insert(name.to_owned(), None);
+            let attached = [&mut self.data, &mut self.log].into_iter().flatten();
+            attached.filter(|drive| drive.name == name).for_each(|drive| drive.history = None);
+        }
     }
 
     /// Takes the drives apart; their models are kept with all that was asked of them.
     fn detach(&mut self) -> Result<(), String> {
-        for drive in [self.data.take(), self.log.take()].into_iter().flatten() {
-            let Drive { name, mut history, attached } = drive;
-            let returned = attached.detach().map_err(|error| error.to_string())?;
+        let both = [self.data.take(), self.log.take()].into_iter().flatten();
+        // One that is lost does not take the other along.
+        let apart: Vec<_> = both.map(|drive| self.take_apart(drive)).collect();
+        apart.into_iter().collect()
+    }
+
+    fn take_apart(&mut self, drive: Drive) -> Result<(), String> {
+        let Drive { name, history, attached, .. } = drive;
+        let returned = attached.detach().map_err(|error| error.to_string())?;
+        if let Some(mut history) = history {
             history.take_back(returned.model, returned.now);
-            self.histories.insert(name, history);
+            self.histories.insert(name, Some(history));
         }
         Ok(())
     }
@@ -174,6 +210,77 @@ impl<'a> Drives<'a> {
     }
 }
 
+/// What a cell goes on from on a device; `None` from a new one. `before` is `None` of a device that no cell had yet, and
+/// `Some(None)` where it is not known what became of it.
+///
+/// # Errors
+/// What people are told where it is not known and the cell needs it.
+fn goes_on<H>(name: &str, before: Option<Option<H>>, cell: &PlannedCell) -> Result<Option<H>, String> {
+    match before {
+        Some(None) if !erases(cell) => Err(format!(
+            "the history it goes on from is not known: cells before it used {name} in an earlier run, failed, or could not \
+             give it back, and a new drive would be another one; run all cells anew, without `--resume`, or begin each with \
+             a drive as new: `purge = \"secure-erase\"` in [before-each-cell]"
+        )),
+        before => Ok(before.flatten()),
+    }
+}
+
 fn kind(filesystem: Filesystem) -> FilesystemKind {
     super::block::kind(filesystem).expect("the plan asked for a filesystem")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+
+    /// Symptom: the cells after a resumed one, or after a drive that was lost, were measured on a new drive without a word,
+    /// and without the purge and the precondition of their step. Cause: what was not in the map was new. Fix: it is known
+    /// which drives were used, and a cell that needs more is refused.
+    #[test]
+    fn a_cell_goes_on_from_what_is_known_or_is_refused() {
+        let plan = |purge: &str| {
+            let text = format!(
+                "name = \"test\"\ntarget.device = \"intel-x25-e-32gb\"\n[oltp]\nduration = \"1s\"\n[before-each-cell]\n\
+                 purge = \"{purge}\"\nlayout = {{ filesystem = \"xfs\" }}\n[repeat]\ntimes = 2\n"
+            );
+            let experiment = Experiment::parse("test.toml", &text, &[]).expect("valid");
+            Plan::new(experiment, Seed::new(1), 1).expect("plans").cells.remove(1)
+        };
+        for (purge, before, wanted) in [
+            ("none", None, Ok(None)),
+            ("none", Some(Some(7)), Ok(Some(7))),
+            ("none", Some(None), Err(())),
+            ("trim", Some(None), Err(())),
+            ("secure-erase", Some(None), Ok(None)),
+            ("secure-erase", Some(Some(7)), Ok(Some(7))),
+        ] {
+            let found = goes_on("intel-x25-e-32gb", before, &plan(purge));
+            assert_eq!(found.clone().map_err(drop), wanted, "{purge}, {before:?}: {found:?}");
+        }
+        let said = goes_on::<()>("intel-x25-e-32gb", Some(None), &plan("none")).expect_err("refused");
+        assert!(said.contains("intel-x25-e-32gb") && said.contains("--resume"), "{said}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_not_known_any_more() {
+        let devices = BTreeMap::new();
+        let mut drives = Drives {
+            devices: &devices,
+            scale: 1,
+            contents: PathBuf::new(),
+            histories: BTreeMap::new(),
+            data: None,
+            log: None,
+        };
+        let text = "name = \"test\"\ntarget.device = \"intel-x25-e-32gb\"\n[oltp]\nduration = \"1s\"\n\
+                    log_device = \"raptor-10k-150gb\"\n[before-each-cell]\nlayout = { filesystem = \"xfs\" }\n";
+        let experiment = Experiment::parse("test.toml", text, &[]).expect("valid");
+        let plan = Plan::new(experiment, Seed::new(1), 1).expect("plans");
+        drives.left_out(&plan.cells[0]);
+        let known: Vec<(&str, bool)> =
+            drives.histories.iter().map(|(name, it)| (name.as_str(), it.is_some())).collect();
+        assert_eq!(known, [("intel-x25-e-32gb", false), ("raptor-10k-150gb", false)]);
+    }
 }

@@ -1,10 +1,11 @@
 //! Where the databases of a campaign lie: in a directory of this machine, on a block device that is formatted for each
 //! cell, or on simulated drives ([`Drives`]).
 //!
-//! Everything is below one directory that is made for the campaign and removed after it; what campaigns left that were
+//! What is of a campaign lies in directories of its own ([`Folder`]), which go with it; what campaigns left that were
 //! killed is removed before. Leaves out the databases (`data_set`).
 
 use super::Block;
+use super::data_set::Copies;
 use super::drives::Drives;
 use crate::analysis::Medium;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
@@ -12,20 +13,17 @@ use lowtide_core::{Bytes, Counters, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::{Disk, Traffic};
 use lowtide_host::error::Operation;
-use lowtide_oltp::Places;
+use lowtide_oltp::{Folder, Places, folder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-/// How the names of directories begin that campaigns make; the number of the process follows.
-const NAME: &str = "lowtide-oltp-";
 
 /// Where databases lie.
 pub(crate) enum Home<'a> {
     /// Below a directory of this machine.
     Directory {
-        /// The directory, as the user named it.
-        path: PathBuf,
+        /// A directory of our own in the one that the user named.
+        own: Folder,
         /// The disk beneath it, where it can be seen.
         disk: Option<Box<Disk>>,
     },
@@ -58,32 +56,39 @@ impl<'a> Home<'a> {
     /// # Errors
     /// [`HostError`] where the target is refused.
     pub fn of(plan: &'a Plan) -> Result<Home<'a>, HostError> {
-        let home = match &plan.target {
+        Ok(match &plan.target {
             PlanTarget::Simulated(_) => unreachable!("databases run in wall time"),
             PlanTarget::Attached(devices) => Home::Drives(Box::new(Drives::new(devices, plan)?)),
             PlanTarget::Block(block) => Home::Block(Box::new(Block::take(block)?)),
-            PlanTarget::Host(spec) => Home::directory(spec.path())?,
-        };
-        let base = home.base();
-        remove_left_over(base.parent().unwrap_or(&base));
-        Ok(home)
+            PlanTarget::Host(spec) => {
+                let own = own(spec.path())?;
+                Home::Directory { disk: Disk::beneath(own.path()).map(Box::new), own }
+            }
+        })
     }
 
-    fn directory(path: &Path) -> Result<Home<'a>, HostError> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let whole = path.canonicalize().map_err(HostError::io(Operation::Inspect, path))?;
-        let probe = whole.join(own_name());
-        std::fs::create_dir_all(&probe).map_err(HostError::io(Operation::Create, &probe))?;
-        Ok(Home::Directory { disk: Disk::beneath(&whole).map(Box::new), path: whole })
+    /// The directory in which data sets are kept that shall lie where the cells' data do; `None` on a device.
+    pub fn beside(&self) -> Option<&Path> {
+        match self {
+            Home::Directory { own, .. } => Some(own.path()),
+            Home::Block(_) | Home::Drives(_) => None,
+        }
     }
 
-    /// The directory below which a campaign keeps what is its own: data sets, and in a directory also the cells' data.
-    pub fn base(&self) -> PathBuf {
-        let beside = match self {
-            Home::Directory { path, .. } => path.clone(),
-            Home::Block(_) | Home::Drives(_) => std::env::temp_dir(),
-        };
-        beside.join(own_name())
+    /// Where cells' copies of data sets go.
+    pub fn copies(&self) -> Copies {
+        match self {
+            Home::Directory { .. } => Copies::Beside,
+            Home::Block(_) => Copies::Elsewhere,
+            Home::Drives(_) => Copies::InContents,
+        }
+    }
+
+    /// A cell is not measured, now or any more: what follows cannot go on from it.
+    pub fn left_out(&mut self, cell: &PlannedCell) {
+        if let Home::Drives(drives) = self {
+            drives.left_out(cell);
+        }
     }
 
     /// Gives the cell an empty place with the history it asks for. A simulated drive answers at once.
@@ -96,13 +101,11 @@ impl<'a> Home<'a> {
         seed: Seed,
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Ready, String> {
-        let oltp = cell.settings.load.oltp.as_ref().expect("a cell of databases");
-        let log = oltp.log_directory.as_ref().map(|path| path.join(own_name()));
-        let capacity = cell.capacity;
+        let (capacity, log) = (cell.capacity, None);
         match self {
             // What else the drive beneath a directory has seen, and how much of it is used, nobody knows.
-            Home::Directory { path, .. } => {
-                let (data, medium) = (path.join(own_name()).join("cell"), Medium::Other);
+            Home::Directory { own, .. } => {
+                let (data, medium) = (own.path().join("cell"), Medium::Other);
                 Ok(Ready { data, log, capacity, raw_capacity: None, medium, written: None })
             }
             Home::Block(block) => {
@@ -123,32 +126,42 @@ impl<'a> Home<'a> {
         for directory in [Some(&ready.data), ready.log.as_ref()].into_iter().flatten() {
             settle(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         }
-        if let Home::Drives(drives) = self {
-            drives.begin()?;
+        match self {
+            Home::Directory { .. } => {}
+            Home::Block(block) => block.count(copied),
+            Home::Drives(drives) => drives.begin()?,
         }
         ready.written = ready.written.map(|written| written + copied);
         Ok(())
     }
 
-    /// The measurement is over: a simulated drive answers at once again.
-    ///
-    /// # Errors
-    /// What people are told.
-    pub fn end(&mut self) -> Result<(), String> {
-        match self {
-            Home::Drives(drives) => drives.end(),
-            Home::Directory { .. } | Home::Block(_) => Ok(()),
+    /// So much was written to the device while it was measured.
+    pub fn count(&mut self, written: Bytes) {
+        if let Home::Block(block) = self {
+            block.count(written);
         }
     }
 
-    /// What the device underneath has done so far, and the counters of its model where it has one.
-    pub fn done(&self) -> (Traffic, Option<Counters>) {
+    /// The measurement is over: a simulated drive answers at once again. With it what is to be said of answers that came
+    /// too late, if they did.
+    ///
+    /// # Errors
+    /// What people are told.
+    pub fn end(&mut self) -> Result<Vec<String>, String> {
+        match self {
+            Home::Drives(drives) => drives.end(),
+            Home::Directory { .. } | Home::Block(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What the device underneath has done so far, where that is to be seen, and the counters of its model where it has one.
+    pub fn done(&self) -> (Option<Traffic>, Option<Counters>) {
         let disk = match self {
             Home::Directory { disk, .. } => disk.as_deref(),
             Home::Block(block) => Some(block.disk()),
             Home::Drives(drives) => return drives.done(),
         };
-        (disk.and_then(Disk::traffic).unwrap_or_default(), None)
+        (disk.and_then(Disk::traffic), None)
     }
 
     /// The filesystem made for the cell, and what the kernel mounted it with.
@@ -164,24 +177,32 @@ impl<'a> Home<'a> {
     /// # Errors
     /// [`HostError`] where something cannot be undone.
     pub fn finish(self) -> Result<(), HostError> {
-        let base = self.base();
         match self {
-            Home::Directory { .. } => {}
-            Home::Block(block) => block.finish()?,
-            Home::Drives(drives) => drives.finish()?,
-        }
-        match std::fs::remove_dir_all(&base) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(HostError::io(Operation::Remove, &base)(error))
-            }
-            _ => Ok(()),
+            Home::Directory { own, .. } => remove(own),
+            Home::Block(block) => block.finish(),
+            Home::Drives(drives) => drives.finish(),
         }
     }
 }
 
-/// The name of a directory that is this process's own.
-fn own_name() -> String {
-    format!("{NAME}{}", std::process::id())
+/// A directory of our own in another, where killed campaigns left nothing.
+///
+/// # Errors
+/// [`HostError`] where the other is not there, or takes nothing.
+pub(crate) fn own(within: &Path) -> Result<Folder, HostError> {
+    let within = if within.as_os_str().is_empty() { Path::new(".") } else { within };
+    let whole = within.canonicalize().map_err(HostError::io(Operation::Inspect, within))?;
+    folder::remove_left_over(&whole);
+    Folder::make(&whole, "oltp").map_err(HostError::io(Operation::Create, &whole.join("lowtide-oltp")))
+}
+
+/// Removes a directory of our own.
+///
+/// # Errors
+/// [`HostError`] where something in it cannot be removed.
+pub(crate) fn remove(own: Folder) -> Result<(), HostError> {
+    let path = own.path().to_owned();
+    own.remove().map_err(HostError::io(Operation::Remove, &path))
 }
 
 impl Ready {
@@ -192,18 +213,6 @@ impl Ready {
             data: own(&self.data, "data"),
             log: self.log.as_deref().map(|log| own(log, "log")),
             run: run.join(format!("cell-{number}")),
-        }
-    }
-}
-
-/// Removes what campaigns of processes that are gone have left in a directory.
-pub(crate) fn remove_left_over(directory: &Path) {
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            let _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }

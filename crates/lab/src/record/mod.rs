@@ -244,6 +244,10 @@ impl Cell {
     pub fn fill(&self) -> f64 {
         self.data.get() as f64 / self.capacity.get() as f64
     }
+    /// Whether its rows say what its device did; beneath a database it may not be to be seen.
+    pub fn device_seen(&self) -> bool {
+        self.oltp.as_ref().is_none_or(|oltp| !oltp.device_unseen)
+    }
     /// The value of a factor.
     pub fn factor(&self, name: &str) -> Option<&str> {
         self.factors.iter().find(|(factor, _)| factor == name).map(|(_, value)| value.as_str())

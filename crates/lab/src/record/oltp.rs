@@ -70,6 +70,8 @@ pub struct Oltp {
     pub warehouses: u32,
     /// Instances side by side.
     pub instances: u32,
+    /// Whether what its device did was not to be seen, as on a filesystem without a disk: then the rows say nothing of it.
+    pub device_unseen: bool,
     /// Bytes of the loaded database, on its device.
     pub loaded_bytes: u64,
     /// The settings it ran with, as it calls them.

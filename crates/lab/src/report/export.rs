@@ -70,7 +70,7 @@ pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
         let begin = line.len();
         for row in &cell.rows {
             line.truncate(begin);
-            line.extend(numbers(row));
+            line.extend(numbers(row, cell.device_seen()));
             match &row.counters {
                 Some(counted) => line.extend(self::counters(counted).values().map(Json::to_string)),
                 None => line.extend(counters.keys().map(|_| String::new())),
@@ -120,10 +120,12 @@ pub fn export_transactions(campaign: &Campaign, out: &mut dyn Write) -> io::Resu
     writer.flush()
 }
 
-fn numbers(row: &Row) -> Vec<String> {
-    let counts =
-        [row.start_ns, row.end_ns, row.reads, row.read_bytes, row.writes, row.write_bytes, row.errors];
-    let mut line: Vec<String> = counts.iter().map(u64::to_string).collect();
+/// The numbers of an interval; those of a device that nobody saw are empty.
+fn numbers(row: &Row, seen: bool) -> Vec<String> {
+    let mut line = vec![row.start_ns.to_string(), row.end_ns.to_string()];
+    let done = [row.reads, row.read_bytes, row.writes, row.write_bytes];
+    line.extend(done.map(|number| if seen { number.to_string() } else { String::new() }));
+    line.push(row.errors.to_string());
     line.extend([&row.read, &row.write].into_iter().flat_map(latencies));
     line
 }
@@ -178,7 +180,7 @@ fn cell(cell: &Cell) -> Json {
         "write_latency_ns_counts": buckets(&cell.write_latency),
         "erases_blocks": cell.wear,
         "verdict": cell.verdict.as_ref().map(|it| verdict(it, cell.quantity())),
-        "intervals": cell.rows.iter().map(row).collect::<Vec<_>>(),
+        "intervals": cell.rows.iter().map(|it| row(it, cell.device_seen())).collect::<Vec<_>>(),
     });
     if let Some(known) = &cell.oltp {
         object["oltp"] = oltp(known);
@@ -218,14 +220,16 @@ fn transactions(transactions: &Transactions) -> Json {
     Json::Object(Kind::ALL.iter().zip(&transactions.kinds).map(one).collect())
 }
 
-fn row(row: &Row) -> Json {
+/// An interval; what a device did that nobody saw is null.
+fn row(row: &Row, seen: bool) -> Json {
+    let done = |number: u64| seen.then_some(number);
     let mut object = json!({
         "start_ns": row.start_ns,
         "end_ns": row.end_ns,
-        "reads": row.reads,
-        "read_bytes": row.read_bytes,
-        "writes": row.writes,
-        "write_bytes": row.write_bytes,
+        "reads": done(row.reads),
+        "read_bytes": done(row.read_bytes),
+        "writes": done(row.writes),
+        "write_bytes": done(row.write_bytes),
         "errors": row.errors,
         "read_latency": percentiles(&row.read),
         "write_latency": percentiles(&row.write),

@@ -291,6 +291,35 @@ fn databases_are_told_in_new_orders() {
     );
 }
 
+/// Symptom: on overlay, tmpfs or NFS a device read and wrote 0 bytes by transactions. Cause: what nobody saw was 0. Fix: it
+/// is left out.
+#[test]
+fn what_a_device_did_that_nobody_saw_is_not_told() {
+    let mut campaign = databases(Some(2));
+    let told = |report: &Report| report.terminal(80).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told(&Report::new(&campaign, &[])).contains("the device read"));
+    campaign.cells[0].oltp.as_mut().expect("a database").device_unseen = true;
+    for row in &mut campaign.cells[0].rows {
+        (row.reads, row.read_bytes, row.writes, row.write_bytes) = (0, 0, 0, 0);
+    }
+    let report = Report::new(&campaign, &[]);
+    let text = told(&report);
+    assert!(!text.contains("the device read"), "{text}");
+    assert!(text.contains("what the device did for them was not to be seen"), "{text}");
+    let answer: serde_json::Value = serde_json::from_str(&report.json()).expect("JSON");
+    assert!(!answer.to_string().contains("\"write_bytes_per_transaction\":0"), "{answer}");
+    let (mut csv, mut json) = (Vec::new(), Vec::new());
+    export_csv(&campaign, &mut csv).expect("a Vec takes everything");
+    export_json(&campaign, &mut json).expect("a Vec takes everything");
+    let mut reader = csv::Reader::from_reader(csv.as_slice());
+    let header = reader.headers().expect("a header").clone();
+    let column = header.iter().position(|name| name == "write_bytes").expect("a column");
+    let first = reader.records().next().expect("a record").expect("whole");
+    assert_eq!(&first[column], "");
+    let parsed: serde_json::Value = serde_json::from_slice(&json).expect("valid JSON");
+    assert!(parsed["cells"][0]["intervals"][0]["write_bytes"].is_null());
+}
+
 #[test]
 fn a_broken_condition_is_the_first_sentence() {
     let mut campaign = databases(None);

@@ -17,7 +17,7 @@ pub(crate) use verdict::{broken, sentences};
 use super::answer::Answer;
 use super::table::Table;
 use crate::lifetime::device_of;
-use crate::record::{Campaign, Cell, Done, Oltp};
+use crate::record::{Campaign, Cell, Done, Oltp, Row};
 use lowtide_oltp::tpcc::Kind;
 
 /// More cells than this have their transactions by kind folded away.
@@ -34,10 +34,10 @@ pub(crate) struct Asked<'a> {
     pub whole_s: f64,
     /// What became of each kind in the window, in the order of [`Kind::ALL`]; latencies are in `oltp`.
     pub kinds: [Done; Kind::ALL.len()],
-    /// Bytes that the device read in the window.
-    pub read_bytes: u64,
-    /// Bytes that the device wrote in the window.
-    pub write_bytes: u64,
+    /// Bytes that the device read in the window; `None` where nobody saw.
+    pub read_bytes: Option<u64>,
+    /// Bytes that the device wrote in the window; `None` where nobody saw.
+    pub write_bytes: Option<u64>,
 }
 
 impl<'a> Asked<'a> {
@@ -56,13 +56,14 @@ impl<'a> Asked<'a> {
                 sum.retries += done.retries;
             }
         }
+        let seen = |of: fn(&Row) -> u64| (!oltp.device_unseen).then(|| window().map(of).sum());
         let asked = Asked {
             oltp,
             window_s: window().map(|row| row.seconds()).sum(),
             whole_s,
             kinds,
-            read_bytes: window().map(|row| row.read_bytes).sum(),
-            write_bytes: window().map(|row| row.write_bytes).sum(),
+            read_bytes: seen(|row| row.read_bytes),
+            write_bytes: seen(|row| row.write_bytes),
         };
         (asked.window_s > 0.0).then_some(asked)
     }

@@ -105,14 +105,19 @@ fn of(one: &One<'_>, cells: usize) -> String {
 }
 
 fn cost_of_transactions(asked: &Asked<'_>) -> Option<String> {
-    let read = asked.per_transaction(asked.read_bytes)?;
-    let written = asked.per_transaction(asked.write_bytes)?;
-    let mut text = format!(
-        "Of all kinds {} transactions a minute ended; for each of them the device read {} and wrote {}",
-        significant(asked.per_minute()),
-        size(read),
-        size(written),
-    );
+    if asked.ended() == 0 {
+        return None;
+    }
+    let mut text = format!("Of all kinds {} transactions a minute ended", significant(asked.per_minute()));
+    let of_each = |bytes: Option<u64>| asked.per_transaction(bytes?);
+    match (of_each(asked.read_bytes), of_each(asked.write_bytes)) {
+        (Some(read), Some(written)) => text.push_str(&format!(
+            "; for each of them the device read {} and wrote {}",
+            size(read),
+            size(written)
+        )),
+        _ => text.push_str("; what the device did for them was not to be seen here"),
+    }
     if let Some(p95) = asked.latency_ns(Kind::NewOrder, 95.0) {
         text.push_str(&format!("; 95 % of New-Order took at most {}", span(p95)));
     }

@@ -60,8 +60,8 @@ pub(super) fn answered<'c>(campaign: &'c Campaign, longest_ns: f64) -> Vec<Answe
             Some(it.per_minute())
         }),
         asked(latency("new_order_latency_ns_p95", "New-Order p95"), |it| it.latency_ns(Kind::NewOrder, 95.0)),
-        asked(size("read_bytes_per_transaction", "read"), |it| it.per_transaction(it.read_bytes)),
-        asked(size("write_bytes_per_transaction", "written"), |it| it.per_transaction(it.write_bytes)),
+        asked(size("read_bytes_per_transaction", "read"), |it| it.per_transaction(it.read_bytes?)),
+        asked(size("write_bytes_per_transaction", "written"), |it| it.per_transaction(it.write_bytes?)),
         number(write_amplification(), |answer| answer.write_amplification),
         asked(Column::number("statements_per_transaction", "statements", ""), |it| {
             it.per_transaction_of_all(it.oltp.said.statements)
