@@ -124,6 +124,14 @@ impl Experiment {
         self.document.text()
     }
 
+    /// A text of this experiment or about it as it may be kept and shown: addresses of servers without their passwords.
+    pub fn without_passwords(&self, text: &str) -> String {
+        let servers = self.load.oltp.iter().flat_map(|oltp| &oltp.servers);
+        servers.fold(text.to_owned(), |text, address| {
+            text.replace(address.as_str(), &lowtide_oltp::without_password(address))
+        })
+    }
+
     /// Where the value at a dotted path stands in [`Experiment::text`]: `sweep.file_size`, `step.0.fill`.
     pub fn span_of(&self, path: &str) -> Option<Range<usize>> {
         self.document.place(path).map(|place| place.value.clone())

@@ -67,21 +67,19 @@ fn least(experiment: &Experiment, oltp: &Oltp, scale: u64) -> Result<(), BadInpu
         let keys = [format!("sweep.{key}"), format!("oltp.{key}")];
         let written =
             keys.iter().find(|key| experiment.span_of(key).is_some()).map_or("oltp", String::as_str);
+        let name = engine.name();
         let (message, help) = match scale {
-            1 => (
-                format!("{key} of {size}: {} does not start with it", engine.name()),
-                format!("at least {least}"),
-            ),
-            _ => (
-                format!(
-                    "{key} comes to {size} at a scale of 1/{scale}: {} does not start with it",
-                    engine.name()
-                ),
-                format!(
-                    "{least} are needed: a larger share, such as `--scale 1/{}`",
-                    larger(scale, size, least)
-                ),
-            ),
+            1 => (format!("{key} of {size}: {name} does not start with it"), format!("at least {least}")),
+            _ => {
+                let mib = size.get() as f64 / f64::from(1 << 20);
+                let larger = larger(scale, size, least);
+                (
+                    format!(
+                        "{key} comes to {mib:.1} MiB at a scale of 1/{scale}: {name} does not start with it"
+                    ),
+                    format!("{least} are needed: a larger share, such as `--scale 1/{larger}`"),
+                )
+            }
         };
         return Err(experiment.blame(written, message, help));
     }
@@ -90,5 +88,6 @@ fn least(experiment: &Experiment, oltp: &Oltp, scale: u64) -> Result<(), BadInpu
 
 /// The scale nearest to `scale` at which `size` is `least`.
 fn larger(scale: u64, size: Bytes, least: Bytes) -> u64 {
-    (u128::from(scale) * u128::from(size.get()) / u128::from(least.get()).max(1)).max(1) as u64
+    // What dividing cut off counts.
+    (u128::from(scale) * (u128::from(size.get()) + 1) / u128::from(least.get()).max(1)).max(1) as u64
 }

@@ -106,7 +106,7 @@ impl Plan {
             self.trace().map(|trace| format!("\ntrace {:016x}", traced::digest(trace))).unwrap_or_default();
         format!(
             "{}\n{devices}\n{target} seed {} scale 1/{}{trace}{}",
-            self.experiment.text(),
+            self.experiment.without_passwords(self.experiment.text()),
             self.seed.get(),
             self.scale,
             self.beside

@@ -117,13 +117,13 @@ impl Store {
         let head = add::Head {
             name: &experiment.name,
             title: &experiment.title,
-            experiment: experiment.text(),
+            experiment: &experiment.without_passwords(experiment.text()),
             target: &experiment.target.to_string(),
             device: device.as_deref(),
             seed: plan.seed.get(),
             scale: plan.scale,
             started_at: &about.started_at,
-            command: &about.command,
+            command: &experiment.without_passwords(&about.command),
             plan: &plan.identity(),
             environment: &environment,
         };

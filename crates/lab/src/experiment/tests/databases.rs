@@ -1,0 +1,68 @@
+//! Experiments with databases: what is refused beside servers of others, what a scale does not go below, and passwords.
+
+use super::{bad, good};
+use crate::plan::Plan;
+use lowtide_core::Seed;
+
+const OTHERS: &str = r#"
+name = "others"
+target.directory = "."
+
+[oltp]
+engine = "mariadb"
+servers = "mariadb://me:se%40cret@db.example/tpcc"
+warehouses = 100
+duration = "1min"
+"#;
+
+#[test]
+fn settings_of_servers_that_others_have_set_up_are_refused() {
+    for (line, told) in [
+        ("buffer_pool = '1GiB'", "`buffer_pool` beside `servers`"),
+        ("durability = 'none'", "`durability` beside `servers`"),
+        ("options = { innodb_io_capacity = '200' }", "`options` beside `servers`"),
+        ("log-directory = '/log'", "`log-directory` beside `servers`"),
+        ("[sweep]\nlog_size = ['1GiB', '2GiB']", "`log_size` beside `servers`"),
+        ("[sweep]\nengine = ['mariadb', 'mariadb-aria']", "the factor `engine` beside `servers`"),
+    ] {
+        let error = bad(&format!("{OTHERS}{line}\n"));
+        assert!(error.contains(told), "{line}:\n{error}");
+    }
+    for engine in ["postgresql", "mariadb-myisam"] {
+        let error = bad(&OTHERS.replace("\"mariadb\"", &format!("\"{engine}\"")));
+        assert!(error.contains(&format!("the engine `{engine}` on these `servers`")), "{error}");
+    }
+}
+
+#[test]
+fn what_is_kept_of_an_experiment_has_no_passwords() {
+    let experiment = good(OTHERS, &[]);
+    let command = "lowtide run others --set oltp.servers=mariadb://me:se%40cret@db.example/tpcc";
+    for text in [experiment.text(), command] {
+        let shown = experiment.without_passwords(text);
+        assert!(shown.contains("mariadb://me:***@db.example/tpcc") && !shown.contains("cret"), "{shown}");
+    }
+    let plan = Plan::new(experiment, Seed::new(1), 1).expect("a plan");
+    assert!(!plan.identity().contains("cret"), "{}", plan.identity());
+}
+
+#[test]
+fn memory_and_logs_that_a_server_does_not_start_with_are_refused() {
+    let text = |log: &str| {
+        format!(
+            "name = 'scaled'\ntarget.directory = '.'\n[oltp]\nengine = 'postgresql'\nwarehouses = 100\n\
+             buffer_pool = '4GiB'\nlog_size = '{log}'\nduration = '1h'\n"
+        )
+    };
+    for (log, scale, told) in [
+        ("2GiB", 100, "log_size comes to 20.5 MiB at a scale of 1/100"),
+        ("16MiB", 1, "log_size of 16MiB: postgresql does not start with it"),
+    ] {
+        let error = Plan::new(good(&text(log), &[]), Seed::new(1), scale).expect_err("too small");
+        let error = super::render(&error);
+        assert!(error.contains(told), "{error}");
+    }
+    let error = super::render(&Plan::new(good(&text("2GiB"), &[]), Seed::new(1), 100).expect_err("small"));
+    assert!(error.contains("--scale 1/64"), "{error}");
+    Plan::new(good(&text("2GiB"), &[]), Seed::new(1), 64).expect("large enough");
+}
