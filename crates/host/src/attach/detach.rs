@@ -68,6 +68,8 @@ impl Dismantling {
             // The server was being waited for: it would go on to mount what is looked for below.
             self.watch.end_server();
         }
+        // What is in use keeps its queue, too.
+        self.filesystems()?;
         self.queue()?;
         self.block_device()?;
         if self.force == Force::Lazily && !self.left.is_empty() {

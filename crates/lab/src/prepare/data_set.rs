@@ -17,7 +17,7 @@ const LOG_LEFT: Bytes = Bytes::mib(32);
 
 /// Filesystems whose files can share blocks, by <linux/magic.h>: Btrfs, XFS, bcachefs. One that was made without that is
 /// found out when it is full.
-const SHARING: [i64; 3] = [0x9123_683e, 0x5846_5342, 0xca45_1a4e];
+const SHARING: [u64; 3] = [0x9123_683e, 0x5846_5342, 0xca45_1a4e];
 
 /// Where copies of data sets go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,8 @@ impl DataSets {
 impl Copies {
     /// Whether they take room where data sets lie.
     fn take_room(self, folder: &Path) -> bool {
-        let shared = || rustix::fs::statfs(folder).is_ok_and(|it| SHARING.contains(&it.f_type));
+        let kind = || u64::try_from(rustix::fs::statfs(folder).ok()?.f_type).ok();
+        let shared = || kind().is_some_and(|kind| SHARING.contains(&kind));
         match self {
             Copies::Beside => !shared(),
             Copies::InContents => true,
