@@ -279,7 +279,7 @@ fn a_loop_device_gets_the_queue_back_that_it_had() {
     let Some(drive) = Drive::new(4096) else { return };
     let queue = |number: &str| {
         let told = |what: &str| fs::read_to_string(format!("/sys/block/{number}/queue/{what}")).expect(what);
-        ["scheduler", "nr_requests", "max_sectors_kb"].map(|what| told(what).trim().to_owned())
+        ["scheduler", "nr_requests", "max_sectors_kb", "rotational"].map(|what| told(what).trim().to_owned())
     };
     let name =
         |attached: &Attachment| node(attached).file_name().expect("a name").to_string_lossy().into_owned();
@@ -302,12 +302,15 @@ fn a_loop_device_gets_the_queue_back_that_it_had() {
     };
     disk.queue(&other, 32).expect("set");
     assert_ne!(queue(&device)[0], choices, "the scheduler was set");
+    let turns = before[3] == "0";
+    disk.set_rotational(turns).expect("set");
+    assert_ne!(queue(&device)[3], before[3], "taken for a disk");
     // Put on again it keeps what it was given.
     attach::again(&drive.name, Force::No, &never()).expect("again");
     assert!(queue(&device)[0].contains(&format!("[{other}]")), "{:?}", queue(&device));
     assert_eq!(attach::detach(&drive.name, Force::No).expect("detached"), attach::Detached::default());
     let after = queue(&device);
-    assert_eq!(after[..2], before[..2], "{device}");
+    assert_eq!((&after[..2], &after[3]), (&before[..2], &before[3]), "{device}");
     if device == free {
         assert_eq!(after[2], largest, "{device}");
     }

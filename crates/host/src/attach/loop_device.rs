@@ -54,6 +54,9 @@ pub(super) struct Queue {
     requests: Option<u64>,
     /// KiB of the largest request.
     largest_kib: Option<u64>,
+    /// Whether the kernel takes it for a disk that turns: 0 or 1. Not noted by older versions.
+    #[serde(default)]
+    turns: Option<u64>,
 }
 
 impl LoopDevice {
@@ -196,6 +199,7 @@ impl LoopDevice {
             scheduler: scheduler::choices(&format!("loop{}", self.number)).1,
             requests: self.told("queue/nr_requests"),
             largest_kib: self.told("queue/max_sectors_kb"),
+            turns: self.told("queue/rotational"),
         }
     }
 
@@ -220,6 +224,9 @@ impl LoopDevice {
         }
         if let Some(kib) = before.largest_kib {
             set("max_sectors_kb", &kib.to_string());
+        }
+        if let Some(turns) = before.turns {
+            set("rotational", &turns.to_string());
         }
     }
 

@@ -50,6 +50,16 @@ impl Disk {
             .map_err(HostError::io(Operation::Write, &depth_file))?;
         set(self, scheduler)
     }
+
+    /// Says of the device of an attached drive whether it turns: the kernel and databases treat a disk otherwise than flash.
+    /// Detaching it undoes that.
+    ///
+    /// # Errors
+    /// [`HostError::Io`] where the kernel does not take it.
+    pub fn set_rotational(&self, turns: bool) -> Result<(), HostError> {
+        let file = file(&self.whole_name()).with_file_name("rotational");
+        std::fs::write(&file, if turns { "1" } else { "0" }).map_err(HostError::io(Operation::Write, &file))
+    }
 }
 
 /// Gives a disk a scheduler that it has.

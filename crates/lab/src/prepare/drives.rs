@@ -15,6 +15,7 @@ use crate::plan::{Plan, PlannedCell, PlannedDevice, cells};
 use lowtide_core::{BlockDevice, Bytes, Counters, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::{Disk, FilesystemKind, Traffic};
+use lowtide_oltp::Preset;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -135,6 +136,8 @@ impl<'a> Drives<'a> {
         if let Some(disk) = Disk::beneath(attached.path()) {
             let scheduler = cell.settings.preparation.scheduler.as_deref().unwrap_or(SCHEDULER);
             disk.queue(scheduler, QUEUE).map_err(|error| error.to_string())?;
+            disk.set_rotational(planned.spec.is_rotational() || wants_neighbours(cell))
+                .map_err(|error| error.to_string())?;
         }
         Ok((Drive { name, history: Some(history), attached, begun: None }, written))
     }
@@ -228,6 +231,14 @@ fn goes_on<H>(name: &str, before: Option<Option<H>>, cell: &PlannedCell) -> Resu
 
 fn kind(filesystem: Filesystem) -> FilesystemKind {
     super::block::kind(filesystem).expect("the plan asked for a filesystem")
+}
+
+/// Whether servers are asked to write neighbours along: those of today do so only on what they take for a disk.
+fn wants_neighbours(cell: &PlannedCell) -> bool {
+    cell.settings.load.oltp.as_ref().is_some_and(|oltp| {
+        let of_2010 = oltp.settings.preset == Some(Preset::Y2010);
+        oltp.settings.flush_neighbours.unwrap_or(of_2010)
+    })
 }
 
 #[cfg(test)]

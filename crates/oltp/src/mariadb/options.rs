@@ -238,7 +238,9 @@ impl Options {
             self.set_first(known, "doublewrite", &["innodb_doublewrite"], on_off(on));
         }
         if let Some(on) = settings.flush_neighbours {
-            self.set_first(known, "flush_neighbours", &["innodb_flush_neighbors"], u8::from(on));
+            // Those of the same extent, side by side or not, as it was until 2013 and in Percona Server by the name of `area`.
+            let all = if settings.preset == Some(Preset::Y2010) { 2 } else { 1 };
+            self.set_first(known, "flush_neighbours", &["innodb_flush_neighbors"], if on { all } else { 0 });
         }
         if let Some(pages) = settings.io_capacity {
             let least = 100;

@@ -66,7 +66,7 @@ pub(super) fn of_2010() -> Settings {
 }
 
 /// What cannot be had again, on MariaDB 10.11.
-pub(super) const GONE_SINCE_2010: [Gone; 10] = [
+pub(super) const GONE_SINCE_2010: [Gone; 9] = [
     Gone {
         name: "innodb_thread_concurrency",
         why: "removed in MariaDB 10.6: as many threads run within InnoDB as there are sessions",
@@ -94,10 +94,6 @@ pub(super) const GONE_SINCE_2010: [Gone; 10] = [
     Gone {
         name: "innodb_change_buffering",
         why: "`inserts` and `all` are deprecated: changes to secondary indexes are made at once, with a read where needed",
-    },
-    Gone {
-        name: "innodb_flush_neighbors",
-        why: "has one style: the `area` and `cont` of Percona Server are 1",
     },
     Gone { name: "query_cache_type", why: "off in the studies, and off by default today" },
     Gone {
