@@ -141,6 +141,8 @@ pub struct Settings {
     /// Files, or tablespaces, that the data are spread over: `innodb_data_file_path` of a shared tablespace,
     /// PostgreSQL's tablespaces; `None` is a file per table.
     pub data_files: Option<u32>,
+    /// How large each of MariaDB's data files is made, but for the last, which grows; 128 MiB where nothing is said.
+    pub data_file_size: Option<Bytes>,
     /// Options of the server, as it calls them, after all others.
     pub options: Vec<(String, String)>,
     /// A directory with the server's programs, in place of the system's.

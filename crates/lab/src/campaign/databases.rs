@@ -320,7 +320,7 @@ impl Cells<'_> {
 fn start(oltp: &Oltp, places: &[Places]) -> Result<Running, OltpError> {
     let mut running = Running::default();
     for (number, places) in places.iter().enumerate() {
-        let instance = instance::start(&oltp.settings, places)?;
+        let instance = instance::start(&oltp.of_instance(), places)?;
         running.databases.push(instance.database());
         running.instances.push(instance);
         running.scales.push(data_set::share(oltp, number as u32));

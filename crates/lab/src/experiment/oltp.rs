@@ -46,6 +46,13 @@ impl Oltp {
         WAREHOUSE * u64::from(self.warehouses) + EMPTY * u64::from(self.instances)
     }
 
+    /// What each instance is asked for. Data files are sized so that the data fill all of them and the last grows little.
+    pub(crate) fn of_instance(&self) -> Settings {
+        let share = self.data() / u64::from(self.instances.max(1));
+        let data_file_size = self.settings.data_files.map(|files| share * 4 / 5 / u64::from(files.max(1)));
+        Settings { data_file_size, ..self.settings.clone() }
+    }
+
     /// The same, divided by `scale`: data and memory shrink together. Warehouses that are no longer there are none.
     pub(crate) fn scaled(&self, scale: u64) -> Oltp {
         let smaller = |size: Bytes| size / scale;

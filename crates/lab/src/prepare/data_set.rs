@@ -206,6 +206,7 @@ fn load(
         engine: of.engine,
         programs: of.programs.clone(),
         data_files: of.data_files,
+        data_file_size: oltp.of_instance().data_file_size,
         options: of.options.clone(),
         buffer_pool: Some(WHILE_LOADING),
         log_size: Some((needed / 2).min(WHILE_LOADING)),

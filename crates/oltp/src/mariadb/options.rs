@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// How large each file of a shared tablespace is, except the last, which grows.
-const DATA_FILE: &str = "128M";
+const DATA_FILE: Bytes = Bytes::mib(128);
 
 /// The smallest log that servers take.
 const LEAST_LOG: u64 = 4 << 20;
@@ -267,12 +267,16 @@ impl Options {
             if !(1..=1000).contains(&files) {
                 return Err(OltpError::Invalid(format!("data_files {files}: 1 to 1000")));
             }
-            let mut path: String = (1..files).map(|n| format!("ibdata{n}:{DATA_FILE};")).collect();
-            path.push_str(&format!("ibdata{files}:{DATA_FILE}:autoextend"));
+            // The first holds what the server keeps for itself, and is not made smaller.
+            let size =
+                settings.data_file_size.unwrap_or(DATA_FILE).max(Bytes::mib(12)).align_up(Bytes::mib(1));
+            let mib = size.get() >> 20;
+            let mut path: String = (1..files).map(|n| format!("ibdata{n}:{mib}M;")).collect();
+            path.push_str(&format!("ibdata{files}:{mib}M:autoextend"));
             self.set("innodb_file_per_table", "OFF");
             self.set("innodb_data_file_path", path);
             let growing =
-                format!("data_files: each has {DATA_FILE}, and the last grows: InnoDB fills them in turn");
+                format!("data_files: each has {size}, and the last grows: InnoDB fills them in turn");
             self.ignore(files > 1, &growing);
         }
         Ok(())

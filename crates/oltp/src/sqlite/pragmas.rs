@@ -66,6 +66,7 @@ pub(super) fn ignored(places: &Places, settings: &Settings) -> Vec<String> {
         read_ahead,
         log_size: _,
         data_files,
+        data_file_size: _,
         options: _,
         programs,
     } = settings;
