@@ -270,7 +270,7 @@ fn fio_accepts_and_runs_what_is_exported_for_it() {
     for name in own.filter(|name| lab.run(&["experiments", "show", name]).status.success()) {
         let job = lab.run(&["export", "--format", "fio", "--experiment", name, "--output", "job.fio"]);
         if !job.status.success() {
-            assert_says(&String::from_utf8_lossy(&job.stderr), &["rows inserted into an index"]);
+            assert_says(&String::from_utf8_lossy(&job.stderr), &["no requests that fio could make"]);
             continue;
         }
         real(&lab, "fio", &["--parse-only", "job.fio"]);

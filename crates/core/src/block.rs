@@ -175,11 +175,11 @@ impl std::ops::Add for Counters {
 
 impl Counters {
     /// NAND bytes per host byte written between `earlier` and now; `None` where the host wrote nothing,
-    /// or a counter went back (a real drive's was reset).
+    /// no NAND has ever been written (a disk has none), or a counter went back (a real drive's was reset).
     pub fn write_amplification_since(&self, earlier: &Counters) -> Option<f64> {
         let host = self.host_written_bytes.checked_sub(earlier.host_written_bytes)?;
         let nand = self.nand_written_bytes.checked_sub(earlier.nand_written_bytes)?;
-        (host > 0).then(|| nand as f64 / host as f64)
+        (host > 0 && self.nand_written_bytes > 0).then(|| nand as f64 / host as f64)
     }
 }
 

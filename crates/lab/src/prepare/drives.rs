@@ -156,10 +156,11 @@ impl<'a> Drives<'a> {
     /// The drives answer at once. What is to be said of those whose answers came too late.
     pub fn end(&mut self) -> Result<Vec<String>, String> {
         let mut late = Vec::new();
-        for drive in [&self.data, &self.log].into_iter().flatten() {
+        for (what, drive) in [("", &self.data), ("the log's drive: ", &self.log)] {
+            let Some(drive) = drive else { continue };
             let stat = drive.attached.stat().ok();
             let why = stat.and_then(|stat| stat.too_slow_since(drive.begun.as_ref()));
-            late.extend(why.map(|why| format!("{}: {why}", drive.name)));
+            late.extend(why.map(|why| format!("{what}{why}")));
             drive.attached.at_once().map_err(|error| error.to_string())?;
         }
         Ok(late)

@@ -130,11 +130,16 @@ impl<'a> Answer<'a> {
     }
     /// Bytes of data under test, scaled back.
     pub fn data_bytes(&self) -> f64 {
-        self.cell.data.get() as f64 * self.scale
+        self.in_use() * self.scale
+    }
+    /// Bytes of data under test: what was loaded, of a database, and not what was reckoned with.
+    fn in_use(&self) -> f64 {
+        let loaded = self.cell.oltp.as_ref().map(|oltp| oltp.loaded_bytes).filter(|bytes| *bytes > 0);
+        loaded.unwrap_or(self.cell.data.get()) as f64
     }
     /// Data as a share of the capacity; `None` where the capacity is unknown.
     pub fn fill(&self) -> Option<f64> {
-        (self.cell.capacity.get() > 0).then(|| self.cell.fill())
+        (self.cell.capacity.get() > 0).then(|| self.in_use() / self.cell.capacity.get() as f64)
     }
     /// A percentile of latency in nanoseconds; `None` where nothing was counted.
     pub fn latency_ns(&self, percent: f64) -> Option<f64> {

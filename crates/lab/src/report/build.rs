@@ -122,7 +122,9 @@ fn facts(campaign: &Campaign) -> Vec<(String, String)> {
         ("seed".to_owned(), campaign.seed.to_string()),
     ];
     if campaign.scale > 1 {
-        let text = format!("1:{}, sizes and times shown as written in the experiment", campaign.scale);
+        let databases = campaign.cells.iter().any(|cell| cell.oltp.is_some());
+        let but = if databases { ", settings of servers and what was loaded as they were" } else { "" };
+        let text = format!("1:{}, sizes and times shown as written in the experiment{but}", campaign.scale);
         facts.push(("scale".to_owned(), text));
     }
     if !campaign.started_at.is_empty() {
