@@ -337,6 +337,7 @@ fn a_database_on_simulated_drives_sees_their_history_and_leaves_no_mount() {
     let text = QUICK.replace("directory = 'here'", "device = ['intel-x25-e-32gb', 'raptor-10k-150gb']");
     let text =
         text.replace("warehouses = 1", "warehouses = 16").replace("'3s'", "'48s'").replace("'500ms'", "'8s'");
+    let text = text.replace("'32MiB'", "'128MiB'").replace("'64MiB'", "'128MiB'");
     let before = "[before-each-cell]\npurge = 'secure-erase'\nlayout = { filesystem = 'xfs' }\n[oltp]\n";
     place.0.write("quick.toml", format!("{}engine = '{engine}'\n", text.replace("[oltp]\n", before)));
     let (code, out, err) = told(&place.run(&["--scale", "1/16"]));

@@ -61,8 +61,9 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     {
         output::say(format_args!("warning: --rt is not to be had: {error}"));
     }
-    tell(arguments, &known, &listener, &settings, pace, metrics);
+    // Whoever hears where may end it at once.
     stop_on_signals(&stop, &service)?;
+    tell(arguments, &known, &listener, &settings, pace, metrics);
     let handle = service.handle().clone();
     let exports = service.exports().to_vec();
     let say_ended = |peer: &str, ended: lowtide_host::nbd::Ended| {

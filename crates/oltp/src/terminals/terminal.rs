@@ -223,3 +223,35 @@ fn cpu() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_core::Seed;
+
+    const SEED: u64 = 31;
+
+    #[test]
+    fn fewer_terminals_than_warehouses_share_all_of_them() {
+        // Terminals 0 to 2 of warehouses 4 to 10.
+        for (within, expected) in [(0, [4, 7, 10].as_slice()), (1, &[5, 8]), (2, &[6, 9])] {
+            let homes = Homes::of(4, 7, within, 3);
+            let mut random = Random::new(Seed::new(SEED).part("speakers", within.into()));
+            let mut counts = [0u32; 11];
+            (0..3_000).for_each(|_| counts[homes.draw(&mut random) as usize] += 1);
+            let drawn: Vec<u32> = (0..11).filter(|home| counts[*home as usize] > 0).collect();
+            assert_eq!(drawn, expected, "seed {SEED}: terminal {within}");
+            let mean = 3_000.0 / expected.len() as f64;
+            let even = |home: &u32| (f64::from(counts[*home as usize]) - mean).abs() < 5.0 * mean.sqrt();
+            assert!(drawn.iter().all(even), "seed {SEED}: {counts:?}");
+        }
+    }
+
+    #[test]
+    fn as_many_terminals_as_warehouses_or_more_have_one_each_for_good() {
+        for (within, first, district) in [(0, 4, 1), (6, 10, 1), (7, 4, 2), (13, 10, 2), (70, 4, 1)] {
+            let homes = Homes::of(4, 7, within, 71);
+            assert_eq!((homes.first, homes.count, homes.district), (first, 1, district), "{within}");
+        }
+    }
+}

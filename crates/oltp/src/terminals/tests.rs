@@ -210,29 +210,6 @@ fn terminals_are_spread_over_parts_warehouses_and_districts() {
 }
 
 #[test]
-fn fewer_terminals_than_warehouses_share_all_of_them() {
-    let database = Fake::new(|_, _, _| Ok(Outcome::Committed));
-    let scale = Scale { warehouses: 4..=10, ..Scale::warehouses(7) };
-    let interrupt = AtomicBool::new(false);
-    let parts = [Part { database: &database, scale: &scale }];
-    run_for(&parts, &load(3, &interrupt), 3_000).1.expect("nothing fails");
-    let mut orders = [[0u32; 7]; 3];
-    for (terminal, transaction) in database.asked() {
-        if let Transaction::NewOrder(order) = transaction {
-            orders[terminal as usize][order.warehouse as usize - 4] += 1;
-        }
-    }
-    for (terminal, counts) in orders.iter().enumerate() {
-        let homes: Vec<usize> = (0..7).filter(|at| counts[*at] > 0).collect();
-        let expected: Vec<usize> = (terminal..7).step_by(3).collect();
-        assert_eq!(homes, expected, "seed {SEED}: terminal {terminal}");
-        let mean = f64::from(counts.iter().sum::<u32>()) / homes.len() as f64;
-        let even = homes.iter().all(|at| (f64::from(counts[*at]) - mean).abs() < 6.0 * mean.sqrt());
-        assert!(even, "seed {SEED}: {counts:?}");
-    }
-}
-
-#[test]
 fn what_cannot_be_run_is_told() {
     let database = Fake::new(|_, _, _| Ok(Outcome::Committed));
     let (scale, interrupt) = (Scale::warehouses(1), AtomicBool::new(false));

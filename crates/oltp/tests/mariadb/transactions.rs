@@ -51,7 +51,7 @@ fn a_fresh_database_has_the_rows_of_its_scale_and_runs_as_it_was_told() {
         ("innodb_buffer_pool_size", (64 << 20).to_string()),
         ("innodb_log_file_size", (48 << 20).to_string()),
         ("innodb_doublewrite", "OFF".to_owned()),
-        ("innodb_flush_neighbors", "1".to_owned()),
+        ("innodb_flush_neighbors", "2".to_owned()),
         ("innodb_flush_method", "O_DIRECT".to_owned()),
         ("innodb_flush_log_at_trx_commit", "0".to_owned()),
         ("innodb_io_capacity", "200".to_owned()),
