@@ -60,6 +60,25 @@ impl Place {
     }
 }
 
+/// Whether filesystems can be mounted here; says so where they cannot.
+fn can_mount() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skipped("mounting needs root");
+    }
+    root
+}
+
+/// Whether simulated drives can be attached here; says so where they cannot.
+fn can_attach() -> bool {
+    let opens = |node: &&str| OpenOptions::new().read(true).write(true).open(node).is_ok();
+    if let Some(node) = ["/dev/fuse", "/dev/loop-control"].iter().find(|node| !opens(node)) {
+        skipped(&format!("{node} cannot be opened"));
+        return false;
+    }
+    can_mount()
+}
+
 /// Processes of database servers that were told of a directory.
 fn servers(directory: &Path) -> Vec<i32> {
     let directory = directory.to_str().expect("plain").trim_end_matches('/');
@@ -187,8 +206,7 @@ fn a_server_that_does_not_start_says_why() {
 
 #[test]
 fn a_full_disk_is_told_and_nothing_is_left_on_it() {
-    if !rustix::process::geteuid().is_root() {
-        skipped("mounting needs root");
+    if !can_mount() {
         return;
     }
     for engine in ["sqlite", "mariadb", "postgresql"] {
@@ -293,14 +311,7 @@ fn a_directory_for_logs_is_left_as_it_was_and_none_is_made() {
 /// Symptom: the cells after a resumed one were measured on a new drive. Fix: they are refused.
 #[test]
 fn a_resumed_cell_does_not_go_on_from_a_new_drive() {
-    for node in ["/dev/fuse", "/dev/loop-control"] {
-        if OpenOptions::new().read(true).write(true).open(node).is_err() {
-            skipped(&format!("{node} cannot be opened"));
-            return;
-        }
-    }
-    if !rustix::process::geteuid().is_root() {
-        skipped("mounting needs root");
+    if !can_attach() {
         return;
     }
     let place = Place::new();
@@ -322,14 +333,7 @@ fn a_resumed_cell_does_not_go_on_from_a_new_drive() {
 
 #[test]
 fn a_database_on_simulated_drives_sees_their_history_and_leaves_no_mount() {
-    for node in ["/dev/fuse", "/dev/loop-control"] {
-        if OpenOptions::new().read(true).write(true).open(node).is_err() {
-            skipped(&format!("{node} cannot be opened"));
-            return;
-        }
-    }
-    if !rustix::process::geteuid().is_root() {
-        skipped("mounting needs root");
+    if !can_attach() {
         return;
     }
     let engine = if possible("mariadb") { "mariadb" } else { "sqlite" };
@@ -361,8 +365,7 @@ fn a_database_on_simulated_drives_sees_their_history_and_leaves_no_mount() {
 /// were not counted. Fix: they are.
 #[test]
 fn a_block_device_counts_what_the_cells_before_wrote() {
-    if !rustix::process::geteuid().is_root() {
-        skipped("mounting needs root");
+    if !can_mount() {
         return;
     }
     let Some(disk) = loopback::Loop::new(2048, &[]) else { return };
