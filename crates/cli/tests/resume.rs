@@ -139,6 +139,9 @@ fn the_advice_after_an_interrupt_names_the_store() {
     let store = lab.path("my store.db");
     assert!(wait_until(&mut child, || done_and_begun(&store).1 > 0), "it is running");
     child.signal(Signal::INT);
+    // A program that signals the process and its group sends two, and means one.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    child.signal(Signal::INT);
     assert_eq!(child.wait(), Some(130));
     let mut error = String::new();
     let mut pipe = child.0.stderr.take().expect("standard error is a pipe");

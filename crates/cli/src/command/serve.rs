@@ -4,6 +4,7 @@
 
 use crate::args::{ServeArguments, TlsUse};
 use crate::failure::{Failure, INTERRUPTED};
+use crate::interrupt::ONCE;
 use crate::{metrics, output};
 use lowtide_host::live::{Clock, transport_ns};
 use lowtide_host::nbd::tls::read_certificates;
@@ -12,10 +13,7 @@ use lowtide_lab::live::{Data, Known, LiveDrive, Orders, Pace, Recorder, Service}
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// Signals that come within this time of the first are the same.
-const ONCE: Duration = Duration::from_secs(2);
+use std::time::Instant;
 
 /// Where NBD clients look for a server.
 const USUAL: &str = "127.0.0.1:10809";

@@ -5,7 +5,7 @@
 //! server already (a copy of a loaded one) is started as it is. Leaves out the meaning of options (`options`).
 
 use super::errors::{is_not_up, words};
-use super::options::{Known, Options};
+use super::options::{Known, Options, base};
 use super::server::{DATABASE, Server};
 use crate::server::{POLL, Process, User, find, how_it_ended, io_error, keep_private};
 use crate::{Database, Instance, OltpError, Places, Settings};
@@ -151,8 +151,15 @@ impl Maker<'_> {
                 .as_deref()
                 .filter(|folder| names.iter().any(|name| folder.join(name).is_file()));
             let install = find(beside, &names, HINT)?;
-            let arguments =
-                ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"];
+            let says = fs::read_to_string(&install).map_err(|source| io_error(&install, source))?;
+            // Versions differ, and what they do not know they hand on to the server, which stops at it. By force: also where
+            // this machine's name has no address, which nobody here asks for.
+            let method = "--auth-root-authentication-method=normal";
+            let mut arguments =
+                [method, "--skip-test-db", "--skip-name-resolve", "--force"].map(str::to_owned).to_vec();
+            arguments.retain(|argument| says.contains(argument.as_str()));
+            arguments.extend(base(settings).map(|base| format!("--basedir={}", base.display())));
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             self.process(&install, &arguments, &log)?
         };
         match process.wait(START, &NEVER)? {

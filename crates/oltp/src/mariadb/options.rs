@@ -9,7 +9,7 @@ use crate::{OltpError, Places};
 use lowtide_core::Bytes;
 use lowtide_core::suggest::nearest;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How large each file of a shared tablespace is, except the last, which grows.
 const DATA_FILE: Bytes = Bytes::mib(128);
@@ -21,8 +21,9 @@ const LEAST_LOG: u64 = 4 << 20;
 const CONNECTIONS: &str = "2001";
 
 /// Options that are lowtide's own: where the server lies and is found, who reaches it, as whom it runs, and its log.
-const OURS: [&str; 20] = [
+const OURS: [&str; 21] = [
     "aria_log_dir_path",
+    "basedir",
     "bind_address",
     "chroot",
     "console",
@@ -111,8 +112,8 @@ impl Options {
         let mut options = Options::default();
         let with_preset = settings.preset.map(|it| match it {
             Preset::Y2010 => {
-                let gone = preset::GONE_SINCE_2010.iter().map(|gone| format!("{}: {}", gone.name, gone.why));
-                options.ignored.extend(gone);
+                let gone = preset::GONE_SINCE_2010.iter().filter(|gone| !known.has(gone.name));
+                options.ignored.extend(gone.map(|gone| format!("{}: {}", gone.name, gone.why)));
                 let preset = preset::of_2010();
                 for (name, value) in &preset.options {
                     options.set_first(known, "preset 2010", &[name], value);
@@ -181,6 +182,9 @@ impl Options {
     fn places(&mut self, settings: &Settings, places: &Places, known: &Known) -> Result<(), OltpError> {
         let data = text(&places.data)?;
         self.set("datadir", data);
+        if let Some(base) = base(settings) {
+            self.set("basedir", text(&base)?);
+        }
         // What is temporary lies with the data: it can be large, and belongs to the load.
         self.set("tmpdir", data);
         self.set("socket", text(&places.run.join("socket"))?);
@@ -344,6 +348,13 @@ impl Options {
             self.ignore(asked, &format!("{name}: {why}"));
         }
     }
+}
+
+/// The folder above that of the programs, where the user named one: a server that was unpacked there finds its messages
+/// below it, and looks where it was built otherwise.
+pub(super) fn base(settings: &Settings) -> Option<PathBuf> {
+    let programs = settings.programs.as_deref()?;
+    programs.canonicalize().ok()?.parent().filter(|base| base.join("share").is_dir()).map(Path::to_owned)
 }
 
 fn unknown(name: &str, known: &Known) -> OltpError {
