@@ -1,0 +1,459 @@
+//! A log on a medium, one request after the other: reads, writes, cleans, checkpoints.
+//!
+//! Whatever a request needs of the medium is done within it. Leaves out threads: see `Medium` for what may be shared.
+
+use crate::error::LogError;
+use crate::format::slot::{HEADER, SLOT};
+use crate::format::{BLOCK, Checkpoint, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, checkpoint};
+use crate::log::{Counters, Log, Stall, Where};
+use crate::recover::{self, Recovery, scan};
+use crate::{Medium, format::checkpoint::Use};
+
+/// How a log disk is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Bytes of a segment.
+    pub segment: u64,
+    /// The share of slots that is never offered.
+    pub reserve: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { segment: 4 << 20, reserve: 0.1 }
+    }
+}
+
+/// How a log disk behaves while it is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Bytes of memory for the map; pages that were changed since the last checkpoint may take more.
+    pub map_memory: usize,
+    /// Slots after which a checkpoint is made, so that a recovery has no more to read.
+    pub checkpoint_slots: u64,
+}
+
+impl Default for Running {
+    fn default() -> Running {
+        Running { map_memory: usize::MAX, checkpoint_slots: (1 << 30) / BLOCK as u64 }
+    }
+}
+
+/// A segment that is being cleaned.
+#[derive(Debug)]
+struct Cleaning {
+    segment: u32,
+    /// When it was written last; where it is not the same any more, what was read of it is of the past.
+    newest: Option<Seq>,
+    image: Vec<u8>,
+    /// What its summary says of its slots, for those that cannot be read.
+    listed: Option<Vec<scan::Record>>,
+    number: u32,
+}
+
+/// A log disk.
+#[derive(Debug)]
+pub struct Disk<M> {
+    medium: M,
+    log: Log,
+    running: Running,
+    recovery: Recovery,
+    cleaning: Option<Cleaning>,
+    /// No checkpoint was made since it was opened, so nothing may be written yet.
+    fresh: bool,
+}
+
+impl<M: Medium> Disk<M> {
+    /// Makes a log disk; `id` is what tells it from others, and should be random. All there was is gone.
+    ///
+    /// # Errors
+    /// [`LogError::Geometry`], before anything is written; [`LogError::Medium`].
+    pub fn format(medium: M, options: Options, id: [u8; 16]) -> Result<Disk<M>, LogError> {
+        let geometry = Geometry::new(medium.bytes(), options.segment, options.reserve)?;
+        let superblock = Superblock { geometry, id, salt: crc32c::crc32c(&id) | 1 };
+        let put = |offset, bytes: &[u8]| medium.write(offset, bytes).map_err(failed("formatting"));
+        // Nothing is a log disk until everything is there.
+        put(0, &[0; 2 * BLOCK])?;
+        for which in 0..2 {
+            put(geometry.checkpoint(which).start, &[0; BLOCK])?;
+        }
+        medium.flush().map_err(failed("formatting"))?;
+        let empty = checkpoint::SegmentState { used: Use::Free, live: 0, newest: 0 };
+        let first = Checkpoint {
+            generation: 0,
+            next_seq: 1,
+            clean: true,
+            streams: [None; checkpoint::STREAMS],
+            pages: vec![checkpoint::NOWHERE; geometry.pages() as usize],
+            segments: vec![empty; geometry.segments as usize],
+        };
+        let log = Log::new(superblock, &first);
+        let recovery = Recovery { clean: true, ..Recovery::default() };
+        let mut disk =
+            Disk { medium, log, running: Running::default(), recovery, cleaning: None, fresh: false };
+        disk.checkpoint(true)?;
+        let block = superblock.write();
+        for at in 0..2 {
+            disk.medium.write(at * BLOCK as u64, &block).map_err(failed("formatting"))?;
+        }
+        disk.medium.flush().map_err(failed("formatting"))?;
+        Ok(disk)
+    }
+
+    /// Opens the log disk of a medium. Writes nothing until something is to be written.
+    ///
+    /// # Errors
+    /// [`LogError`]: there is none, or it is damaged in a way that would give wrong data.
+    pub fn open(medium: M, running: Running) -> Result<Disk<M>, LogError> {
+        let (log, recovery) = recover::open(&medium)?;
+        Ok(Disk { medium, log, running, recovery, cleaning: None, fresh: true })
+    }
+
+    /// How it was found.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+    /// Where everything lies.
+    pub fn geometry(&self) -> &Geometry {
+        self.log.geometry()
+    }
+    /// What was counted since it was opened.
+    pub fn counters(&self) -> Counters {
+        *self.log.counters()
+    }
+    /// The log.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+    /// The medium, given up without closing.
+    pub fn into_medium(self) -> M {
+        self.medium
+    }
+    /// The medium.
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+    /// Bytes of memory that the map takes now.
+    pub fn map_memory(&mut self) -> usize {
+        self.log.map().memory()
+    }
+
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// [`LogError::Unreadable`] where its checksum does not fit, and `into` is as it was; [`LogError`].
+    pub fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), LogError> {
+        self.within(lba, 1)?;
+        let salt = self.log.superblock().salt;
+        let found = loop {
+            match self.log.locate(lba) {
+                Ok(Where::Hole) => {
+                    into.fill(0);
+                    return Ok(());
+                }
+                Ok(Where::Lost) => return Err(LogError::Unreadable(lba)),
+                // Checked as well: it may have been read when the log was opened.
+                Ok(Where::Here(bytes)) => break payload(salt, bytes, Kind::Data, lba),
+                Ok(Where::At(slot)) => {
+                    break read_slot(&self.medium, self.log.superblock(), slot, Kind::Data, lba)?;
+                }
+                Err(missing) => load_pages(&self.medium, &mut self.log, vec![missing.0])?,
+            }
+        };
+        match found {
+            Some(payload) => {
+                into.copy_from_slice(&payload);
+                self.shrink();
+                Ok(())
+            }
+            None => {
+                self.log.count_bad();
+                Err(LogError::Unreadable(lba))
+            }
+        }
+    }
+
+    /// Writes a block. It is durable after a flush.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn write(&mut self, lba: Lba, data: &[u8]) -> Result<(), LogError> {
+        self.within(lba, 1)?;
+        self.before_write()?;
+        self.retry(true, |log| log.write(lba, data))?;
+        self.run_jobs()
+    }
+
+    /// Says that blocks hold nothing any more: they read as zeroes. Durable after a flush, like a write.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn unmap(&mut self, first: Lba, count: u32) -> Result<(), LogError> {
+        if count == 0 {
+            return Ok(());
+        }
+        self.within(first, count)?;
+        self.before_write()?;
+        self.retry(true, |log| log.unmap(&[(first, count)]))?;
+        self.run_jobs()
+    }
+
+    /// Makes everything that was written before durable.
+    ///
+    /// # Errors
+    /// [`LogError::Medium`]; it is not known then what is durable.
+    pub fn flush(&mut self) -> Result<(), LogError> {
+        if self.log.is_dirty() {
+            let seq = self.log.seal();
+            self.run_jobs()?;
+            self.medium.flush().map_err(failed("flushing"))?;
+            let freed = self.log.durable(seq);
+            self.discard(&freed)?;
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable, and the next opening quick.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn close(mut self) -> Result<M, LogError> {
+        if !self.fresh || !self.recovery.clean {
+            self.checkpoint(true)?;
+        }
+        Ok(self.medium)
+    }
+
+    /// Writes the state of the log, so that a recovery begins here.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn checkpoint(&mut self, clean: bool) -> Result<(), LogError> {
+        let checkpoint = loop {
+            match self.log.checkpoint(clean) {
+                Ok(checkpoint) => break checkpoint,
+                Err(Stall::Missing(page)) => load_pages(&self.medium, &mut self.log, vec![page])?,
+                Err(Stall::NoSegment) => return Err(self.exhausted()),
+            }
+        };
+        self.run_jobs()?;
+        self.medium.flush().map_err(failed("flushing"))?;
+        let place = self.geometry().checkpoint((checkpoint.generation % 2) as usize);
+        let bytes = checkpoint.write(self.log.superblock().salt);
+        self.medium.write(place.start, &bytes).map_err(failed("writing a checkpoint"))?;
+        self.medium.flush().map_err(failed("flushing"))?;
+        let freed = self.log.checkpointed(&checkpoint);
+        self.fresh = false;
+        self.discard(&freed)?;
+        self.shrink();
+        Ok(())
+    }
+
+    /// Cleans on behalf of the host, a little for every write: the more, the fewer segments are free.
+    fn before_write(&mut self) -> Result<(), LogError> {
+        if self.fresh {
+            // What was found may have come no further than the memory of the machine; what it replaced is free after this.
+            self.medium.flush().map_err(failed("flushing"))?;
+            self.log.durable(0);
+        }
+        if self.fresh || self.log.tail_slots() >= self.running.checkpoint_slots {
+            self.checkpoint(false)?;
+        }
+        let (spare, goal) = (self.log.spare_segments() as u32, self.goal());
+        if spare < goal {
+            // At the goal nothing; halfway, as much as is written; near the end, whatever it takes.
+            self.clean((goal - spare) * 2 / (spare + 1))?;
+        }
+        Ok(())
+    }
+
+    /// Free segments from which on nothing is cleaned.
+    fn goal(&self) -> u32 {
+        (self.geometry().segments / 64).max(4)
+    }
+
+    /// Goes through up to `slots` live slots of the segment that is cleaned.
+    fn clean(&mut self, slots: u32) -> Result<(), LogError> {
+        let mut left = slots;
+        while left > 0 {
+            let Some(mut cleaning) =
+                self.cleaning.take().map_or_else(|| self.begin_cleaning(), |it| Ok(Some(it)))?
+            else {
+                return Ok(());
+            };
+            let end = self.geometry().data_range().end;
+            while cleaning.number < end && left > 0 {
+                if self.log.segments().full_since(cleaning.segment) != cleaning.newest {
+                    cleaning.number = end;
+                    break;
+                }
+                let moved = self.log.counters().moved_blocks;
+                self.clean_slot(&cleaning)?;
+                left = left.saturating_sub((self.log.counters().moved_blocks - moved) as u32);
+                cleaning.number += 1;
+            }
+            if cleaning.number < end {
+                self.cleaning = Some(cleaning);
+            } else if self.log.segments().full_since(cleaning.segment) == cleaning.newest {
+                self.log.not_emptied(cleaning.segment);
+            } else {
+                self.log.emptied();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the segment that is to be cleaned next.
+    fn begin_cleaning(&mut self) -> Result<Option<Cleaning>, LogError> {
+        let Some(segment) = self.log.victim() else { return Ok(None) };
+        let image = scan::image(&self.medium, self.log.geometry(), segment)?;
+        let listed =
+            scan::by_summary(&self.medium, self.log.superblock(), segment)?.map(|found| found.records);
+        if self.log.segments().used(segment) == Use::Map {
+            self.retry(false, |log| log.move_pages(segment))?;
+            self.log.emptied();
+            // Its pages are written anew with a checkpoint, and it is free after that.
+            self.checkpoint(false)?;
+            return self.begin_cleaning();
+        }
+        let newest = self.log.segments().full_since(segment);
+        Ok(Some(Cleaning { segment, newest, image, listed, number: 1 }))
+    }
+
+    fn clean_slot(&mut self, cleaning: &Cleaning) -> Result<(), LogError> {
+        let place = self.geometry().slot(cleaning.segment, cleaning.number);
+        let bytes = scan::slot(&cleaning.image, cleaning.number);
+        let (lba, payload) = match Header::open(self.log.superblock().salt, bytes) {
+            Some(header) if header.kind == Kind::Data => (header.lba, Some(&bytes[HEADER..])),
+            Some(_) => return Ok(()),
+            None => {
+                let listed = cleaning.listed.as_deref().unwrap_or_default();
+                let it = listed.iter().find(|it| it.number == cleaning.number && it.kind == Kind::Data);
+                let Some(record) = it else { return Ok(()) };
+                (record.lba, None)
+            }
+        };
+        if lba >= self.geometry().blocks {
+            return Ok(());
+        }
+        self.retry(false, |log| log.move_block(place, lba, payload))?;
+        self.run_jobs()
+    }
+
+    /// Does what a stall asks for until there is none. Where `clean` says so, segments are cleaned for it; the cleaner itself lives on
+    /// what is dead already.
+    fn retry<T>(
+        &mut self,
+        clean: bool,
+        mut act: impl FnMut(&mut Log) -> Result<T, Stall>,
+    ) -> Result<T, LogError> {
+        let mut fruitless = 0;
+        loop {
+            match act(&mut self.log) {
+                Ok(done) => return Ok(done),
+                Err(Stall::Missing(page)) => load_pages(&self.medium, &mut self.log, vec![page])?,
+                Err(Stall::NoSegment) => {
+                    let before = self.log.segments().free();
+                    self.free_dead()?;
+                    if clean && self.log.segments().free() == before {
+                        self.clean(self.geometry().data_slots())?;
+                    }
+                    fruitless = if self.log.segments().free() > before { 0 } else { fruitless + 1 };
+                    if fruitless > self.geometry().segments {
+                        return Err(self.exhausted());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Frees what is dead: by a flush, or, where that is not enough, a checkpoint.
+    fn free_dead(&mut self) -> Result<(), LogError> {
+        let free = self.log.segments().free();
+        if self.log.segments().dead() > 0 {
+            self.flush()?;
+            if self.log.segments().free() == free {
+                self.checkpoint(false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn exhausted(&self) -> LogError {
+        let segments = self.log.segments();
+        LogError::Exhausted { dead: segments.dead(), stuck: segments.stuck_count() }
+    }
+
+    fn run_jobs(&mut self) -> Result<(), LogError> {
+        while let Some(job) = self.log.job() {
+            self.medium.write(job.offset, &job.data).map_err(failed("writing the log"))?;
+        }
+        Ok(())
+    }
+
+    fn discard(&mut self, segments: &[u32]) -> Result<(), LogError> {
+        for &segment in segments {
+            let (offset, length) = (self.geometry().segment_offset(segment), self.geometry().segment_bytes());
+            self.medium.discard(offset, length).map_err(failed("discarding"))?;
+        }
+        Ok(())
+    }
+
+    fn shrink(&mut self) {
+        let most = self.running.map_memory / BLOCK;
+        self.log.map().shrink(most);
+    }
+
+    fn within(&self, first: Lba, count: u32) -> Result<(), LogError> {
+        let blocks = self.geometry().blocks;
+        match u64::from(first) + u64::from(count) {
+            end if end > u64::from(blocks) => {
+                Err(LogError::OutOfRange { block: u64::from(blocks).max(first.into()), blocks })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(std::io::Error) -> LogError {
+    move |source| LogError::Medium { what, source }
+}
+
+/// The payload of a slot, if it is what it should be.
+fn read_slot(
+    medium: &impl Medium,
+    superblock: &Superblock,
+    slot: Slot,
+    kind: Kind,
+    lba: Lba,
+) -> Result<Option<Vec<u8>>, LogError> {
+    let (bytes, skip) = scan::read_around(medium, superblock.geometry.offset(slot), SLOT)?;
+    Ok(payload(superblock.salt, &bytes[skip..][..SLOT], kind, lba))
+}
+
+fn payload(salt: u32, slot: &[u8], kind: Kind, lba: Lba) -> Option<Vec<u8>> {
+    let fits = Header::open(salt, slot).is_some_and(|it| it.kind == kind && it.lba == lba);
+    fits.then(|| slot[HEADER..].to_vec())
+}
+
+/// Loads pages of the map, in the order in which they lie on the medium.
+pub(crate) fn load_pages(medium: &impl Medium, log: &mut Log, pages: Vec<u32>) -> Result<(), LogError> {
+    let mut places: Vec<(Slot, u32)> =
+        pages.into_iter().filter_map(|page| Some((log.map().place(page)?, page))).collect();
+    places.sort_unstable();
+    for (slot, page) in places {
+        if log.map().has(page) {
+            continue;
+        }
+        let salt = log.superblock().salt;
+        let payload = match log.here(slot) {
+            Some(bytes) => payload(salt, bytes, Kind::Map, page),
+            None => read_slot(medium, log.superblock(), slot, Kind::Map, page)?,
+        };
+        if payload.is_none() {
+            log.count_bad();
+        }
+        log.map().load(page, payload.as_deref());
+    }
+    Ok(())
+}

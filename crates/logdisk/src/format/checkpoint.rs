@@ -1,0 +1,244 @@
+//! A checkpoint: the state of the log at one instant, from which everything later is found by reading forward.
+//!
+//! ```text
+//!    0  8 bytes  "ltcheck1"
+//!    8  u32      CRC-32C of all that follows, begun with the salt
+//!   12  u32      bytes of all, header included
+//!   16  u64      generation; the newer of two counts
+//!   24  u64      the sequence number that comes next
+//!   32  u32      1 after a clean close, else 0
+//!   36  u32      number of pages of the map
+//!   40  u32      number of segments
+//!   44  u32      0
+//!   48  3 × 16   the streams of the host, of what is moved, of the map: segment, next slot, segment after it, 0
+//!   96           for each page of the map its slot, u32; NOWHERE where it was never written
+//!                for each segment 16 bytes: u64 newest sequence number × 4 + use, u32 live slots, u32 0
+//! ```
+//!
+//! Two places take turns, so that the older one is whole while the newer is written.
+
+use super::fields::{put_u32, put_u64, u32_at, u64_at};
+use super::slot::{MOST_SEQ, Seq};
+use super::{BLOCK, FormatError, Geometry};
+
+const MAGIC: &[u8; 8] = b"ltcheck1";
+const HEAD: usize = 96;
+const STREAM: usize = 16;
+const SEGMENT: usize = 16;
+
+/// Streams: what the host writes, what the cleaner moves, and pages of the map.
+pub const STREAMS: usize = 3;
+
+/// The slot of a page of the map that was never written: all its blocks hold nothing.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// What a segment is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Use {
+    /// Nothing: it may be written.
+    Free = 0,
+    /// Data.
+    Data = 1,
+    /// Pages of the map.
+    Map = 2,
+}
+
+/// A segment, as a checkpoint has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentState {
+    /// What for.
+    pub used: Use,
+    /// Slots of it that the map, or the list of its pages, points to.
+    pub live: u32,
+    /// The newest slot in it.
+    pub newest: Seq,
+}
+
+/// Where a stream goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamState {
+    /// The segment it is in.
+    pub segment: u32,
+    /// The first slot of it that is not written.
+    pub slot: u32,
+    /// The segment that follows.
+    pub next: u32,
+}
+
+/// The state of the log at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The newer of two counts.
+    pub generation: u64,
+    /// The sequence number of the slot that comes next.
+    pub next_seq: Seq,
+    /// Whether nothing comes after it.
+    pub clean: bool,
+    /// Where the streams go on; `None` where a stream has no segment.
+    pub streams: [Option<StreamState>; STREAMS],
+    /// The slot of each page of the map, [`NOWHERE`] for those that were never written.
+    pub pages: Vec<u32>,
+    /// All segments.
+    pub segments: Vec<SegmentState>,
+}
+
+/// Bytes that a checkpoint of so many segments and pages may take: whole blocks.
+pub fn bytes_for(segments: u64, pages: u64) -> u64 {
+    (HEAD as u64 + pages * 4 + segments * SEGMENT as u64).next_multiple_of(BLOCK as u64)
+}
+
+impl Checkpoint {
+    /// As bytes: whole blocks.
+    pub fn write(&self, salt: u32) -> Vec<u8> {
+        let length = bytes_for(self.segments.len() as u64, self.pages.len() as u64) as usize;
+        let mut bytes = vec![0; length];
+        bytes[..8].copy_from_slice(MAGIC);
+        put_u32(&mut bytes, 12, length as u32);
+        put_u64(&mut bytes, 16, self.generation);
+        put_u64(&mut bytes, 24, self.next_seq);
+        put_u32(&mut bytes, 32, self.clean.into());
+        put_u32(&mut bytes, 36, self.pages.len() as u32);
+        put_u32(&mut bytes, 40, self.segments.len() as u32);
+        for (at, stream) in self.streams.iter().enumerate() {
+            let state = stream.unwrap_or(StreamState { segment: NOWHERE, slot: 0, next: NOWHERE });
+            for (word, value) in [state.segment, state.slot, state.next, 0].into_iter().enumerate() {
+                put_u32(&mut bytes, 48 + at * STREAM + word * 4, value);
+            }
+        }
+        for (at, &page) in self.pages.iter().enumerate() {
+            put_u32(&mut bytes, HEAD + at * 4, page);
+        }
+        let table = HEAD + self.pages.len() * 4;
+        for (at, segment) in self.segments.iter().enumerate() {
+            put_u64(&mut bytes, table + at * SEGMENT, segment.newest << 2 | segment.used as u64);
+            put_u32(&mut bytes, table + at * SEGMENT + 8, segment.live);
+        }
+        let crc = crc32c::crc32c_append(salt, &bytes[12..]);
+        put_u32(&mut bytes, 8, crc);
+        bytes
+    }
+
+    /// From the bytes of its place.
+    ///
+    /// # Errors
+    /// [`FormatError`]: half written, damaged, or of another log.
+    pub fn read(bytes: &[u8], salt: u32, geometry: &Geometry) -> Result<Checkpoint, FormatError> {
+        if bytes.len() < HEAD || &bytes[..8] != MAGIC {
+            return Err(FormatError::Checksum("checkpoint"));
+        }
+        let length = u32_at(bytes, 12) as usize;
+        if length > bytes.len() || length < HEAD {
+            return Err(FormatError::Checksum("checkpoint"));
+        }
+        let bytes = &bytes[..length];
+        if crc32c::crc32c_append(salt, &bytes[12..]) != u32_at(bytes, 8) {
+            return Err(FormatError::Checksum("checkpoint"));
+        }
+        let wrong = |name, value, why| FormatError::Value { what: "checkpoint", name, value, why };
+        let (pages, segments) = (u32_at(bytes, 36), u32_at(bytes, 40));
+        if pages != geometry.pages() {
+            return Err(wrong("pages", pages.into(), "not those of the disk"));
+        }
+        if segments != geometry.segments {
+            return Err(wrong("segments", segments.into(), "not those of the disk"));
+        }
+        if bytes_for(segments.into(), pages.into()) != length as u64 {
+            return Err(wrong("length", length as u64, "not that of its tables"));
+        }
+        let next_seq = u64_at(bytes, 24);
+        if next_seq > MOST_SEQ {
+            return Err(wrong("sequence number", next_seq, "past the last one"));
+        }
+        let mut streams = [None; STREAMS];
+        for (at, stream) in streams.iter_mut().enumerate() {
+            let word = |n: usize| u32_at(bytes, 48 + at * STREAM + n * 4);
+            let state = StreamState { segment: word(0), slot: word(1), next: word(2) };
+            if state.segment == NOWHERE {
+                continue;
+            }
+            if state.segment >= segments || state.next >= segments || state.slot > geometry.segment_slots() {
+                return Err(wrong("stream", state.segment.into(), "past the last segment or slot"));
+            }
+            *stream = Some(state);
+        }
+        let slots = geometry.segments * geometry.segment_slots();
+        let pages: Vec<u32> = (0..pages as usize).map(|at| u32_at(bytes, HEAD + at * 4)).collect();
+        if let Some(&page) = pages.iter().find(|&&page| page != NOWHERE && page >= slots) {
+            return Err(wrong("page of the map", page.into(), "past the last slot"));
+        }
+        let table = HEAD + pages.len() * 4;
+        let state = |at: usize| {
+            let word = u64_at(bytes, table + at * SEGMENT);
+            let used = match word & 3 {
+                0 => Use::Free,
+                1 => Use::Data,
+                2 => Use::Map,
+                _ => return Err(wrong("use of a segment", word & 3, "0, 1 or 2")),
+            };
+            let live = u32_at(bytes, table + at * SEGMENT + 8);
+            if live > geometry.segment_slots() {
+                return Err(wrong("live slots", live.into(), "more than a segment has"));
+            }
+            Ok(SegmentState { used, live, newest: word >> 2 })
+        };
+        let segments = (0..segments as usize).map(state).collect::<Result<Vec<_>, _>>()?;
+        Ok(Checkpoint {
+            generation: u64_at(bytes, 16),
+            next_seq,
+            clean: u32_at(bytes, 32) == 1,
+            streams,
+            pages,
+            segments,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example(geometry: &Geometry) -> Checkpoint {
+        let state = SegmentState { used: Use::Data, live: 4, newest: 1 << 50 };
+        Checkpoint {
+            generation: 5,
+            next_seq: 1 << 55,
+            clean: true,
+            streams: [Some(StreamState { segment: 3, slot: 7, next: 4 }), None, None],
+            pages: (0..geometry.pages()).map(|n| if n % 2 == 0 { n } else { NOWHERE }).collect(),
+            segments: vec![state; geometry.segments as usize],
+        }
+    }
+
+    #[test]
+    fn it_comes_back_as_it_was_and_fits_its_place() {
+        let geometry = Geometry::new(1 << 30, 1 << 20, 0.1).expect("it can be");
+        let bytes = example(&geometry).write(3);
+        assert_eq!(bytes.len() as u64, geometry.checkpoint_bytes());
+        assert_eq!(Checkpoint::read(&bytes, 3, &geometry), Ok(example(&geometry)));
+    }
+
+    #[test]
+    fn half_of_it_and_any_changed_byte_are_seen() {
+        let geometry = Geometry::new(64 << 20, 1 << 20, 0.1).expect("it can be");
+        let good = example(&geometry).write(3);
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x10;
+            assert!(Checkpoint::read(&bad, 3, &geometry).is_err(), "byte {at}");
+        }
+        assert!(Checkpoint::read(&good[..good.len() / 2], 3, &geometry).is_err());
+        assert!(Checkpoint::read(&good, 4, &geometry).is_err(), "of another log");
+    }
+
+    #[test]
+    fn what_points_past_the_end_is_refused() {
+        let geometry = Geometry::new(64 << 20, 1 << 20, 0.1).expect("it can be");
+        let mut odd = example(&geometry);
+        odd.pages[0] = geometry.segments * geometry.segment_slots();
+        assert!(matches!(Checkpoint::read(&odd.write(3), 3, &geometry), Err(FormatError::Value { .. })));
+        let mut odd = example(&geometry);
+        odd.streams[1] = Some(StreamState { segment: 0, slot: 0, next: geometry.segments });
+        assert!(matches!(Checkpoint::read(&odd.write(3), 3, &geometry), Err(FormatError::Value { .. })));
+    }
+}

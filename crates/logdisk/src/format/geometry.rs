@@ -1,0 +1,230 @@
+//! Where everything lies: how large a segment is, how many there are, where its slots are, how much is offered.
+//!
+//! ```text
+//!   frame (1 MiB) = 254 slots of 4128 bytes, 64 bytes left over
+//!   slot          = 32 bytes of header, 4096 bytes of payload
+//!   address       = slots before it in all segments, 32 bits: up to 16 TiB
+//! ```
+
+use super::slot::{SLOT, Slot};
+use super::{BLOCK, Lba};
+use std::ops::Range;
+
+/// Bytes of a frame.
+pub const FRAME: u64 = 1 << 20;
+
+/// Slots of a frame.
+pub const SLOTS_PER_FRAME: u32 = (FRAME / SLOT as u64) as u32;
+
+/// Entries of a page of the map.
+pub const PAGE_ENTRIES: u32 = (BLOCK / 4) as u32;
+
+/// The smallest and the largest segment, in frames.
+pub const SEGMENT_FRAMES: std::ops::RangeInclusive<u32> = 1..=64;
+
+/// Segments that are never full of the host's data: those that are being written, those named as their next, and what the cleaner
+/// needs to go on.
+pub const SPARE_SEGMENTS: u32 = 16;
+
+/// The fewest segments that make a log.
+const FEWEST_SEGMENTS: u32 = 2 * SPARE_SEGMENTS;
+
+/// Sizes and places; all follow from four numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    /// Frames of a segment.
+    pub segment_frames: u32,
+    /// How many segments there are.
+    pub segments: u32,
+    /// Blocks that are offered.
+    pub blocks: u32,
+    /// First byte of segment 0, a multiple of a frame.
+    pub start: u64,
+}
+
+/// Why there can be no log of this kind.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum GeometryError {
+    /// The segment has a size that is not accepted.
+    #[error("a segment of {0} bytes: accepted are 1 MiB to 64 MiB, in steps of 1 MiB")]
+    Segment(u64),
+    /// The reserve is not a share.
+    #[error("a reserve of {0}: accepted are shares from 0.02 to 0.9")]
+    Reserve(f64),
+    /// The medium is too small.
+    #[error("{bytes} bytes are too few: with segments of {segment} bytes a log needs {least}")]
+    Small {
+        /// What there is.
+        bytes: u64,
+        /// Bytes of a segment.
+        segment: u64,
+        /// What is needed.
+        least: u64,
+    },
+    /// The medium is larger than addresses reach.
+    #[error("{bytes} bytes are too many: addresses of this version reach to {most}")]
+    Large {
+        /// What there is.
+        bytes: u64,
+        /// How far they reach.
+        most: u64,
+    },
+}
+
+impl Geometry {
+    /// A log on `bytes` of medium, whose segments have `segment` bytes, and which keeps the share `reserve` of its slots free.
+    ///
+    /// # Errors
+    /// [`GeometryError`].
+    pub fn new(bytes: u64, segment: u64, reserve: f64) -> Result<Geometry, GeometryError> {
+        let frames = u32::try_from(segment / FRAME).unwrap_or(u32::MAX);
+        if !segment.is_multiple_of(FRAME) || !SEGMENT_FRAMES.contains(&frames) {
+            return Err(GeometryError::Segment(segment));
+        }
+        if !(0.02..=0.9).contains(&reserve) {
+            return Err(GeometryError::Reserve(reserve));
+        }
+        // Checkpoints grow with what they describe, so the largest that could be needed is left room.
+        let most = u64::from(u32::MAX - 1) / u64::from(SLOTS_PER_FRAME) * FRAME;
+        if bytes > most {
+            return Err(GeometryError::Large { bytes, most });
+        }
+        let start = Geometry::start(bytes, segment);
+        let least = Geometry::start(u64::from(FEWEST_SEGMENTS) * segment, segment)
+            + u64::from(FEWEST_SEGMENTS) * segment;
+        let segments = u32::try_from(bytes.saturating_sub(start) / segment).unwrap_or(0);
+        if segments < FEWEST_SEGMENTS {
+            return Err(GeometryError::Small { bytes, segment, least });
+        }
+        let mut geometry = Geometry { segment_frames: frames, segments, blocks: 0, start };
+        let slots = u64::from(segments - SPARE_SEGMENTS) * u64::from(geometry.data_slots());
+        // A page of the map for each 1024 blocks, twice: as it was at the last checkpoint, and as it is.
+        let data = slots as f64 * (1.0 - reserve) / (1.0 + 2.0 / f64::from(PAGE_ENTRIES));
+        geometry.blocks = data as u32;
+        Ok(geometry)
+    }
+
+    /// First byte of the first segment of a medium.
+    fn start(bytes: u64, segment: u64) -> u64 {
+        let slots = bytes / SLOT as u64;
+        let checkpoint = super::checkpoint::bytes_for(bytes / segment, slots / u64::from(PAGE_ENTRIES) + 1);
+        (CHECKPOINTS + 2 * checkpoint).next_multiple_of(FRAME.max(segment))
+    }
+
+    /// Bytes of a segment.
+    pub fn segment_bytes(&self) -> u64 {
+        u64::from(self.segment_frames) * FRAME
+    }
+    /// Slots of a segment.
+    pub fn segment_slots(&self) -> u32 {
+        self.segment_frames * SLOTS_PER_FRAME
+    }
+    /// Slots of a segment that its summary takes, at its end.
+    pub fn summary_slots(&self) -> u32 {
+        self.segment_frames
+    }
+    /// The slots of a segment that can hold data: all but its header, its summary, and one between, which keeps the block in
+    /// which the last one ends from being written twice.
+    pub fn data_range(&self) -> Range<u32> {
+        1..self.segment_slots() - self.summary_slots() - 1
+    }
+    /// How many those are.
+    pub fn data_slots(&self) -> u32 {
+        self.data_range().len() as u32
+    }
+    /// Bytes that are offered.
+    pub fn capacity(&self) -> u64 {
+        u64::from(self.blocks) * BLOCK as u64
+    }
+    /// Pages of the map.
+    pub fn pages(&self) -> u32 {
+        self.blocks.div_ceil(PAGE_ENTRIES)
+    }
+    /// The page of the map that has a block, and the place in it.
+    pub fn page_of(lba: Lba) -> (u32, usize) {
+        (lba / PAGE_ENTRIES, (lba % PAGE_ENTRIES) as usize)
+    }
+    /// First byte of a segment.
+    pub fn segment_offset(&self, segment: u32) -> u64 {
+        self.start + u64::from(segment) * self.segment_bytes()
+    }
+    /// The segment of a slot, and its number in it.
+    pub fn place(&self, slot: Slot) -> (u32, u32) {
+        (slot.get() / self.segment_slots(), slot.get() % self.segment_slots())
+    }
+    /// The slot `number` of a segment.
+    pub fn slot(&self, segment: u32, number: u32) -> Slot {
+        debug_assert!(number < self.segment_slots());
+        Slot::new(segment * self.segment_slots() + number)
+    }
+    /// Where the slot `number` of a segment begins, from the first byte of the segment.
+    pub fn within(number: u32) -> usize {
+        (u64::from(number / SLOTS_PER_FRAME) * FRAME) as usize + (number % SLOTS_PER_FRAME) as usize * SLOT
+    }
+    /// First byte of a slot.
+    pub fn offset(&self, slot: Slot) -> u64 {
+        let (segment, number) = self.place(slot);
+        self.segment_offset(segment) + Geometry::within(number) as u64
+    }
+    /// The first slot of a segment that begins at or after `byte` of it.
+    pub fn slot_from(byte: usize) -> u32 {
+        let frame = byte as u64 / FRAME;
+        let slot = (byte as u64 % FRAME).div_ceil(SLOT as u64).min(u64::from(SLOTS_PER_FRAME));
+        frame as u32 * SLOTS_PER_FRAME + slot as u32
+    }
+    /// Where checkpoint 0 or 1 lies.
+    pub fn checkpoint(&self, which: usize) -> Range<u64> {
+        let each = self.checkpoint_bytes();
+        let begin = CHECKPOINTS + which as u64 * each;
+        begin..begin + each
+    }
+    /// Bytes that each checkpoint may take.
+    pub fn checkpoint_bytes(&self) -> u64 {
+        super::checkpoint::bytes_for(u64::from(self.segments), u64::from(self.pages()))
+    }
+    /// Bytes of medium that are used.
+    pub fn end(&self) -> u64 {
+        self.segment_offset(self.segments)
+    }
+}
+
+/// Where checkpoints begin: after the superblocks.
+const CHECKPOINTS: u64 = 2 * BLOCK as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_lie_within_their_frames_and_a_byte_finds_the_next_one() {
+        for number in 0..4 * SLOTS_PER_FRAME {
+            let at = Geometry::within(number);
+            assert_eq!(at as u64 / FRAME, ((at + SLOT - 1) as u64) / FRAME, "slot {number}");
+            assert_eq!(Geometry::slot_from(at), number);
+            assert_eq!(Geometry::slot_from(at + 1), number + 1);
+        }
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused() {
+        assert_eq!(Geometry::new(1 << 30, 3 << 19, 0.1), Err(GeometryError::Segment(3 << 19)));
+        assert_eq!(Geometry::new(1 << 30, 1 << 20, 1.0), Err(GeometryError::Reserve(1.0)));
+        assert!(matches!(Geometry::new(8 << 20, 1 << 20, 0.1), Err(GeometryError::Small { .. })));
+        assert!(matches!(Geometry::new(1 << 50, 1 << 26, 0.1), Err(GeometryError::Large { .. })));
+    }
+
+    #[test]
+    fn everything_lies_on_the_medium_and_nothing_over_anything() {
+        for (bytes, segment) in
+            [(64 << 20, 1 << 20), (1 << 30, 4 << 20), (32_000_000_000, 1 << 20), (15 << 40, 64 << 20)]
+        {
+            let geometry = Geometry::new(bytes, segment, 0.1).expect("it can be");
+            assert!(geometry.end() <= bytes);
+            assert!(geometry.checkpoint(0).end == geometry.checkpoint(1).start);
+            assert!(geometry.checkpoint(1).end <= geometry.start, "{geometry:?}");
+            assert!(geometry.start.is_multiple_of(FRAME));
+            let offered = geometry.capacity() as f64 / bytes as f64;
+            assert!((0.2..0.9).contains(&offered), "{bytes}: {offered}");
+        }
+    }
+}

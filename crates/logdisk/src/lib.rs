@@ -1,0 +1,20 @@
+//! A log-structured block layer: whatever is written, wherever, goes to the medium in sequence.
+//!
+//! ```text
+//!   blocks of 4 KiB ─► Disk ─► Log: map, segments, streams ─► Medium: a file, a block device, a model
+//! ```
+//!
+//! What was flushed survives a power cut; what was not comes back as a prefix of the order in which it was written; what the
+//! medium spoils is an error, never wrong data. Leaves out protocols and threads.
+
+pub mod disk;
+mod error;
+pub mod format;
+pub mod log;
+pub mod medium;
+mod recover;
+
+pub use disk::{Disk, Options};
+pub use error::LogError;
+pub use format::{BLOCK, Lba};
+pub use medium::Medium;

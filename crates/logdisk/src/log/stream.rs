@@ -1,0 +1,260 @@
+//! A stream of slots into one segment after another: the segment being written lies in memory until it is full.
+//!
+//! Blocks of the medium are handed out to be written once each: where a flush ends a write within a block, the next slot begins in
+//! a later one. Leaves out which segment comes next (`segments`), and when (`log`).
+
+use crate::format::checkpoint::{StreamState, Use};
+use crate::format::slot::{HEADER, SLOT};
+use crate::format::{BLOCK, Geometry, Header, Kind, Lba, Seq, summary};
+
+/// Bytes to be written to the medium.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Where.
+    pub offset: u64,
+    /// What.
+    pub data: Vec<u8>,
+}
+
+/// A segment that is being written.
+#[derive(Debug)]
+struct Open {
+    segment: u32,
+    image: Vec<u8>,
+    entries: Vec<Option<summary::Entry>>,
+    /// The slot that comes next.
+    slot: u32,
+    /// Where the newest slot ends.
+    filled: usize,
+    /// Bytes that were handed out to be written: whole blocks.
+    handed: usize,
+}
+
+/// Where a stream goes on after its log was opened.
+#[derive(Debug)]
+pub struct Resumed {
+    /// The segment that comes next.
+    pub next: u32,
+    /// What the newest slot holds.
+    pub before: Option<(Kind, Lba)>,
+    /// The segment that is not full.
+    pub open: Option<ResumedSegment>,
+}
+
+/// A segment that is written on.
+#[derive(Debug)]
+pub struct ResumedSegment {
+    /// Which.
+    pub segment: u32,
+    /// The first slot that is not written, in a block of which nothing counts.
+    pub slot: u32,
+    /// What the medium has.
+    pub image: Vec<u8>,
+    /// What its slots are.
+    pub entries: Vec<Option<summary::Entry>>,
+}
+
+/// A stream.
+#[derive(Debug)]
+pub struct Stream {
+    /// What its segments are used for.
+    pub used: Use,
+    open: Option<Open>,
+    /// The segment that comes after this one, which its header names.
+    next: Option<u32>,
+    /// What the newest slot holds.
+    before: Option<(Kind, Lba)>,
+}
+
+/// What every slot of a log has in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Common {
+    /// Where things lie.
+    pub geometry: Geometry,
+    /// What checksums begin with.
+    pub salt: u32,
+    /// What is durable as of now.
+    pub durable: Seq,
+}
+
+impl Stream {
+    /// A stream that was never written.
+    pub fn new(used: Use) -> Stream {
+        Stream { used, open: None, next: None, before: None }
+    }
+
+    /// A stream that was written before, and goes on where it was.
+    pub fn resumed(used: Use, resumed: Resumed, geometry: &Geometry) -> Stream {
+        let Resumed { next, before, open } = resumed;
+        let open = open.map(|it| {
+            let first_of_summary = geometry.segment_slots() - geometry.summary_slots();
+            // A summary that came to the medium in part is written again as a whole.
+            let slot = it.slot.min(first_of_summary);
+            let handed = Geometry::within(slot) / BLOCK * BLOCK;
+            Open { segment: it.segment, image: it.image, entries: it.entries, slot, filled: handed, handed }
+        });
+        Stream { used, open, next: Some(next), before }
+    }
+
+    /// Whether the segment has room for a slot more.
+    pub fn has_room(&self, geometry: &Geometry) -> bool {
+        self.open.as_ref().is_some_and(|open| open.slot < geometry.data_range().end)
+    }
+    /// The segment being written.
+    pub fn segment(&self) -> Option<u32> {
+        self.open.as_ref().map(|open| open.segment)
+    }
+    /// The segment that comes next.
+    pub fn next(&self) -> Option<u32> {
+        self.next
+    }
+    /// The segment that comes next, which is taken for it already.
+    pub fn take_next(&mut self) -> Option<u32> {
+        self.next.take()
+    }
+    /// For a checkpoint; what was written so far is handed out.
+    pub fn state(&self) -> Option<StreamState> {
+        let (open, next) = (self.open.as_ref()?, self.next?);
+        Some(StreamState { segment: open.segment, slot: open.slot, next })
+    }
+    /// The bytes of a slot of the segment being written.
+    pub fn slot(&self, segment: u32, number: u32) -> Option<&[u8]> {
+        let open = self.open.as_ref().filter(|open| open.segment == segment)?;
+        Some(&open.image[Geometry::within(number)..][..SLOT])
+    }
+
+    /// Begins a segment, whose header is the slot `seq` and names the one after it.
+    pub fn begin(&mut self, segment: u32, next: u32, seq: Seq, common: &Common) {
+        debug_assert!(self.open.is_none());
+        let geometry = &common.geometry;
+        self.open = Some(Open {
+            segment,
+            image: vec![0; geometry.segment_bytes() as usize],
+            entries: vec![None; geometry.segment_slots() as usize],
+            slot: 0,
+            filled: 0,
+            handed: 0,
+        });
+        self.next = Some(next);
+        self.append(Kind::Segment, 0, seq, &next.to_le_bytes(), common);
+    }
+
+    /// Puts a slot behind the others, and says where; there is room.
+    pub fn append(&mut self, kind: Kind, lba: Lba, seq: Seq, payload: &[u8], common: &Common) -> (u32, u32) {
+        let open = self.open.as_mut().expect("a segment was begun");
+        let number = open.slot;
+        let slot = &mut open.image[Geometry::within(number)..][..SLOT];
+        slot[HEADER..][..payload.len()].copy_from_slice(payload);
+        let header = Header { kind, lba, seq, before: self.before, durable: common.durable };
+        header.seal(common.salt, slot);
+        open.entries[number as usize] = Some(summary::Entry { kind, lba, seq });
+        open.slot += 1;
+        open.filled = Geometry::within(number) + SLOT;
+        self.before = Some((kind, lba));
+        (open.segment, number)
+    }
+
+    /// The blocks that are whole and not handed out yet, if they are `least` bytes.
+    pub fn whole(&mut self, least: usize, geometry: &Geometry) -> Option<Job> {
+        let open = self.open.as_mut()?;
+        let end = open.filled / BLOCK * BLOCK;
+        (end >= open.handed + least.max(BLOCK)).then(|| open.hand_out(end, geometry))
+    }
+
+    /// Everything that is not handed out yet; the next slot begins in a block after it.
+    pub fn tail(&mut self, geometry: &Geometry) -> Option<Job> {
+        let open = self.open.as_mut()?;
+        // What was skipped by a flush before is no reason for another.
+        if open.filled <= open.handed {
+            return None;
+        }
+        let end = open.filled.next_multiple_of(BLOCK);
+        let job = open.hand_out(end, geometry);
+        open.slot = Geometry::slot_from(end);
+        Some(job)
+    }
+
+    /// Ends the segment with its summary, whose slots have the numbers from `seq` on where `counted`, else all that one: which
+    /// segment it was, the rest of it to be written, and how many numbers were used.
+    pub fn finish(&mut self, seq: Seq, counted: bool, common: &Common) -> Option<(u32, Job, Seq)> {
+        let geometry = &common.geometry;
+        let mut open = self.open.take()?;
+        let first = geometry.segment_slots() - geometry.summary_slots();
+        for n in 0..geometry.summary_slots() {
+            let at = n as usize * summary::ENTRIES;
+            let seq = if counted { seq + Seq::from(n) } else { seq };
+            let number = first + n;
+            let slot = &mut open.image[Geometry::within(number)..][..SLOT];
+            let next = self.next.unwrap_or(open.segment);
+            summary::write(&open.entries[at..at + summary::ENTRIES], next, &mut slot[HEADER..]);
+            let header =
+                Header { kind: Kind::Summary, lba: n, seq, before: self.before, durable: common.durable };
+            header.seal(common.salt, slot);
+            self.before = Some((Kind::Summary, n));
+        }
+        let end = (Geometry::within(geometry.segment_slots() - 1) + SLOT).next_multiple_of(BLOCK);
+        let job = open.hand_out(end, geometry);
+        Some((open.segment, job, if counted { geometry.summary_slots().into() } else { 0 }))
+    }
+}
+
+impl Open {
+    fn hand_out(&mut self, end: usize, geometry: &Geometry) -> Job {
+        let data = self.image[self.handed..end].to_vec();
+        let offset = geometry.segment_offset(self.segment) + self.handed as u64;
+        self.handed = end;
+        Job { offset, data }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn common() -> Common {
+        Common { geometry: Geometry::new(64 << 20, 1 << 20, 0.1).expect("it can be"), salt: 1, durable: 0 }
+    }
+
+    #[test]
+    fn a_flush_of_nothing_takes_no_room() {
+        let common = common();
+        let mut stream = Stream::new(Use::Data);
+        stream.begin(3, 4, 1, &common);
+        stream.append(Kind::Data, 5, 2, &[7; BLOCK], &common);
+        assert!(stream.tail(&common.geometry).is_some());
+        let before = stream.state();
+        assert!(stream.tail(&common.geometry).is_none());
+        assert_eq!(stream.state(), before);
+    }
+
+    #[test]
+    fn no_block_is_handed_out_twice_however_writes_and_flushes_come() {
+        let common = common();
+        let geometry = &common.geometry;
+        for every in [1, 2, 3, 31, 127, 1000] {
+            let mut stream = Stream::new(Use::Data);
+            stream.begin(3, 4, 1, &common);
+            let (mut seq, mut end) = (2, geometry.segment_offset(3));
+            let mut check = |job: Job| {
+                assert!(
+                    job.offset >= end
+                        && job.offset.is_multiple_of(BLOCK as u64)
+                        && job.data.len().is_multiple_of(BLOCK)
+                );
+                end = job.offset + job.data.len() as u64;
+            };
+            while stream.has_room(geometry) {
+                stream.append(Kind::Data, seq as u32, seq, &[7; BLOCK], &common);
+                seq += 1;
+                if seq % every == 0 {
+                    stream.tail(geometry).into_iter().for_each(&mut check);
+                }
+                stream.whole(64 << 10, geometry).into_iter().for_each(&mut check);
+            }
+            let (segment, job, used) = stream.finish(seq, true, &common).expect("it was open");
+            assert_eq!((segment, used), (3, 1));
+            check(job);
+            assert!(end <= geometry.segment_offset(4));
+        }
+    }
+}

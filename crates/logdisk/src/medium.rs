@@ -1,0 +1,56 @@
+//! What a log lies on: bytes that are read and written at a place.
+//!
+//! Writes may come to the medium in any order, and half of each, until a flush. Leaves out time, and what the medium is.
+
+use std::io;
+
+/// Where a log lies.
+pub trait Medium {
+    /// How many bytes there are.
+    fn bytes(&self) -> u64;
+
+    /// Reads at `offset`, a multiple of 4096, as many bytes as `into` has, a multiple of 4096.
+    ///
+    /// # Errors
+    /// Where the bytes cannot be had.
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Writes at `offset`; both it and the length are multiples of 4096.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// Makes everything that was written before durable.
+    ///
+    /// # Errors
+    /// Where that cannot be done; nothing is known to be durable then.
+    fn flush(&self) -> io::Result<()>;
+
+    /// Says that a range holds nothing of worth. Only a hint.
+    ///
+    /// # Errors
+    /// Where the medium failed.
+    fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
+        let _ = (offset, length);
+        Ok(())
+    }
+}
+
+impl<M: Medium + ?Sized> Medium for &M {
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        (**self).read(offset, into)
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        (**self).write(offset, data)
+    }
+    fn flush(&self) -> io::Result<()> {
+        (**self).flush()
+    }
+    fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
+        (**self).discard(offset, length)
+    }
+}

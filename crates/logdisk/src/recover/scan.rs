@@ -1,0 +1,125 @@
+//! What a segment on the medium holds: by its summary where it has one, else slot by slot.
+
+use crate::Medium;
+use crate::error::LogError;
+use crate::format::slot::{HEADER, SLOT};
+use crate::format::{BLOCK, Geometry, Header, Kind, Lba, Seq, Superblock, summary};
+
+/// A slot of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Its number in the segment.
+    pub number: u32,
+    /// What it holds.
+    pub kind: Kind,
+    /// Its block.
+    pub lba: Lba,
+    /// When it was made.
+    pub seq: Seq,
+    /// What the slot before it held, where its own header was read; a summary has no need to say so.
+    pub before: Option<Option<(Kind, Lba)>>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Slots that hold something, in their order.
+    pub records: Vec<Record>,
+    /// The segment that follows, where it says so.
+    pub next: Option<u32>,
+    /// Up to here everything was durable when this was written.
+    pub durable: Seq,
+}
+
+/// Reads whole blocks around bytes of a medium.
+pub fn read_around(medium: &impl Medium, offset: u64, length: usize) -> Result<(Vec<u8>, usize), LogError> {
+    let begin = offset / BLOCK as u64 * BLOCK as u64;
+    let skip = (offset - begin) as usize;
+    let mut bytes = vec![0; (skip + length).next_multiple_of(BLOCK)];
+    let failed = |source| LogError::Medium { what: "reading the log", source };
+    medium.read(begin, &mut bytes).map_err(failed)?;
+    Ok((bytes, skip))
+}
+
+/// The summary of a segment, if it has a whole one of its present life.
+pub fn by_summary(
+    medium: &impl Medium,
+    superblock: &Superblock,
+    segment: u32,
+) -> Result<Option<Found>, LogError> {
+    let geometry = &superblock.geometry;
+    let first = geometry.segment_slots() - geometry.summary_slots();
+    let offset = geometry.offset(geometry.slot(segment, first));
+    let (bytes, skip) = read_around(medium, offset, geometry.summary_slots() as usize * SLOT)?;
+    let mut found = Found::default();
+    for n in 0..geometry.summary_slots() {
+        let slot = &bytes[skip + n as usize * SLOT..][..SLOT];
+        let Some(header) = Header::open(superblock.salt, slot) else { return Ok(None) };
+        if header.kind != Kind::Summary || header.lba != n {
+            return Ok(None);
+        }
+        let payload = &slot[HEADER..];
+        let base = n * summary::ENTRIES as u32;
+        found.records.extend(summary::read(payload).zip(base..).filter_map(|(entry, number)| {
+            let entry = entry?;
+            Some(Record { number, kind: entry.kind, lba: entry.lba, seq: entry.seq, before: None })
+        }));
+        found.next = Some(summary::next(payload)).filter(|&next| next < geometry.segments);
+        found.durable = found.durable.max(header.durable);
+        found.records.push(Record {
+            number: first + n,
+            kind: Kind::Summary,
+            lba: n,
+            seq: header.seq,
+            before: None,
+        });
+    }
+    found.records.sort_by_key(|record| record.number);
+    // Of a former life of the segment, where the header has another number: the segment was begun anew since.
+    let head = found.records.first().filter(|record| record.number == 0).map(|record| record.seq);
+    let (bytes, skip) = read_around(medium, geometry.segment_offset(segment), SLOT)?;
+    let begun = Header::open(superblock.salt, &bytes[skip..][..SLOT]).map(|header| header.seq);
+    // A header that cannot be read is spoiled or torn; then the slots themselves say more.
+    Ok((head.is_some() && head == begun).then_some(found))
+}
+
+/// The whole segment, as bytes.
+pub fn image(medium: &impl Medium, geometry: &Geometry, segment: u32) -> Result<Vec<u8>, LogError> {
+    Ok(read_around(medium, geometry.segment_offset(segment), geometry.segment_bytes() as usize)?.0)
+}
+
+/// A slot of the bytes of a segment.
+pub fn slot(image: &[u8], number: u32) -> &[u8] {
+    &image[Geometry::within(number)..][..SLOT]
+}
+
+/// The slots of a segment whose checksums fit and whose numbers grow from `least` on.
+pub fn by_slots(image: &[u8], superblock: &Superblock, least: Seq) -> Found {
+    let geometry = &superblock.geometry;
+    let mut found = Found::default();
+    let mut least = least;
+    for number in 0..geometry.segment_slots() {
+        let bytes = slot(image, number);
+        let Some(header) = Header::open(superblock.salt, bytes) else { continue };
+        if header.seq < least {
+            continue;
+        }
+        least = header.seq + 1;
+        found.durable = found.durable.max(header.durable);
+        let next = |at: usize| u32::from_le_bytes(bytes[HEADER + at..][..4].try_into().expect("four bytes"));
+        match header.kind {
+            Kind::Segment => found.next = Some(next(0)),
+            Kind::Summary => found.next = Some(summary::next(&bytes[HEADER..])),
+            _ => {}
+        }
+        found.records.push(Record {
+            number,
+            kind: header.kind,
+            lba: header.lba,
+            seq: header.seq,
+            before: Some(header.before),
+        });
+    }
+    found.next = found.next.filter(|&next| next < geometry.segments);
+    found
+}

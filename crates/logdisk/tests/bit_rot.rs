@@ -1,0 +1,132 @@
+//! Bits that change on the medium: a block is right, or an error; never wrong, and never old.
+
+mod common;
+
+use common::{Blocks, Memory, block_of, stream, value_of};
+use lowtide_core::rng::below;
+use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::{BLOCK, Disk, LogError, Medium, Options};
+use std::collections::HashMap;
+
+const BYTES: u64 = 36 << 20;
+
+/// A disk with a history of writes and unmaps, flushed at its end and not closed; the block that was written last of all.
+fn used_disk(number: u64) -> (Blocks, HashMap<u32, u64>, u32) {
+    let medium = Memory::new(BYTES);
+    let disk = Disk::format(&medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
+    let blocks = disk.geometry().blocks;
+    disk.close().expect("closed");
+    let mut disk =
+        Disk::open(&medium, Running { checkpoint_slots: 700, ..Running::default() }).expect("opened");
+    let (mut rng, mut values) = (stream("rot", number), HashMap::new());
+    for n in 1..=2 * u64::from(blocks) {
+        let lba = below(&mut rng, blocks.into()) as u32;
+        if below(&mut rng, 200) == 0 {
+            let count = (blocks - lba).min(5);
+            disk.unmap(lba, count).expect("unmapped");
+            values.extend((lba..lba + count).map(|lba| (lba, 0)));
+        } else {
+            disk.write(lba, &block_of(lba, n)).expect("written");
+            values.insert(lba, n);
+        }
+        if below(&mut rng, 30) == 0 {
+            disk.flush().expect("flushed");
+        }
+    }
+    disk.flush().expect("flushed");
+    // What the last flush wrote looks like a torn end where it is spoiled: nothing after it says that it was durable.
+    disk.write(0, &block_of(0, 1 << 40)).expect("written");
+    disk.flush().expect("flushed");
+    values.insert(0, 1 << 40);
+    (medium.blocks(), values, 0)
+}
+
+#[test]
+fn whatever_bit_changes_nothing_wrong_is_read() {
+    let (mut refused, mut unreadable, mut right) = (0, 0, 0);
+    for number in 0..3 {
+        let (blocks, values, last) = used_disk(number);
+        let mut places: Vec<u64> = blocks.keys().copied().collect();
+        places.sort_unstable();
+        let mut rng = stream("bits", number);
+        for round in 0..150 {
+            let medium = Memory::of(BYTES, blocks.clone());
+            let place = places[below(&mut rng, places.len() as u64) as usize];
+            // As often in a header as in data: headers decide more.
+            let within = if round % 2 == 0 { below(&mut rng, BLOCK as u64) } else { header_in(place) };
+            medium.rot(place * BLOCK as u64 + within, below(&mut rng, 8) as u8);
+            let mut disk = match Disk::open(&medium, Running::default()) {
+                Ok(disk) => disk,
+                Err(LogError::Damaged(_) | LogError::NoCheckpoint(_) | LogError::Format(_)) => {
+                    refused += 1;
+                    continue;
+                }
+                Err(error) => panic!("history {number}, round {round}: {error}"),
+            };
+            let mut block = [0; BLOCK];
+            for (&lba, &value) in &values {
+                match disk.read(lba, &mut block) {
+                    Ok(()) if lba == last => right += 1,
+                    Ok(()) => {
+                        let found = value_of(lba, &block);
+                        assert_eq!(
+                            found, value,
+                            "history {number}, round {round}: block {lba}, byte {within} of {place}"
+                        );
+                        right += 1;
+                    }
+                    Err(LogError::Unreadable(_)) => unreadable += 1,
+                    Err(error) => panic!("history {number}, round {round}: {error}"),
+                }
+            }
+        }
+    }
+    println!("{refused} disks refused, {unreadable} blocks unreadable, {right} right");
+    assert!(unreadable > 0 && right > 100_000 && refused < 60);
+}
+
+/// A byte of the header that begins in a block, where one does: slots are 32 bytes longer than blocks.
+fn header_in(block: u64) -> u64 {
+    (block % 256) * 32 % BLOCK as u64 + block % 32
+}
+
+#[test]
+fn a_spoiled_block_is_an_error_until_it_is_written_again_also_after_cleaning() {
+    let medium = Memory::new(BYTES);
+    let disk = Disk::format(&medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
+    let blocks = disk.geometry().blocks;
+    disk.close().expect("closed");
+    let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+    for lba in 0..blocks {
+        disk.write(lba, &block_of(lba, 5)).expect("written");
+    }
+    disk.close().expect("closed");
+    // Every copy of block 77 that the medium has.
+    let target = block_of(77, 5);
+    let offset = find(&medium, &target[..64]);
+    medium.rot(offset + 100, 3);
+    let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+    let mut block = [0; BLOCK];
+    assert!(matches!(disk.read(77, &mut block), Err(LogError::Unreadable(77))));
+    assert_eq!(disk.counters().bad_blocks, 1);
+    let mut rng = stream("clean", 0);
+    for n in 0..6 * u64::from(blocks) {
+        let lba = below(&mut rng, blocks.into()) as u32;
+        if lba != 77 {
+            disk.write(lba, &block_of(lba, n + 10)).expect("written");
+        }
+    }
+    assert!(matches!(disk.read(77, &mut block), Err(LogError::Unreadable(77))), "moved, and still an error");
+    let medium = disk.close().expect("closed");
+    let mut disk = Disk::open(medium, Running::default()).expect("opened");
+    assert!(matches!(disk.read(77, &mut block), Err(LogError::Unreadable(77))));
+    disk.write(77, &block_of(77, 6)).expect("written");
+    disk.read(77, &mut block).expect("written anew");
+    assert_eq!(value_of(77, &block), 6);
+}
+
+fn find(medium: &Memory, what: &[u8]) -> u64 {
+    let mut all = vec![0; BYTES as usize];
+    medium.read(0, &mut all).expect("read");
+    all.windows(what.len()).position(|window| window == what).expect("it was written") as u64
+}

@@ -1,0 +1,223 @@
+//! Power cuts: whatever comes to the medium and whatever does not, what was flushed is there, and what was not is a prefix of the
+//! order in which it was written; with the cleaner at work, and checkpoints.
+
+mod common;
+
+use common::{Blocks, Fate, Memory, block_of, stream, value_of};
+use lowtide_core::rng::{Rng, below};
+use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
+use std::collections::HashMap;
+
+const BYTES: u64 = 36 << 20;
+
+/// A step of a history, and how many events of the medium had been when it was done.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Write(u32, u64),
+    Unmap(u32, u32),
+    Flush,
+}
+
+/// What blocks hold, by value; those not named hold 0.
+type Values = HashMap<u32, u64>;
+
+fn apply(values: &mut Values, step: Step) {
+    match step {
+        Step::Write(lba, value) => {
+            values.insert(lba, value);
+        }
+        Step::Unmap(first, count) => (first..first + count).for_each(|lba| {
+            values.insert(lba, 0);
+        }),
+        Step::Flush => {}
+    }
+}
+
+fn running(checkpoint_slots: u64) -> Running {
+    Running { checkpoint_slots, ..Running::default() }
+}
+
+/// A disk that is full, and has been cleaned for a while.
+fn full_disk() -> (Blocks, Values) {
+    let medium = Memory::new(BYTES);
+    let mut disk =
+        Disk::format(&medium, Options { segment: 1 << 20, reserve: 0.1 }, [7; 16]).expect("formatted");
+    let (mut rng, mut values) = (stream("full", 0), Values::new());
+    let blocks = disk.geometry().blocks;
+    for n in 0..3 * blocks {
+        let lba = if n < blocks { n } else { below(&mut rng, blocks.into()) as u32 };
+        let step = Step::Write(lba, u64::from(n) + 1);
+        disk.write(lba, &block_of(lba, u64::from(n) + 1)).expect("written");
+        apply(&mut values, step);
+    }
+    disk.close().expect("closed");
+    (medium.blocks(), values)
+}
+
+/// What a history is like.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    /// Slots between checkpoints.
+    slots: u64,
+    steps: u32,
+    /// Blocks that are written.
+    hot: u32,
+    /// One step in so many is a flush.
+    flush: u64,
+}
+
+/// Runs a history whose values begin at `first`; its steps, with the events after each.
+fn history(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step, usize)> {
+    let Kind { slots, steps, hot, flush } = kind;
+    let mut disk = Disk::open(medium, running(slots)).expect("opened");
+    let blocks = disk.geometry().blocks;
+    let mut done = Vec::new();
+    for n in 0..steps {
+        let lba = below(rng, hot.min(blocks).into()) as u32;
+        let step = match (below(rng, flush), below(rng, 20)) {
+            (0, _) => Step::Flush,
+            (_, 0) => Step::Unmap(lba, 1 + below(rng, u64::from(blocks - lba).min(300)) as u32),
+            _ => Step::Write(lba, first + u64::from(n)),
+        };
+        match step {
+            Step::Write(lba, value) => disk.write(lba, &block_of(lba, value)).expect("written"),
+            Step::Unmap(first, count) => disk.unmap(first, count).expect("unmapped"),
+            Step::Flush => disk.flush().expect("flushed"),
+        }
+        done.push((step, medium.events()));
+    }
+    done
+}
+
+/// Opens what a cut left, and says how many of the steps it holds: one such prefix there must be, with everything flushed in it.
+fn prefix(left: Blocks, before: &Values, steps: &[(Step, usize)], events: usize, context: &str) -> usize {
+    let medium = Memory::of(BYTES, left);
+    let mut disk =
+        Disk::open(&medium, running(u64::MAX)).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let touched = touched(steps);
+    let mut found = Values::new();
+    let mut block = [0; BLOCK];
+    for &lba in &touched {
+        disk.read(lba, &mut block).unwrap_or_else(|error| panic!("{context}: {error}"));
+        found.insert(lba, value_of(lba, &block));
+    }
+    // A flush is a promise once it has returned.
+    let least = steps
+        .iter()
+        .rposition(|&(step, at)| matches!(step, Step::Flush) && at <= events)
+        .map_or(0, |at| at + 1);
+    let mut values: Values =
+        touched.iter().map(|&lba| (lba, before.get(&lba).copied().unwrap_or(0))).collect();
+    let mut wrong = touched.iter().filter(|lba| values[lba] != found[lba]).count();
+    for count in 0..=steps.len() {
+        if count >= least && wrong == 0 {
+            return count;
+        }
+        let Some(&(step, _)) = steps.get(count) else { break };
+        let range = match step {
+            Step::Write(lba, _) => lba..lba + 1,
+            Step::Unmap(first, count) => first..first + count,
+            Step::Flush => 0..0,
+        };
+        wrong -= range.clone().filter(|lba| values[lba] != found[lba]).count();
+        apply(&mut values, step);
+        wrong += range.filter(|lba| values[lba] != found[lba]).count();
+    }
+    panic!(
+        "{context}: what is there is no prefix of what was written that has everything that was flushed ({least} steps)"
+    );
+}
+
+fn touched(steps: &[(Step, usize)]) -> Vec<u32> {
+    let mut all: Vec<u32> = steps
+        .iter()
+        .flat_map(|&(step, _)| match step {
+            Step::Write(lba, _) => lba..lba + 1,
+            Step::Unmap(first, count) => first..first + count,
+            Step::Flush => 0..0,
+        })
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+#[test]
+fn every_cut_point_of_short_histories_leaves_a_prefix() {
+    let (base, values) = full_disk();
+    let mut cuts = 0;
+    for number in 0..histories(1000) {
+        let mut rng = stream("short", number);
+        let medium = Memory::of(BYTES, base.clone());
+        // From one checkpoint for each few writes to none, on few blocks or on all.
+        let slots = [20, 60, 1 << 40][(number % 3) as usize];
+        let hot = [16, 1 << 30][(number / 3 % 2) as usize];
+        let kind = Kind { slots, steps: 60, hot, flush: 20 };
+        let steps = history(&medium, kind, &mut rng, 1 << 32);
+        for events in 0..=medium.events() {
+            for fate in [Fate::Kept, Fate::Lost, Fate::Mixed] {
+                let left = medium.after_cut(events, fate, &mut rng);
+                prefix(
+                    left,
+                    &values,
+                    &steps,
+                    events,
+                    &format!("history {number}, {events} events, {fate:?}"),
+                );
+                cuts += 1;
+            }
+        }
+    }
+    println!("{cuts} cuts");
+    assert!(cuts > 1000);
+}
+
+#[test]
+fn long_histories_with_cleaning_survive_cut_after_cut() {
+    let (base, values) = full_disk();
+    for number in 0..histories(10_000) / 100 {
+        let (mut blocks, mut values) = (base.clone(), values.clone());
+        let mut rng = stream("long", number);
+        for round in 0..10 {
+            let medium = Memory::of(BYTES, blocks);
+            let slots = [300, 2000, 1 << 40][below(&mut rng, 3) as usize];
+            let flush = [20, 2000][below(&mut rng, 2) as usize];
+            let kind = Kind { slots, steps: 1500, hot: 1 << 30, flush };
+            let steps = history(&medium, kind, &mut rng, (round + 1) << 32);
+            let events = below(&mut rng, medium.events() as u64 + 1) as usize;
+            let context = format!("history {number}, round {round}, {events} of {} events", medium.events());
+            blocks = medium.after_cut(events, Fate::Mixed, &mut rng);
+            let kept = prefix(blocks.clone(), &values, &steps, events, &context);
+            steps[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
+        }
+        all_is_there(&blocks, &values);
+    }
+}
+
+fn all_is_there(blocks: &Blocks, values: &Values) {
+    let medium = Memory::of(BYTES, blocks.clone());
+    let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+    let mut block = [0; BLOCK];
+    for (&lba, &value) in values {
+        disk.read(lba, &mut block).expect("read");
+        assert_eq!(value_of(lba, &block), value, "block {lba}");
+    }
+}
+
+/// How many histories: fewer by default, all with `LOWTIDE_LONG`.
+fn histories(all: u64) -> u64 {
+    if std::env::var_os("LOWTIDE_LONG").is_some() { all } else { all / 20 }
+}
+
+#[test]
+fn what_was_closed_is_there_and_opens_without_reading_forward() {
+    let (blocks, values) = full_disk();
+    let medium = Memory::of(BYTES, blocks.clone());
+    let disk = Disk::open(&medium, Running::default()).expect("opened");
+    assert!(disk.recovery().clean);
+    assert_eq!(disk.recovery().replayed, 0);
+    assert_eq!(medium.events(), 0, "opening writes nothing");
+    all_is_there(&blocks, &values);
+    assert!(Medium::bytes(&medium) == BYTES);
+}
