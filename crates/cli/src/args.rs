@@ -4,6 +4,7 @@
 
 mod attach;
 pub mod live;
+mod logdisk;
 mod oltp;
 
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
@@ -11,6 +12,7 @@ pub use live::{
     DriveArguments, FailArguments, PowercutArguments, RecordArguments, RecordVerb, ServeArguments,
     ServerArguments, StatArguments, TlsUse,
 };
+pub use logdisk::{LogdiskArguments, LogdiskVerb};
 pub use oltp::OltpBenchArguments;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -86,6 +88,8 @@ pub enum Verb {
     Attach(AttachArguments),
     /// Take an attached drive away again
     Detach(DetachArguments),
+    /// Turn random writes into sequential ones: a log-structured layer in a file
+    Logdisk(LogdiskArguments),
     /// Measure lowtide itself
     Bench(BenchArguments),
     /// Print a completion script for a shell
@@ -497,6 +501,18 @@ pub enum BenchVerb {
         /// How long, for each figure
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
+        /// How to print it
+        #[arg(long, default_value = "table")]
+        format: BenchFormat,
+    },
+    /// What the log layer gives a drive that is bad at random writes, and a file, and what it costs
+    Logdisk {
+        /// The file to make, use and remove
+        #[arg(long, default_value = "lowtide-logdisk-bench.dat", value_name = "PATH")]
+        file: PathBuf,
+        /// Its size
+        #[arg(long, default_value = "4GiB", value_parser = size)]
+        size: Bytes,
         /// How to print it
         #[arg(long, default_value = "table")]
         format: BenchFormat,

@@ -47,6 +47,11 @@ impl Failure {
         Failure::new(BAD_INPUT, miette::miette!(help = help.to_string(), "{message}"))
     }
 
+    /// Something that is not done because it might destroy data.
+    pub fn refused(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Self {
+        Failure::new(REFUSED, miette::miette!(help = help.to_string(), "{message}"))
+    }
+
     fn new(code: u8, report: miette::Report) -> Self {
         Failure { code, reports: vec![report] }
     }

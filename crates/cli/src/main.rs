@@ -62,6 +62,7 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::SecureErase(server) => command::control::plain(&server, Order::SecureErase),
         Verb::Fail(arguments) => command::control::fail(&arguments),
         Verb::Record(arguments) => command::control::record(&arguments.verb),
+        Verb::Logdisk(arguments) => command::logdisk::run(&arguments),
         Verb::Bench(arguments) => command::bench::run(&arguments),
         Verb::Completions { shell } => command::completions::run(shell),
     }

@@ -22,8 +22,8 @@ const DIRECTIONS: [(&str, &[&str]); 7] = [
     ("logdisk", &["core"]),
     ("host", &["core"]),
     ("oltp", &["core"]),
-    ("lab", &["core", "device", "host", "oltp"]),
-    ("cli", &["core", "device", "host", "oltp", "lab"]),
+    ("lab", &["core", "device", "host", "oltp", "logdisk"]),
+    ("cli", &["core", "device", "host", "oltp", "logdisk", "lab"]),
 ];
 
 /// Crates without I/O and without a clock.

@@ -19,6 +19,7 @@ pub mod latency_parts;
 pub mod lifetime;
 pub mod live;
 pub mod load;
+pub mod logdisk;
 pub mod plan;
 pub mod prepare;
 pub mod record;

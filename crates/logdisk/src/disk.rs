@@ -3,9 +3,10 @@
 //! Whatever a request needs of the medium is done within it. Leaves out threads: see `Medium` for what may be shared.
 
 use crate::error::LogError;
+use crate::format::geometry::SLOTS_PER_FRAME;
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Checkpoint, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, checkpoint};
-use crate::log::{Counters, Log, Stall, Where};
+use crate::log::{Counters, Entry, Log, Stall, Where};
 use crate::recover::{self, Recovery, scan};
 use crate::{Medium, format::checkpoint::Use};
 
@@ -39,16 +40,20 @@ impl Default for Running {
     }
 }
 
+/// Slots that the cleaner reads at a time, so that a read of the host's never waits for more.
+const CLEANED_AT_ONCE: u32 = 32;
+
 /// A segment that is being cleaned.
 #[derive(Debug)]
 struct Cleaning {
     segment: u32,
     /// When it was written last; where it is not the same any more, what was read of it is of the past.
     newest: Option<Seq>,
-    image: Vec<u8>,
-    /// What its summary says of its slots, for those that cannot be read.
-    listed: Option<Vec<scan::Record>>,
+    /// The slot that comes next.
     number: u32,
+    /// Slots that were read.
+    slots: std::ops::Range<u32>,
+    bytes: Vec<u8>,
 }
 
 /// A log disk.
@@ -109,6 +114,14 @@ impl<M: Medium> Disk<M> {
         Ok(Disk { medium, log, running, recovery, cleaning: None, fresh: true })
     }
 
+    /// How it behaves.
+    pub fn running(&self) -> Running {
+        self.running
+    }
+    /// Has it behave otherwise from now on.
+    pub fn set_running(&mut self, running: Running) {
+        self.running = running;
+    }
     /// How it was found.
     pub fn recovery(&self) -> Recovery {
         self.recovery
@@ -132,6 +145,11 @@ impl<M: Medium> Disk<M> {
     /// The medium.
     pub fn medium(&self) -> &M {
         &self.medium
+    }
+    /// Slots that are live: blocks, and pages of the map.
+    pub fn live_slots(&self) -> u64 {
+        let segments = self.log.segments();
+        (0..self.geometry().segments).map(|segment| u64::from(segments.live(segment))).sum()
     }
     /// Bytes of memory that the map takes now.
     pub fn map_memory(&mut self) -> usize {
@@ -169,6 +187,20 @@ impl<M: Medium> Disk<M> {
             None => {
                 self.log.count_bad();
                 Err(LogError::Unreadable(lba))
+            }
+        }
+    }
+
+    /// What the map says of a block.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn entry(&mut self, lba: Lba) -> Result<Entry, LogError> {
+        self.within(lba, 1)?;
+        loop {
+            match self.log.map().get(lba) {
+                Ok(entry) => return Ok(entry),
+                Err(missing) => load_pages(&self.medium, &mut self.log, vec![missing.0])?,
             }
         }
     }
@@ -259,7 +291,7 @@ impl<M: Medium> Disk<M> {
         if self.fresh || self.log.tail_slots() >= self.running.checkpoint_slots {
             self.checkpoint(false)?;
         }
-        let (spare, goal) = (self.log.spare_segments() as u32, self.goal());
+        let (spare, goal) = (self.log.spare_segments() as u32, self.kept_free());
         if spare < goal {
             // At the goal nothing; halfway, as much as is written; near the end, whatever it takes.
             self.clean((goal - spare) * 2 / (spare + 1))?;
@@ -268,7 +300,7 @@ impl<M: Medium> Disk<M> {
     }
 
     /// Free segments from which on nothing is cleaned.
-    fn goal(&self) -> u32 {
+    pub fn kept_free(&self) -> u32 {
         (self.geometry().segments / 64).max(4)
     }
 
@@ -288,7 +320,7 @@ impl<M: Medium> Disk<M> {
                     break;
                 }
                 let moved = self.log.counters().moved_blocks;
-                self.clean_slot(&cleaning)?;
+                self.clean_slot(&mut cleaning)?;
                 left = left.saturating_sub((self.log.counters().moved_blocks - moved) as u32);
                 cleaning.number += 1;
             }
@@ -303,12 +335,9 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// Reads the segment that is to be cleaned next.
+    /// Chooses the segment that is to be cleaned next.
     fn begin_cleaning(&mut self) -> Result<Option<Cleaning>, LogError> {
         let Some(segment) = self.log.victim() else { return Ok(None) };
-        let image = scan::image(&self.medium, self.log.geometry(), segment)?;
-        let listed =
-            scan::by_summary(&self.medium, self.log.superblock(), segment)?.map(|found| found.records);
         if self.log.segments().used(segment) == Use::Map {
             self.retry(false, |log| log.move_pages(segment))?;
             self.log.emptied();
@@ -317,27 +346,43 @@ impl<M: Medium> Disk<M> {
             return self.begin_cleaning();
         }
         let newest = self.log.segments().full_since(segment);
-        Ok(Some(Cleaning { segment, newest, image, listed, number: 1 }))
+        Ok(Some(Cleaning { segment, newest, number: 1, slots: 0..0, bytes: Vec::new() }))
     }
 
-    fn clean_slot(&mut self, cleaning: &Cleaning) -> Result<(), LogError> {
-        let place = self.geometry().slot(cleaning.segment, cleaning.number);
-        let bytes = scan::slot(&cleaning.image, cleaning.number);
+    fn clean_slot(&mut self, cleaning: &mut Cleaning) -> Result<(), LogError> {
+        let geometry = *self.geometry();
+        let number = cleaning.number;
+        if !cleaning.slots.contains(&number) {
+            let frame_end = number.next_multiple_of(SLOTS_PER_FRAME).max(number + 1);
+            let end = (number + CLEANED_AT_ONCE).min(frame_end).min(geometry.data_range().end);
+            let offset = geometry.offset(geometry.slot(cleaning.segment, number));
+            let (bytes, skip) = scan::read_around(&self.medium, offset, (end - number) as usize * SLOT)?;
+            cleaning.bytes = bytes[skip..].to_vec();
+            cleaning.slots = number..end;
+        }
+        let bytes = &cleaning.bytes[(number - cleaning.slots.start) as usize * SLOT..][..SLOT];
         let (lba, payload) = match Header::open(self.log.superblock().salt, bytes) {
             Some(header) if header.kind == Kind::Data => (header.lba, Some(&bytes[HEADER..])),
             Some(_) => return Ok(()),
-            None => {
-                let listed = cleaning.listed.as_deref().unwrap_or_default();
-                let it = listed.iter().find(|it| it.number == cleaning.number && it.kind == Kind::Data);
-                let Some(record) = it else { return Ok(()) };
-                (record.lba, None)
-            }
+            None => match self.listed(cleaning)? {
+                Some(lba) => (lba, None),
+                None => return Ok(()),
+            },
         };
-        if lba >= self.geometry().blocks {
+        if lba >= geometry.blocks {
             return Ok(());
         }
+        let place = geometry.slot(cleaning.segment, number);
         self.retry(false, |log| log.move_block(place, lba, payload))?;
         self.run_jobs()
+    }
+
+    /// The block of a slot that cannot be read, by the summary of its segment.
+    fn listed(&self, cleaning: &Cleaning) -> Result<Option<Lba>, LogError> {
+        let found = scan::by_summary(&self.medium, self.log.superblock(), cleaning.segment)?;
+        let records = found.map(|found| found.records).unwrap_or_default();
+        let it = records.iter().find(|it| it.number == cleaning.number && it.kind == Kind::Data);
+        Ok(it.map(|record| record.lba))
     }
 
     /// Does what a stall asks for until there is none. Where `clean` says so, segments are cleaned for it; the cleaner itself lives on

@@ -7,14 +7,19 @@
 //! What was flushed survives a power cut; what was not comes back as a prefix of the order in which it was written; what the
 //! medium spoils is an error, never wrong data. Leaves out protocols and threads.
 
+pub mod check;
 pub mod disk;
 mod error;
+pub mod file;
 pub mod format;
 pub mod log;
 pub mod medium;
 mod recover;
+pub mod virtual_time;
 
 pub use disk::{Disk, Options};
 pub use error::LogError;
+pub use file::FileMedium;
 pub use format::{BLOCK, Lba};
 pub use medium::Medium;
+pub use virtual_time::LogDevice;

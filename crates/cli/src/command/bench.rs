@@ -6,7 +6,7 @@ use crate::{interrupt, output};
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::bench::{Requests, engine_bench, null_bench};
 use lowtide_host::engine::EngineChoice;
-use lowtide_lab::bench::{nbd, simulate, steady};
+use lowtide_lab::bench::{logdisk, nbd, simulate, steady};
 use lowtide_oltp::bench::measure;
 
 /// File sizes at which the steady-state rule is judged, in GiB.
@@ -27,6 +27,10 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
         }
         BenchVerb::Nbd { seconds, format } => {
             let figures = nbd(*seconds, Seed::new(1)).map_err(Failure::failed)?;
+            (serde_json::to_value(figures), *format)
+        }
+        BenchVerb::Logdisk { file, size, format } => {
+            let figures = logdisk(file, *size, Seed::new(1)).map_err(Failure::failed)?;
             (serde_json::to_value(figures), *format)
         }
         BenchVerb::Oltp(arguments) => {

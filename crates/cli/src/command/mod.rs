@@ -12,6 +12,7 @@ pub mod export;
 pub mod import;
 pub mod interleave;
 pub mod lifetime;
+pub mod logdisk;
 pub mod plan;
 pub mod report;
 pub mod run;

@@ -13,10 +13,10 @@ use std::process::Stdio;
 const SEED: u64 = 20_261_121;
 
 /// Bytes of the image.
-const IMAGE: usize = 24 << 20;
+pub const IMAGE: usize = 24 << 20;
 
 /// Writes `image`: runs of noise and of zeroes, of many lengths.
-fn image(lab: &Lab) -> Vec<u8> {
+pub fn image(lab: &Lab) -> Vec<u8> {
     println!("seed {SEED}");
     let mut state = SEED;
     let mut next = || {
@@ -38,7 +38,7 @@ fn image(lab: &Lab) -> Vec<u8> {
 }
 
 /// Asserts that `file` begins with the image and holds nothing else.
-fn assert_copied(lab: &Lab, file: &str, image: &[u8], what: &str) {
+pub fn assert_copied(lab: &Lab, file: &str, image: &[u8], what: &str) {
     let file = std::fs::File::open(lab.path(file)).expect("the copy");
     let mut begin = vec![0; IMAGE];
     file.read_exact_at(&mut begin, 0).expect("as long as the image");

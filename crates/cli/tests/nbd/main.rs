@@ -14,6 +14,7 @@ mod loopback;
 mod copies;
 mod hostile;
 mod info;
+mod logdisk;
 mod powercut;
 mod refusals;
 mod requests;

@@ -32,7 +32,12 @@ impl Served {
 
     /// The same, where the drives are named in `arguments` too.
     pub fn start_all(lab: &Lab, arguments: &[&str]) -> Served {
-        let mut child = lab.command(&[arguments, &SMALL].concat()).spawn().expect("lowtide starts");
+        Served::start_plain(lab, &[arguments, &SMALL].concat())
+    }
+
+    /// What `arguments` say and no more.
+    pub fn start_plain(lab: &Lab, arguments: &[&str]) -> Served {
+        let mut child = lab.command(arguments).spawn().expect("lowtide starts");
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let (sender, uris) = channel();
         let stderr = std::thread::spawn(move || {

@@ -2,10 +2,12 @@
 //!
 //! Leaves out the I/O engine; see `lowtide_host::bench`.
 
+mod logdisk;
 mod nbd;
 mod simulate;
 mod steady;
 
+pub use logdisk::{LogdiskBench, LogdiskBenchError, logdisk};
 pub use nbd::{NbdBench, nbd};
 pub use simulate::{Simulated, drive, simulate};
 pub use steady::{Judged, Rule, steady};

@@ -1,0 +1,155 @@
+//! Looks whether a log disk is as it should be, and writes nothing.
+//!
+//! Every block that the map names must lie in a slot of data, no two in the same one, and each segment must have as many live slots as
+//! it counts; with `data`, every slot is read and its checksum looked at. Leaves out mending.
+
+use crate::disk::load_pages;
+use crate::error::LogError;
+use crate::format::checkpoint::Use;
+use crate::format::slot::SLOT;
+use crate::format::{BLOCK, Header, Kind, Lba};
+use crate::log::Entry;
+use crate::recover::{self, Recovery, scan};
+use crate::{Medium, log::Log};
+use std::ops::ControlFlow;
+
+/// Complaints of one kind that are told one by one.
+const TOLD: usize = 20;
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// How the log was found.
+    pub recovery: Recovery,
+    /// Blocks that hold data.
+    pub mapped: u64,
+    /// Blocks that are known to be lost.
+    pub lost: u64,
+    /// Blocks whose slots were read.
+    pub read: u64,
+    /// Blocks whose checksum does not fit; the first of them.
+    pub bad: Vec<Lba>,
+    /// How many those are.
+    pub bad_count: u64,
+    /// What contradicts itself, in words; the first of it.
+    pub contradictions: Vec<String>,
+    /// How much that is.
+    pub contradiction_count: u64,
+}
+
+impl Checked {
+    /// Whether there is nothing to complain of.
+    pub fn is_good(&self) -> bool {
+        self.bad_count == 0 && self.contradiction_count == 0 && self.lost == 0
+    }
+
+    fn contradiction(&mut self, what: impl FnOnce() -> String) {
+        self.contradiction_count += 1;
+        if self.contradictions.len() < TOLD {
+            self.contradictions.push(what());
+        }
+    }
+    fn bad(&mut self, lba: Lba) {
+        self.bad_count += 1;
+        if self.bad.len() < TOLD {
+            self.bad.push(lba);
+        }
+    }
+}
+
+/// Checks the log disk of a medium, with all of its data where `data` says so; `progress` hears of blocks done and of all, and may end
+/// it.
+///
+/// # Errors
+/// [`LogError`]: it cannot be opened.
+pub fn check(
+    medium: &impl Medium,
+    data: bool,
+    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<Checked, LogError> {
+    let (mut log, recovery) = recover::open(medium)?;
+    let geometry = *log.geometry();
+    let mut checked = Checked { recovery, ..Checked::default() };
+    let slots = u64::from(geometry.segments) * u64::from(geometry.segment_slots());
+    let mut taken = vec![0u64; slots.div_ceil(64) as usize];
+    let mut live = vec![0u32; geometry.segments as usize];
+    let pages = geometry.pages();
+    for page in 0..pages {
+        if let Some(slot) = log.map().place(page) {
+            take(&mut checked, &mut taken, slot.get(), || format!("page {page} of the map"));
+            live[geometry.place(slot).0 as usize] += 1;
+        }
+        if !log.map().has(page) {
+            load_pages(medium, &mut log, vec![page])?;
+        }
+        if page_of(medium, &mut log, page, data, (&mut checked, &mut taken, &mut live), progress)?.is_break()
+        {
+            return Ok(checked);
+        }
+        // Pages that a recovery changed stay.
+        log.map().shrink(1);
+    }
+    for (segment, &found) in (0..).zip(&live) {
+        let counted = log.segments().live(segment);
+        if counted != found {
+            let (used, place) = (log.segments().used(segment), segment);
+            let what = if used == Use::Map { "of the map" } else { "of data" };
+            checked.contradiction(|| {
+                format!("segment {place} {what} counts {counted} live slots and has {found}")
+            });
+        }
+    }
+    Ok(checked)
+}
+
+fn take(checked: &mut Checked, taken: &mut [u64], slot: u32, whose: impl FnOnce() -> String) {
+    let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
+    match taken.get_mut(word) {
+        Some(word) if *word & bit == 0 => *word |= bit,
+        Some(_) => checked.contradiction(|| format!("slot {slot} is {} and something else too", whose())),
+        None => checked.contradiction(|| format!("slot {slot}, of {}, is past the last one", whose())),
+    }
+}
+
+fn page_of(
+    medium: &impl Medium,
+    log: &mut Log,
+    page: u32,
+    data: bool,
+    (checked, taken, live): (&mut Checked, &mut [u64], &mut [u32]),
+    progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, LogError> {
+    let geometry = *log.geometry();
+    let entries = crate::format::geometry::PAGE_ENTRIES;
+    let range = page * entries..((page + 1) * entries).min(geometry.blocks);
+    for lba in range.clone() {
+        let slot = match log.map().get(lba) {
+            Ok(Entry::Hole) => continue,
+            Ok(Entry::Lost) => {
+                checked.lost += 1;
+                continue;
+            }
+            Ok(Entry::At(slot)) => slot,
+            Err(_) => unreachable!("the page was loaded"),
+        };
+        checked.mapped += 1;
+        take(checked, taken, slot.get(), || format!("block {lba}"));
+        let (segment, number) = geometry.place(slot);
+        if segment >= geometry.segments || !geometry.data_range().contains(&number) {
+            checked.contradiction(|| {
+                format!("block {lba} is said to lie in slot {}, where no data is", slot.get())
+            });
+            continue;
+        }
+        live[segment as usize] += 1;
+        if data {
+            checked.read += 1;
+            let (bytes, skip) = scan::read_around(medium, geometry.offset(slot), SLOT)?;
+            let header = Header::open(log.superblock().salt, &bytes[skip..][..SLOT]);
+            if header.is_none_or(|header| header.kind != Kind::Data || header.lba != lba) {
+                checked.bad(lba);
+            }
+        }
+    }
+    Ok(progress(u64::from(range.end) * BLOCK as u64, geometry.capacity()))
+}
