@@ -144,7 +144,7 @@ fn page_of(
         live[segment as usize] += 1;
         if data {
             checked.read += 1;
-            let (bytes, skip) = scan::read_around(medium, geometry.offset(slot), SLOT)?;
+            let (bytes, skip) = scan::read_what_can_be(medium, geometry.offset(slot), SLOT);
             let header = Header::open(log.superblock().salt, &bytes[skip..][..SLOT]);
             if header.is_none_or(|header| header.kind != Kind::Data || header.lba != lba) {
                 checked.bad(lba);

@@ -3,7 +3,7 @@
 //! Whatever a request needs of the medium is done within it. Leaves out threads: see `Medium` for what may be shared.
 
 use crate::error::LogError;
-use crate::format::geometry::SLOTS_PER_FRAME;
+use crate::format::geometry::{PAGE_ENTRIES, SLOTS_PER_FRAME};
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Checkpoint, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, checkpoint};
 use crate::log::{Counters, Entry, Log, Stall, Where};
@@ -43,6 +43,9 @@ impl Default for Running {
 /// Slots that the cleaner reads at a time, so that a read of the host's never waits for more.
 const CLEANED_AT_ONCE: u32 = 32;
 
+/// Blocks that are unmapped at a time.
+const UNMAPPED_AT_ONCE: u32 = 64 * PAGE_ENTRIES;
+
 /// A segment that is being cleaned.
 #[derive(Debug)]
 struct Cleaning {
@@ -54,6 +57,10 @@ struct Cleaning {
     /// Slots that were read.
     slots: std::ops::Range<u32>,
     bytes: Vec<u8>,
+    /// What its summary lists, once that was needed.
+    listed: Option<Option<Vec<scan::Record>>>,
+    /// Every slot so far is known: read, listed, or not written.
+    known: bool,
 }
 
 /// A log disk.
@@ -66,6 +73,8 @@ pub struct Disk<M> {
     cleaning: Option<Cleaning>,
     /// No checkpoint was made since it was opened, so nothing may be written yet.
     fresh: bool,
+    /// A write or a flush of the medium failed: it is not known any more what is there.
+    broken: bool,
 }
 
 impl<M: Medium> Disk<M> {
@@ -94,8 +103,15 @@ impl<M: Medium> Disk<M> {
         };
         let log = Log::new(superblock, &first);
         let recovery = Recovery { clean: true, ..Recovery::default() };
-        let mut disk =
-            Disk { medium, log, running: Running::default(), recovery, cleaning: None, fresh: false };
+        let mut disk = Disk {
+            medium,
+            log,
+            running: Running::default(),
+            recovery,
+            cleaning: None,
+            fresh: false,
+            broken: false,
+        };
         disk.checkpoint(true)?;
         let block = superblock.write();
         for at in 0..2 {
@@ -111,7 +127,7 @@ impl<M: Medium> Disk<M> {
     /// [`LogError`]: there is none, or it is damaged in a way that would give wrong data.
     pub fn open(medium: M, running: Running) -> Result<Disk<M>, LogError> {
         let (log, recovery) = recover::open(&medium)?;
-        Ok(Disk { medium, log, running, recovery, cleaning: None, fresh: true })
+        Ok(Disk { medium, log, running, recovery, cleaning: None, fresh: true, broken: false })
     }
 
     /// How it behaves.
@@ -225,23 +241,44 @@ impl<M: Medium> Disk<M> {
             return Ok(());
         }
         self.within(first, count)?;
-        self.before_write()?;
-        self.retry(true, |log| log.unmap(&[(first, count)]))?;
-        self.run_jobs()
+        let mut at = first;
+        while at < first + count {
+            // The pages of a piece are loaded together, and let go before the next.
+            let end = (at / UNMAPPED_AT_ONCE + 1).saturating_mul(UNMAPPED_AT_ONCE).min(first + count);
+            self.before_write()?;
+            let pages = (Geometry::page_of(at).0..=Geometry::page_of(end - 1).0).collect();
+            load_pages(&self.medium, &mut self.log, pages)?;
+            self.retry(true, |log| log.unmap(&[(at, end - at)]))?;
+            self.run_jobs()?;
+            self.shrink();
+            at = end;
+        }
+        Ok(())
     }
 
     /// Makes everything that was written before durable.
     ///
     /// # Errors
-    /// [`LogError::Medium`]; it is not known then what is durable.
+    /// [`LogError::Medium`]; it is not known then what is durable, and nothing is taken any more.
     pub fn flush(&mut self) -> Result<(), LogError> {
+        self.is_whole()?;
+        if self.fresh {
+            return self.keep_what_was_found();
+        }
         if self.log.is_dirty() {
             let seq = self.log.seal();
             self.run_jobs()?;
-            self.medium.flush().map_err(failed("flushing"))?;
-            let freed = self.log.durable(seq);
-            self.discard(&freed)?;
+            self.sync()?;
+            self.log.durable(seq);
         }
+        Ok(())
+    }
+
+    /// What was found when it was opened may have come no further than the memory of the machine.
+    fn keep_what_was_found(&mut self) -> Result<(), LogError> {
+        self.sync()?;
+        // What it replaced is free.
+        self.log.durable(0);
         Ok(())
     }
 
@@ -250,6 +287,7 @@ impl<M: Medium> Disk<M> {
     /// # Errors
     /// [`LogError`].
     pub fn close(mut self) -> Result<M, LogError> {
+        self.is_whole()?;
         if !self.fresh || !self.recovery.clean {
             self.checkpoint(true)?;
         }
@@ -261,34 +299,54 @@ impl<M: Medium> Disk<M> {
     /// # Errors
     /// [`LogError`].
     pub fn checkpoint(&mut self, clean: bool) -> Result<(), LogError> {
+        self.is_whole()?;
+        if self.fresh {
+            self.keep_what_was_found()?;
+        }
+        let mut again = true;
         let checkpoint = loop {
             match self.log.checkpoint(clean) {
                 Ok(checkpoint) => break checkpoint,
                 Err(Stall::Missing(page)) => load_pages(&self.medium, &mut self.log, vec![page])?,
+                Err(Stall::NoSegment) if again && !self.fresh => {
+                    again = false;
+                    self.flush()?;
+                }
                 Err(Stall::NoSegment) => return Err(self.exhausted()),
             }
         };
         self.run_jobs()?;
-        self.medium.flush().map_err(failed("flushing"))?;
+        self.sync()?;
         let place = self.geometry().checkpoint((checkpoint.generation % 2) as usize);
         let bytes = checkpoint.write(self.log.superblock().salt);
-        self.medium.write(place.start, &bytes).map_err(failed("writing a checkpoint"))?;
-        self.medium.flush().map_err(failed("flushing"))?;
-        let freed = self.log.checkpointed(&checkpoint);
+        self.put(place.start, &bytes, "writing a checkpoint")?;
+        self.sync()?;
+        self.log.checkpointed(&checkpoint);
         self.fresh = false;
-        self.discard(&freed)?;
         self.shrink();
         Ok(())
     }
 
+    /// Refuses what would come after a write that is not there.
+    fn is_whole(&self) -> Result<(), LogError> {
+        if self.broken { Err(LogError::Broken) } else { Ok(()) }
+    }
+    fn put(&mut self, offset: u64, data: &[u8], what: &'static str) -> Result<(), LogError> {
+        self.medium.write(offset, data).map_err(failed(what)).inspect_err(|_| self.broken = true)
+    }
+    fn sync(&mut self) -> Result<(), LogError> {
+        // A second one would succeed, and what was lost would still be lost.
+        self.medium.flush().map_err(failed("flushing")).inspect_err(|_| self.broken = true)
+    }
+
     /// Cleans on behalf of the host, a little for every write: the more, the fewer segments are free.
     fn before_write(&mut self) -> Result<(), LogError> {
-        if self.fresh {
-            // What was found may have come no further than the memory of the machine; what it replaced is free after this.
-            self.medium.flush().map_err(failed("flushing"))?;
-            self.log.durable(0);
-        }
-        if self.fresh || self.log.tail_slots() >= self.running.checkpoint_slots {
+        self.is_whole()?;
+        let most = (self.running.map_memory / BLOCK / 2).max(1024);
+        if self.fresh
+            || self.log.tail_slots() >= self.running.checkpoint_slots
+            || self.log.map().changed() > most
+        {
             self.checkpoint(false)?;
         }
         let (spare, goal) = (self.log.spare_segments() as u32, self.kept_free());
@@ -327,7 +385,7 @@ impl<M: Medium> Disk<M> {
             if cleaning.number < end {
                 self.cleaning = Some(cleaning);
             } else if self.log.segments().full_since(cleaning.segment) == cleaning.newest {
-                self.log.not_emptied(cleaning.segment);
+                self.log.not_emptied(cleaning.segment, cleaning.known);
             } else {
                 self.log.emptied();
             }
@@ -342,11 +400,23 @@ impl<M: Medium> Disk<M> {
             self.retry(false, |log| log.move_pages(segment))?;
             self.log.emptied();
             // Its pages are written anew with a checkpoint, and it is free after that.
+            let before = self.log.segments().live(segment);
             self.checkpoint(false)?;
-            return self.begin_cleaning();
+            if self.log.segments().live(segment) == before {
+                self.log.not_emptied(segment, false);
+            }
+            return Ok(None);
         }
         let newest = self.log.segments().full_since(segment);
-        Ok(Some(Cleaning { segment, newest, number: 1, slots: 0..0, bytes: Vec::new() }))
+        Ok(Some(Cleaning {
+            segment,
+            newest,
+            number: 1,
+            slots: 0..0,
+            bytes: Vec::new(),
+            listed: None,
+            known: true,
+        }))
     }
 
     fn clean_slot(&mut self, cleaning: &mut Cleaning) -> Result<(), LogError> {
@@ -356,7 +426,7 @@ impl<M: Medium> Disk<M> {
             let frame_end = number.next_multiple_of(SLOTS_PER_FRAME).max(number + 1);
             let end = (number + CLEANED_AT_ONCE).min(frame_end).min(geometry.data_range().end);
             let offset = geometry.offset(geometry.slot(cleaning.segment, number));
-            let (bytes, skip) = scan::read_around(&self.medium, offset, (end - number) as usize * SLOT)?;
+            let (bytes, skip) = scan::read_what_can_be(&self.medium, offset, (end - number) as usize * SLOT);
             cleaning.bytes = bytes[skip..].to_vec();
             cleaning.slots = number..end;
         }
@@ -364,7 +434,7 @@ impl<M: Medium> Disk<M> {
         let (lba, payload) = match Header::open(self.log.superblock().salt, bytes) {
             Some(header) if header.kind == Kind::Data => (header.lba, Some(&bytes[HEADER..])),
             Some(_) => return Ok(()),
-            None => match self.listed(cleaning)? {
+            None => match self.listed(cleaning) {
                 Some(lba) => (lba, None),
                 None => return Ok(()),
             },
@@ -378,11 +448,14 @@ impl<M: Medium> Disk<M> {
     }
 
     /// The block of a slot that cannot be read, by the summary of its segment.
-    fn listed(&self, cleaning: &Cleaning) -> Result<Option<Lba>, LogError> {
-        let found = scan::by_summary(&self.medium, self.log.superblock(), cleaning.segment)?;
-        let records = found.map(|found| found.records).unwrap_or_default();
-        let it = records.iter().find(|it| it.number == cleaning.number && it.kind == Kind::Data);
-        Ok(it.map(|record| record.lba))
+    fn listed(&self, cleaning: &mut Cleaning) -> Option<Lba> {
+        let listed = cleaning.listed.get_or_insert_with(|| {
+            let found = scan::by_summary(&self.medium, self.log.superblock(), cleaning.segment);
+            found.map(|found| found.records)
+        });
+        cleaning.known &= listed.is_some();
+        let it = listed.as_ref()?.iter().find(|it| it.number == cleaning.number && it.kind == Kind::Data)?;
+        Some(it.lba)
     }
 
     /// Does what a stall asks for until there is none. Where `clean` says so, segments are cleaned for it; the cleaner itself lives on
@@ -412,10 +485,12 @@ impl<M: Medium> Disk<M> {
         }
     }
 
-    /// Frees what is dead: by a flush, or, where that is not enough, a checkpoint.
+    /// Frees what is dead: by a flush, or, where that is not enough, a checkpoint; which also takes less the fewer pages of the map
+    /// are changed.
     fn free_dead(&mut self) -> Result<(), LogError> {
         let free = self.log.segments().free();
-        if self.log.segments().dead() > 0 {
+        let map_grew = self.log.map().changed() >= self.geometry().data_slots() as usize;
+        if self.log.segments().dead() > 0 || map_grew {
             self.flush()?;
             if self.log.segments().free() == free {
                 self.checkpoint(false)?;
@@ -431,15 +506,7 @@ impl<M: Medium> Disk<M> {
 
     fn run_jobs(&mut self) -> Result<(), LogError> {
         while let Some(job) = self.log.job() {
-            self.medium.write(job.offset, &job.data).map_err(failed("writing the log"))?;
-        }
-        Ok(())
-    }
-
-    fn discard(&mut self, segments: &[u32]) -> Result<(), LogError> {
-        for &segment in segments {
-            let (offset, length) = (self.geometry().segment_offset(segment), self.geometry().segment_bytes());
-            self.medium.discard(offset, length).map_err(failed("discarding"))?;
+            self.put(job.offset, &job.data, "writing the log")?;
         }
         Ok(())
     }

@@ -30,6 +30,9 @@ pub enum LogError {
          old data for new"
     )]
     Damaged(u64),
+    /// A write or a flush failed before.
+    #[error("a write or a flush failed before, so what is there is not known: open the log disk again")]
+    Broken,
     /// A block past the end.
     #[error("block {block} is past the end of the disk, which has {blocks}")]
     OutOfRange {

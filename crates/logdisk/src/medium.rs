@@ -26,15 +26,6 @@ pub trait Medium {
     /// # Errors
     /// Where that cannot be done; nothing is known to be durable then.
     fn flush(&self) -> io::Result<()>;
-
-    /// Says that a range holds nothing of worth. Only a hint.
-    ///
-    /// # Errors
-    /// Where the medium failed.
-    fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
-        let _ = (offset, length);
-        Ok(())
-    }
 }
 
 impl<M: Medium + ?Sized> Medium for &M {
@@ -49,8 +40,5 @@ impl<M: Medium + ?Sized> Medium for &M {
     }
     fn flush(&self) -> io::Result<()> {
         (**self).flush()
-    }
-    fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
-        (**self).discard(offset, length)
     }
 }

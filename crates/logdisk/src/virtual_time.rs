@@ -114,9 +114,6 @@ impl<D: BlockDevice> Medium for Timed<D> {
         self.now.set(self.submit(&Request::flush())?);
         Ok(())
     }
-    fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
-        self.submit(&Request::trim(offset, length)).map(drop)
-    }
 }
 
 /// A log disk on a model, as a device.

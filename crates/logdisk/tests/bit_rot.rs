@@ -4,9 +4,11 @@ mod common;
 
 use common::{Blocks, Memory, block_of, stream, value_of};
 use lowtide_core::rng::below;
+use lowtide_logdisk::check::check;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::{BLOCK, Disk, LogError, Medium, Options};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 const BYTES: u64 = 36 << 20;
 
@@ -64,6 +66,7 @@ fn whatever_bit_changes_nothing_wrong_is_read() {
                 Err(error) => panic!("history {number}, round {round}: {error}"),
             };
             let mut block = [0; BLOCK];
+            let mut lost = Vec::new();
             for (&lba, &value) in &values {
                 match disk.read(lba, &mut block) {
                     Ok(()) if lba == last => right += 1,
@@ -75,14 +78,70 @@ fn whatever_bit_changes_nothing_wrong_is_read() {
                         );
                         right += 1;
                     }
-                    Err(LogError::Unreadable(_)) => unreadable += 1,
+                    Err(LogError::Unreadable(_)) => {
+                        unreadable += 1;
+                        lost.push(lba);
+                    }
                     Err(error) => panic!("history {number}, round {round}: {error}"),
                 }
+            }
+            if round % 10 < 3 {
+                goes_on(disk, &values, &lost, &format!("history {number}, round {round}"));
             }
         }
     }
     println!("{refused} disks refused, {unreadable} blocks unreadable, {right} right");
     assert!(unreadable > 0 && right > 100_000 && refused < 60);
+}
+
+/// Writes a disk over in part, closes it, and finds everything as it should be.
+fn goes_on(mut disk: Disk<&Memory>, values: &HashMap<u32, u64>, lost: &[u32], context: &str) {
+    let (mut rng, mut values) = (stream("on", 0), values.clone());
+    let blocks = disk.geometry().blocks;
+    for n in 0..3 * u64::from(blocks) {
+        let lba = below(&mut rng, u64::from(blocks) / 2) as u32;
+        disk.write(lba, &block_of(lba, (2 << 40) + n)).unwrap_or_else(|error| panic!("{context}: {error}"));
+        values.insert(lba, (2 << 40) + n);
+    }
+    let medium = disk.close().unwrap_or_else(|error| panic!("{context}: {error}"));
+    let mut disk =
+        Disk::open(medium, Running::default()).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let mut block = [0; BLOCK];
+    for (&lba, &value) in &values {
+        match disk.read(lba, &mut block) {
+            Ok(()) => assert_eq!(value_of(lba, &block), value, "{context}: block {lba}"),
+            Err(error) => assert!(lost.contains(&lba), "{context}: {error}"),
+        }
+    }
+    let checked = check(medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
+    assert_eq!(checked.contradictions, Vec::<String>::new(), "{context}");
+    assert!(checked.bad_count + checked.lost <= lost.len() as u64, "{context}");
+}
+
+#[test]
+fn a_place_that_cannot_be_read_costs_its_block_and_nothing_else() {
+    let (blocks, values, _) = used_disk(9);
+    let mut places: Vec<u64> = blocks.keys().copied().filter(|&block| block > 300).collect();
+    places.sort_unstable();
+    let mut rng = stream("lost", 0);
+    for round in 0..20 {
+        let medium = Memory::of(BYTES, blocks.clone());
+        Disk::open(&medium, Running::default()).expect("opened").close().expect("closed");
+        medium.lose(places[below(&mut rng, places.len() as u64) as usize] * BLOCK as u64);
+        medium.lose(0);
+        let mut disk = Disk::open(&medium, Running::default()).expect("opened by the second superblock");
+        let (mut block, mut lost) = ([0; BLOCK], Vec::new());
+        for (&lba, &value) in &values {
+            match disk.read(lba, &mut block) {
+                Ok(()) => assert_eq!(value_of(lba, &block), value, "round {round}: block {lba}"),
+                Err(_) => lost.push(lba),
+            }
+        }
+        // A page of the map has a thousand blocks; all else has two at the most.
+        if lost.len() <= 2 {
+            goes_on(disk, &values, &lost, &format!("round {round}"));
+        }
+    }
 }
 
 /// A byte of the header that begins in a block, where one does: slots are 32 bytes longer than blocks.

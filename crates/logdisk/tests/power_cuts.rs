@@ -211,6 +211,92 @@ fn histories(all: u64) -> u64 {
 }
 
 #[test]
+fn every_cut_after_an_opening_that_had_to_recover_leaves_a_prefix() {
+    let (base, values) = full_disk();
+    let mut cuts = 0;
+    for number in 0..histories(600) {
+        let mut rng = stream("again", number);
+        // Left by a kill or a cut, in every state that a stream can be in.
+        let medium = Memory::of(BYTES, base.clone());
+        let kind = Kind { slots: 400, steps: 100 + number as u32 * 7 % 900, hot: 1 << 30, flush: 25 };
+        let first = history(&medium, kind, &mut rng, 1 << 32);
+        let events = medium.events() - below(&mut rng, 3).min(medium.events() as u64) as usize;
+        let left = medium.after_cut(events, [Fate::Kept, Fate::Mixed][(number % 2) as usize], &mut rng);
+        let kept = prefix(left.clone(), &values, &first, events, &format!("history {number}"));
+        let mut values = values.clone();
+        first[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
+        // And now whatever a host does first, cut at every point.
+        let medium = Memory::of(BYTES, left);
+        let mut disk = Disk::open(&medium, running(1 << 40)).expect("opened");
+        let mut steps = Vec::new();
+        if number % 3 == 0 {
+            disk.flush().expect("flushed");
+            steps.push((Step::Flush, medium.events()));
+        }
+        if number % 3 < 2 {
+            for n in 0..3 {
+                disk.write(n, &block_of(n, (2 << 32) + u64::from(n))).expect("written");
+                steps.push((Step::Write(n, (2 << 32) + u64::from(n)), medium.events()));
+            }
+            disk.flush().expect("flushed");
+            steps.push((Step::Flush, medium.events()));
+        }
+        disk.close().expect("closed");
+        for events in 0..=medium.events() {
+            for fate in [Fate::Kept, Fate::Lost, Fate::Mixed] {
+                let left = medium.after_cut(events, fate, &mut rng);
+                let context = format!("history {number}, again, {events} events, {fate:?}");
+                prefix(left.clone(), &values, &steps, events, &context);
+                if events % 4 == 0 {
+                    let mut sure = values.clone();
+                    sure.retain(|&lba, _| lba >= 3);
+                    all_is_there(&left, &sure);
+                }
+                cuts += 1;
+            }
+        }
+    }
+    println!("{cuts} cuts");
+    assert!(cuts > 100);
+}
+
+#[test]
+fn after_a_write_or_a_flush_that_failed_nothing_is_promised_any_more() {
+    let (base, values) = full_disk();
+    for number in 0..60 {
+        let mut rng = stream("failing", number);
+        let medium = Memory::of(BYTES, base.clone());
+        let mut disk = Disk::open(&medium, running(500)).expect("opened");
+        medium.fail_after(number as usize);
+        let (mut steps, mut failed) = (Vec::new(), false);
+        for n in 0..1500 {
+            let step = match below(&mut rng, 20) {
+                0 => Step::Flush,
+                _ => Step::Write(below(&mut rng, 4000) as u32, (1 << 32) + n),
+            };
+            let done = match step {
+                Step::Flush => disk.flush(),
+                Step::Write(lba, value) => disk.write(lba, &block_of(lba, value)),
+                Step::Unmap(..) => unreachable!("none is made"),
+            };
+            match done {
+                Ok(()) if failed => panic!("{step:?} was accepted after a failure"),
+                Ok(()) => steps.push((step, medium.events())),
+                // It may have come to the medium, or not.
+                Err(_) if !failed => {
+                    steps.push((step, usize::MAX));
+                    failed = true;
+                }
+                Err(_) => {}
+            }
+        }
+        assert!(failed, "{number} events were too many");
+        assert!(disk.close().is_err(), "nor can it be closed");
+        prefix(medium.blocks(), &values, &steps, medium.events(), &format!("failure {number}"));
+    }
+}
+
+#[test]
 fn what_was_closed_is_there_and_opens_without_reading_forward() {
     let (blocks, values) = full_disk();
     let medium = Memory::of(BYTES, blocks.clone());

@@ -162,6 +162,14 @@ impl Checkpoint {
             }
             *stream = Some(state);
         }
+        let named: Vec<u32> = streams.iter().flatten().flat_map(|it| [it.segment, it.next]).collect();
+        let distinct: std::collections::BTreeSet<&u32> = named.iter().collect();
+        if distinct.len() != named.len() {
+            return Err(wrong("stream", named[0].into(), "in a segment that another is in"));
+        }
+        if streams[0].is_some() != streams[1].is_some() {
+            return Err(wrong("stream", 1, "of the host without that of what is moved, or the other way"));
+        }
         let slots = geometry.segments * geometry.segment_slots();
         let pages: Vec<u32> = (0..pages as usize).map(|at| u32_at(bytes, HEAD + at * 4)).collect();
         if let Some(&page) = pages.iter().find(|&&page| page != NOWHERE && page >= slots) {
@@ -204,7 +212,11 @@ mod tests {
             generation: 5,
             next_seq: 1 << 55,
             clean: true,
-            streams: [Some(StreamState { segment: 3, slot: 7, next: 4 }), None, None],
+            streams: [
+                Some(StreamState { segment: 3, slot: 7, next: 4 }),
+                Some(StreamState { segment: 5, slot: 7, next: 6 }),
+                None,
+            ],
             pages: (0..geometry.pages()).map(|n| if n % 2 == 0 { n } else { NOWHERE }).collect(),
             segments: vec![state; geometry.segments as usize],
         }

@@ -17,7 +17,7 @@ pub mod unmaps;
 
 pub use checkpoint::Checkpoint;
 pub use geometry::Geometry;
-pub use slot::{Header, Kind, Seq, Slot};
+pub use slot::{Before, Header, Kind, Seq, Slot};
 pub use superblock::Superblock;
 
 /// Bytes of a logical block, and the unit in which the medium is written.

@@ -5,7 +5,7 @@
 //!    4  u32  CRC-32C of the rest of the slot, begun with the salt of this log
 //!    8  u64  sequence number × 16 + kind
 //!   16  u32  block of the slot before it in the same stream
-//!   20  u32  kind of the slot before it
+//!   20  u32  low 28 bits of that slot's sequence number × 16 + its kind; 0 where there was none since the log was opened
 //!   24  u64  every slot up to this sequence number was durable when this one was made
 //!   32       payload
 //! ```
@@ -67,6 +67,30 @@ impl Kind {
     }
 }
 
+/// What a slot says of the one before it in its stream, so that one that is spoiled is known by the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Before {
+    /// What it held.
+    pub kind: Kind,
+    /// Which block.
+    pub lba: Lba,
+    /// The low bits of its number.
+    low: u32,
+}
+
+impl Before {
+    const MASK: Seq = (1 << 28) - 1;
+
+    /// What is said of a slot.
+    pub const fn new(kind: Kind, lba: Lba, seq: Seq) -> Before {
+        Before { kind, lba, low: (seq & Before::MASK) as u32 }
+    }
+    /// Whether the slot of this number is meant: one of the last quarter of a billion.
+    pub const fn is(&self, seq: Seq) -> bool {
+        self.low as Seq == seq & Before::MASK
+    }
+}
+
 /// A slot's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
@@ -76,8 +100,8 @@ pub struct Header {
     pub lba: Lba,
     /// When it was made.
     pub seq: Seq,
-    /// The kind and the block of the slot before it in the same stream, where there was one since the log was opened.
-    pub before: Option<(Kind, Lba)>,
+    /// The slot before it in the same stream, where there was one since the log was opened.
+    pub before: Option<Before>,
     /// Everything up to here was durable by then.
     pub durable: Seq,
 }
@@ -91,9 +115,9 @@ impl Header {
         assert_eq!(slot.len(), SLOT);
         put_u32(slot, 0, self.lba);
         put_u64(slot, 8, self.seq << 4 | self.kind as u64);
-        let (kind, lba) = self.before.map_or((0, 0), |(kind, lba)| (kind as u32, lba));
+        let (word, lba) = self.before.map_or((0, 0), |it| (it.low << 4 | it.kind as u32, it.lba));
         put_u32(slot, 16, lba);
-        put_u32(slot, 20, kind);
+        put_u32(slot, 20, word);
         put_u64(slot, 24, self.durable);
         let crc = checksum(salt, slot);
         put_u32(slot, 4, crc);
@@ -105,14 +129,20 @@ impl Header {
         if u32_at(slot, 4) != checksum(salt, slot) {
             return None;
         }
-        let word = u64_at(slot, 8);
+        let (word, before) = (u64_at(slot, 8), u32_at(slot, 20));
+        let durable = u64_at(slot, 24);
         Some(Header {
             kind: Kind::from_number((word & 15) as u32)?,
             lba: u32_at(slot, 0),
             seq: word >> 4,
-            before: Kind::from_number(u32_at(slot, 20)).map(|kind| (kind, u32_at(slot, 16))),
-            durable: u64_at(slot, 24),
+            before: Kind::from_number(before & 15).map(|kind| Before {
+                kind,
+                lba: u32_at(slot, 16),
+                low: before >> 4,
+            }),
+            durable,
         })
+        .filter(|_| durable <= MOST_SEQ)
     }
 }
 
@@ -127,8 +157,13 @@ mod tests {
 
     #[test]
     fn a_sealed_slot_opens_and_one_with_any_bit_changed_does_not() {
-        let header =
-            Header { kind: Kind::Data, lba: 7, seq: 1 << 40, before: Some((Kind::Unmap, 3)), durable: 99 };
+        let header = Header {
+            kind: Kind::Data,
+            lba: 7,
+            seq: 1 << 40,
+            before: Some(Before::new(Kind::Unmap, 3, 5)),
+            durable: 99,
+        };
         let mut slot = vec![5; SLOT];
         header.seal(1, &mut slot);
         assert_eq!(Header::open(1, &slot), Some(header));

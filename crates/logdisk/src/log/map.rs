@@ -58,15 +58,17 @@ pub struct Map {
     held: Vec<Held>,
     /// Where each page lies in the log.
     places: Vec<u32>,
+    /// Slots of the log: no entry is past them.
+    slots: u32,
     resident: usize,
     changed: usize,
     hand: usize,
 }
 
 impl Map {
-    /// A map whose pages lie where `places` says.
-    pub fn new(places: Vec<u32>) -> Map {
-        Map { held: vec![Held::default(); places.len()], places, resident: 0, changed: 0, hand: 0 }
+    /// A map whose pages lie where `places` says, in a log of so many slots.
+    pub fn new(places: Vec<u32>, slots: u32) -> Map {
+        Map { held: vec![Held::default(); places.len()], places, slots, resident: 0, changed: 0, hand: 0 }
     }
 
     /// What a block is.
@@ -80,12 +82,18 @@ impl Map {
     pub fn set(&mut self, lba: Lba, entry: Entry) -> Result<Entry, Missing> {
         let (page, at) = Geometry::page_of(lba);
         let known = self.page(page)?.is_some();
+        if !known && entry == Entry::Hole {
+            return Ok(Entry::Hole);
+        }
         let held = &mut self.held[page as usize];
         if !known {
             held.entries = Some(Arc::new([0; PAGE_ENTRIES as usize]));
             self.resident += 1;
         }
         let entries = held.entries.as_mut().expect("made just now, or here");
+        if entries[at] == entry.word() {
+            return Ok(entry);
+        }
         let old = std::mem::replace(&mut Arc::make_mut(entries)[at], entry.word());
         if !std::mem::replace(&mut held.changed, true) {
             self.changed += 1;
@@ -114,7 +122,9 @@ impl Map {
         let mut entries = [Entry::Lost.word(); PAGE_ENTRIES as usize];
         if let Some(payload) = payload {
             for (entry, bytes) in entries.iter_mut().zip(payload.chunks_exact(4)) {
-                *entry = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+                let word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+                let past = matches!(Entry::of_word(word), Entry::At(slot) if slot.get() >= self.slots);
+                *entry = if past { Entry::Lost.word() } else { word };
             }
         }
         let held = &mut self.held[page as usize];

@@ -107,10 +107,13 @@ impl Log {
     /// The log of a checkpoint, after which nothing was written that counts.
     pub(crate) fn new(superblock: Superblock, checkpoint: &Checkpoint) -> Log {
         Log {
-            map: Map::new(checkpoint.pages.clone()),
+            map: Map::new(
+                checkpoint.pages.clone(),
+                superblock.geometry.segments * superblock.geometry.segment_slots(),
+            ),
             segments: Segments::new(&checkpoint.segments, &superblock.geometry),
             superblock,
-            streams: [Stream::new(Use::Data), Stream::new(Use::Data), Stream::new(Use::Map)],
+            streams: [Stream::new(Use::Data, 0), Stream::new(Use::Data, 1), Stream::new(Use::Map, 2)],
             jobs: VecDeque::new(),
             next_seq: checkpoint.next_seq,
             safe: Safe {
@@ -259,9 +262,14 @@ impl Log {
     pub fn emptied(&mut self) {
         self.counters.cleaned += 1;
     }
-    /// Says that a segment was gone through, and something in it that counts as live was not found.
-    pub fn not_emptied(&mut self, segment: u32) {
-        self.segments.stuck(segment);
+    /// Says that a segment was gone through, and something in it that counts as live was not found, although every slot is `known`; or
+    /// not all are, and one of them may be meant.
+    pub fn not_emptied(&mut self, segment: u32, known: bool) {
+        if known {
+            self.segments.abandon(segment, self.next_seq, self.begun);
+        } else {
+            self.segments.stuck(segment);
+        }
     }
 
     /// Hands out what was written so far, and says up to which slot everything is durable once it is written and flushed.
@@ -292,7 +300,8 @@ impl Log {
     /// # Errors
     /// [`Stall::NoSegment`].
     pub fn checkpoint(&mut self, clean: bool) -> Result<Checkpoint, Stall> {
-        self.begun += 1;
+        // One that failed before is made again: the other place holds the only good one.
+        self.begun = self.safe.checkpoint + 1;
         for page in self.map.changed_pages() {
             self.write_page(page)?;
         }
@@ -300,6 +309,11 @@ impl Log {
         for which in [Which::Host, Which::Moved, Which::Map] {
             if self.streams[which as usize].segment().is_none() {
                 self.turn(which)?;
+            }
+            // The header that named it could not be read.
+            if self.streams[which as usize].next().is_none() {
+                let next = self.segments.take().ok_or(Stall::NoSegment)?;
+                self.streams[which as usize].set_next(next);
             }
         }
         self.seal();
@@ -421,7 +435,7 @@ impl Log {
     /// Goes on with a stream where it was.
     pub(crate) fn resume(&mut self, stream: usize, resumed: Resumed) {
         let used = self.streams[stream].used;
-        self.streams[stream] = Stream::resumed(used, resumed, &self.superblock.geometry);
+        self.streams[stream] = Stream::resumed(used, stream as u32, resumed, &self.superblock.geometry);
     }
     /// Segments that streams are in, or will be in next.
     pub(crate) fn open_segments(&self) -> Vec<u32> {

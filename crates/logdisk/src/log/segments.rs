@@ -40,6 +40,8 @@ pub struct Segments {
     free: VecDeque<u32>,
     dead: Vec<u32>,
     slots: u32,
+    /// Ages beyond so many slots are the same: numbers leap with every opening.
+    oldest: Seq,
 }
 
 /// From when on dead segments may be written again.
@@ -67,7 +69,8 @@ impl Segments {
             })
             .collect();
         let free = (0..all.len() as u32).filter(|&n| all[n as usize].state == State::Free).collect();
-        Segments { all, free, dead: Vec::new(), slots: geometry.data_slots() }
+        let oldest = Seq::from(geometry.segments) * Seq::from(geometry.segment_slots());
+        Segments { all, free, dead: Vec::new(), slots: geometry.data_slots(), oldest }
     }
 
     /// For a checkpoint.
@@ -202,7 +205,7 @@ impl Segments {
     pub fn victim(&self, now: Seq) -> Option<u32> {
         let score = |it: &Segment| {
             let used = f64::from(it.live) / f64::from(self.slots);
-            let age = now.saturating_sub(it.newest) as f64 + 1.0;
+            let age = now.saturating_sub(it.newest).min(self.oldest) as f64 + 1.0;
             (1.0 - used) * age / (1.0 + used)
         };
         let full =
@@ -210,6 +213,14 @@ impl Segments {
                 it.state == State::Full && !it.stuck && it.live > 0 && it.live < self.slots
             });
         full.max_by(|(_, a), (_, b)| score(a).total_cmp(&score(b))).map(|(segment, _)| segment as u32)
+    }
+    /// Every slot of a segment was looked at, and none is what the map means: what counted as live was forgotten with a page of the
+    /// map. It is free after a checkpoint that says so.
+    pub fn abandon(&mut self, segment: u32, at: Seq, checkpoint: u64) {
+        let it = &mut self.all[segment as usize];
+        it.live = 0;
+        it.newest = at;
+        self.died(segment, at, checkpoint);
     }
     /// Says that cleaning a segment did not empty it.
     pub fn stuck(&mut self, segment: u32) {

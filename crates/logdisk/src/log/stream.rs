@@ -5,7 +5,7 @@
 
 use crate::format::checkpoint::{StreamState, Use};
 use crate::format::slot::{HEADER, SLOT};
-use crate::format::{BLOCK, Geometry, Header, Kind, Lba, Seq, summary};
+use crate::format::{BLOCK, Before, Geometry, Header, Kind, Lba, Seq, summary};
 
 /// Bytes to be written to the medium.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,10 +33,10 @@ struct Open {
 /// Where a stream goes on after its log was opened.
 #[derive(Debug)]
 pub struct Resumed {
-    /// The segment that comes next.
-    pub next: u32,
+    /// The segment that comes next, where that is known.
+    pub next: Option<u32>,
     /// What the newest slot holds.
-    pub before: Option<(Kind, Lba)>,
+    pub before: Option<Before>,
     /// The segment that is not full.
     pub open: Option<ResumedSegment>,
 }
@@ -59,11 +59,13 @@ pub struct ResumedSegment {
 pub struct Stream {
     /// What its segments are used for.
     pub used: Use,
+    /// Which stream this is: the headers of its segments say so.
+    number: u32,
     open: Option<Open>,
     /// The segment that comes after this one, which its header names.
     next: Option<u32>,
     /// What the newest slot holds.
-    before: Option<(Kind, Lba)>,
+    before: Option<Before>,
 }
 
 /// What every slot of a log has in common.
@@ -79,12 +81,12 @@ pub struct Common {
 
 impl Stream {
     /// A stream that was never written.
-    pub fn new(used: Use) -> Stream {
-        Stream { used, open: None, next: None, before: None }
+    pub fn new(used: Use, number: u32) -> Stream {
+        Stream { used, number, open: None, next: None, before: None }
     }
 
     /// A stream that was written before, and goes on where it was.
-    pub fn resumed(used: Use, resumed: Resumed, geometry: &Geometry) -> Stream {
+    pub fn resumed(used: Use, number: u32, resumed: Resumed, geometry: &Geometry) -> Stream {
         let Resumed { next, before, open } = resumed;
         let open = open.map(|it| {
             let first_of_summary = geometry.segment_slots() - geometry.summary_slots();
@@ -93,7 +95,7 @@ impl Stream {
             let handed = Geometry::within(slot) / BLOCK * BLOCK;
             Open { segment: it.segment, image: it.image, entries: it.entries, slot, filled: handed, handed }
         });
-        Stream { used, open, next: Some(next), before }
+        Stream { used, number, open, next, before }
     }
 
     /// Whether the segment has room for a slot more.
@@ -107,6 +109,10 @@ impl Stream {
     /// The segment that comes next.
     pub fn next(&self) -> Option<u32> {
         self.next
+    }
+    /// Says which segment comes next.
+    pub fn set_next(&mut self, next: u32) {
+        self.next = Some(next);
     }
     /// The segment that comes next, which is taken for it already.
     pub fn take_next(&mut self) -> Option<u32> {
@@ -136,7 +142,7 @@ impl Stream {
             handed: 0,
         });
         self.next = Some(next);
-        self.append(Kind::Segment, 0, seq, &next.to_le_bytes(), common);
+        self.append(Kind::Segment, self.number, seq, &next.to_le_bytes(), common);
     }
 
     /// Puts a slot behind the others, and says where; there is room.
@@ -150,7 +156,7 @@ impl Stream {
         open.entries[number as usize] = Some(summary::Entry { kind, lba, seq });
         open.slot += 1;
         open.filled = Geometry::within(number) + SLOT;
-        self.before = Some((kind, lba));
+        self.before = Some(Before::new(kind, lba, seq));
         (open.segment, number)
     }
 
@@ -190,7 +196,7 @@ impl Stream {
             let header =
                 Header { kind: Kind::Summary, lba: n, seq, before: self.before, durable: common.durable };
             header.seal(common.salt, slot);
-            self.before = Some((Kind::Summary, n));
+            self.before = Some(Before::new(Kind::Summary, n, seq));
         }
         let end = (Geometry::within(geometry.segment_slots() - 1) + SLOT).next_multiple_of(BLOCK);
         let job = open.hand_out(end, geometry);
@@ -218,7 +224,7 @@ mod tests {
     #[test]
     fn a_flush_of_nothing_takes_no_room() {
         let common = common();
-        let mut stream = Stream::new(Use::Data);
+        let mut stream = Stream::new(Use::Data, 0);
         stream.begin(3, 4, 1, &common);
         stream.append(Kind::Data, 5, 2, &[7; BLOCK], &common);
         assert!(stream.tail(&common.geometry).is_some());
@@ -232,7 +238,7 @@ mod tests {
         let common = common();
         let geometry = &common.geometry;
         for every in [1, 2, 3, 31, 127, 1000] {
-            let mut stream = Stream::new(Use::Data);
+            let mut stream = Stream::new(Use::Data, 0);
             stream.begin(3, 4, 1, &common);
             let (mut seq, mut end) = (2, geometry.segment_offset(3));
             let mut check = |job: Job| {

@@ -12,13 +12,14 @@ pub mod scan;
 
 use crate::error::LogError;
 use crate::format::checkpoint::StreamState;
-use crate::format::slot::{HEADER, SLOT};
+use crate::format::slot::{HEADER, MOST_SEQ, SLOT};
 use crate::format::{
-    BLOCK, Checkpoint, FormatError, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, summary, unmaps,
+    BLOCK, Before, Checkpoint, FormatError, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, summary,
+    unmaps,
 };
 use crate::log::{Entry, Log, Resumed, ResumedSegment, Which};
 use crate::{Medium, disk};
-use scan::{Found, Record, read_around};
+use scan::{Record, read_around};
 use std::collections::BTreeSet;
 
 /// The streams that are read forward.
@@ -46,9 +47,8 @@ pub struct Recovery {
 struct Later {
     record: Record,
     slot: Slot,
-    /// Which stream, and its place there.
+    /// Which stream.
     stream: usize,
-    at: usize,
 }
 
 /// The superblock of a medium.
@@ -59,26 +59,26 @@ pub fn superblock(medium: &impl Medium) -> Result<Superblock, LogError> {
         if medium.bytes() < (at + 1) * BLOCK as u64 {
             break;
         }
-        let failed = |source| LogError::Medium { what: "reading the superblock", source };
-        medium.read(at * BLOCK as u64, &mut block).map_err(failed)?;
-        match Superblock::read(&block, medium.bytes()) {
+        let read = medium.read(at * BLOCK as u64, &mut block);
+        let read = read.map_err(|source| LogError::Medium { what: "reading the superblock", source });
+        match read.and_then(|()| Ok(Superblock::read(&block, medium.bytes())?)) {
             Ok(superblock) => return Ok(superblock),
             // The first says most, unless only it was overwritten.
             Err(error) => first = Some(first.unwrap_or(error)),
         }
     }
-    Err(first.unwrap_or(FormatError::NotOurs).into())
+    Err(first.unwrap_or(FormatError::NotOurs.into()))
 }
 
 /// The newer checkpoint of those that can be read.
 pub fn newest_checkpoint(medium: &impl Medium, superblock: &Superblock) -> Result<Checkpoint, LogError> {
     let geometry = &superblock.geometry;
-    let read = |which| -> Result<Result<Checkpoint, FormatError>, LogError> {
+    let read = |which| {
         let place = geometry.checkpoint(which);
-        let (bytes, _) = read_around(medium, place.start, (place.end - place.start) as usize)?;
-        Ok(Checkpoint::read(&bytes, superblock.salt, geometry))
+        let (bytes, _) = scan::read_what_can_be(medium, place.start, (place.end - place.start) as usize);
+        Checkpoint::read(&bytes, superblock.salt, geometry)
     };
-    match (read(0)?, read(1)?) {
+    match (read(0), read(1)) {
         (Ok(a), Ok(b)) => Ok(if a.generation > b.generation { a } else { b }),
         (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
         (Err(first), Err(second)) => Err(LogError::NoCheckpoint(Box::new([first, second]))),
@@ -95,11 +95,11 @@ pub fn open(medium: &impl Medium) -> Result<(Log, Recovery), LogError> {
     let mut log = Log::new(superblock, &checkpoint);
     let mut recovery = Recovery { clean: checkpoint.clean, ..Recovery::default() };
     let mut streams = Vec::new();
-    for state in DATA.iter().filter_map(|&stream| checkpoint.streams[stream]) {
-        streams.push(follow(medium, &superblock, state, checkpoint.next_seq)?);
+    for (stream, state) in DATA.iter().filter_map(|&stream| Some((stream, checkpoint.streams[stream]?))) {
+        streams.push(follow(medium, &superblock, stream, state, checkpoint.next_seq));
     }
     let durable = streams.iter().map(|stream| stream.durable).max().unwrap_or(0);
-    let later = in_order(&streams, &superblock.geometry, checkpoint.next_seq);
+    let later = in_order(&streams, checkpoint.next_seq);
     let newest = later.last().map_or(checkpoint.next_seq, |last| last.record.seq).max(durable);
     let found = streams.iter().flat_map(|stream| stream.segments.iter().map(|it| (it.segment, it.newest)));
     log.segments_mut().found(&found.collect::<Vec<_>>());
@@ -110,19 +110,25 @@ pub fn open(medium: &impl Medium) -> Result<(Log, Recovery), LogError> {
     replay.run(&mut log, &later, checkpoint.next_seq..end, &mut recovery)?;
     for (followed, &stream) in streams.iter().zip(&DATA) {
         let state = checkpoint.streams[stream].expect("it was followed");
-        log.resume(stream, resume(medium, &superblock, followed, state, end)?);
+        log.resume(stream, resume(medium, &superblock, followed, state, end));
     }
     if let Some(state) = checkpoint.streams[Which::Map as usize] {
         // What it wrote after the checkpoint is nothing that counts.
         let begun = Followed::default();
-        log.resume(Which::Map as usize, resume(medium, &superblock, &begun, state, end)?);
+        log.resume(Which::Map as usize, resume(medium, &superblock, &begun, state, end));
     }
     let open = log.open_segments();
     log.segments_mut().settle(&open, end - 1, checkpoint.generation);
     if recovery.replayed + recovery.dropped > 0 || !later.is_empty() {
         recovery.clean = false;
     }
-    log.go_on_from(end - 1, ((newest >> GAP) + 1) << GAP);
+    // Two: what is still to come to light may have gone beyond the next one.
+    let next = ((newest >> GAP) + 2) << GAP;
+    if next >= MOST_SEQ >> 1 {
+        let why = "more than a log can count";
+        return Err(FormatError::Value { what: "log", name: "sequence number", value: newest, why }.into());
+    }
+    log.go_on_from(end - 1, next);
     Ok((log, recovery))
 }
 
@@ -147,24 +153,40 @@ struct Passed {
 fn follow(
     medium: &impl Medium,
     superblock: &Superblock,
+    stream: usize,
     state: StreamState,
     from: Seq,
-) -> Result<Followed, LogError> {
+) -> Followed {
     let geometry = &superblock.geometry;
     let mut followed = Followed::default();
     let (mut segment, mut first, mut least) = (state.segment, state.slot, from);
     let mut named = Some(state.next);
     loop {
-        let found = match scan::by_summary(medium, superblock, segment)? {
+        let found = match scan::by_summary(medium, superblock, segment) {
             // The summary is the newest of the segment: an older one is of a life before the checkpoint.
             Some(found) if found.records.last().is_some_and(|last| last.seq >= least) => found,
-            _ => by_slots(medium, superblock, segment, least)?,
+            _ => scan::by_slots(&scan::image(medium, geometry, segment), superblock, least),
         };
+        // Another stream may have begun the segment since it was named.
+        let other = |record: &Record| match record.kind {
+            Kind::Segment => record.lba as usize != stream,
+            kind => kind == Kind::Map,
+        };
+        if found.records.iter().any(|record| record.seq >= least && other(record)) {
+            break;
+        }
         followed.durable = followed.durable.max(found.durable);
         let new = found.records.iter().filter(|record| record.number >= first && record.seq >= least);
         let new: Vec<(Record, Slot)> =
             new.map(|record| (*record, geometry.slot(segment, record.number))).collect();
-        let Some(last) = new.last().map(|(record, _)| record.seq) else { break };
+        let Some(last) = new.last().map(|(record, _)| record.seq) else {
+            // Nothing was left to write but the summary, and that is spoiled: the next segment has more.
+            match named.take() {
+                Some(next) => (segment, first) = (next, 0),
+                None => break,
+            }
+            continue;
+        };
         let next = named.take().or(found.next);
         followed.segments.push(Passed { segment, newest: last, next });
         followed.records.extend(new);
@@ -172,7 +194,7 @@ fn follow(
         let Some(next) = next else { break };
         (segment, first) = (next, 0);
     }
-    Ok(followed)
+    followed
 }
 
 /// Where a stream goes on: after its last slot before `end`.
@@ -182,7 +204,7 @@ fn resume(
     followed: &Followed,
     state: StreamState,
     end: Seq,
-) -> Result<Resumed, LogError> {
+) -> Resumed {
     let geometry = &superblock.geometry;
     let last = followed.records.iter().rfind(|(record, _)| record.seq < end);
     let (segment, mut number) = last.map_or((state.segment, state.slot), |&(record, slot)| {
@@ -190,38 +212,28 @@ fn resume(
         (geometry.place(slot).0, Geometry::slot_from(byte.next_multiple_of(BLOCK)))
     });
     let passed = followed.segments.iter().find(|it| it.segment == segment);
-    let next = passed.and_then(|it| it.next).unwrap_or(state.next);
-    let before = last.map(|(record, _)| (record.kind, record.lba));
+    let named = if segment == state.segment { Some(state.next) } else { None };
+    let next = passed.and_then(|it| it.next).or(named);
+    let before = last.map(|(record, _)| Before::new(record.kind, record.lba, record.seq));
     let ended = last.is_some_and(|(record, _)| record.number + 1 == geometry.segment_slots());
     if ended {
-        return Ok(Resumed { next, before, open: None });
+        return Resumed { next, before, open: None };
     }
     number = number.min(geometry.segment_slots());
-    let image = scan::image(medium, geometry, segment)?;
+    let image = scan::image(medium, geometry, segment);
     let mut entries = vec![None; geometry.segment_slots() as usize];
     for record in scan::by_slots(&image, superblock, 0).records.iter().take_while(|it| it.number < number) {
         entries[record.number as usize] =
             Some(summary::Entry { kind: record.kind, lba: record.lba, seq: record.seq });
     }
-    Ok(Resumed { next, before, open: Some(ResumedSegment { segment, slot: number, image, entries }) })
-}
-
-fn by_slots(
-    medium: &impl Medium,
-    superblock: &Superblock,
-    segment: u32,
-    least: Seq,
-) -> Result<Found, LogError> {
-    let image = scan::image(medium, &superblock.geometry, segment)?;
-    Ok(scan::by_slots(&image, superblock, least))
+    Resumed { next, before, open: Some(ResumedSegment { segment, slot: number, image, entries }) }
 }
 
 /// The slots of all streams in the order of their numbers.
-fn in_order(streams: &[Followed], geometry: &Geometry, from: Seq) -> Vec<Later> {
-    let _ = geometry;
+fn in_order(streams: &[Followed], from: Seq) -> Vec<Later> {
     let of_stream = |(stream, followed): (usize, &Followed)| {
-        let records = followed.records.clone().into_iter().enumerate();
-        records.map(move |(at, (record, slot))| Later { record, slot, stream, at }).collect::<Vec<_>>()
+        let records = followed.records.clone().into_iter();
+        records.map(move |(record, slot)| Later { record, slot, stream }).collect::<Vec<_>>()
     };
     let mut all: Vec<Later> = streams.iter().enumerate().flat_map(of_stream).collect();
     all.retain(|later| later.record.seq >= from);
@@ -349,20 +361,11 @@ impl<M: Medium> Replay<'_, M> {
             let Some(after) = later.iter().find(|it| it.stream == stream && it.record.seq > seq) else {
                 continue;
             };
-            let records = &self.streams[stream].records;
-            let previous = after.at.checked_sub(1).map(|at| records[at].0);
             // A summary lists what it has: nothing of its stream is missing before one of its slots.
             let Some(Some(before)) = after.record.before else { continue };
-            if previous.is_some_and(|it| (it.kind, it.lba) == before) {
-                continue;
+            if before.is(seq) {
+                told = Some((before.kind, before.lba));
             }
-            // More than one is gone in a row: only the last of them is known.
-            let gap = previous.map_or(seq, |it| it.seq + 1)..after.record.seq;
-            let others = later.iter().filter(|it| gap.contains(&it.record.seq)).count() as u64;
-            if told.is_some() || gap.end - gap.start != others + 1 {
-                return Err(damaged);
-            }
-            told = Some(before);
         }
         match told {
             Some((Kind::Data | Kind::Lost, lba)) if lba < self.superblock.geometry.blocks => {

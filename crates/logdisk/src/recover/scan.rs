@@ -3,7 +3,7 @@
 use crate::Medium;
 use crate::error::LogError;
 use crate::format::slot::{HEADER, SLOT};
-use crate::format::{BLOCK, Geometry, Header, Kind, Lba, Seq, Superblock, summary};
+use crate::format::{BLOCK, Before, Geometry, Header, Kind, Lba, Seq, Superblock, summary};
 
 /// A slot of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Record {
     /// When it was made.
     pub seq: Seq,
     /// What the slot before it held, where its own header was read; a summary has no need to say so.
-    pub before: Option<Option<(Kind, Lba)>>,
+    pub before: Option<Option<Before>>,
 }
 
 /// What was found.
@@ -41,22 +41,34 @@ pub fn read_around(medium: &impl Medium, offset: u64, length: usize) -> Result<(
     Ok((bytes, skip))
 }
 
+/// The same, where blocks that cannot be read are zeroes, which no checksum fits.
+pub fn read_what_can_be(medium: &impl Medium, offset: u64, length: usize) -> (Vec<u8>, usize) {
+    if let Ok(read) = read_around(medium, offset, length) {
+        return read;
+    }
+    let begin = offset / BLOCK as u64 * BLOCK as u64;
+    let skip = (offset - begin) as usize;
+    let mut bytes = vec![0; (skip + length).next_multiple_of(BLOCK)];
+    for (at, block) in (begin..).step_by(BLOCK).zip(bytes.chunks_mut(BLOCK)) {
+        if medium.read(at, block).is_err() {
+            block.fill(0);
+        }
+    }
+    (bytes, skip)
+}
+
 /// The summary of a segment, if it has a whole one of its present life.
-pub fn by_summary(
-    medium: &impl Medium,
-    superblock: &Superblock,
-    segment: u32,
-) -> Result<Option<Found>, LogError> {
+pub fn by_summary(medium: &impl Medium, superblock: &Superblock, segment: u32) -> Option<Found> {
     let geometry = &superblock.geometry;
     let first = geometry.segment_slots() - geometry.summary_slots();
     let offset = geometry.offset(geometry.slot(segment, first));
-    let (bytes, skip) = read_around(medium, offset, geometry.summary_slots() as usize * SLOT)?;
+    let (bytes, skip) = read_what_can_be(medium, offset, geometry.summary_slots() as usize * SLOT);
     let mut found = Found::default();
     for n in 0..geometry.summary_slots() {
         let slot = &bytes[skip + n as usize * SLOT..][..SLOT];
-        let Some(header) = Header::open(superblock.salt, slot) else { return Ok(None) };
+        let header = Header::open(superblock.salt, slot)?;
         if header.kind != Kind::Summary || header.lba != n {
-            return Ok(None);
+            return None;
         }
         let payload = &slot[HEADER..];
         let base = n * summary::ENTRIES as u32;
@@ -77,15 +89,15 @@ pub fn by_summary(
     found.records.sort_by_key(|record| record.number);
     // Of a former life of the segment, where the header has another number: the segment was begun anew since.
     let head = found.records.first().filter(|record| record.number == 0).map(|record| record.seq);
-    let (bytes, skip) = read_around(medium, geometry.segment_offset(segment), SLOT)?;
+    let (bytes, skip) = read_what_can_be(medium, geometry.segment_offset(segment), SLOT);
     let begun = Header::open(superblock.salt, &bytes[skip..][..SLOT]).map(|header| header.seq);
     // A header that cannot be read is spoiled or torn; then the slots themselves say more.
-    Ok((head.is_some() && head == begun).then_some(found))
+    (head.is_some() && head == begun).then_some(found)
 }
 
-/// The whole segment, as bytes.
-pub fn image(medium: &impl Medium, geometry: &Geometry, segment: u32) -> Result<Vec<u8>, LogError> {
-    Ok(read_around(medium, geometry.segment_offset(segment), geometry.segment_bytes() as usize)?.0)
+/// The whole segment, as bytes; what cannot be read is zeroes.
+pub fn image(medium: &impl Medium, geometry: &Geometry, segment: u32) -> Vec<u8> {
+    read_what_can_be(medium, geometry.segment_offset(segment), geometry.segment_bytes() as usize).0
 }
 
 /// A slot of the bytes of a segment.

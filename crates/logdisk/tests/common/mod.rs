@@ -5,8 +5,8 @@
 use lowtide_core::Seed;
 use lowtide_core::rng::{Rng, below};
 use lowtide_logdisk::{BLOCK, Medium};
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::rc::Rc;
 
@@ -30,14 +30,45 @@ pub struct Memory {
     /// As it was when recording began.
     base: Blocks,
     events: RefCell<Vec<Event>>,
+    /// The write or flush that fails, counted from now.
+    failing: Cell<Option<usize>>,
+    /// Blocks that cannot be read.
+    unreadable: RefCell<HashSet<u64>>,
 }
 
 impl Memory {
+    /// One write or flush fails, after so many that do not.
+    pub fn fail_after(&self, events: usize) {
+        self.failing.set(Some(events));
+    }
+    /// A block cannot be read any more.
+    pub fn lose(&self, offset: u64) {
+        self.unreadable.borrow_mut().insert(offset / BLOCK as u64);
+    }
+    fn may_fail(&self) -> io::Result<()> {
+        match self.failing.get() {
+            Some(0) => {
+                self.failing.set(None);
+                Err(io::Error::other("it failed because it was told to"))
+            }
+            left => {
+                self.failing.set(left.map(|left| left - 1));
+                Ok(())
+            }
+        }
+    }
     pub fn new(bytes: u64) -> Memory {
         Memory::of(bytes, Blocks::new())
     }
     pub fn of(bytes: u64, blocks: Blocks) -> Memory {
-        Memory { bytes, base: blocks.clone(), blocks: RefCell::new(blocks), events: RefCell::default() }
+        Memory {
+            bytes,
+            base: blocks.clone(),
+            blocks: RefCell::new(blocks),
+            events: RefCell::default(),
+            failing: Cell::default(),
+            unreadable: RefCell::default(),
+        }
     }
     /// What it holds, everything written and durable.
     pub fn blocks(&self) -> Blocks {
@@ -105,6 +136,9 @@ impl Medium for Memory {
         );
         let blocks = self.blocks.borrow();
         for (at, chunk) in into.chunks_mut(BLOCK).enumerate() {
+            if self.unreadable.borrow().contains(&(offset / BLOCK as u64 + at as u64)) {
+                return Err(io::Error::other("it cannot be read because it was told so"));
+            }
             match blocks.get(&(offset / BLOCK as u64 + at as u64)) {
                 Some(block) => chunk.copy_from_slice(&block[..]),
                 None => chunk.fill(0),
@@ -118,13 +152,17 @@ impl Medium for Memory {
                 && data.len().is_multiple_of(BLOCK)
                 && offset + data.len() as u64 <= self.bytes
         );
+        self.may_fail()?;
         for (at, chunk) in data.chunks(BLOCK).enumerate() {
+            // A drive puts it elsewhere.
+            self.unreadable.borrow_mut().remove(&(offset / BLOCK as u64 + at as u64));
             put(&mut self.blocks.borrow_mut(), offset + (at * BLOCK) as u64, chunk);
         }
         self.events.borrow_mut().push(Event::Write(offset, Rc::new(data.to_vec())));
         Ok(())
     }
     fn flush(&self) -> io::Result<()> {
+        self.may_fail()?;
         self.events.borrow_mut().push(Event::Flush);
         Ok(())
     }
