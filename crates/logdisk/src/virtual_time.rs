@@ -109,7 +109,7 @@ impl<D: BlockDevice> Medium for Timed<D> {
         Ok(())
     }
     fn flush(&self) -> io::Result<()> {
-        let last = self.under_way.borrow_mut().drain(..).last();
+        let last = self.under_way.borrow_mut().drain(..).next_back();
         self.now.set(last.map_or(self.now.get(), |last| last.max(self.now.get())));
         self.now.set(self.submit(&Request::flush())?);
         Ok(())
