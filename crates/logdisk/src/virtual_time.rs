@@ -98,7 +98,8 @@ impl<D: BlockDevice> Medium for Timed<D> {
         for (block, chunk) in (offset / BLOCK as u64..).zip(data.chunks(BLOCK)) {
             let at = head_in(block);
             let (before, after) = at.map_or((chunk, &[][..]), |at| (&chunk[..at], &chunk[at + HEADER..]));
-            if before.iter().chain(after).all(|&byte| byte == 0) {
+            let zeroes = |bytes: &[u8]| bytes == &[0; BLOCK][..bytes.len()];
+            if zeroes(before) && zeroes(after) {
                 rich.remove(&block);
                 heads[block as usize] =
                     at.map_or([0; HEADER], |at| chunk[at..at + HEADER].try_into().expect("a header"));

@@ -150,6 +150,10 @@ impl Checkpoint {
         if next_seq > MOST_SEQ {
             return Err(wrong("sequence number", next_seq, "past the last one"));
         }
+        let generation = u64_at(bytes, 16);
+        if generation > u64::from(u32::MAX) << 16 {
+            return Err(wrong("generation", generation, "more than there can have been"));
+        }
         let mut streams = [None; STREAMS];
         for (at, stream) in streams.iter_mut().enumerate() {
             let word = |n: usize| u32_at(bytes, 48 + at * STREAM + n * 4);
@@ -191,14 +195,7 @@ impl Checkpoint {
             Ok(SegmentState { used, live, newest: word >> 2 })
         };
         let segments = (0..segments as usize).map(state).collect::<Result<Vec<_>, _>>()?;
-        Ok(Checkpoint {
-            generation: u64_at(bytes, 16),
-            next_seq,
-            clean: u32_at(bytes, 32) == 1,
-            streams,
-            pages,
-            segments,
-        })
+        Ok(Checkpoint { generation, next_seq, clean: u32_at(bytes, 32) == 1, streams, pages, segments })
     }
 }
 

@@ -309,7 +309,10 @@ impl<M: Medium> Replay<'_, M> {
 
     /// Loads the pages of the map that will be changed, in the order in which they lie.
     fn load_pages(&self, log: &mut Log, later: &[&Later]) -> Result<(), LogError> {
-        let data = later.iter().filter(|it| matches!(it.record.kind, Kind::Data | Kind::Lost));
+        let blocks = self.superblock.geometry.blocks;
+        let data = later
+            .iter()
+            .filter(|it| matches!(it.record.kind, Kind::Data | Kind::Lost) && it.record.lba < blocks);
         let pages: BTreeSet<u32> = data.map(|it| Geometry::page_of(it.record.lba).0).collect();
         disk::load_pages(self.medium, log, pages.into_iter().collect())
     }
