@@ -176,7 +176,7 @@ fn every_cut_point_of_short_histories_leaves_a_prefix() {
 #[test]
 fn long_histories_with_cleaning_survive_cut_after_cut() {
     let (base, values) = full_disk();
-    for number in 0..histories(10_000) / 100 {
+    for number in 0..histories(10_000) / 10 {
         let (mut blocks, mut values) = (base.clone(), values.clone());
         let mut rng = stream("long", number);
         for round in 0..10 {

@@ -3,6 +3,7 @@
 //! The drive is the simulated Mtron of the catalogue, in virtual time; the file lies where the caller says, in wall time. Leaves out
 //! databases, and protocols.
 
+use crate::logdisk::{Place, PlaceError};
 use crate::{catalogue, device};
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Request, Seed, VirtualTime, Workload, virtual_load,
@@ -37,7 +38,8 @@ pub struct LogdiskBench {
     pub map_bytes_per_tb: f64,
     /// Bytes of the file of the next figures.
     pub file_bytes: u64,
-    /// Random writes of 4 KiB with a flush after each 32, in bytes, over what the file takes in sequence.
+    /// Random writes of 4 KiB on half of the disk, one after the other, with a flush after each 32, in bytes, over what the file takes
+    /// in sequence.
     pub file_random_write_fraction_of_sequential: f64,
     /// Opening the full file after the process was killed, in seconds.
     pub recovery_s: f64,
@@ -51,6 +53,9 @@ pub enum LogdiskBenchError {
     /// The layer failed.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// The file cannot be had.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     /// A file failed.
     #[error("{path}: {source}")]
     File {
@@ -159,33 +164,33 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> LogdiskBenchError + '_ {
 fn on_file(path: &Path, bytes: Bytes, seed: Seed) -> Result<OnFile, LogdiskBenchError> {
     let bytes = bytes.get() / (1 << 20) * (1 << 20);
     let sequential = in_sequence(path, bytes)?;
-    let open = || -> Result<FileMedium, LogdiskBenchError> {
-        let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed(path))?;
-        FileMedium::new(file).map_err(failed(path))
-    };
+    let open = || -> Result<FileMedium, LogdiskBenchError> { Ok(Place::open(path, false)?.medium()?) };
     let mut disk = Disk::format(open()?, Options::default(), [2; 16])?;
     let blocks = disk.geometry().blocks;
     let mut block = [0; BLOCK];
-    for lba in 0..blocks {
-        block[..4].copy_from_slice(&lba.to_le_bytes());
-        disk.write(lba, &block)?;
-    }
-    disk.flush()?;
-    let map_bytes = disk.map_memory();
+    let mut fill = |disk: &mut Disk<FileMedium>, range: std::ops::Range<u32>| -> Result<(), LogError> {
+        for lba in range {
+            block[..4].copy_from_slice(&lba.to_le_bytes());
+            disk.write(lba, &block)?;
+        }
+        disk.flush()
+    };
+    fill(&mut disk, 0..blocks / 2)?;
+    // On half of the disk, as with the drive.
     let mut rng = seed.part("file", 0).stream();
     let writes = u64::from(blocks) / 4;
-    // On a tenth of the disk, so that what is measured is the way to the file and not how full the disk is.
-    let hot = u64::from(blocks) / 10;
     let begin = Instant::now();
     for n in 0..writes {
-        let lba = lowtide_core::rng::below(&mut rng, hot) as u32;
-        disk.write(lba, &block)?;
+        let lba = lowtide_core::rng::below(&mut rng, u64::from(blocks) / 2) as u32;
+        disk.write(lba, &[0x3c; BLOCK])?;
         if n % WRITES_PER_FLUSH == WRITES_PER_FLUSH - 1 {
             disk.flush()?;
         }
     }
     disk.flush()?;
     let random = (writes * BLOCK as u64) as f64 / begin.elapsed().as_secs_f64();
+    fill(&mut disk, blocks / 2..blocks)?;
+    let map_bytes = disk.map_memory();
     // As a kill leaves it: what is in memory is gone.
     drop(disk);
     let begin = Instant::now();

@@ -4,9 +4,10 @@
 
 use lowtide_core::Bytes;
 use lowtide_logdisk::FileMedium;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A file, held.
@@ -15,6 +16,8 @@ pub struct Place {
     /// Where it is.
     pub path: PathBuf,
     file: File,
+    /// It is read and written past the page cache.
+    direct: bool,
 }
 
 /// Why a file cannot be had.
@@ -54,8 +57,7 @@ impl Place {
     /// [`PlaceError`].
     pub fn open(path: &Path, read_only: bool) -> Result<Place, PlaceError> {
         regular(path)?;
-        let file = OpenOptions::new().read(true).write(!read_only).open(path);
-        let place = Place { path: path.to_owned(), file: file.map_err(|source| failed(path, source))? };
+        let place = Place::opened(path, OpenOptions::new().read(true).write(!read_only))?;
         place.lock(if read_only {
             FlockOperation::NonBlockingLockShared
         } else {
@@ -76,8 +78,8 @@ impl Place {
         } else if size.is_none() {
             return Err(PlaceError::None(path.to_owned()));
         }
-        let file = OpenOptions::new().read(true).write(true).create(!there).truncate(false).open(path);
-        let place = Place { path: path.to_owned(), file: file.map_err(|source| failed(path, source))? };
+        let place =
+            Place::opened(path, OpenOptions::new().read(true).write(true).create(!there).truncate(false))?;
         place.lock(FlockOperation::NonBlockingLockExclusive)?;
         if there && !over && !place.is_empty()? {
             return Err(PlaceError::Full(path.to_owned()));
@@ -88,12 +90,22 @@ impl Place {
         Ok(place)
     }
 
+    /// Opens a file past the page cache, or through it where the filesystem has no other way.
+    fn opened(path: &Path, options: &mut OpenOptions) -> Result<Place, PlaceError> {
+        let direct = options.clone().custom_flags(OFlags::DIRECT.bits() as i32).open(path);
+        let (file, direct) = match direct {
+            Ok(file) => (file, true),
+            Err(_) => (options.open(path).map_err(|source| failed(path, source))?, false),
+        };
+        Ok(Place { path: path.to_owned(), file, direct })
+    }
+
     /// As a medium.
     ///
     /// # Errors
     /// [`PlaceError::File`].
     pub fn medium(self) -> Result<FileMedium, PlaceError> {
-        FileMedium::new(self.file).map_err(|source| failed(&self.path, source))
+        FileMedium::new(self.file, self.direct).map_err(|source| failed(&self.path, source))
     }
 
     fn lock(&self, how: FlockOperation) -> Result<(), PlaceError> {
@@ -103,8 +115,9 @@ impl Place {
     /// Whether its first mebibyte is zeroes.
     fn is_empty(&self) -> Result<bool, PlaceError> {
         let mut bytes = Vec::new();
-        let read = (&self.file).take(1 << 20).read_to_end(&mut bytes);
-        read.map_err(|source| failed(&self.path, source))?;
+        // Through the page cache: it may have any length.
+        let file = File::open(&self.path).map_err(|source| failed(&self.path, source))?;
+        file.take(1 << 20).read_to_end(&mut bytes).map_err(|source| failed(&self.path, source))?;
         Ok(bytes.iter().all(|&byte| byte == 0))
     }
 }
