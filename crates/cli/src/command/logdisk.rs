@@ -2,6 +2,7 @@
 //!
 //! Leaves out the layer itself (`lowtide_logdisk`), and its file and service (`lowtide_lab::logdisk`).
 
+use super::serve::USUAL;
 use crate::args::{BenchFormat, LogdiskArguments, LogdiskVerb};
 use crate::failure::{FAILED, Failure};
 use crate::interrupt;
@@ -18,9 +19,6 @@ use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-
-/// Where NBD clients look for a server.
-const USUAL: &str = "127.0.0.1:10809";
 
 /// The most clients at a time.
 const CLIENTS: usize = 64;

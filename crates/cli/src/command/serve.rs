@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// Where NBD clients look for a server.
-const USUAL: &str = "127.0.0.1:10809";
+pub(super) const USUAL: &str = "127.0.0.1:10809";
 
 /// Serves until a signal, or until the client at stdin has left.
 pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {

@@ -93,11 +93,7 @@ impl LogDrive {
     }
 
     fn answer(&mut self, ticket: Ticket, result: Result<(), LogError>) {
-        let result = result.map_err(|error| {
-            let number = errno(&error);
-            self.first_error.get_or_insert(error);
-            number
-        });
+        let result = result.map_err(|error| note(&mut self.first_error, error));
         self.done.push_back((ticket, result));
     }
 }
@@ -110,6 +106,13 @@ fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (Lba, usize, std::op
         let (from, to) = (offset.max(lba * BLOCK_BYTES), end.min((lba + 1) * BLOCK_BYTES));
         (lba as Lba, (from - lba * BLOCK_BYTES) as usize, (from - offset) as usize..(to - offset) as usize)
     })
+}
+
+/// The error number of Linux for what went wrong, which is kept where it is the first.
+fn note(first: &mut Option<LogError>, error: LogError) -> i32 {
+    let number = errno(&error);
+    first.get_or_insert(error);
+    number
 }
 
 fn errno(error: &LogError) -> i32 {
@@ -139,11 +142,7 @@ impl Drive for LogDrive {
     fn due(&mut self, _: u64) -> Option<(Ticket, Result<(), i32>)> {
         if !self.flushes.is_empty() {
             // Whoever came while the last one was under way has this one in common.
-            let flushed = self.disk.get_mut().flush().map_err(|error| {
-                let number = errno(&error);
-                self.first_error.get_or_insert(error);
-                number
-            });
+            let flushed = self.disk.get_mut().flush().map_err(|error| note(&mut self.first_error, error));
             self.done.extend(self.flushes.drain(..).map(|ticket| (ticket, flushed)));
         }
         self.done.pop_front()
@@ -160,11 +159,7 @@ impl Drive for LogDrive {
                 to.copy_from_slice(&block[within..within + to.len()]);
                 read
             };
-            read.map_err(|error| {
-                let number = errno(&error);
-                self.first_error.get_or_insert(error);
-                number
-            })?;
+            read.map_err(|error| note(&mut self.first_error, error))?;
         }
         Ok(())
     }
