@@ -53,3 +53,12 @@ fn oltp_says_how_many_new_orders_there_were_and_leaves_nothing() {
     let left: Vec<_> = names.filter(|name| name.to_string_lossy().contains("bench")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn logdisk_leaves_a_file_that_is_somebodys() {
+    let lab = Lab::new();
+    lab.write("mine.dat", "not to be lost");
+    let error = lab.refuses(&["bench", "logdisk", "--file", "mine.dat"], 1);
+    common::assert_says(&error, &["mine.dat", "exists"]);
+    assert_eq!(lab.read("mine.dat"), "not to be lost");
+}

@@ -71,24 +71,29 @@ pub enum LogdiskBenchError {
 /// # Errors
 /// [`LogdiskBenchError`].
 pub fn logdisk(path: &Path, bytes: Bytes, seed: Seed) -> Result<LogdiskBench, LogdiskBenchError> {
+    // Before anything else: a file that is there already is somebody's, and stays.
+    let file = create(path)?;
+    let measured = measure(path, &file, bytes, seed);
+    let removed = std::fs::remove_file(path).map_err(failed(path));
+    measured.and_then(|figures| removed.map(|()| figures))
+}
+
+fn measure(path: &Path, file: &File, bytes: Bytes, seed: Seed) -> Result<LogdiskBench, LogdiskBenchError> {
     let (write, amplification) = on_log(0.5, 0.0, seed)?;
     let (mixed, _) = on_log(0.5, 0.83, seed)?;
     let (emptier, _) = on_log(0.4, 0.0, seed)?;
     let (fuller, _) = on_log(0.8, 0.0, seed)?;
-    let file = on_file(path, bytes, seed);
-    let removed = std::fs::remove_file(path);
-    let file = file?;
-    removed.map_err(failed(path))?;
+    let found = on_file(path, file, bytes, seed)?;
     Ok(LogdiskBench {
         mtron_random_write_speedup: write / bare(0.0, seed),
         mtron_mixed_83_17_speedup: mixed / bare(0.83, seed),
         mtron_40_over_80_percent_fill: emptier / fuller,
         mtron_write_amplification: amplification,
-        map_bytes_per_tb: file.map_bytes as f64 / file.offered as f64 * 1e12,
+        map_bytes_per_tb: found.map_bytes as f64 / found.offered as f64 * 1e12,
         file_bytes: bytes.get(),
-        file_random_write_fraction_of_sequential: file.random / file.sequential,
-        recovery_s: file.recovery_s,
-        clean_open_s: file.clean_open_s,
+        file_random_write_fraction_of_sequential: found.random / found.sequential,
+        recovery_s: found.recovery_s,
+        clean_open_s: found.clean_open_s,
     })
 }
 
@@ -161,9 +166,9 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> LogdiskBenchError + '_ {
     move |source| LogdiskBenchError::File { path: path.display().to_string(), source }
 }
 
-fn on_file(path: &Path, bytes: Bytes, seed: Seed) -> Result<OnFile, LogdiskBenchError> {
+fn on_file(path: &Path, file: &File, bytes: Bytes, seed: Seed) -> Result<OnFile, LogdiskBenchError> {
     let bytes = bytes.get() / (1 << 20) * (1 << 20);
-    let sequential = in_sequence(path, bytes)?;
+    let sequential = in_sequence(path, file, bytes)?;
     let open = || -> Result<FileMedium, LogdiskBenchError> { Ok(Place::open(path, false)?.medium()?) };
     let mut disk = Disk::format(open()?, Options::default(), [2; 16])?;
     let blocks = disk.geometry().blocks;
@@ -204,11 +209,15 @@ fn on_file(path: &Path, bytes: Bytes, seed: Seed) -> Result<OnFile, LogdiskBench
     Ok(OnFile { sequential, random, recovery_s, clean_open_s, map_bytes, offered })
 }
 
-/// Makes the file, past the page cache; bytes a second.
-fn in_sequence(path: &Path, bytes: u64) -> Result<f64, LogdiskBenchError> {
+/// A new file, to be written past the page cache.
+fn create(path: &Path) -> Result<File, LogdiskBenchError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).custom_flags(OFlags::DIRECT.bits() as i32);
-    let file: File = options.open(path).map_err(failed(path))?;
+    options.open(path).map_err(failed(path))
+}
+
+/// Fills the file; bytes a second.
+fn in_sequence(path: &Path, file: &File, bytes: u64) -> Result<f64, LogdiskBenchError> {
     let piece = 1 << 20;
     let mut buffer = vec![0x5a; piece + BLOCK];
     let skip = buffer.as_ptr().align_offset(BLOCK);
