@@ -64,10 +64,7 @@ impl LogDrive {
                     if from.len() == BLOCK {
                         disk.write(lba, from)?;
                     } else {
-                        let mut block = [0; BLOCK];
-                        disk.read(lba, &mut block)?;
-                        block[within..within + from.len()].copy_from_slice(from);
-                        disk.write(lba, &block)?;
+                        change(disk, lba, |block| block[within..within + from.len()].copy_from_slice(from))?;
                     }
                 }
                 Ok(())
@@ -81,10 +78,7 @@ impl LogDrive {
                 if op == Op::WriteZeroes {
                     for (lba, within, part) in pieces(offset, length).filter(|(.., part)| part.len() < BLOCK)
                     {
-                        let mut block = [0; BLOCK];
-                        disk.read(lba, &mut block)?;
-                        block[within..within + part.len()].fill(0);
-                        disk.write(lba, &block)?;
+                        change(disk, lba, |block| block[within..within + part.len()].fill(0))?;
                     }
                 }
                 Ok(())
@@ -96,6 +90,18 @@ impl LogDrive {
         let result = result.map_err(|error| note(&mut self.first_error, error));
         self.done.push_back((ticket, result));
     }
+}
+
+/// Changes a part of a block.
+fn change(
+    disk: &mut Disk<FileMedium>,
+    lba: Lba,
+    change: impl FnOnce(&mut [u8; BLOCK]),
+) -> Result<(), LogError> {
+    let mut block = [0; BLOCK];
+    disk.read(lba, &mut block)?;
+    change(&mut block);
+    disk.write(lba, &block)
 }
 
 /// The blocks of a range: which, where in it, and which of its bytes.

@@ -281,10 +281,10 @@ impl Log {
         }
         self.next_seq - 1
     }
-    /// Says that everything up to `seq` is durable; which segments became free by it.
-    pub fn durable(&mut self, seq: Seq) -> Vec<u32> {
+    /// Says that everything up to `seq` is durable; segments become free by it.
+    pub fn durable(&mut self, seq: Seq) {
         self.safe.durable = self.safe.durable.max(seq);
-        self.segments.release(self.safe)
+        self.segments.release(self.safe);
     }
     /// Whether anything is not durable.
     pub fn is_dirty(&self) -> bool {
@@ -345,12 +345,12 @@ impl Log {
         self.counters.map_pages += 1;
         Ok(())
     }
-    /// Says that a checkpoint, and everything before it, is durable; which segments became free by it.
-    pub fn checkpointed(&mut self, checkpoint: &Checkpoint) -> Vec<u32> {
+    /// Says that a checkpoint, and everything before it, is durable; segments become free by it.
+    pub fn checkpointed(&mut self, checkpoint: &Checkpoint) {
         self.safe.checkpoint = checkpoint.generation;
         self.safe.replayed_from = checkpoint.next_seq;
         self.counters.checkpoints += 1;
-        self.durable(checkpoint.next_seq - 1)
+        self.durable(checkpoint.next_seq - 1);
     }
 
     fn can_set(&mut self, lba: Lba) -> Result<(), Stall> {

@@ -111,12 +111,6 @@ impl Segments {
         self.all[segment as usize].state = State::Open;
         Some(segment)
     }
-    /// Gives back a segment that was taken and not written.
-    pub fn give_back(&mut self, segment: u32) {
-        self.all[segment as usize].state = State::Free;
-        self.all[segment as usize].used = Use::Free;
-        self.free.push_front(segment);
-    }
     /// Says what a taken segment is written for; nothing in it is live.
     pub fn begin(&mut self, segment: u32, used: Use, seq: Seq) {
         let it = &mut self.all[segment as usize];
@@ -176,10 +170,9 @@ impl Segments {
         }
     }
 
-    /// Frees what may be written again; which.
-    pub fn release(&mut self, safe: Safe) -> Vec<u32> {
-        let mut freed = Vec::new();
-        let all = &mut self.all;
+    /// Frees what may be written again.
+    pub fn release(&mut self, safe: Safe) {
+        let (all, free) = (&mut self.all, &mut self.free);
         self.dead.retain(|&segment| {
             let it = &mut all[segment as usize];
             let State::Dead { since, checkpoint } = it.state else { return false };
@@ -192,12 +185,10 @@ impl Segments {
             if may {
                 it.state = State::Free;
                 it.used = Use::Free;
-                freed.push(segment);
+                free.push_back(segment);
             }
             !may
         });
-        self.free.extend(&freed);
-        freed
     }
 
     /// The segment whose cleaning gives most for what it costs: free space times age over what is to be read and written
