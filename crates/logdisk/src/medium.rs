@@ -2,7 +2,9 @@
 //!
 //! Writes may come to the medium in any order, and half of each, until a flush. Leaves out time, and what the medium is.
 
+use crate::Aligned;
 use std::io;
+use std::sync::Arc;
 
 /// Where a log lies.
 pub trait Medium {
@@ -21,6 +23,14 @@ pub trait Medium {
     /// Where they cannot be written.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
+    /// The same, with bytes that are the medium's from now on, so that it may write them later.
+    ///
+    /// # Errors
+    /// Where they cannot be written; or where some that were taken before could not be.
+    fn write_owned(&self, offset: u64, data: Aligned) -> io::Result<()> {
+        self.write(offset, &data)
+    }
+
     /// Makes everything that was written before durable.
     ///
     /// # Errors
@@ -28,17 +38,28 @@ pub trait Medium {
     fn flush(&self) -> io::Result<()>;
 }
 
-impl<M: Medium + ?Sized> Medium for &M {
-    fn bytes(&self) -> u64 {
-        (**self).bytes()
-    }
-    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        (**self).read(offset, into)
-    }
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        (**self).write(offset, data)
-    }
-    fn flush(&self) -> io::Result<()> {
-        (**self).flush()
-    }
+/// What stands for a medium is one.
+macro_rules! forward {
+    ($of:ty) => {
+        impl<M: Medium + ?Sized> Medium for $of {
+            fn bytes(&self) -> u64 {
+                (**self).bytes()
+            }
+            fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+                (**self).read(offset, into)
+            }
+            fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+                (**self).write(offset, data)
+            }
+            fn write_owned(&self, offset: u64, data: Aligned) -> io::Result<()> {
+                (**self).write_owned(offset, data)
+            }
+            fn flush(&self) -> io::Result<()> {
+                (**self).flush()
+            }
+        }
+    };
 }
+
+forward!(&M);
+forward!(Arc<M>);

@@ -345,6 +345,10 @@ impl Log {
         self.counters.map_pages += 1;
         Ok(())
     }
+    /// Whether a checkpoint that is no older was made since this one was begun.
+    pub fn is_past(&self, checkpoint: &Checkpoint) -> bool {
+        self.safe.checkpoint >= checkpoint.generation
+    }
     /// Says that a checkpoint, and everything before it, is durable; segments become free by it.
     pub fn checkpointed(&mut self, checkpoint: &Checkpoint) {
         self.safe.checkpoint = checkpoint.generation;

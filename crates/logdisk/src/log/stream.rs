@@ -3,17 +3,18 @@
 //! Blocks of the medium are handed out to be written once each: where a flush ends a write within a block, the next slot begins in
 //! a later one. Leaves out which segment comes next (`segments`), and when (`log`).
 
+use crate::Aligned;
 use crate::format::checkpoint::{StreamState, Use};
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Before, Geometry, Header, Kind, Lba, Seq, summary};
 
 /// Bytes to be written to the medium.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Job {
     /// Where.
     pub offset: u64,
     /// What.
-    pub data: Vec<u8>,
+    pub data: Aligned,
 }
 
 /// A segment that is being written.
@@ -206,7 +207,7 @@ impl Stream {
 
 impl Open {
     fn hand_out(&mut self, end: usize, geometry: &Geometry) -> Job {
-        let data = self.image[self.handed..end].to_vec();
+        let data = Aligned::copy_of(&self.image[self.handed..end]);
         let offset = geometry.segment_offset(self.segment) + self.handed as u64;
         self.handed = end;
         Job { offset, data }
