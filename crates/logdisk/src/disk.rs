@@ -5,9 +5,9 @@
 use crate::error::LogError;
 use crate::format::geometry::{PAGE_ENTRIES, SLOTS_PER_FRAME};
 use crate::format::slot::{HEADER, SLOT};
-use crate::reader::Reader;
 use crate::format::{BLOCK, Checkpoint, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, checkpoint};
 use crate::log::{Counters, Entry, Log, Stall, Where};
+use crate::reader::Reader;
 use crate::recover::{self, Recovery, scan};
 use crate::{Aligned, Medium, format::checkpoint::Use};
 
@@ -205,7 +205,9 @@ impl<M: Medium> Disk<M> {
                 }
                 Ok(Where::Lost) => return Err(LogError::Unreadable(lba)),
                 // Checked as well: it may have been read when the log was opened.
-                Ok(Where::Here(bytes)) => break reader.take(bytes, Kind::Data, lba, into).then_some(None).ok_or(()),
+                Ok(Where::Here(bytes)) => {
+                    break reader.take(bytes, Kind::Data, lba, into).then_some(None).ok_or(());
+                }
                 Ok(Where::At(slot)) => break Ok(Some(slot)),
                 Err(missing) => load_pages(&self.medium, &mut self.log, vec![missing.0])?,
             }

@@ -3,12 +3,12 @@
 //! A slot may have been written anew since its place was looked up; its checksum and its block say so, and it has to be looked up once
 //! more. Leaves out where blocks lie (`log`).
 
+use crate::Medium;
 use crate::error::LogError;
 use crate::format::geometry::SLOTS_PER_FRAME;
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Header, Kind, Lba, Slot, Superblock};
 use crate::recover::scan;
-use crate::Medium;
 
 /// The most slots that are read at a time.
 const AT_ONCE: usize = 64;
@@ -42,7 +42,8 @@ impl Reader {
 
     /// The payload of the bytes of a slot into `into`, if they are what they should be.
     pub(crate) fn take(&self, slot: &[u8], kind: Kind, lba: Lba, into: &mut [u8]) -> bool {
-        let fits = Header::open(self.superblock.salt, slot).is_some_and(|it| it.kind == kind && it.lba == lba);
+        let fits =
+            Header::open(self.superblock.salt, slot).is_some_and(|it| it.kind == kind && it.lba == lba);
         if fits {
             into.copy_from_slice(&slot[HEADER..]);
         }

@@ -6,6 +6,7 @@ mod common;
 use common::{Blocks, Fate, Memory, block_of, stream, value_of};
 use lowtide_core::rng::{Rng, below};
 use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::format::Checkpoint;
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
 use std::collections::HashMap;
 
@@ -294,6 +295,91 @@ fn after_a_write_or_a_flush_that_failed_nothing_is_promised_any_more() {
         assert!(disk.close().is_err(), "nor can it be closed");
         prefix(medium.blocks(), &values, &steps, medium.events(), &format!("failure {number}"));
     }
+}
+
+/// What goes on beside writes.
+enum Beside {
+    /// Everything up to here is durable when it ends, for the flush that is the step of this number.
+    Flush(u64, usize),
+    /// Before a checkpoint is written.
+    Before(Checkpoint),
+    /// After.
+    After(Checkpoint),
+}
+
+/// The same as [`history`], with flushes and checkpoints that end a while after they began.
+fn history_beside(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step, usize)> {
+    let Kind { slots, steps, hot, flush } = kind;
+    let mut disk = Disk::open(medium, running(slots)).expect("opened");
+    let blocks = disk.geometry().blocks;
+    let mut done: Vec<(Step, usize)> = Vec::new();
+    let mut beside: Option<(Beside, usize)> = None;
+    for n in 0..steps {
+        if below(rng, 4) == 0
+            && let Some((what, begun)) = beside.take()
+        {
+            medium.flushed(begun);
+            match what {
+                Beside::Flush(seq, step) => {
+                    disk.durable(seq);
+                    done[step].1 = medium.events();
+                }
+                Beside::Before(checkpoint) => {
+                    if disk.write_checkpoint(&checkpoint).expect("written") {
+                        beside = Some((Beside::After(checkpoint), medium.events()));
+                    }
+                }
+                Beside::After(checkpoint) => disk.end_checkpoint(&checkpoint),
+            }
+        }
+        if beside.is_none() && disk.wants_checkpoint() {
+            let checkpoint = disk.begin_checkpoint(false).expect("begun");
+            beside = Some((Beside::Before(checkpoint), medium.events()));
+        }
+        if below(rng, flush) == 0 && beside.is_none() {
+            if let Some(seq) = disk.seal().expect("sealed") {
+                beside = Some((Beside::Flush(seq, done.len()), medium.events()));
+            }
+            done.push((Step::Flush, usize::MAX));
+        }
+        let lba = below(rng, hot.min(blocks).into()) as u32;
+        let step = Step::Write(lba, first + u64::from(n));
+        disk.write(lba, &block_of(lba, first + u64::from(n))).expect("written");
+        done.push((step, medium.events()));
+    }
+    done
+}
+
+#[test]
+fn flushes_and_checkpoints_beside_writes_keep_their_promise() {
+    let (base, values) = full_disk();
+    let mut cuts = 0;
+    for number in 0..histories(400) {
+        let (mut blocks, mut values) = (base.clone(), values.clone());
+        let mut rng = stream("beside", number);
+        for round in 0..4 {
+            let medium = Memory::of(BYTES, blocks.clone());
+            let slots = [60, 700, 4000][below(&mut rng, 3) as usize];
+            let hot = [16, 1 << 30][below(&mut rng, 2) as usize];
+            let kind = Kind { slots, steps: 1200, hot, flush: 15 };
+            let steps = history_beside(&medium, kind, &mut rng, (round + 1) << 32);
+            for last in [false, false, false, false, true] {
+                let events = below(&mut rng, medium.events() as u64 + 1) as usize;
+                let fate = [Fate::Kept, Fate::Lost, Fate::Mixed][below(&mut rng, 3) as usize];
+                let context = format!("history {number}, round {round}, {events} events, {fate:?}");
+                let left = medium.after_cut(events, fate, &mut rng);
+                let kept = prefix(left.clone(), &values, &steps, events, &context);
+                cuts += 1;
+                if last {
+                    steps[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
+                    blocks = left;
+                }
+            }
+        }
+        all_is_there(&blocks, &values);
+    }
+    println!("{cuts} cuts");
+    assert!(cuts > 50);
 }
 
 #[test]

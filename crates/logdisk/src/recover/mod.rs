@@ -226,7 +226,11 @@ fn resume(
         entries[record.number as usize] =
             Some(summary::Entry { kind: record.kind, lba: record.lba, seq: record.seq });
     }
-    Resumed { next, before, open: Some(ResumedSegment { segment, slot: number, image: image.to_vec(), entries }) }
+    Resumed {
+        next,
+        before,
+        open: Some(ResumedSegment { segment, slot: number, image: image.to_vec(), entries }),
+    }
 }
 
 /// The slots of all streams in the order of their numbers.

@@ -1,9 +1,9 @@
 //! What a segment on the medium holds: by its summary where it has one, else slot by slot.
 
-use crate::{Aligned, Medium};
 use crate::error::LogError;
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Before, Geometry, Header, Kind, Lba, Seq, Superblock, summary};
+use crate::{Aligned, Medium};
 
 /// A slot of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
