@@ -44,6 +44,9 @@ impl Default for Running {
 /// Slots that the cleaner reads at a time, so that a read of the host's never waits for more.
 const CLEANED_AT_ONCE: u32 = 32;
 
+/// Such pieces that are told to the medium ahead.
+const READ_AHEAD: usize = 8;
+
 /// Blocks that are unmapped at a time.
 const UNMAPPED_AT_ONCE: u32 = 64 * PAGE_ENTRIES;
 
@@ -432,11 +435,22 @@ impl<M: Medium> Disk<M> {
         }
     }
 
-    /// Whether a checkpoint should be begun, so that no write has to wait for one: half of what may be changed since the last one is.
+    /// Whether a checkpoint should be begun, so that no write has to wait for one: half of what may be changed since the last one is;
+    /// or there is little room, and it frees several times what it writes.
     pub fn wants_checkpoint(&mut self) -> bool {
-        !self.fresh
-            && (self.log.tail_slots() >= self.running.checkpoint_slots / 2
-                || self.log.map().changed() > self.most_changed() / 2)
+        if self.fresh {
+            return false;
+        }
+        let changed = self.log.map().changed();
+        let frees = || self.log.dead_until().1 * self.geometry().data_slots() as usize;
+        self.log.tail_slots() >= self.running.checkpoint_slots / 2
+            || changed > self.most_changed() / 2
+            || self.price() > 0 && frees() > 4 * changed.max(1)
+    }
+
+    /// Whether a flush should come before it is asked for: there is little room, and it would free some.
+    pub fn wants_flush(&self) -> bool {
+        self.price() > 0 && self.log.dead_until().0 > 0
     }
 
     /// Whether the next write has to clean.
@@ -534,12 +548,17 @@ impl<M: Medium> Disk<M> {
         let geometry = *self.geometry();
         let number = cleaning.number;
         if !cleaning.slots.contains(&number) {
-            let frame_end = number.next_multiple_of(SLOTS_PER_FRAME).max(number + 1);
-            let end = (number + CLEANED_AT_ONCE).min(frame_end).min(geometry.data_range().end);
-            let offset = geometry.offset(geometry.slot(cleaning.segment, number));
-            let length = (end - number) as usize * SLOT;
-            (cleaning.bytes, cleaning.skip) = scan::read_what_can_be(&self.medium, offset, length);
-            cleaning.slots = number..end;
+            let mut ahead = Pieces { geometry, number };
+            let piece = ahead.next().expect("there is a slot more");
+            let place = |first| geometry.offset(geometry.slot(cleaning.segment, first));
+            let length = piece.len() * SLOT;
+            (cleaning.bytes, cleaning.skip) = scan::read_what_can_be(&self.medium, place(number), length);
+            // All at the beginning, then one after the other.
+            let told = if cleaning.slots.is_empty() { 0 } else { READ_AHEAD - 1 };
+            for piece in ahead.take(READ_AHEAD).skip(told) {
+                scan::will_read(&self.medium, place(piece.start), piece.len() * SLOT);
+            }
+            cleaning.slots = piece;
         }
         let begin = cleaning.skip + (number - cleaning.slots.start) as usize * SLOT;
         let header = Header::open(self.log.superblock().salt, &cleaning.bytes[begin..][..SLOT]);
@@ -632,6 +651,22 @@ impl<M: Medium> Disk<M> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The pieces in which a segment is read from a slot on; none goes over the end of a frame.
+struct Pieces {
+    geometry: Geometry,
+    number: u32,
+}
+
+impl Iterator for Pieces {
+    type Item = std::ops::Range<u32>;
+    fn next(&mut self) -> Option<Self::Item> {
+        let (begin, last) = (self.number, self.geometry.data_range().end);
+        let frame_end = (begin / SLOTS_PER_FRAME + 1) * SLOTS_PER_FRAME;
+        self.number = (begin + CLEANED_AT_ONCE).min(frame_end).min(last);
+        (begin < last).then_some(begin..self.number)
     }
 }
 

@@ -17,6 +17,9 @@ pub trait Medium {
     /// Where the bytes cannot be had.
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
+    /// Says that this will be read soon, by these bounds, so that it may be at hand then.
+    fn will_read(&self, _offset: u64, _length: usize) {}
+
     /// Writes at `offset`; both it and the length are multiples of 4096.
     ///
     /// # Errors
@@ -47,6 +50,9 @@ macro_rules! forward {
             }
             fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
                 (**self).read(offset, into)
+            }
+            fn will_read(&self, offset: u64, length: usize) {
+                (**self).will_read(offset, length)
             }
             fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
                 (**self).write(offset, data)

@@ -75,7 +75,7 @@ fn serve(
     read_only: bool,
     running: Running,
 ) -> Result<u8, Failure> {
-    let disk = Disk::open(Place::open(file, read_only)?.medium()?, running)?;
+    let disk = LogDrive::open(Place::open(file, read_only)?.medium()?, running)?;
     let recovery = disk.recovery();
     if !recovery.clean {
         output::say(format_args!(
@@ -90,7 +90,8 @@ fn serve(
         || file.file_stem().map_or_else(|| "log".to_owned(), |stem| stem.to_string_lossy().into_owned());
     let name = name.map_or_else(own, str::to_owned);
     let size = Bytes::new(disk.geometry().capacity());
-    let drive = LogDrive::new(disk, &name, &format!("log disk in {}", file.display()), read_only);
+    let drive = LogDrive::new(disk, &name, &format!("log disk in {}", file.display()), read_only)
+        .map_err(Failure::failed)?;
     let mut listener = Listener::new(CLIENTS);
     if let Some(path) = unix {
         listener.unix(path)?;

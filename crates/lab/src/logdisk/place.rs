@@ -2,8 +2,8 @@
 //!
 //! Leaves out block devices.
 
+use super::FileMedium;
 use lowtide_core::Bytes;
-use lowtide_logdisk::FileMedium;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

@@ -377,6 +377,10 @@ impl Log {
     fn kept_for_checkpoint(&self) -> usize {
         FOR_CHECKPOINT + self.map.changed() / self.superblock.geometry.data_slots() as usize
     }
+    /// How many segments without anything live a flush would free, and how many only a checkpoint.
+    pub fn dead_until(&self) -> (usize, usize) {
+        self.segments.dead_until(self.safe)
+    }
     /// Free segments that the host may still take before it has to wait for cleaning.
     pub fn spare_segments(&self) -> usize {
         self.segments.free().saturating_sub(FOR_CLEANING + self.kept_for_checkpoint())

@@ -67,6 +67,8 @@ pub struct Stream {
     next: Option<u32>,
     /// What the newest slot holds.
     before: Option<Before>,
+    /// The memory of the segment before.
+    spare: Vec<u8>,
 }
 
 /// What every slot of a log has in common.
@@ -83,7 +85,7 @@ pub struct Common {
 impl Stream {
     /// A stream that was never written.
     pub fn new(used: Use, number: u32) -> Stream {
-        Stream { used, number, open: None, next: None, before: None }
+        Stream { used, number, open: None, next: None, before: None, spare: Vec::new() }
     }
 
     /// A stream that was written before, and goes on where it was.
@@ -96,7 +98,7 @@ impl Stream {
             let handed = Geometry::within(slot) / BLOCK * BLOCK;
             Open { segment: it.segment, image: it.image, entries: it.entries, slot, filled: handed, handed }
         });
-        Stream { used, number, open, next, before }
+        Stream { used, number, open, next, before, spare: Vec::new() }
     }
 
     /// Whether the segment has room for a slot more.
@@ -134,9 +136,13 @@ impl Stream {
     pub fn begin(&mut self, segment: u32, next: u32, seq: Seq, common: &Common) {
         debug_assert!(self.open.is_none());
         let geometry = &common.geometry;
+        // What is not written of it is zeroes.
+        let mut image = std::mem::take(&mut self.spare);
+        image.clear();
+        image.resize(geometry.segment_bytes() as usize, 0);
         self.open = Some(Open {
             segment,
-            image: vec![0; geometry.segment_bytes() as usize],
+            image,
             entries: vec![None; geometry.segment_slots() as usize],
             slot: 0,
             filled: 0,
@@ -201,6 +207,7 @@ impl Stream {
         }
         let end = (Geometry::within(geometry.segment_slots() - 1) + SLOT).next_multiple_of(BLOCK);
         let job = open.hand_out(end, geometry);
+        self.spare = open.image;
         Some((open.segment, job, if counted { geometry.summary_slots().into() } else { 0 }))
     }
 }

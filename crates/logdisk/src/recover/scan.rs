@@ -41,6 +41,12 @@ pub fn read_around(medium: &impl Medium, offset: u64, length: usize) -> Result<(
     Ok((bytes, skip))
 }
 
+/// Says that the same will be read.
+pub fn will_read(medium: &impl Medium, offset: u64, length: usize) {
+    let begin = offset / BLOCK as u64 * BLOCK as u64;
+    medium.will_read(begin, ((offset - begin) as usize + length).next_multiple_of(BLOCK));
+}
+
 /// The same, where blocks that cannot be read are zeroes, which no checksum fits.
 pub fn read_what_can_be(medium: &impl Medium, offset: u64, length: usize) -> (Aligned, usize) {
     if let Ok(read) = read_around(medium, offset, length) {
