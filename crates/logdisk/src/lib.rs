@@ -16,6 +16,7 @@ pub mod log;
 pub mod medium;
 pub mod reader;
 mod recover;
+pub mod resize;
 pub mod virtual_time;
 
 pub use aligned::Aligned;

@@ -7,6 +7,7 @@ use common::{Blocks, Fate, Memory, block_of, stream, value_of};
 use lowtide_core::rng::{Rng, below};
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::Checkpoint;
+use lowtide_logdisk::resize::grow;
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
 use std::collections::HashMap;
 
@@ -197,7 +198,11 @@ fn long_histories_with_cleaning_survive_cut_after_cut() {
 }
 
 fn all_is_there(blocks: &Blocks, values: &Values) {
-    let medium = Memory::of(BYTES, blocks.clone());
+    all_is_there_on(BYTES, blocks, values);
+}
+
+fn all_is_there_on(bytes: u64, blocks: &Blocks, values: &Values) {
+    let medium = Memory::of(bytes, blocks.clone());
     let mut disk = Disk::open(&medium, Running::default()).expect("opened");
     let mut block = [0; BLOCK];
     for (&lba, &value) in values {
@@ -392,4 +397,63 @@ fn what_was_closed_is_there_and_opens_without_reading_forward() {
     assert_eq!(medium.events(), 0, "opening writes nothing");
     all_is_there(&blocks, &values);
     assert!(Medium::bytes(&medium) == BYTES);
+}
+
+#[test]
+fn whenever_the_power_goes_while_it_grows_it_is_as_it_was_or_larger() {
+    let (base, values) = full_disk();
+    let larger = BYTES * 2;
+    for number in 0..histories(200) {
+        let mut rng = stream("growing", number);
+        // Of a disk that was closed, or left by a cut.
+        let medium = Memory::of(BYTES, base.clone());
+        let kind = Kind { slots: 400, steps: 300 * (number % 2) as u32, hot: 1 << 30, flush: 25 };
+        let steps = history(&medium, kind, &mut rng, 1 << 32);
+        let mut values = values.clone();
+        let left = medium.after_cut(medium.events(), Fate::Kept, &mut rng);
+        let kept = prefix(left.clone(), &values, &steps, medium.events(), "before");
+        steps[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
+        let medium = Memory::of(larger, left);
+        let grown = grow(&medium, None).expect("it can");
+        let mut found = [0; 2];
+        for events in 0..=medium.events() {
+            let left = medium.after_cut(events, [Fate::Lost, Fate::Mixed][events % 2], &mut rng);
+            let medium = Memory::of(larger, left);
+            let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+            let geometry = *disk.geometry();
+            found[usize::from(geometry == grown)] += 1;
+            let mut block = [0; BLOCK];
+            for (&lba, &value) in values.iter().filter(|_| events % 3 == 0) {
+                disk.read(lba, &mut block).expect("read");
+                assert_eq!(value_of(lba, &block), value, "block {lba}, {events} events");
+            }
+            // It goes on, to its end.
+            let last = geometry.blocks - 1;
+            disk.write(last, &block_of(last, 5)).expect("written");
+            let medium = disk.close().expect("closed");
+            let mut disk = Disk::open(medium, Running::default()).expect("opened again");
+            disk.read(last, &mut block).expect("read");
+            assert_eq!(value_of(last, &block), 5);
+        }
+        assert!(found[0] > 0 && found[1] > 0, "{found:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_grew_takes_as_much_as_it_offers() {
+    let (base, mut values) = full_disk();
+    let medium = Memory::of(BYTES * 3, base);
+    let grown = grow(&medium, Some(0.05)).expect("it can");
+    let mut disk = Disk::open(&medium, running(2000)).expect("opened");
+    assert_eq!(*disk.geometry(), grown);
+    let mut rng = stream("grown", 0);
+    for n in 0..2 * grown.blocks {
+        let lba = if n < grown.blocks { n } else { below(&mut rng, grown.blocks.into()) as u32 };
+        disk.write(lba, &block_of(lba, (3 << 32) + u64::from(n))).expect("written");
+        values.insert(lba, (3 << 32) + u64::from(n));
+    }
+    disk.close().expect("closed");
+    all_is_there_on(BYTES * 3, &medium.blocks(), &values);
+    assert!(grow(&medium, Some(0.5)).is_err(), "it does not become smaller");
+    all_is_there_on(BYTES * 3, &medium.blocks(), &values);
 }

@@ -10,8 +10,12 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Threads: what a drive needs to be at work while the next write is prepared, and a segment read ahead.
-const THREADS: usize = 8;
+/// Threads: writes that are under way at a time, so that the drive is at work while the next one is prepared; and one that reads ahead
+/// when the others write.
+const THREADS: usize = 5;
+
+/// Reads ahead that are under way at a time: with more of them, reads of the host's wait in the drive.
+const AHEAD_UNDER_WAY: usize = 1;
 
 /// Reads ahead that are kept; the oldest go first.
 const AHEAD: usize = 64;
@@ -89,6 +93,14 @@ impl State {
     fn places(&self) -> impl Iterator<Item = &Place> {
         self.under_way.iter().chain(self.waiting.iter().map(|write| &write.place))
     }
+    /// What is to be read ahead now.
+    fn next_ahead(&mut self) -> Option<Place> {
+        let under_way = self.ahead.iter().filter(|it| matches!(it.read, Reading::UnderWay)).count();
+        let waits = |it: &&mut Ahead| matches!(it.read, Reading::Waits);
+        let next = self.ahead.iter_mut().find(waits).filter(|_| under_way < AHEAD_UNDER_WAY)?;
+        next.read = Reading::UnderWay;
+        Some(next.place)
+    }
     fn result(&self) -> io::Result<()> {
         match &self.failed {
             None => Ok(()),
@@ -117,11 +129,10 @@ impl Shared {
     fn work(&self) {
         let mut state = self.lock();
         loop {
-            if let Some(write) = state.waiting.pop_front() {
+            let may_write = state.under_way.len() + AHEAD_UNDER_WAY < THREADS;
+            if may_write && let Some(write) = state.waiting.pop_front() {
                 state = self.write(state, write);
-            } else if let Some(ahead) = state.ahead.iter_mut().find(|it| matches!(it.read, Reading::Waits)) {
-                ahead.read = Reading::UnderWay;
-                let place = ahead.place;
+            } else if let Some(place) = state.next_ahead() {
                 state = self.read_ahead(state, place);
             } else if state.ended {
                 return;
