@@ -320,7 +320,7 @@ fn history_beside(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec
     let mut done: Vec<(Step, usize)> = Vec::new();
     let mut beside: Option<(Beside, usize)> = None;
     for n in 0..steps {
-        if below(rng, 4) == 0
+        if below(rng, 12) == 0
             && let Some((what, begun)) = beside.take()
         {
             medium.flushed(begun);
@@ -364,7 +364,7 @@ fn flushes_and_checkpoints_beside_writes_keep_their_promise() {
         let mut rng = stream("beside", number);
         for round in 0..4 {
             let medium = Memory::of(BYTES, blocks.clone());
-            let slots = [60, 700, 4000][below(&mut rng, 3) as usize];
+            let slots = [24, 60, 700, 4000][below(&mut rng, 4) as usize];
             let hot = [16, 1 << 30][below(&mut rng, 2) as usize];
             let kind = Kind { slots, steps: 1200, hot, flush: 15 };
             let steps = history_beside(&medium, kind, &mut rng, (round + 1) << 32);
@@ -456,4 +456,20 @@ fn a_disk_that_grew_takes_as_much_as_it_offers() {
     all_is_there_on(BYTES * 3, &medium.blocks(), &values);
     assert!(grow(&medium, Some(0.5)).is_err(), "it does not become smaller");
     all_is_there_on(BYTES * 3, &medium.blocks(), &values);
+}
+
+#[test]
+fn a_checkpoint_that_was_overtaken_is_not_written() {
+    let (base, _) = full_disk();
+    let medium = Memory::of(BYTES, base);
+    let mut disk = Disk::open(&medium, running(1 << 40)).expect("opened");
+    disk.write(1, &block_of(1, 1 << 32)).expect("written");
+    let begun = disk.begin_checkpoint(false).expect("begun");
+    disk.write(1, &block_of(1, 2 << 32)).expect("written");
+    disk.checkpoint(false).expect("made");
+    let events = medium.events();
+    assert!(!disk.write_checkpoint(&begun).expect("no failure"));
+    disk.end_checkpoint(&begun);
+    assert_eq!(medium.events(), events);
+    assert_eq!(disk.log().tail_slots(), 0, "the later one counts");
 }
