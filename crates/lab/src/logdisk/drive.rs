@@ -53,6 +53,11 @@ impl LogDrive {
         (self.disk.into_inner(), self.first_error)
     }
 
+    /// Looks at the disk while it is served.
+    pub fn with_disk<T>(&mut self, look: impl FnOnce(&mut Disk<FileMedium>) -> T) -> T {
+        look(self.disk.get_mut())
+    }
+
     fn carry_out(&mut self, request: Request, data: &[u8]) -> Result<(), LogError> {
         let Request { op, offset, length } = request;
         let disk = self.disk.get_mut();
