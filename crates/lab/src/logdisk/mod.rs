@@ -1,15 +1,20 @@
 //! Log disks: where they lie, and how they are served to NBD clients and put under filesystems.
 //!
 //! ```text
-//!   file ─► Place: locked ─► lowtide_logdisk::Disk ─► LogDrive ─► lowtide_host::live::Server
+//!   file | block device ─► Place: held ─► lowtide_logdisk::Disk ─► LogDrive ─► Service ─► NBD clients | a block device
+//!                                                                               └─► Figures, for who asks
 //! ```
 //!
 //! Leaves out the format and the log itself (`lowtide_logdisk`), and the protocol (`lowtide_host::nbd`).
 
 mod advice;
 mod drive;
+mod figures;
 mod place;
+mod service;
 
 pub use advice::{Advice, advice};
 pub use drive::LogDrive;
-pub use place::{Place, PlaceError, identity};
+pub use figures::{Figures, Served};
+pub use place::{Overwrite, Place, PlaceError, identity};
+pub use service::{Service, ask};
