@@ -261,3 +261,37 @@ impl FilesystemName {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_core::Bytes;
+
+    fn attached(name: &str, device: &str, node: &str) -> Attachment {
+        let nowhere = PathBuf::new();
+        Attachment {
+            name: name.to_owned(),
+            device: device.to_owned(),
+            way: attach::Way::FuseAndLoop,
+            state: State::Served,
+            node: Some(PathBuf::from(node)),
+            size: Bytes::mib(1),
+            mounted: Vec::new(),
+            file: nowhere.clone(),
+            control: nowhere.clone(),
+            log: nowhere,
+            process: None,
+        }
+    }
+
+    #[test]
+    fn what_lies_on_another_is_deeper() {
+        let all = [
+            attached("drive", "mtron-32gb", "/dev/loop1"),
+            attached("upper", "/dev/loop0", "/dev/loop2"),
+            attached("lower", "/dev/loop1", "/dev/loop0"),
+            attached("file", "/home/disk.log", "/dev/loop3"),
+        ];
+        assert_eq!(all.each_ref().map(|it| depth(&all, it)), [0, 2, 1, 0]);
+    }
+}
