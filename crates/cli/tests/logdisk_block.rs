@@ -237,6 +237,16 @@ fn a_medium_without_power_is_an_error_above_and_not_the_end() {
     // Its drive is in use as long as it is attached.
     assert_says(&lab.refuses(&["detach", &drive.name], 3), &["is in use by"]);
     write_synced(&lab.path("mnt/kept"), &vec![7; 5 << 20]).expect("written");
+    // A read that fails below fails above, and the next one does not.
+    let past_the_page_cache = ["if=mnt/kept", "of=/dev/null", "bs=1M", "iflag=direct", "status=none"];
+    let reads = || {
+        let mut dd = std::process::Command::new("dd");
+        dd.args(past_the_page_cache).current_dir(lab.path("")).output().expect("dd").status.success()
+    };
+    lab.ok(&["fail", &drive.name, "--read-errors", "all"]);
+    assert!(!reads());
+    lab.ok(&["fail", &drive.name]);
+    assert!(reads());
     lab.ok(&["powercut", &drive.name, "--stay-off"]);
     assert!(write_synced(&lab.path("mnt/late"), b"late").is_err(), "an error comes");
     let (_, said) = lab.ends(&["detach", &log.name, "--force"], 0);
