@@ -12,7 +12,7 @@ pub use live::{
     DriveArguments, FailArguments, PowercutArguments, RecordArguments, RecordVerb, ServeArguments,
     ServerArguments, StatArguments, TlsUse,
 };
-pub use logdisk::{LogdiskArguments, LogdiskVerb};
+pub use logdisk::{LogdiskArguments, LogdiskAttachArguments, LogdiskFormatArguments, LogdiskVerb};
 pub use oltp::OltpBenchArguments;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -167,6 +167,7 @@ impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let code = match error {
             HostError::Refused { .. }
+            | HostError::NotOpened { .. }
             | HostError::NotOurs { .. }
             | HostError::BlockDevice { .. }
             | HostError::AlreadyAttached { .. }

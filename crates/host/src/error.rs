@@ -142,6 +142,14 @@ pub enum HostError {
         /// Everything that speaks against it.
         objections: Vec<Objection>,
     },
+    /// A block device is in use.
+    #[error("{} is not opened: {}", path.display(), list(objections))]
+    NotOpened {
+        /// The device, as it was named.
+        path: PathBuf,
+        /// What uses it.
+        objections: Vec<Objection>,
+    },
     /// What was changed on a device could not be undone.
     #[error(
         "{} is not as it was: {source}; the next run on it tries again, or unmount what is mounted below \

@@ -3,6 +3,7 @@
 //! The server is this program, started once more with `--server`. Leaves out how a drive is served
 //! (`lowtide_host::live`) and how a block device is made of it (`lowtide_host::attach`).
 
+use super::logdisk::CLOSED;
 use crate::args::{AttachArguments, DetachArguments, DriveArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
@@ -12,7 +13,7 @@ use lowtide_lab::live::attached::{self, Served, Serving};
 use lowtide_lab::live::control::{self, Order, Question};
 use lowtide_lab::live::{Data, Known, Offer, Power};
 use lowtide_lab::table;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Attaches a drive, attaches one again, lists them, or serves one.
@@ -39,7 +40,7 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         options: &arguments.options,
         ..Wish::of(&known.name, device)
     };
-    let attached = attach::attach(&wish, server(&known.name)?, &interrupt::flag())?;
+    let attached = attach::attach(&wish, server_again(&["attach"], &known.name)?, &interrupt::flag())?;
     tell(&attached, format)
 }
 
@@ -60,14 +61,28 @@ fn answers(name: &str) -> Result<(), Failure> {
 pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
     let names = match &arguments.which {
         Some(which) => vec![attach::name_of(which)?],
-        None => attach::list().into_iter().map(|attached| attached.name).collect(),
+        None => {
+            let all = attach::list();
+            let mut names: Vec<(usize, String)> =
+                all.iter().map(|it| (depth(&all, it), it.name.clone())).collect();
+            // What lies on another goes before it.
+            names.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+            names.into_iter().map(|(_, name)| name).collect()
+        }
     };
     let mut code = 0;
     for name in names {
         // One that is in use does not keep the others.
-        match attach::detach(&name, force(arguments.force)) {
+        let mut said = String::new();
+        let last = |state: &Path| {
+            said = std::fs::read_to_string(state.with_extension("log")).unwrap_or_default();
+        };
+        match attach::detach_with(&name, force(arguments.force), last) {
             Ok(detached) => {
                 output::say(format_args!("{name} is detached"));
+                for line in said.lines().filter(|line| line.starts_with("error") || *line == CLOSED) {
+                    output::say(format_args!("{name}: {line}"));
+                }
                 if detached.cut_off {
                     output::say(format_args!(
                         "warning: {name} was cut off from those that used it or waited for it: what was not yet \
@@ -86,6 +101,12 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
         }
     }
     Ok(code)
+}
+
+/// How many attached drives lie one below the other under this one.
+fn depth(all: &[Attachment], it: &Attachment) -> usize {
+    let below = all.iter().find(|other| other.node.as_deref() == Some(Path::new(&it.device)));
+    below.map_or(0, |below| 1 + depth(all, below))
 }
 
 /// Serves the drive until it is detached.
@@ -115,13 +136,13 @@ fn look_up(arguments: &AttachArguments, device: &str) -> Result<Known, Failure> 
     Ok(known)
 }
 
-/// This program once more, with the same arguments, as the server.
-fn server(name: &str) -> Result<Command, Failure> {
+/// This program once more, with the same arguments, as the server of what is called `name`; `verb` is what it was started with.
+pub(super) fn server_again(verb: &[&str], name: &str) -> Result<Command, Failure> {
     let program = std::env::current_exe();
     let program = program.map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
     let mut command = Command::new(program);
     // The verb comes first; a name that was given comes again, and is the same.
-    command.args(["attach", "--server", name]).args(std::env::args_os().skip(2));
+    command.args(verb).args(["--server", name]).args(std::env::args_os().skip(1 + verb.len()));
     Ok(command)
 }
 
@@ -146,7 +167,7 @@ pub fn server_of(offer: &Offer) -> std::io::Result<Command> {
 }
 
 /// A name of letters, digits, - and _.
-fn plain_name(name: &str) -> String {
+pub(super) fn plain_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
     name.chars().map(plain).take(64).collect()
 }
@@ -169,7 +190,7 @@ fn print(all: &[Attachment], format: PlainFormat) -> Result<u8, Failure> {
 }
 
 /// Says what one drive is, and where.
-fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Failure> {
+pub(super) fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Failure> {
     if format == PlainFormat::Json {
         return print(std::slice::from_ref(attached), format);
     }
@@ -232,11 +253,45 @@ fn json(attached: &Attachment) -> serde_json::Value {
 }
 
 impl FilesystemName {
-    fn kind(self) -> FilesystemKind {
+    pub(super) fn kind(self) -> FilesystemKind {
         match self {
             FilesystemName::Ext4 => FilesystemKind::Ext4,
             FilesystemName::Xfs => FilesystemKind::Xfs,
             FilesystemName::Btrfs => FilesystemKind::Btrfs,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_core::Bytes;
+
+    fn attached(name: &str, device: &str, node: &str) -> Attachment {
+        let nowhere = PathBuf::new();
+        Attachment {
+            name: name.to_owned(),
+            device: device.to_owned(),
+            way: attach::Way::FuseAndLoop,
+            state: State::Served,
+            node: Some(PathBuf::from(node)),
+            size: Bytes::mib(1),
+            mounted: Vec::new(),
+            file: nowhere.clone(),
+            control: nowhere.clone(),
+            log: nowhere,
+            process: None,
+        }
+    }
+
+    #[test]
+    fn what_lies_on_another_is_deeper() {
+        let all = [
+            attached("drive", "mtron-32gb", "/dev/loop1"),
+            attached("upper", "/dev/loop0", "/dev/loop2"),
+            attached("lower", "/dev/loop1", "/dev/loop0"),
+            attached("file", "/home/disk.log", "/dev/loop3"),
+        ];
+        assert_eq!(all.each_ref().map(|it| depth(&all, it)), [0, 2, 1, 0]);
     }
 }

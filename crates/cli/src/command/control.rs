@@ -4,7 +4,7 @@
 
 use crate::args::live::errors;
 use crate::args::{
-    FailArguments, PlainFormat, PowercutArguments, RecordVerb, ServerArguments, StatArguments,
+    BenchFormat, FailArguments, PlainFormat, PowercutArguments, RecordVerb, ServerArguments, StatArguments,
 };
 use crate::failure::Failure;
 use crate::output;
@@ -55,6 +55,15 @@ pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
                 }
                 PlainFormat::Table => output::print(&show(stat))?,
             }
+        }
+        for figures in &report.log_disks {
+            super::logdisk::show(
+                figures,
+                match arguments.format {
+                    PlainFormat::Json => BenchFormat::Json,
+                    PlainFormat::Table => BenchFormat::Table,
+                },
+            )?;
         }
         match arguments.every {
             Some(span) => std::thread::sleep(std::time::Duration::from_nanos(span.get())),

@@ -1,65 +1,77 @@
-//! `lowtide logdisk`: a log-structured layer in a file, served to NBD clients, looked at and checked.
+//! `lowtide logdisk`: a log-structured layer in a file or on a block device, served to NBD clients, attached, looked at and checked.
 //!
-//! Leaves out the layer itself (`lowtide_logdisk`), and its file and service (`lowtide_lab::logdisk`).
+//! Leaves out the layer itself (`lowtide_logdisk`), and what it lies in and its service (`lowtide_lab::logdisk`).
+
+mod attach;
 
 use super::serve::USUAL;
-use crate::args::{BenchFormat, LogdiskArguments, LogdiskVerb};
+use crate::args::{BenchFormat, LogdiskArguments, LogdiskFormatArguments, LogdiskVerb};
 use crate::failure::{FAILED, Failure};
 use crate::interrupt;
 use crate::output;
 use lowtide_core::Bytes;
-use lowtide_host::live::{Clock, Server};
 use lowtide_host::nbd::{Listener, Settings, Stop};
-use lowtide_lab::logdisk::{LogDrive, Place, PlaceError, advice, identity};
+use lowtide_lab::live::control::AskError;
+use lowtide_lab::logdisk::{
+    Figures, LogDrive, Overwrite, Place, PlaceError, QueuedDisk, Service, advice, ask, identity,
+};
 use lowtide_lab::table;
 use lowtide_logdisk::check::{Checked, check};
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::{Disk, LogError, Options};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// The most clients at a time.
 const CLIENTS: usize = 64;
 
+/// What is said of a log disk when it has been closed.
+pub const CLOSED: &str = "closed in order";
+
 /// Carries out a verb.
 pub fn run(arguments: &LogdiskArguments) -> Result<u8, Failure> {
     match &arguments.verb {
-        LogdiskVerb::Format { file, size, segment, reserve, overwrite } => {
-            let options = Options { segment: segment.get(), reserve: *reserve };
-            format(file, *size, options, *overwrite)
-        }
-        LogdiskVerb::Serve { file, unix, tcp, name, read_only, map_memory } => {
-            let running = Running {
-                map_memory: map_memory.map_or(usize::MAX, |bytes| bytes.get() as usize),
-                ..Running::default()
-            };
+        LogdiskVerb::Format(arguments) => format(arguments),
+        LogdiskVerb::Serve { target, unix, tcp, name, read_only, map_memory } => {
             let place = (unix.as_deref(), tcp.as_deref());
-            serve(file, name.as_deref(), place, *read_only, running)
+            serve(target, name.as_deref(), place, *read_only, running(*map_memory))
         }
-        LogdiskVerb::Stat { file, format } => stat(file, *format),
-        LogdiskVerb::Check { file, format } => look(file, false, *format),
-        LogdiskVerb::Scrub { file, format } => look(file, true, *format),
+        LogdiskVerb::Attach(arguments) => attach::run(arguments),
+        LogdiskVerb::Stat { target, format } => stat(target, *format),
+        LogdiskVerb::Check { target, format } => look(target, false, *format),
+        LogdiskVerb::Scrub { target, format } => look(target, true, *format),
         LogdiskVerb::Advise { bare, sequential, format } => advise(*bare, *sequential, *format),
     }
 }
 
-fn format(file: &Path, size: Option<Bytes>, options: Options, overwrite: bool) -> Result<u8, Failure> {
-    let there = file.exists();
-    let place = Place::make(file, size, overwrite)?;
+fn running(map_memory: Option<Bytes>) -> Running {
+    Running { map_memory: map_memory.map_or(usize::MAX, |bytes| bytes.get() as usize), ..Running::default() }
+}
+
+fn format(arguments: &LogdiskFormatArguments) -> Result<u8, Failure> {
+    let LogdiskFormatArguments { target, size, segment, reserve, .. } = arguments;
+    let options = Options { segment: segment.get(), reserve: *reserve };
+    let over = Overwrite {
+        file: arguments.overwrite,
+        serial: arguments.destroy.as_deref(),
+        signature: arguments.force_signature,
+    };
+    let there = target.exists();
+    let place = Place::make(target, *size, options, over)?;
     let id = identity().map_err(Failure::failed)?;
     let made = Disk::format(place.medium()?, options, id);
     // A file that was made for nothing does not stay.
     let disk = made.inspect_err(|_| {
         if !there {
-            let _ = std::fs::remove_file(file);
+            let _ = std::fs::remove_file(target);
         }
     })?;
     let geometry = disk.geometry();
     output::say(format_args!(
         "{}: {} offered, in {} segments of {}",
-        file.display(),
+        target.display(),
         Bytes::new(geometry.capacity()),
         geometry.segments,
         Bytes::new(geometry.segment_bytes())
@@ -68,29 +80,52 @@ fn format(file: &Path, size: Option<Bytes>, options: Options, overwrite: bool) -
     Ok(0)
 }
 
-fn serve(
-    file: &Path,
-    name: Option<&str>,
-    (unix, tcp): (Option<&Path>, Option<&str>),
-    read_only: bool,
-    running: Running,
-) -> Result<u8, Failure> {
-    let disk = LogDrive::open(Place::open(file, read_only)?.medium()?, running)?;
+/// Opens the log disk of a file or a block device to be written; says how it was found where `tell` says so.
+fn open(target: &Path, tell: bool, running: Running) -> Result<QueuedDisk, Failure> {
+    open_as(target, false, tell, running)
+}
+
+fn open_as(target: &Path, read_only: bool, tell: bool, running: Running) -> Result<QueuedDisk, Failure> {
+    let disk = LogDrive::open(Place::open(target, read_only)?.medium()?, running)?;
     let recovery = disk.recovery();
-    if !recovery.clean {
+    if tell && !recovery.clean {
         output::say(format_args!(
             "{} was not closed: {} slots read forward, {} after the end of the log dropped, {} spoiled",
-            file.display(),
+            target.display(),
             recovery.replayed,
             recovery.dropped,
             recovery.spoiled
         ));
     }
-    let own =
-        || file.file_stem().map_or_else(|| "log".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let name = name.map_or_else(own, str::to_owned);
+    Ok(disk)
+}
+
+/// What a log disk is called where nobody says.
+fn name_of(target: &Path) -> String {
+    target.file_stem().map_or_else(|| "log".to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Has the log disk of a target say how it is.
+fn tell_of(service: &Service, target: &Path) {
+    if let Err(error) = service.tell_of(target) {
+        output::say(format_args!(
+            "warning: `lowtide logdisk stat {}` will not say how it is while it is served: {error}",
+            target.display()
+        ));
+    }
+}
+
+fn serve(
+    target: &Path,
+    name: Option<&str>,
+    (unix, tcp): (Option<&Path>, Option<&str>),
+    read_only: bool,
+    running: Running,
+) -> Result<u8, Failure> {
+    let disk = open_as(target, read_only, true, running)?;
+    let name = name.map_or_else(|| name_of(target), str::to_owned);
     let size = Bytes::new(disk.geometry().capacity());
-    let drive = LogDrive::new(disk, &name, &format!("log disk in {}", file.display()), read_only)
+    let drive = LogDrive::new(disk, &name, &format!("log disk in {}", target.display()), read_only)
         .map_err(Failure::failed)?;
     let mut listener = Listener::new(CLIENTS);
     if let Some(path) = unix {
@@ -100,12 +135,13 @@ fn serve(
         listener.tcp(address)?;
     }
     let stop = Stop::new().map_err(Failure::failed)?;
-    let exports = vec![lowtide_host::live::Drive::export(&drive).clone()];
-    let (server, handle) = Server::new(vec![drive], Clock::new()).map_err(Failure::failed)?;
-    let served = std::thread::Builder::new().name("log disk".to_owned()).spawn(move || server.run());
-    let served = served.map_err(Failure::failed)?;
+    let service = Service::start(drive).map_err(Failure::failed)?;
+    // Those that may only read are several, and none of them changes anything.
+    if !read_only {
+        tell_of(&service, target);
+    }
     let flag = interrupt::flag();
-    let (stops, ends) = (stop.clone(), handle.clone());
+    let (stops, ends) = (stop.clone(), service.handle().clone());
     std::thread::spawn(move || {
         while !flag.load(Ordering::Relaxed) {
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -121,60 +157,81 @@ fn serve(
     }
     let settings = Settings { stop: Some(stop), ..Settings::default() };
     listener.run(
-        &exports,
+        std::slice::from_ref(service.export()),
         &settings,
-        |transport, agreed| handle.serve(transport, agreed),
+        |transport, agreed| service.handle().serve(transport, agreed),
         |peer, ended| {
             if !ended.is_ordinary() {
                 output::say(format_args!("{peer} {ended}"));
             }
         },
     )?;
-    let drives = served.join().map_err(|_| Failure::failed("the thread that serves the disk broke off"))?;
-    let mut code = 0;
-    for drive in drives {
-        let (disk, error) = drive.into_parts();
-        let counters = disk.counters();
-        if let Some(error) = error {
-            output::say(format_args!("warning: a request failed first with: {error}"));
-        }
-        output::say(format_args!(
-            "{} blocks written, {} moved by the cleaner, {} pages of the map, {} unreadable",
-            counters.host_blocks, counters.moved_blocks, counters.map_pages, counters.bad_blocks
-        ));
-        if !read_only && let Err(error) = disk.close() {
-            output::say(format_args!("error: it was not closed in order: {error}"));
-            code = FAILED;
-        }
-    }
-    Ok(code)
+    end(service.wait(), read_only)
 }
 
-fn stat(file: &Path, format: BenchFormat) -> Result<u8, Failure> {
-    let mut disk = Disk::open(Place::open(file, true)?.medium()?, Running::default())?;
-    let geometry = *disk.geometry();
-    let (free, live) = (disk.log().segments().free(), disk.live_slots());
-    let recovery = disk.recovery();
-    let facts = json!({
-        "offered_bytes": geometry.capacity(),
-        "live_bytes": live * lowtide_logdisk::BLOCK as u64,
-        "fill": live as f64 / f64::from(geometry.blocks),
-        "segment_bytes": geometry.segment_bytes(),
-        "segments": geometry.segments,
-        "free_segments": free,
-        "map_bytes_in_memory": disk.map_memory(),
-        "map_bytes_whole": geometry.pages() as usize * lowtide_logdisk::BLOCK,
-        "closed_in_order": recovery.clean,
-        "replayed_slots": recovery.replayed,
-        "dropped_slots": recovery.dropped,
-        "spoiled_slots": recovery.spoiled,
-    });
-    print(&facts, format)?;
+/// Closes a log disk in order, and says what came of it.
+fn end(drive: LogDrive, read_only: bool) -> Result<u8, Failure> {
+    let (disk, error) = drive.into_parts();
+    let counters = disk.counters();
+    if let Some(error) = error {
+        output::say(format_args!("warning: a request failed first with: {error}"));
+    }
+    output::say(format_args!(
+        "{} blocks written, {} moved by the cleaner, {} pages of the map, {} unreadable",
+        counters.host_blocks, counters.moved_blocks, counters.map_pages, counters.bad_blocks
+    ));
+    if read_only {
+        return Ok(0);
+    }
+    match disk.close() {
+        Ok(_) => {
+            output::say(CLOSED);
+            Ok(0)
+        }
+        Err(error) => {
+            output::say(format_args!("error: it was not closed in order: {error}"));
+            Ok(FAILED)
+        }
+    }
+}
+
+fn stat(named: &Path, format: BenchFormat) -> Result<u8, Failure> {
+    let target = target_of(named)?;
+    let figures = match open_as(&target, true, false, Running::default()) {
+        Ok(mut disk) => Figures::of(&mut disk),
+        Err(failure) => ask(&target).map_err(|error| match error {
+            AskError::Nobody { .. } => failure,
+            AskError::Refused(_) => Failure::failed(error),
+        })?,
+    };
+    show(&figures, format)?;
     Ok(0)
 }
 
-fn look(file: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
-    let medium = Place::open(file, true)?.medium()?;
+/// What a user means: a file or a block device, or what an attached log disk of that name lies in.
+fn target_of(named: &Path) -> Result<PathBuf, Failure> {
+    if named.exists() {
+        return Ok(named.to_owned());
+    }
+    let name = named.to_string_lossy();
+    let attached = lowtide_host::attach::list().into_iter().find(|attached| attached.name == name);
+    match attached.map(|attached| PathBuf::from(attached.device)) {
+        Some(device) if device.is_absolute() => Ok(device),
+        Some(device) => Err(Failure::usage(
+            format!("{name} is no log disk, but a simulated drive ({})", device.display()),
+            format!("`lowtide stat {name}` says how it is"),
+        )),
+        None => Ok(named.to_owned()),
+    }
+}
+
+/// Shows how a log disk is.
+pub fn show(figures: &Figures, format: BenchFormat) -> Result<(), Failure> {
+    print(&serde_json::to_value(figures).expect("figures serialise"), format)
+}
+
+fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
+    let medium = Place::open(target, true)?.medium()?;
     let flag = interrupt::flag();
     let mut progress = |_, _| match flag.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),
@@ -254,9 +311,21 @@ impl From<PlaceError> for Failure {
                 Failure::refused(&error, "with `--overwrite` it is, and all it holds is lost")
             }
             PlaceError::None(_) => Failure::usage(&error, "give `--size` to make one"),
-            PlaceError::Kind { .. } => Failure::usage(&error, "name a file"),
+            PlaceError::LogDisk(_) => {
+                Failure::refused(&error, "with `--force-signature` all it holds is lost")
+            }
+            PlaceError::Kind { .. } => Failure::usage(&error, "name a file or a block device"),
             PlaceError::Held(_) => Failure::usage(&error, "end that one first"),
+            PlaceError::Size(_) => Failure::usage(&error, "leave out `--size`"),
+            PlaceError::NoSerial(_) => {
+                Failure::usage(&error, "leave out `--destroy`; what a file holds takes `--overwrite`")
+            }
+            PlaceError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
             PlaceError::File { .. } => Failure::failed(&error),
+            PlaceError::Device(_) => match error {
+                PlaceError::Device(error) => error.into(),
+                _ => unreachable!("it was just that"),
+            },
         }
     }
 }

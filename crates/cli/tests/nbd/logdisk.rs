@@ -136,9 +136,12 @@ fn a_file_that_holds_something_or_is_in_use_is_refused() {
     assert_says(&error, &["there is no log disk here"]);
     format(&lab);
     let served = Served::start_plain(&lab, &SERVE);
-    for verb in ["stat", "check", "scrub"] {
+    for verb in ["check", "scrub"] {
         assert_says(&lab.refuses(&["logdisk", verb, "disk.log"], 2), &["disk.log is in use"]);
     }
+    // Who serves it says how it is.
+    let live = lab.ok(&["logdisk", "stat", "disk.log", "--format", "json"]);
+    assert_eq!((figure(&live, "name"), figure(&live, "blocks_written")), ("disk".into(), 0.into()));
     let error = lab.refuses(&["logdisk", "format", "disk.log", "--overwrite"], 2);
     assert_says(&error, &["disk.log is in use"]);
     served.ends_well();

@@ -10,7 +10,7 @@ use super::examine;
 use super::filesystem::{Filesystem, Formatted};
 use super::journal::{Change, Journal};
 use super::objection::Objection;
-use super::scheduler;
+use super::{keep, scheduler, tool};
 use crate::error::{HostError, Operation};
 use crate::target::{Order, Progress, TestData, fill};
 use lowtide_core::{Bytes, Seed};
@@ -72,7 +72,7 @@ impl Claim {
         if consent.serial == Some(disk.identity.serial.as_str()) {
             Journal::clean(disk)?;
         }
-        let (disk, file) = hold(disk, consent)?;
+        let (disk, file) = hold(disk, |disk| objections(disk, consent))?;
         let Consent { serial, force_signature, planned } = consent;
         let serial = serial.map(str::to_owned);
         let consent = Owned { serial, force_signature, planned: planned.clone() };
@@ -153,6 +153,28 @@ impl Claim {
         Formatted::make(self, how, interrupt)
     }
 
+    /// Wipes the signatures that lie on it: nobody shall take it for what it was.
+    ///
+    /// # Errors
+    /// [`HostError`] where that fails, or the device cannot be taken again.
+    pub fn wipe(mut self) -> Result<Claim, HostError> {
+        self.let_go();
+        let node = self.disk.node.to_string_lossy().into_owned();
+        tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node])?;
+        self.hold_again()
+    }
+
+    /// The device, open past the page cache, for whoever writes what is to stay there. It is held for as long as that is
+    /// open.
+    ///
+    /// # Errors
+    /// [`HostError`] where it cannot be used so, or where something of it is to be undone and cannot be.
+    pub fn into_file(mut self) -> Result<File, HostError> {
+        let file = self.file.take().expect("only a filesystem on the device takes it away");
+        self.journal.take().map_or(Ok(()), Journal::close)?;
+        keep::direct(file, &self.disk)
+    }
+
     /// Undoes what was changed of the device's settings, and gives it up.
     ///
     /// # Errors
@@ -172,7 +194,7 @@ impl Claim {
         let begin = Instant::now();
         let passing = |objection: &Objection| matches!(objection, Objection::Open { .. } | Objection::Busy);
         let (disk, file) = loop {
-            match hold(&self.disk, self.consent.as_consent()) {
+            match hold(&self.disk, |disk| objections(disk, self.consent.as_consent())) {
                 Err(HostError::Refused { objections, .. })
                     if objections.iter().all(passing) && begin.elapsed() < PATIENCE =>
                 {
@@ -199,12 +221,15 @@ impl Claim {
 }
 
 /// Examines a device and opens it exclusively, if nothing speaks against it.
-fn hold(disk: &Disk, consent: Consent<'_>) -> Result<(Disk, File), HostError> {
+pub(super) fn hold(
+    disk: &Disk,
+    objections: impl Fn(&Disk) -> Result<Vec<Objection>, HostError>,
+) -> Result<(Disk, File), HostError> {
     let now = Disk::find(&disk.path)?;
     let refuse = |disk: &Disk, objections| HostError::Refused { path: disk.path.clone(), objections };
-    let objections = objections(&now, consent)?;
-    if !objections.is_empty() {
-        return Err(refuse(&now, objections));
+    let found = objections(&now)?;
+    if !found.is_empty() {
+        return Err(refuse(&now, found));
     }
     let opened = OpenOptions::new()
         .read(true)
@@ -221,9 +246,9 @@ fn hold(disk: &Disk, consent: Consent<'_>) -> Result<(Disk, File), HostError> {
     let number = file.metadata().map_err(HostError::io(Operation::Inspect, &now.node))?.rdev();
     let number = (rustix::fs::major(number), rustix::fs::minor(number));
     let held = Disk::of_number(&disk.path, now.node.clone(), number)?;
-    let objections = self::objections(&held, consent)?;
-    if !objections.is_empty() {
-        return Err(refuse(&held, objections));
+    let found = objections(&held)?;
+    if !found.is_empty() {
+        return Err(refuse(&held, found));
     }
     Ok((held, file))
 }

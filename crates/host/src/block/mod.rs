@@ -9,8 +9,9 @@
 //!                                                          Formatted: a filesystem, mounted ──► files, engine
 //! ```
 //!
-//! Safety invariant: nothing is written to a block device but through a [`Claim`], and a claim exists only where the
-//! serial was typed and no objection is left. Everything is examined again on the open descriptor, because between
+//! Safety invariant: nothing on a block device is destroyed but through a [`Claim`], and a claim exists only where the
+//! serial was typed and no objection is left. What is lowtide's own on it, which such a claim put there, is written to by
+//! [`keep`], where nothing else uses the device. Everything is examined again on the open descriptor, because between
 //! plan and run a device may have been replaced, mounted or formatted.
 //!
 //! Leaves out formats: which signatures there are is util-linux's knowledge (`wipefs`).
@@ -22,6 +23,7 @@ mod erase;
 mod filesystem;
 mod health;
 mod journal;
+mod keep;
 mod objection;
 pub(crate) mod scheduler;
 mod signature;
@@ -35,6 +37,7 @@ pub use erase::Erase;
 pub(crate) use filesystem::new_uuid;
 pub use filesystem::{Filesystem, FilesystemKind, Formatted};
 pub use health::Traffic;
+pub use keep::keep;
 pub use objection::Objection;
 
 use crate::error::HostError;

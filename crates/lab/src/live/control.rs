@@ -10,6 +10,7 @@
 use super::drive::LiveDrive;
 use super::record::Recorder;
 use super::stat::Stat;
+use crate::logdisk::Figures;
 use lowtide_core::Nanos;
 use lowtide_device::fault::Faults;
 use lowtide_device::power::{Loss, Tear};
@@ -102,6 +103,9 @@ pub enum Answer {
 pub struct Report {
     /// How the drives are now.
     pub stats: Vec<Stat>,
+    /// How the log disks are, where those are served.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_disks: Vec<Figures>,
     /// What the power cut took of each drive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
@@ -111,6 +115,13 @@ pub struct Report {
     /// Requests in the recording that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
+}
+
+impl Report {
+    /// How log disks are.
+    pub(crate) fn of_log_disks(log_disks: Vec<Figures>) -> Report {
+        Report { log_disks, ..Report::default() }
+    }
 }
 
 /// Does what is asked; for the loop's thread.
@@ -183,7 +194,7 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
 }
 
 /// Answers questions until the program ends.
-pub fn serve(listener: &UnixListener, handle: &Handle<LiveDrive>) {
+pub fn serve(listener: &UnixListener, answer: impl Fn(Question) -> Answer + Clone + Send + 'static) {
     for stream in listener.incoming() {
         let stream = match stream {
             Ok(stream) => stream,
@@ -193,14 +204,14 @@ pub fn serve(listener: &UnixListener, handle: &Handle<LiveDrive>) {
                 continue;
             }
         };
-        let handle = handle.clone();
+        let answer = answer.clone();
         // One for whom there is no thread hears the end.
-        let _ = std::thread::Builder::new().spawn(move || converse(&stream, &handle));
+        let _ = std::thread::Builder::new().spawn(move || converse(&stream, answer));
     }
 }
 
 /// Answers one client, until it leaves or asks nothing for a while.
-fn converse(stream: &UnixStream, handle: &Handle<LiveDrive>) -> io::Result<()> {
+fn converse(stream: &UnixStream, answer: impl Fn(Question) -> Answer) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut lines = BufReader::new(stream);
@@ -210,7 +221,7 @@ fn converse(stream: &UnixStream, handle: &Handle<LiveDrive>) -> io::Result<()> {
             return Ok(());
         }
         let answer = match serde_json::from_str::<Question>(&line) {
-            Ok(question) => answer(question, handle),
+            Ok(question) => answer(question),
             Err(error) => Answer::Error(format!("it is not understood: {error}")),
         };
         let mut text = serde_json::to_string(&answer).map_err(io::Error::other)?;
@@ -219,7 +230,8 @@ fn converse(stream: &UnixStream, handle: &Handle<LiveDrive>) -> io::Result<()> {
     }
 }
 
-fn answer(question: Question, handle: &Handle<LiveDrive>) -> Answer {
+/// Has the loop of drives do what is asked.
+pub(super) fn answer(question: Question, handle: &Handle<LiveDrive>) -> Answer {
     let shutdown = question.order == Order::Shutdown;
     let answer = handle.call(move |drives, now_ns| obey(drives, now_ns, question));
     let mut report = match answer {
@@ -260,9 +272,18 @@ pub enum AskError {
 /// # Errors
 /// [`AskError`] where nobody answers, or the order was not carried out.
 pub fn ask(socket: &Path, question: &Question) -> Result<Report, AskError> {
+    let stream = UnixStream::connect(socket);
+    let nobody = |error: io::Error| AskError::Nobody { socket: socket.to_owned(), why: error.to_string() };
+    ask_over(stream.map_err(nobody)?, socket, question)
+}
+
+/// Asks a server over a connection to it; `socket` is what it is called.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_over(mut stream: UnixStream, socket: &Path, question: &Question) -> Result<Report, AskError> {
     let nobody = |why: String| AskError::Nobody { socket: socket.to_owned(), why };
     let named = |error: io::Error| nobody(error.to_string());
-    let mut stream = UnixStream::connect(socket).map_err(named)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(named)?;
     let mut text = serde_json::to_string(question).map_err(|error| nobody(error.to_string()))?;
     text.push('\n');

@@ -2,7 +2,7 @@
 //!
 //! Leaves out listening for NBD clients, and attaching: both hand their clients to [`Service::handle`].
 
-use super::control;
+use super::control::{self, Answer, Question};
 use super::drive::LiveDrive;
 use lowtide_host::live::{Clock, Drive, Handle, Port, Server};
 use lowtide_host::nbd::Export;
@@ -32,6 +32,16 @@ impl Orders {
         listener.set_nonblocking(false).map_err(|error| error.to_string())?;
         Ok(Orders { listener, file })
     }
+
+    /// Answers what comes, and what has come; what is given back removes the socket.
+    pub(crate) fn answered_by(
+        self,
+        answer: impl Fn(Question) -> Answer + Clone + Send + 'static,
+    ) -> UnixSocket {
+        let Orders { listener, file } = self;
+        std::thread::spawn(move || control::serve(&listener, answer));
+        file
+    }
 }
 
 /// Drives that are served.
@@ -58,10 +68,8 @@ impl Service {
 
     /// Answers questions and orders from now on, those that have come already too.
     pub fn obey(&mut self, orders: Orders) {
-        let Orders { listener, file } = orders;
         let handle = self.handle.clone();
-        std::thread::spawn(move || control::serve(&listener, &handle));
-        self.control = Some(file);
+        self.control = Some(orders.answered_by(move |question| control::answer(question, &handle)));
     }
 
     /// The loop.

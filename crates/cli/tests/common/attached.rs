@@ -1,0 +1,72 @@
+//! Drives and log disks that a test attaches: a name that no other has, and nothing left of it when the test ends.
+
+// Every test file is a program of its own and uses a part of this.
+#![allow(dead_code)]
+
+use crate::common::Lab;
+use crate::loopback::skipped;
+use std::fs::OpenOptions;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Whether drives can be attached here; says so where they cannot.
+pub fn can_attach() -> bool {
+    let opens = |node: &&str| OpenOptions::new().read(true).write(true).open(node).is_ok();
+    if let Some(node) = ["/dev/fuse", "/dev/loop-control"].iter().find(|node| !opens(node)) {
+        skipped(&format!("{node} cannot be opened"));
+        return false;
+    }
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        skipped("mounting needs root");
+    }
+    root
+}
+
+/// A name, and whatever is attached by it, until this is dropped.
+pub struct Attached<'a> {
+    lab: &'a Lab,
+    pub name: String,
+}
+
+impl<'a> Attached<'a> {
+    /// A name that begins with `kind`; nothing is attached yet.
+    pub fn new(lab: &'a Lab, kind: &str) -> Attached<'a> {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Attached { lab, name: format!("{kind}-{}-{number}-test", std::process::id()) }
+    }
+
+    /// What `lowtide attach --list` says of it.
+    pub fn listed(&self) -> serde_json::Value {
+        let list = self.lab.ok(&["attach", "--list", "--format", "json"]);
+        let of_it = |line: &&str| line.contains(&format!("\"{}\"", self.name));
+        let line = list.lines().find(of_it).unwrap_or_else(|| panic!("{} is not in {list}", self.name));
+        serde_json::from_str(line).expect("JSON")
+    }
+
+    /// Its block device.
+    pub fn node(&self) -> String {
+        self.listed()["node"].as_str().expect("a node").to_owned()
+    }
+
+    /// The process that serves it.
+    pub fn process(&self) -> rustix::process::Pid {
+        let number = self.listed()["process"].as_i64().expect("a process");
+        rustix::process::Pid::from_raw(number as i32).expect("above 0")
+    }
+
+    /// Where a file of it is.
+    pub fn path(&self, ending: &str) -> PathBuf {
+        PathBuf::from(format!("/run/lowtide/attached/{}{ending}", self.name))
+    }
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        if self.path(".journal").exists() {
+            let _ = self.lab.run(&["detach", &self.name, "--force"]);
+        }
+    }
+}

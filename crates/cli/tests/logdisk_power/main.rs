@@ -1,0 +1,207 @@
+//! A database on a log disk on a simulated drive whose power is cut again and again, in the middle of everything: what was
+//! acknowledged is there, and nothing contradicts itself.
+//!
+//! ```text
+//!   TPC-C's transactions ─► MariaDB ─┐
+//!                                    ├─► XFS ─► log disk ─► drive with 16 MiB of volatile cache ◄─ power cuts
+//!   stamped blocks of 4 KiB ─────────┘
+//! ```
+//!
+//! Both writers keep a ledger of what was acknowledged, in this process. After each cut all of it is looked for, in the order
+//! of the stack: the log disk by `check`, the filesystem by mounting it, the stamps, the database by its own recovery, `CHECK
+//! TABLE`, the ledger and TPC-C's conditions of consistency. The data fill most of the log disk, so that its cleaner is at
+//! work. Two cuts by default, fifty with `LOWTIDE_LONG`. Leaves out how fast it is.
+#![allow(clippy::print_stdout)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+#[path = "../common/attached.rs"]
+mod attached;
+#[path = "../../../host/tests/common/loopback.rs"]
+mod loopback;
+
+mod database;
+mod stamps;
+
+use attached::{Attached, can_attach};
+use common::Lab;
+use database::Tpcc;
+use loopback::skipped;
+use lowtide_core::Seed;
+use lowtide_oltp::tpcc::random::Random;
+use stamps::Stamps;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const SEED: u64 = 1;
+
+/// The share of the log disk that stamped blocks take; the rest is for the database, the filesystem and its log.
+const STAMPED: f64 = 0.5;
+
+/// Transactions before the power is cut, and stamped writes that were acknowledged, at least.
+const COMMITS: [u32; 2] = [50, 500];
+const STAMPED_WRITES: u64 = 2_000;
+
+/// What happened in all rounds together.
+#[derive(Debug, Default)]
+struct Sum {
+    cuts: u32,
+    while_cleaning: u32,
+    commits: u64,
+    unknown: u64,
+    stamped: u64,
+    lost_by_cuts: u64,
+    moved: u64,
+}
+
+/// The drive, the log disk on it, and where its filesystem is mounted.
+struct Stack<'a> {
+    lab: &'a Lab,
+    // What stands first is dropped first.
+    log: Attached<'a>,
+    drive: Attached<'a>,
+}
+
+impl Stack<'_> {
+    fn at(&self) -> PathBuf {
+        self.lab.path("mnt")
+    }
+
+    fn attach_log(&self, more: &[&str]) {
+        let (node, at) = (self.drive.node(), self.at());
+        let at = at.to_str().expect("plain").to_owned();
+        let all = ["logdisk", "attach", &node, "--name", &self.log.name, "--mount", &at, "-o", "noatime"];
+        self.lab.ok(&[&all[..], more].concat());
+    }
+
+    /// A figure of the log disk while it is served.
+    fn figure(&self, key: &str) -> u64 {
+        let text = self.lab.ok(&["logdisk", "stat", &self.log.name, "--format", "json"]);
+        let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        all[key].as_u64().unwrap_or_else(|| panic!("{key}: {text}"))
+    }
+}
+
+#[test]
+fn what_a_database_and_a_file_were_told_is_durable_survives_power_cuts() {
+    if !can_attach() {
+        return;
+    }
+    if !Path::new("/usr/sbin/mariadbd").exists() {
+        return skipped("no server of mariadb");
+    }
+    let rounds = if std::env::var_os("LOWTIDE_LONG").is_some() { 50 } else { 2 };
+    let begin = Instant::now();
+    let lab = Lab::new();
+    std::fs::set_permissions(lab.path(""), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let stack = Stack { lab: &lab, log: Attached::new(&lab, "log"), drive: Attached::new(&lab, "drive") };
+    make(&stack);
+    let mut tpcc = Tpcc::make(&lab, &stack.at());
+    let (file, seed) = (stack.at().join("stamps"), Seed::new(SEED).part("stamps", 0));
+    let mut stamps = Stamps::make(&file, stamped_blocks(&stack), seed);
+    let mut sum = Sum::default();
+    println!("seed {SEED}, {rounds} cuts, made in {:.0} s", begin.elapsed().as_secs_f64());
+    for round in 0..rounds {
+        one_round(&stack, &mut tpcc, &mut stamps, round, &mut sum);
+        println!("seed {SEED}, round {round}, {:.0} s: {sum:?}", begin.elapsed().as_secs_f64());
+    }
+    tpcc.stop();
+    lab.ok(&["detach", &stack.log.name]);
+    let node = stack.drive.node();
+    let scrubbed = lab.ok(&["logdisk", "scrub", &node, "--format", "json"]);
+    assert!(
+        scrubbed.contains("\"good\":true") && scrubbed.contains("\"closed_in_order\":true"),
+        "{scrubbed}"
+    );
+    lab.ok(&["detach", &stack.drive.name]);
+    assert!(sum.commits >= u64::from(COMMITS[0]) * rounds && sum.moved > 0, "{sum:?}");
+    // Not every cut finds something that was not durable.
+    assert!(rounds < 10 || sum.lost_by_cuts > 0, "{sum:?}");
+}
+
+/// A drive of half a gigabyte, a log disk on it, and XFS on that.
+fn make(stack: &Stack<'_>) {
+    let lab = stack.lab;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices/mtron-32gb.toml");
+    let device = std::fs::read_to_string(path).expect("the device is there");
+    // More that a cut can take back.
+    let large = device.replace("size      = \"256KiB\"", "size      = \"16MiB\"");
+    assert_ne!(large, device, "the device has another buffer now");
+    lab.write("drive.toml", large);
+    let seed = SEED.to_string();
+    let kind = ["--scale", "1/64", "--no-delay", "--cache", "volatile", "--seed", &seed];
+    lab.ok(&[&["attach", "drive.toml", "--name", &stack.drive.name][..], &kind].concat());
+    let serial = stack.drive.path("/disk");
+    let serial = serial.to_str().expect("plain");
+    lab.ok(&["logdisk", "format", &stack.drive.node(), "--segment", "1MiB", "--destroy", serial]);
+    stack.attach_log(&["--mkfs", "xfs"]);
+}
+
+fn stamped_blocks(stack: &Stack<'_>) -> u32 {
+    (stack.figure("offered_bytes") as f64 * STAMPED / stamps::BLOCK as f64) as u32
+}
+
+/// Writes until the power is cut, brings everything up again, and looks for what was promised. In every second round the
+/// database, each of whose commits flushes all there is, falls silent before: more is in the drive's cache then.
+fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64, sum: &mut Sum) {
+    let (lab, seed) = (stack.lab, Seed::new(SEED).part("round", round));
+    let mut random = Random::new(seed.part("cut", 0));
+    let commits = u64::from(random.between(COMMITS[0], COMMITS[1]));
+    let tear = ["512", "4096"][random.between(0, 1) as usize];
+    let is_silent = round % 2 == 1;
+    let longest = if is_silent { 1500 } else { 300 };
+    let pause = Duration::from_millis(random.between(0, longest).into());
+    let (silent, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let moved = std::thread::scope(|scope| {
+        // Also where this fails: nobody waits for writers that nobody stops.
+        let _end = (Sets(&silent), Sets(&over));
+        let done = tpcc.write(scope, seed, &silent);
+        let stamped = stamps.write(scope, seed, &over);
+        let begin = Instant::now();
+        while done.load(Ordering::Relaxed) < commits || stamped.load(Ordering::Relaxed) < STAMPED_WRITES {
+            assert!(begin.elapsed() < Duration::from_secs(600), "seed {SEED}: nothing is written");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let before = stack.figure("blocks_moved");
+        silent.store(is_silent, Ordering::Relaxed);
+        std::thread::sleep(pause);
+        let after = stack.figure("blocks_moved");
+        let told = lab.ok(&["powercut", &stack.drive.name, "--stay-off", "--tear", tear]);
+        sum.lost_by_cuts += numbers(&told, &["dropped", "torn"]);
+        over.store(true, Ordering::Relaxed);
+        tpcc.kill();
+        (before, after)
+    });
+    sum.cuts += 1;
+    sum.while_cleaning += u32::from(moved.1 > moved.0);
+    sum.moved += moved.1;
+    lab.ends(&["detach", &stack.log.name, "--force"], 0);
+    lab.ok(&["power-on", &stack.drive.name]);
+    lab.ok(&["attach", "--again", &stack.drive.name]);
+    let checked = lab.ok(&["logdisk", "check", &stack.drive.node(), "--format", "json"]);
+    assert!(checked.contains("\"good\":true"), "seed {SEED}: {checked}");
+    stack.attach_log(&[]);
+    sum.stamped += stamps.verify();
+    let (committed, unknown) = tpcc.verify();
+    sum.commits += committed;
+    sum.unknown += unknown;
+}
+
+/// Sets a flag at the end.
+struct Sets<'a>(&'a AtomicBool);
+
+impl Drop for Sets<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The sum of the numbers that stand before words: `3 dropped`.
+fn numbers(text: &str, words: &[&str]) -> u64 {
+    let text: Vec<&str> = text.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
+    let of = |pair: &[&str]| words.contains(&pair[1]).then(|| pair[0].parse::<u64>().ok()).flatten();
+    text.windows(2).filter_map(of).sum()
+}
