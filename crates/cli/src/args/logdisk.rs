@@ -64,6 +64,17 @@ pub enum LogdiskVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
+    /// Make a log disk larger, with all that is on it; it is not served meanwhile
+    Resize {
+        /// The file or block device
+        target: PathBuf,
+        /// Make the file this large first [default: as large as it is, or as the block device has become]
+        #[arg(long, value_parser = size)]
+        size: Option<Bytes>,
+        /// The share that is not offered from now on [default: as it was]
+        #[arg(long, value_name = "SHARE")]
+        reserve: Option<f64>,
+    },
     /// Tell how full a log disk may be for which gain
     Advise {
         /// Random writes a second of the drive by itself

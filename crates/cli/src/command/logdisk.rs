@@ -13,11 +13,13 @@ use lowtide_core::Bytes;
 use lowtide_host::nbd::{Listener, Settings, Stop};
 use lowtide_lab::live::control::AskError;
 use lowtide_lab::logdisk::{
-    Figures, LogDrive, Overwrite, Place, PlaceError, QueuedDisk, Service, advice, ask, identity,
+    Figures, LogDrive, Overwrite, Place, PlaceError, QueuedDisk, ResizeError, Service, advice, ask, identity,
+    resize,
 };
 use lowtide_lab::table;
 use lowtide_logdisk::check::{Checked, check};
 use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::format::Geometry;
 use lowtide_logdisk::{Disk, LogError, Options};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
@@ -42,6 +44,10 @@ pub fn run(arguments: &LogdiskArguments) -> Result<u8, Failure> {
         LogdiskVerb::Stat { target, format } => stat(target, *format),
         LogdiskVerb::Check { target, format } => look(target, false, *format),
         LogdiskVerb::Scrub { target, format } => look(target, true, *format),
+        LogdiskVerb::Resize { target, size, reserve } => {
+            tell_size(target, &resize(target, *size, *reserve)?);
+            Ok(0)
+        }
         LogdiskVerb::Advise { bare, sequential, format } => advise(*bare, *sequential, *format),
     }
 }
@@ -68,7 +74,13 @@ fn format(arguments: &LogdiskFormatArguments) -> Result<u8, Failure> {
             let _ = std::fs::remove_file(target);
         }
     })?;
-    let geometry = disk.geometry();
+    tell_size(target, disk.geometry());
+    disk.close()?;
+    Ok(0)
+}
+
+/// Says how large a log disk is now.
+fn tell_size(target: &Path, geometry: &Geometry) {
     output::say(format_args!(
         "{}: {} offered, in {} segments of {}",
         target.display(),
@@ -76,8 +88,6 @@ fn format(arguments: &LogdiskFormatArguments) -> Result<u8, Failure> {
         geometry.segments,
         Bytes::new(geometry.segment_bytes())
     ));
-    disk.close()?;
-    Ok(0)
 }
 
 /// Opens the log disk of a file or a block device to be written; says how it was found where `tell` says so.
@@ -335,6 +345,15 @@ impl From<LogError> for Failure {
         match &error {
             LogError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
             _ => Failure::failed(&error),
+        }
+    }
+}
+
+impl From<ResizeError> for Failure {
+    fn from(error: ResizeError) -> Failure {
+        match error {
+            ResizeError::Place(error) => error.into(),
+            ResizeError::Log(error) => error.into(),
         }
     }
 }

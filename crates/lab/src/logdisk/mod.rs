@@ -14,6 +14,7 @@ mod figures;
 mod file;
 mod place;
 mod queue;
+mod resize;
 mod service;
 
 pub use advice::{Advice, advice};
@@ -22,4 +23,5 @@ pub use figures::{Figures, Served};
 pub use file::FileMedium;
 pub use place::{Overwrite, Place, PlaceError, identity};
 pub use queue::Queue;
+pub use resize::{ResizeError, resize};
 pub use service::{Service, ask};

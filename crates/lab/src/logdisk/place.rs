@@ -174,6 +174,26 @@ impl Place {
         Ok(Place { path: path.to_owned(), file, direct })
     }
 
+    /// Makes a file so large, unless it is larger; how large it was.
+    ///
+    /// # Errors
+    /// [`PlaceError`].
+    pub(super) fn enlarge(&self, size: u64) -> Result<u64, PlaceError> {
+        if is_device(&self.path)? {
+            return Err(PlaceError::Size(self.path.clone()));
+        }
+        let before = self.file.metadata().map_err(|source| failed(&self.path, source))?.len();
+        if size > before {
+            self.file.set_len(size).map_err(|source| failed(&self.path, source))?;
+        }
+        Ok(before)
+    }
+
+    /// The file once more.
+    pub(super) fn same_file(&self) -> Result<File, PlaceError> {
+        self.file.try_clone().map_err(|source| failed(&self.path, source))
+    }
+
     /// As a medium.
     ///
     /// # Errors
