@@ -8,6 +8,7 @@
 //! medium spoils is an error, never wrong data. Leaves out protocols and threads.
 
 pub mod check;
+pub mod closed_form;
 pub mod disk;
 mod error;
 pub mod file;
