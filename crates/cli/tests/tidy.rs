@@ -18,8 +18,9 @@ const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 /// Which crates of lowtide each may depend on.
 const DIRECTIONS: [(&str, &[&str]); 7] = [
     ("core", &[]),
-    ("device", &["core"]),
     ("logdisk", &["core"]),
+    // A log layer is one of the things that a device can be made of.
+    ("device", &["core", "logdisk"]),
     ("host", &["core"]),
     ("oltp", &["core"]),
     ("lab", &["core", "device", "host", "oltp", "logdisk"]),

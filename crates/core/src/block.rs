@@ -148,6 +148,10 @@ pub struct Counters {
     /// Nanoseconds of the host's processors that the device's driver took, beyond an ordinary driver's.
     #[serde(default)]
     pub host_cpu_ns: u64,
+    /// Bytes of blocks and pages of the map that a log layer wrote, for the host and for itself. Headers are left out, and so are
+    /// bytes that only fill up.
+    #[serde(default)]
+    pub layer_written_bytes: u64,
 }
 
 impl std::ops::Add for Counters {
@@ -169,6 +173,7 @@ impl std::ops::Add for Counters {
             trimmed_bytes: self.trimmed_bytes + other.trimmed_bytes,
             lost_bytes: self.lost_bytes + other.lost_bytes,
             host_cpu_ns: self.host_cpu_ns + other.host_cpu_ns,
+            layer_written_bytes: self.layer_written_bytes + other.layer_written_bytes,
         }
     }
 }
@@ -180,6 +185,14 @@ impl Counters {
         let host = self.host_written_bytes.checked_sub(earlier.host_written_bytes)?;
         let nand = self.nand_written_bytes.checked_sub(earlier.nand_written_bytes)?;
         (host > 0 && self.nand_written_bytes > 0).then(|| nand as f64 / host as f64)
+    }
+
+    /// Bytes that a log layer wrote per host byte written between `earlier` and now; `None` where the host wrote nothing, or there is
+    /// no such layer.
+    pub fn layer_amplification_since(&self, earlier: &Counters) -> Option<f64> {
+        let host = self.host_written_bytes.checked_sub(earlier.host_written_bytes)?;
+        let layer = self.layer_written_bytes.checked_sub(earlier.layer_written_bytes)?;
+        (host > 0 && self.layer_written_bytes > 0).then(|| layer as f64 / host as f64)
     }
 }
 

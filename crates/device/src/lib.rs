@@ -1,8 +1,8 @@
 //! Models of storage devices in virtual time, deterministic from a seed.
 //!
 //! Here: the simulated flash drive ([`SimulatedSsd`]), the simulated hard disk ([`SimulatedDisk`]), several
-//! devices behind one controller ([`Array`]), a flash cache in front of another device ([`Cache`]), a cloud volume
-//! ([`Volume`]), a partition of any device ([`Partition`]), faults in front of it ([`fault`]), what a power cut leaves
+//! devices behind one controller ([`Array`]), a flash cache in front of another device ([`Cache`]), a log-structured layer
+//! over another device ([`log`]), a cloud volume ([`Volume`]), a partition of any device ([`Partition`]), faults in front of it ([`fault`]), what a power cut leaves
 //! ([`power`]), a device's state as bytes ([`state`]) and the layout a filesystem gives its files ([`layout`]). Every device
 //! keeps the contract of [`lowtide_core::BlockDevice`]. Leaves out data contents; and how device files are read and
 //! diagnosed, which is the lab's work.
@@ -14,6 +14,7 @@ pub mod disk;
 pub mod fault;
 pub mod flash;
 pub mod layout;
+pub mod log;
 mod partition;
 pub mod power;
 pub mod spec;

@@ -7,6 +7,7 @@ use crate::array::{Array, ArraySpec};
 use crate::cache::{Cache, CacheSpec};
 use crate::disk::{DiskSpec, SimulatedDisk};
 use crate::flash::{FlashSpec, SimulatedSsd};
+use crate::log::LogSpec;
 use crate::volume::{Volume, VolumeSpec};
 use lowtide_core::{BlockDevice, Bytes, Seed};
 use serde::Serialize;
@@ -25,6 +26,8 @@ pub enum DeviceSpec {
     Volume(VolumeSpec),
     /// A hard disk.
     Disk(DiskSpec),
+    /// A log-structured layer over another device.
+    Log(LogSpec),
 }
 
 /// A description that no device can have.
@@ -53,6 +56,7 @@ impl DeviceSpec {
             DeviceSpec::Cache(cache) => cache.capacity(),
             DeviceSpec::Volume(volume) => volume.capacity,
             DeviceSpec::Disk(disk) => disk.capacity,
+            DeviceSpec::Log(log) => log.capacity(),
         }
     }
 
@@ -61,9 +65,11 @@ impl DeviceSpec {
     pub fn first_part(&self) -> Bytes {
         match self {
             DeviceSpec::Array(array) => array.first_part(),
-            DeviceSpec::Flash(_) | DeviceSpec::Cache(_) | DeviceSpec::Volume(_) | DeviceSpec::Disk(_) => {
-                self.capacity()
-            }
+            DeviceSpec::Flash(_)
+            | DeviceSpec::Cache(_)
+            | DeviceSpec::Volume(_)
+            | DeviceSpec::Disk(_)
+            | DeviceSpec::Log(_) => self.capacity(),
         }
     }
 
@@ -73,6 +79,7 @@ impl DeviceSpec {
             DeviceSpec::Flash(flash) => flash.host_memory(),
             DeviceSpec::Array(array) => array.members.iter().map(DeviceSpec::host_memory).sum(),
             DeviceSpec::Cache(cache) => cache.flash.host_memory() + cache.backing.host_memory(),
+            DeviceSpec::Log(log) => log.map_memory() + log.over.host_memory(),
             DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => Bytes::ZERO,
         }
     }
@@ -83,6 +90,7 @@ impl DeviceSpec {
             DeviceSpec::Disk(_) => true,
             DeviceSpec::Array(array) => array.members.iter().any(DeviceSpec::is_rotational),
             DeviceSpec::Cache(cache) => cache.backing.is_rotational(),
+            DeviceSpec::Log(log) => log.over.is_rotational(),
             DeviceSpec::Flash(_) | DeviceSpec::Volume(_) => false,
         }
     }
@@ -98,6 +106,7 @@ impl DeviceSpec {
             DeviceSpec::Cache(cache) => cache.validate(),
             DeviceSpec::Volume(volume) => volume.validate(),
             DeviceSpec::Disk(disk) => disk.validate(),
+            DeviceSpec::Log(log) => log.validate(),
         }
     }
 
@@ -105,7 +114,11 @@ impl DeviceSpec {
     pub fn flash(&self) -> Option<&FlashSpec> {
         match self {
             DeviceSpec::Flash(flash) => Some(flash),
-            DeviceSpec::Array(_) | DeviceSpec::Cache(_) | DeviceSpec::Disk(_) | DeviceSpec::Volume(_) => None,
+            DeviceSpec::Array(_)
+            | DeviceSpec::Cache(_)
+            | DeviceSpec::Disk(_)
+            | DeviceSpec::Volume(_)
+            | DeviceSpec::Log(_) => None,
         }
     }
 
@@ -117,6 +130,7 @@ impl DeviceSpec {
             DeviceSpec::Cache(cache) => DeviceSpec::Cache(cache.scaled(factor)),
             DeviceSpec::Volume(volume) => DeviceSpec::Volume(volume.scaled(factor)),
             DeviceSpec::Disk(disk) => DeviceSpec::Disk(disk.scaled(factor)),
+            DeviceSpec::Log(log) => DeviceSpec::Log(log.scaled(factor)),
         }
     }
 
@@ -131,6 +145,7 @@ impl DeviceSpec {
             DeviceSpec::Cache(cache) => Box::new(Cache::new(cache, seed)?),
             DeviceSpec::Volume(volume) => Box::new(Volume::new(volume, seed)?),
             DeviceSpec::Disk(disk) => Box::new(SimulatedDisk::new(disk, seed)?),
+            DeviceSpec::Log(log) => Box::new(log.build(seed)?),
         })
     }
 }

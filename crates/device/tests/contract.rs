@@ -11,6 +11,7 @@ use lowtide_device::array::ArraySpec;
 use lowtide_device::array::spec::{ArrayParameters, Level, MirrorRead};
 use lowtide_device::cache::{CacheParameters, CacheSpec, Mode};
 use lowtide_device::flash::spec::{FlashSpec, Policy};
+use lowtide_device::log::{LogParameters, LogSpec};
 use lowtide_device::volume::VolumeSpec;
 use lowtide_device::{DeviceSpec, Partition, SimulatedSsd};
 
@@ -89,6 +90,11 @@ fn composites() -> Vec<(&'static str, DeviceSpec, Kind)> {
         let (flash, backing) = (Box::new(flash(96, volatile)), Box::new(backing.clone()));
         DeviceSpec::Cache(CacheSpec { parameters, flash, backing })
     };
+    let log = |over: DeviceSpec| {
+        let parameters =
+            LogParameters { segment: Bytes::mib(1), reserve: 0.1, latency: Nanos::from_micros(2) };
+        DeviceSpec::Log(LogSpec { parameters, over: Box::new(over) })
+    };
     let disk = |seed: u64| {
         let mut spec = disks::plain().scaled(64);
         spec.capacity = spec.capacity / (1 + seed % 2);
@@ -123,6 +129,9 @@ fn composites() -> Vec<(&'static str, DeviceSpec, Kind)> {
         ("linear", array(Level::Linear, vec![flash(64, false), flash(64, false)]), drive),
         ("stripe of disks", of_disks.clone(), plain),
         ("volume", volume, plain),
+        ("log", log(flash(400, false)), Kind { volatile: true, ..kept }),
+        ("log over a volatile drive", log(flash(400, true)), Kind { volatile: true, ..kept }),
+        ("log over disks", log(of_disks.clone()), Kind { volatile: true, ..plain }),
         ("write-through", cache(Mode::WriteThrough, false, &flash(192, false)), drive),
         ("write-back", cache(Mode::WriteBack, false, &flash(192, false)), kept),
         (

@@ -15,6 +15,7 @@ use lowtide_device::array::ArraySpec;
 use lowtide_device::cache::CacheSpec;
 use lowtide_device::disk::spec::WriteCache;
 use lowtide_device::flash::spec::Policy;
+use lowtide_device::log::LogSpec;
 use lowtide_device::power::{Cache, CacheKind, Number, PowerCut, Tear};
 use std::collections::BTreeMap;
 
@@ -286,6 +287,25 @@ fn each_device_tells_its_cache() {
         backing: Box::new(disk().with_cache(CacheKind::Lying).expect("a volatile cache may lie")),
     };
     assert_eq!(DeviceSpec::Cache(both).cache(), volatile(Bytes::kib(192), false));
+    let log = |over: DeviceSpec| {
+        let parameters = toml::from_str("segment = '1MiB'").expect("a log's parameters");
+        DeviceSpec::Log(LogSpec { parameters, over: Box::new(over) })
+    };
+    let Cache::Volatile { size: between_checkpoints, honours_flush: true } =
+        log(DeviceSpec::Disk(disks::plain())).cache()
+    else {
+        panic!("what is in the layer is lost");
+    };
+    assert!(between_checkpoints <= Bytes::gib(1), "{between_checkpoints}");
+    let Cache::Volatile { size, honours_flush: true } = log(flash()).cache() else { panic!("so it is here") };
+    assert_eq!(size, Bytes::mib(4) + Bytes::kib(64), "its own, and the drive's");
+    let lying = log(flash()).with_cache(CacheKind::Lying).expect("the drive beneath may lie");
+    assert_eq!(lying.cache().kind(), CacheKind::Lying, "and so does the layer, then");
+    let error = log(flash()).with_cache(CacheKind::Protected).expect_err("what is in the layer is lost");
+    assert_eq!(
+        error.to_string(),
+        "cache: cannot be protected here: the device as described is always volatile"
+    );
     let error = DeviceSpec::Disk(disks::plain()).with_cache(CacheKind::Lying).expect_err("it has none");
     assert_eq!(error.to_string(), "cache: cannot be lying here: the device as described is always protected");
     let error = "volatil".parse::<CacheKind>().expect_err("no word").to_string();

@@ -13,6 +13,7 @@ use lowtide_device::array::ArraySpec;
 use lowtide_device::cache::CacheSpec;
 use lowtide_device::fault::Fault;
 use lowtide_device::flash::spec::Policy;
+use lowtide_device::log::LogSpec;
 use lowtide_device::power::{Cache, PowerCut, Tear};
 use lowtide_device::{DeviceSpec, Partition, state};
 use proptest::prelude::*;
@@ -50,6 +51,13 @@ fn cache() -> DeviceSpec {
 fn volume() -> DeviceSpec {
     let text = "capacity = '1GiB'\niops = 300\nio-size = '16KiB'\nburst = { iops = 3000, credits = 5000 }\nlatency = '1ms'\nlatency-spread = '1ms'";
     DeviceSpec::Volume(toml::from_str(text).expect("a volume"))
+}
+
+fn log() -> DeviceSpec {
+    let mut spec = plain(256, 256, 0.7, Policy::Greedy);
+    spec.write_buffer.protected = false;
+    let over = Box::new(DeviceSpec::Flash(spec));
+    DeviceSpec::Log(LogSpec { parameters: toml::from_str("segment = '1MiB'").expect("parameters"), over })
 }
 
 /// The state of a device after some requests, and the instant.
@@ -97,7 +105,7 @@ fn forged(bytes: &[u8], payload: &[u8]) -> Vec<u8> {
 }
 
 static STATES: LazyLock<Vec<(DeviceSpec, Vec<u8>)>> = LazyLock::new(|| {
-    let all = [flash(), disk(), array(), cache(), volume()];
+    let all = [flash(), disk(), array(), cache(), volume(), log()];
     all.into_iter().map(|spec| (saved(&spec, 3000), spec)).map(|(bytes, spec)| (spec, bytes)).collect()
 });
 
@@ -127,7 +135,7 @@ fn each_fault_is_told() {
     let version = [&bytes[..14], &7u32.to_le_bytes(), &bytes[18..]].concat();
     assert_eq!(
         told(&version),
-        "the state was saved in version 7 of the format; this lowtide reads version 1"
+        "the state was saved in version 7 of the format; this lowtide reads version 2"
     );
     let digests = format!("{:016x}, that of this one {:016x}", state::digest(spec), state::digest(&disk()));
     assert_eq!(
@@ -181,23 +189,29 @@ fn filters_save_what_they_filter() {
 /// Who changes what is saved must raise the version: a state of another layout would be read as one of this.
 #[test]
 fn the_layout_is_that_of_its_version() {
-    let layouts: Vec<(u32, u32)> = [flash(), disk(), array(), cache(), volume()]
+    let layouts: Vec<(u32, u32)> = [flash(), disk(), array(), cache(), volume(), log()]
         .iter()
         .map(|spec| {
             let bytes = saved(spec, 0);
             (bytes.len() as u32, crc32c::crc32c(&payload(&bytes)))
         })
         .collect();
-    let version_1 =
-        [(13590, 1467704976), (165, 3593117871), (13751, 2827618800), (15821, 1909694249), (156, 2861710037)];
-    assert_eq!(layouts, version_1, "raise `VERSION` of crates/device/src/state, then what is expected here");
+    let version_2 = [
+        (13590, 1467704976),
+        (166, 4144219489),
+        (13752, 491531083),
+        (15822, 3069462714),
+        (157, 3206141899),
+        (215647, 569745153),
+    ];
+    assert_eq!(layouts, version_2, "raise `VERSION` of crates/device/src/state, then what is expected here");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn damage_is_found(which in 0..5usize, place in any::<prop::sample::Index>(), bit in 0..8u8) {
+    fn damage_is_found(which in 0..6usize, place in any::<prop::sample::Index>(), bit in 0..8u8) {
         let (spec, bytes) = &STATES[which];
         let mut damaged = bytes.clone();
         damaged[place.index(bytes.len())] ^= 1 << bit;
@@ -205,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_is_found(which in 0..5usize, place in any::<prop::sample::Index>()) {
+    fn a_cut_is_found(which in 0..6usize, place in any::<prop::sample::Index>()) {
         let (spec, bytes) = &STATES[which];
         let error = error(&bytes[..place.index(bytes.len())], spec);
         prop_assert!(matches!(error, StateError::Short { .. } | StateError::Foreign { .. }), "{error}");
@@ -214,7 +228,7 @@ proptest! {
     /// With checksums that hold, what is wrong may go unseen; but it is read to its end or refused.
     #[test]
     fn forgeries_are_read_or_refused(
-        which in 0..5usize,
+        which in 0..6usize,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
         near in any::<bool>(),
     ) {

@@ -9,6 +9,7 @@ use lowtide_device::array::{ArrayParameters, ArraySpec};
 use lowtide_device::cache::{CacheParameters, CacheSpec};
 use lowtide_device::disk::DiskSpec;
 use lowtide_device::flash::FlashSpec;
+use lowtide_device::log::{LogParameters, LogSpec};
 use lowtide_device::volume::VolumeSpec;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -43,7 +44,9 @@ pub enum DeviceFileError {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no table for a kind of device, or more than one.
-    #[error("a device file holds one of [flash], [disk], [array], [cache], [volume]; this one holds {found}")]
+    #[error(
+        "a device file holds one of [flash], [disk], [array], [cache], [log], [volume]; this one holds {found}"
+    )]
     Kinds {
         /// How many it holds.
         found: usize,
@@ -81,6 +84,8 @@ struct File {
     #[serde(default)]
     cache: Option<CacheTable>,
     #[serde(default)]
+    log: Option<LogTable>,
+    #[serde(default)]
     volume: Option<VolumeSpec>,
 }
 
@@ -102,6 +107,15 @@ struct CacheTable {
     backing: String,
     #[serde(flatten)]
     parameters: CacheParameters,
+}
+
+/// The table `[log]`: a device by name, and how a log lies on it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct LogTable {
+    over: String,
+    #[serde(flatten)]
+    parameters: LogParameters,
 }
 
 /// The table `[array]`: members by name, one after the other or so many of one.
@@ -150,7 +164,7 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
         // From the text itself, so that an error names its line.
         toml::from_str(text)?
     };
-    let File { name, title, price_usd, mut fitted_to, flash, disk, array, cache, volume } = file;
+    let File { name, title, price_usd, mut fitted_to, flash, disk, array, cache, log, volume } = file;
     let mut parts = Parts { depth, texts: &mut texts, fitted_to: &mut fitted_to };
     let mut specs = Vec::new();
     specs.extend(flash.map(DeviceSpec::Flash));
@@ -162,6 +176,10 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
     if let Some(CacheTable { flash, backing, parameters }) = cache {
         let (flash, backing) = (Box::new(parts.device(&flash)?), Box::new(parts.device(&backing)?));
         specs.push(DeviceSpec::Cache(CacheSpec { parameters, flash, backing }));
+    }
+    if let Some(LogTable { over, parameters }) = log {
+        let over = Box::new(parts.device(&over)?);
+        specs.push(DeviceSpec::Log(LogSpec { parameters, over }));
     }
     let found = specs.len();
     let Some(spec) = specs.pop().filter(|_| found == 1) else { return Err(DeviceFileError::Kinds { found }) };
@@ -281,6 +299,47 @@ mod tests {
             let error = super::parse(&format!("{file}{line}\n")).expect_err(line).to_string();
             assert!(error.contains(told), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn a_log_reads_the_device_it_lies_on() {
+        let file = "name = 'logged'\ntitle = 'A log'\n[log]\nover = 'mtron-32gb'\n";
+        let device = super::parse(file).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((device.texts.len(), device.fitted_to.len()), (2, 2));
+        assert!((27..29).contains(&(device.spec.capacity().get() / 1_000_000_000)));
+        device.spec.validate().unwrap_or_else(|error| panic!("{error}"));
+        for (line, told) in [
+            ("segment = '1000kB'", "segment: 1MB is none of 1MiB, 2MiB, 3MiB and so on up to 64MiB"),
+            ("segment = '128MiB'", "segment: 128MiB is none of"),
+            ("reserve = 0.01", "reserve: 0.01 is not a share from 0.02 to 0.9"),
+            ("reserve = 9", "reserve: 9 is not a share from 0.02 to 0.9"),
+            ("latency = '0s'", "latency: needs some time"),
+        ] {
+            let device = super::parse(&format!("{file}{line}\n")).unwrap_or_else(|error| panic!("{error}"));
+            let error = device.spec.validate().expect_err(line).to_string();
+            assert!(error.starts_with(told), "{line}: {error}");
+        }
+        let error = device.spec.scaled(2000).validate().expect_err("32 segments do not fit").to_string();
+        assert!(error.starts_with("over"), "{error}");
+    }
+
+    #[test]
+    fn a_log_over_nothing_over_itself_or_with_strange_keys_is_told() {
+        let file = |keys: &str| format!("name = 'logged'\ntitle = 'A log'\n[log]\n{keys}\n");
+        for (keys, told) in [
+            ("", "missing field `over`"),
+            ("over = 'mtron-32g'", "unknown device `mtron-32g`: did you mean `mtron-32gb`?"),
+            ("over = 'mtron-32gb'\nsegments = '1MiB'", "segments"),
+        ] {
+            let error = super::parse(&file(keys)).expect_err(keys).to_string();
+            assert!(error.contains(told), "{keys}: {error}");
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("logged.toml");
+        let text = file(&format!("over = '{}'", path.display()));
+        std::fs::write(&path, &text).expect("written");
+        let error = super::parse(&text).expect_err("it lies on itself").to_string();
+        assert!(error.ends_with("devices refer to each other in a circle"), "{error}");
     }
 
     #[test]

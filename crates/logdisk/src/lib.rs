@@ -9,6 +9,7 @@
 
 mod aligned;
 pub mod check;
+pub mod closed_form;
 pub mod disk;
 mod error;
 pub mod format;

@@ -298,6 +298,7 @@ impl BlockDevice for SimulatedSsd {
             trimmed_bytes: counts.trimmed_units * unit,
             lost_bytes: counts.lost_units * unit,
             host_cpu_ns: counts.host_cpu_ns + self.moving_host_cpu_ns(),
+            layer_written_bytes: 0,
         }
     }
 

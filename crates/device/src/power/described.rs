@@ -2,7 +2,8 @@
 //! another kind ([`DeviceSpec::with_cache`]).
 //!
 //! Of a device made of others it is the most that may be lost: the sizes of what is volatile are added, and one part
-//! that does not honour a flush makes the whole dishonest. Leaves out writes that are larger than the protected cache of
+//! that does not honour a flush makes the whole dishonest. Leaves out the order in which a log layer gives back what it did
+//! not flush; and writes that are larger than the protected cache of
 //! an array and go past it to members whose own is volatile.
 
 use super::{Cache, CacheKind};
@@ -32,6 +33,10 @@ impl DeviceSpec {
             DeviceSpec::Cache(cache) if cache.parameters.mode == Mode::WriteThrough => cache.backing.cache(),
             DeviceSpec::Cache(cache) => cache.flash.cache().beside(cache.backing.cache()),
             DeviceSpec::Volume(_) => Cache::Protected,
+            // What was not flushed is lost with anything before it in the log, so there is no less than between two checkpoints.
+            DeviceSpec::Log(log) => {
+                Cache::Volatile { size: log.unflushed(), honours_flush: true }.beside(log.over.cache())
+            }
         }
     }
 
@@ -39,7 +44,7 @@ impl DeviceSpec {
     ///
     /// # Errors
     /// [`SpecError`] where the device cannot have such a cache: a volume, a disk without memory for writes, and an array
-    /// whose own has a battery are always protected.
+    /// whose own has a battery are always protected; a log layer never is.
     pub fn with_cache(&self, kind: CacheKind) -> Result<DeviceSpec, SpecError> {
         let mut spec = self.clone();
         set(&mut spec, kind);
@@ -68,6 +73,7 @@ fn set(spec: &mut DeviceSpec, kind: CacheKind) {
             set(&mut cache.flash, kind);
             set(&mut cache.backing, kind);
         }
+        DeviceSpec::Log(log) => set(&mut log.over, kind),
         DeviceSpec::Volume(_) => {}
     }
 }

@@ -64,6 +64,10 @@ words! {
     P95 = "p95",
     /// The 99th percentile of latency.
     P99 = "p99",
+    /// Bytes of NAND for each byte that the host wrote.
+    WriteAmplification = "write-amplification",
+    /// Bytes that a log layer wrote for each byte that was written to it.
+    LayerAmplification = "layer-amplification",
 }
 
 impl Of {
@@ -73,7 +77,12 @@ impl Of {
             Of::P50 => Some(50.0),
             Of::P95 => Some(95.0),
             Of::P99 => Some(99.0),
-            Of::Throughput | Of::Iops | Of::NewOrders | Of::MeanLatency => None,
+            Of::Throughput
+            | Of::Iops
+            | Of::NewOrders
+            | Of::WriteAmplification
+            | Of::LayerAmplification
+            | Of::MeanLatency => None,
         }
     }
 }
@@ -129,6 +138,7 @@ impl Finding {
             (Form::Value, false, Of::Throughput) => Dimension::Throughput,
             (Form::Value, false, Of::Iops) => Dimension::Rate,
             (Form::Value, false, Of::NewOrders) => Dimension::Transactions,
+            (Form::Value, false, Of::WriteAmplification | Of::LayerAmplification) => Dimension::Ratio,
             (Form::Value, false, _) => Dimension::Time,
         }
     }
@@ -231,7 +241,7 @@ pub(super) fn unit(
         Some(Dimension::Rate) => "; for this unit: `of = \"iops\"`",
         Some(Dimension::Transactions) => "; for this unit: `of = \"new-orders\"`",
         Some(Dimension::Time) => "; for this unit: a latency, `stable-by` or `elapsed`",
-        Some(Dimension::Ratio) => "; for this unit: `form = \"ratio\"`",
+        Some(Dimension::Ratio) => "; for this unit: `form = \"ratio\"`, or an amplification",
         Some(Dimension::Percent) => "; for this unit: `form = \"percent\"` or `\"drop-percent\"`",
         None => "",
     };

@@ -32,7 +32,7 @@ pub(super) fn read(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Tra
     table.only(&schema::TRACK, problems);
     let of = table.require("of", "\"iops\"", problems).and_then(|entry| {
         let of: Of = entry.word(problems)?;
-        if of.percentile().is_some() {
+        if of.percentile().is_some() || matches!(of, Of::WriteAmplification | Of::LayerAmplification) {
             let fault = format!("`{of}` is not tracked from round to round");
             return entry.refuse(fault, "`throughput`, `iops` or `mean-latency`", problems);
         }

@@ -83,6 +83,7 @@ impl Stat {
             trimmed_bytes: after.trimmed_bytes - before.trimmed_bytes,
             lost_bytes: after.lost_bytes - before.lost_bytes,
             host_cpu_ns: after.host_cpu_ns - before.host_cpu_ns,
+            layer_written_bytes: after.layer_written_bytes - before.layer_written_bytes,
         }
     }
 
@@ -148,6 +149,13 @@ pub fn prometheus(stats: &[Stat]) -> String {
     });
     metric("nand_written_bytes_total", counter, "Bytes programmed into NAND for any reason.", &|it| {
         one(it.since_new.nand_written_bytes as f64)
+    });
+    metric("layer_written_bytes_total", counter, "Bytes of blocks that a log layer wrote.", &|it| {
+        if it.since_new.layer_written_bytes > 0 {
+            one(it.since_new.layer_written_bytes as f64)
+        } else {
+            Vec::new()
+        }
     });
     metric("gc_moved_bytes_total", counter, "Bytes garbage collection has copied.", &|it| {
         one(it.since_new.gc_moved_bytes as f64)

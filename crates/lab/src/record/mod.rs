@@ -296,6 +296,11 @@ impl Cell {
         let (before, after) = self.counters_between(from_ns, to_ns)?;
         after.write_amplification_since(&before)
     }
+    /// Bytes that a log layer wrote per byte of the host's between two instants of the measurement; `None` without a layer or writes.
+    pub fn layer_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (before, after) = self.counters_between(from_ns, to_ns)?;
+        after.layer_amplification_since(&before)
+    }
     /// Time of the host's processors that the driver took per operation between two instants of the measurement, in
     /// nanoseconds; `None` where it took none.
     pub fn host_cpu_ns_per_operation_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {

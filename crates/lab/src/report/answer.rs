@@ -42,6 +42,8 @@ pub(crate) struct Answer<'a> {
     pub latency: Latency,
     /// NAND bytes per host byte in the steady window, or over the last quarter without one.
     pub write_amplification: Option<f64>,
+    /// Bytes that a log layer wrote per host byte, of the same stretch; `None` where there is no such layer.
+    pub layer_amplification: Option<f64>,
     /// Nanoseconds of the host's processors that the device's driver took per operation, beyond an ordinary driver's;
     /// `None` where it took none.
     pub host_cpu_ns_per_operation: Option<f64>,
@@ -115,6 +117,7 @@ impl<'a> Answer<'a> {
             lowest: lowest.min_by(f64::total_cmp).filter(|_| !is_one_number(cell)),
             latency,
             write_amplification: cell.write_amplification_between(from, to),
+            layer_amplification: cell.layer_amplification_between(from, to),
             host_cpu_ns_per_operation: cell.host_cpu_ns_per_operation_between(from, to),
             honeymoon_end_s: honeymoon_end_s(cell, scale),
             left: left(cell, scale),

@@ -74,6 +74,8 @@ pub enum Quantity {
     Lowest,
     /// 95th percentile of latency, in milliseconds.
     LatencyMsP95,
+    /// Blocks that a log layer wrote for each block written to it.
+    LayerAmplification,
     /// Anything else; shown in the table only.
     Other,
 }

@@ -106,6 +106,9 @@ fn single(answer: &Answer<'_>) -> Vec<String> {
         }
         out.push(text);
     }
+    if let Some(layer) = answer.layer_amplification {
+        out.push(format!("The log layer wrote {} blocks for each block written to it.", significant(layer)));
+    }
     if let Some(cpu_ns) = answer.host_cpu_ns_per_operation {
         out.push(format!("The driver took {} of the host's processors per operation.", span(cpu_ns)));
     }

@@ -8,7 +8,7 @@ use crate::record::Row;
 use lowtide_core::Bytes;
 
 /// What is tracked of a cell, over the intervals that begin in the first `first_ns` nanoseconds: MiB/s, requests per
-/// second, new orders per minute, or the mean latency in nanoseconds. `None` where nothing was measured, or of a percentile.
+/// second, new orders per minute, or the mean latency in nanoseconds. `None` where nothing was measured, or of a percentile or an amplification.
 pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
     let rows = || rows.iter().filter(|row| row.start_ns < first_ns);
     let seconds: f64 = rows().map(Row::seconds).sum();
@@ -25,7 +25,7 @@ pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
             let (count, ns) = Row::waited(rows());
             ns / count as f64
         }
-        Of::P50 | Of::P95 | Of::P99 => return None,
+        Of::P50 | Of::P95 | Of::P99 | Of::WriteAmplification | Of::LayerAmplification => return None,
     };
     found.is_finite().then_some(found)
 }

@@ -140,7 +140,11 @@ impl Finder<'_> {
         }
         let requests = sum(|row| row.reads + row.writes);
         let (waited, waited_ns) = Row::waited(rows.iter().copied());
-        if waited == 0 && !matches!(of, Of::Throughput | Of::Iops | Of::NewOrders) {
+        let unwaited = matches!(
+            of,
+            Of::Throughput | Of::Iops | Of::NewOrders | Of::WriteAmplification | Of::LayerAmplification
+        );
+        if waited == 0 && !unwaited {
             return Err("no request completed".to_owned());
         }
         match of {
@@ -152,6 +156,12 @@ impl Finder<'_> {
                     rows.iter().filter_map(|row| row.transactions.as_ref()).map(|it| it.new_orders()).sum();
                 Ok(orders as f64 / seconds * 60.0)
             }
+            Of::WriteAmplification => cell
+                .write_amplification_between(from_ns, to_ns)
+                .ok_or_else(|| "nothing was written, or it has no NAND".to_owned()),
+            Of::LayerAmplification => cell
+                .layer_amplification_between(from_ns, to_ns)
+                .ok_or_else(|| "nothing was written, or it has no log layer".to_owned()),
             Of::MeanLatency => Ok(waited_ns / waited as f64 / 1e9),
             Of::P50 | Of::P95 | Of::P99 => {
                 let percent = of.percentile().unwrap_or_default();

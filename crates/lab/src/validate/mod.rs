@@ -16,6 +16,7 @@ mod summary;
 mod tests;
 
 pub use claims::claims;
+pub(crate) use claims::limits;
 pub use find::Latencies;
 pub use studies::{ChooseError, Chosen, Study, ValidateError, choose, excused, run};
 pub use summary::{Summary, report};
@@ -116,6 +117,12 @@ fn quantity(wanted: &experiment::Comparison) -> Quantity {
             Measure::Settled | Measure::Level | Measure::Mean | Measure::MeanAfter,
             "ms",
         ) => Quantity::LatencyMsP95,
+        (
+            Form::Value,
+            Of::LayerAmplification,
+            Measure::Settled | Measure::Level | Measure::Mean | Measure::MeanAfter,
+            _,
+        ) => Quantity::LayerAmplification,
         _ => Quantity::Other,
     }
 }

@@ -7,6 +7,7 @@ mod axis;
 mod databases;
 mod draw;
 mod latency;
+mod layer;
 mod style;
 mod svg;
 mod sweep;
@@ -221,6 +222,7 @@ pub(crate) fn figures(
         Quantity::NewOrders => figures.extend(databases::latency(answers)),
     }
     figures.extend(time::write_amplification(answers));
+    figures.extend(layer::by_fill(campaign, answers, comparisons));
     figures.extend(wear::erase_counts(answers));
     figures
 }
@@ -246,6 +248,7 @@ pub(crate) fn beside_published(campaign: &Campaign, comparisons: &[Comparison]) 
     }
     let mut figures: Vec<Figure> = Vec::new();
     figures.extend(over_factors(&answers, comparisons));
+    figures.extend(layer::by_fill(campaign, &answers, comparisons));
     figures.retain(|figure| {
         figure.panels.iter().flat_map(|panel| &panel.series).any(|series| series.draw == Draw::Hollow)
     });

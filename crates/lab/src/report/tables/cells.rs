@@ -143,6 +143,7 @@ fn of_block_devices<'c>(longest_ns: f64) -> Vec<Answered<'c>> {
     columns.extend([
         answered(share.scaled(100.0).digits(Digits::Fixed(0)), |a| a.share_of_fresh()),
         answered(write_amplification(), |a| a.write_amplification),
+        answered(layer_amplification(), |a| a.layer_amplification),
         answered(cpu.digits(Digits::Fixed(2)), |a| a.host_cpu_ns_per_operation),
         answered(latency("latency_ns_p50", "p50"), |a| a.latency_ns(50.0)),
         answered(latency("latency_ns_p95", "p95"), |a| a.latency_ns(95.0)),
@@ -157,6 +158,11 @@ fn of_block_devices<'c>(longest_ns: f64) -> Vec<Answered<'c>> {
 /// Bytes of NAND for each byte written.
 pub(super) fn write_amplification() -> Column {
     Column::number("write_amplification", "write ampl.", "").digits(Digits::Fixed(2))
+}
+
+/// Bytes that a log layer wrote for each byte written to it.
+pub(super) fn layer_amplification() -> Column {
+    Column::number("layer_amplification", "layer ampl.", "").digits(Digits::Fixed(2))
 }
 
 fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
@@ -174,6 +180,13 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
     }
     if campaign.quantity() == Quantity::NewOrders {
         notes.push(databases::note(campaign));
+    }
+    if answers.iter().flatten().any(|a| a.layer_amplification.is_some()) {
+        notes.push(
+            "Layer amplification: blocks that the log layer wrote for each block written to it; write amplification is of both, the \
+             layer and the drive beneath it."
+                .to_owned(),
+        );
     }
     for (_, memory) in campaign.environment.iter().filter(|(key, _)| key == "host-memory") {
         notes.push(format!("Host memory of the driver, at full size, {memory}."));

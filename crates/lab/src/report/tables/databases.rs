@@ -2,7 +2,7 @@
 //!
 //! Leaves out rows (`cells`), and the tables that only databases have.
 
-use super::cells::{Answered, answered as number, levels, write_amplification};
+use super::cells::{Answered, answered as number, layer_amplification, levels, write_amplification};
 use super::latency_unit;
 use crate::record::{Campaign, Cell, Oltp, Quantity};
 use crate::report::answer::Answer;
@@ -63,6 +63,7 @@ pub(super) fn answered<'c>(campaign: &'c Campaign, longest_ns: f64) -> Vec<Answe
         asked(size("read_bytes_per_transaction", "read"), |it| it.per_transaction(it.read_bytes?)),
         asked(size("write_bytes_per_transaction", "written"), |it| it.per_transaction(it.write_bytes?)),
         number(write_amplification(), |answer| answer.write_amplification),
+        number(layer_amplification(), |answer| answer.layer_amplification),
         asked(Column::number("statements_per_transaction", "statements", ""), |it| {
             it.per_transaction_of_all(it.oltp.said.statements)
         }),

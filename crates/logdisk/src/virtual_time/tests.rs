@@ -1,0 +1,196 @@
+//! A log on a drive that takes a microsecond for everything: what is asked of the drive, and when.
+
+use super::*;
+use lowtide_core::Seed;
+use lowtide_core::rng::{Rng, below};
+
+/// A drive that notes what it was asked.
+#[derive(Debug, Default)]
+struct Noting {
+    bytes: u64,
+    asked: Vec<(u64, Request)>,
+}
+
+impl BlockDevice for Noting {
+    fn capacity(&self) -> Bytes {
+        Bytes::new(self.bytes)
+    }
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        self.asked.push((now.as_nanos(), *request));
+        Completion { at: now + Nanos::from_micros(1), status: Ok(()) }
+    }
+    fn idle_until(&mut self, _: VirtualTime) {}
+    fn power_cut(&mut self, _: VirtualTime) {}
+    fn secure_erase(&mut self) {}
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+    fn save(&self, _: &mut dyn Write) -> Result<(), StateError> {
+        Ok(())
+    }
+    fn restore(&mut self, _: &mut dyn Read) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+fn device(bytes: u64) -> LogDevice<Noting> {
+    let drive = Noting { bytes, asked: Vec::new() };
+    let options = Options { segment: 1 << 20, reserve: 0.1 };
+    LogDevice::new(drive, options, Running::default()).expect("it fits")
+}
+
+fn asked(device: &LogDevice<Noting>) -> Vec<(u64, Request)> {
+    device.inner.borrow().disk().medium().device.borrow().asked.clone()
+}
+
+/// Random writes until it cleans.
+fn worn(device: &mut LogDevice<Noting>, rng: &mut Rng) -> VirtualTime {
+    let blocks = device.capacity().get() / BLOCK as u64;
+    let mut now = VirtualTime::START;
+    let whole = (0..blocks).step_by(64).map(|lba| Request::write(lba << 12, 64.min(blocks - lba) << 12));
+    let random: Vec<u64> = (0..blocks).map(|_| below(rng, blocks)).collect();
+    for request in whole.chain(random.into_iter().map(|lba| Request::write(lba << 12, 4096))) {
+        now = device.submit(now, &request).at;
+    }
+    now
+}
+
+#[test]
+fn the_drive_is_asked_in_the_order_of_time_whatever_the_host_does() {
+    let mut device = device(64 << 20);
+    let mut rng = Seed::new(3).part("requests", 0).stream();
+    let now = worn(&mut device, &mut rng);
+    assert!(device.log_counters().moved_blocks > 0, "it cleans, which takes reads before writes");
+    // Many requests at one instant.
+    let blocks = device.capacity().get() / BLOCK as u64;
+    for n in 0..2000u64 {
+        let offset = below(&mut rng, blocks) << 12;
+        let request = if n % 2 == 0 { Request::read(offset, 4096) } else { Request::write(offset, 4096) };
+        assert!(device.submit(now, &request).at >= now);
+    }
+    assert!(asked(&device).is_sorted_by_key(|(at, _)| *at));
+}
+
+#[test]
+fn what_was_written_together_is_read_together() {
+    let mut device = device(64 << 20);
+    let mut now = VirtualTime::START;
+    for n in 0..512u64 {
+        now = device.submit(now, &Request::write((n * 7 % 512) << 14, 16 << 10)).at;
+    }
+    now = device.submit(now, &Request::flush()).at;
+    let before = asked(&device).len();
+    now = device.submit(now, &Request::read(0, 16 << 10)).at;
+    // Four slots with their headers touch five blocks.
+    let read = asked(&device)[before..].to_vec();
+    assert_eq!((read.len(), read[0].1.op, read[0].1.length), (1, Op::Read, 20 << 10));
+    // What was written since lies elsewhere: in memory.
+    now = device.submit(now, &Request::write(4 << 10, 8 << 10)).at;
+    device.submit(now, &Request::read(0, 16 << 10));
+    assert_eq!(asked(&device).len(), before + 3, "one before it, and one after");
+}
+
+#[test]
+fn what_does_not_cover_a_block_is_read_first_and_holes_take_no_read() {
+    let mut device = device(64 << 20).with_latency(Nanos::from_micros(3));
+    let at = VirtualTime::START;
+    let us = |completion: Completion| completion.at.as_nanos() / 1000;
+    assert_eq!(us(device.submit(at, &Request::read(0, 1 << 20))), 3, "nothing was written: the layer knows");
+    assert_eq!(us(device.submit(at, &Request::write(512, 4096))), 3);
+    assert_eq!(device.counters().rmw_reads, 2, "the ends of two blocks");
+    let counters = device.counters();
+    assert_eq!((counters.host_written_bytes, counters.layer_written_bytes), (4096, 8192));
+    assert_eq!(us(device.submit(at, &Request { op: Op::WriteZeroes, offset: 0, length: 12 << 9 })), 3);
+    assert_eq!(device.counters().trimmed_bytes, 4096);
+    let unaligned = device.submit(at, &Request::read(100, 512)).status;
+    assert_eq!(unaligned, Err(DeviceError::Unaligned { offset: 100, length: 512, block: 512 }));
+}
+
+#[test]
+fn what_was_flushed_is_not_lost_and_all_else_may_be() {
+    let mut device = device(64 << 20);
+    let write = |device: &mut LogDevice<Noting>, fua| {
+        device.submit(VirtualTime::START, &Request { op: Op::Write { fua }, offset: 0, length: 8192 })
+    };
+    write(&mut device, false);
+    write(&mut device, true);
+    device.power_cut(VirtualTime::START);
+    assert_eq!(device.counters().lost_bytes, 0);
+    write(&mut device, false);
+    device.power_cut(VirtualTime::START);
+    assert_eq!(device.counters().lost_bytes, 8192);
+}
+
+#[test]
+fn it_goes_on_where_it_was_saved() {
+    let mut one = device(64 << 20);
+    let mut rng = Seed::new(5).part("requests", 0).stream();
+    let mut now = worn(&mut one, &mut rng);
+    let before = (one.log_counters(), one.counters());
+    let mut bytes = Vec::new();
+    one.save(&mut bytes).expect("it can be saved");
+    assert_eq!((one.log_counters(), one.counters()), before, "saving counts nothing");
+    let mut other = device(64 << 20);
+    other.restore(&mut &bytes[..]).expect("it was saved");
+    assert_eq!((other.log_counters(), other.counters()), before);
+    let blocks = one.capacity().get() / BLOCK as u64;
+    for n in 0..20_000u64 {
+        let offset = below(&mut rng, blocks) << 12;
+        let request = if n % 3 == 0 { Request::read(offset, 4096) } else { Request::write(offset, 4096) };
+        let completion = one.submit(now, &request);
+        assert_eq!(other.submit(now, &request), completion, "request {n}");
+        assert_eq!(completion.status, Ok(()));
+        now = completion.at;
+    }
+    assert_eq!(one.log_counters(), other.log_counters());
+    let (ones, others) = (asked(&one), asked(&other));
+    assert!(ones.ends_with(&others), "the drive beneath is asked the same");
+}
+
+#[test]
+fn a_state_that_is_none_is_refused() {
+    let mut bytes = Vec::new();
+    let mut one = device(64 << 20);
+    one.submit(VirtualTime::START, &Request::write(0, 1 << 20));
+    one.save(&mut bytes).expect("it can be saved");
+    let restore = |bytes: &[u8]| device(64 << 20).restore(&mut &bytes[..]).map_err(|error| error.to_string());
+    assert_eq!(restore(&bytes), Ok(()));
+    assert!(restore(&bytes[..bytes.len() - 1]).is_err());
+    // The first two blocks are the superblocks: without them there is no log.
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
+    let runs = 8 + number(0) as usize;
+    let blocks = runs + 8 + number(runs) as usize + 8;
+    let mut spoiled = bytes.clone();
+    for block in 0..2 {
+        assert_eq!(number(blocks + block * (8 + BLOCK)), block as u64);
+        spoiled[blocks + block * (8 + BLOCK) + 8..][..BLOCK].fill(0xff);
+    }
+    let told = "the state makes no sense: what it holds of a log cannot be opened";
+    assert_eq!(restore(&spoiled), Err(told.to_owned()));
+    let mut spoiled = bytes.clone();
+    spoiled[runs + 8..][..8].fill(0xff);
+    let told = "the state makes no sense: a part of it is not what a log would write";
+    assert_eq!(restore(&spoiled), Err(told.to_owned()));
+}
+
+#[test]
+fn an_erased_one_is_as_new() {
+    let mut device = device(64 << 20);
+    let mut rng = Seed::new(7).part("requests", 0).stream();
+    let now = worn(&mut device, &mut rng);
+    device.secure_erase();
+    assert!(device.log_counters().host_blocks > 0, "what was counted stays");
+    let before = asked(&device).len();
+    assert_eq!(device.submit(now, &Request::read(0, 1 << 20)), Completion { at: now, status: Ok(()) });
+    assert_eq!(asked(&device).len(), before, "it holds nothing");
+}
+
+#[test]
+fn the_live_share_is_that_of_the_segments_that_go_round() {
+    let device = device(256 << 20);
+    assert_eq!(device.kept_free(), device.inner.borrow().disk().kept_free());
+    let geometry = device.geometry();
+    let share = live_share(geometry, 1.0);
+    assert!(share > 0.85 && share < 1.0, "{share}: the reserve, and what is kept free");
+    assert_eq!(live_share(geometry, 0.5), share / 2.0);
+}
