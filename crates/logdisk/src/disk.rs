@@ -7,8 +7,9 @@ use crate::format::geometry::{PAGE_ENTRIES, SLOTS_PER_FRAME};
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Checkpoint, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, checkpoint};
 use crate::log::{Counters, Entry, Log, Stall, Where};
+use crate::reader::Reader;
 use crate::recover::{self, Recovery, scan};
-use crate::{Medium, format::checkpoint::Use};
+use crate::{Aligned, Medium, format::checkpoint::Use};
 
 /// How a log disk is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +44,9 @@ impl Default for Running {
 /// Slots that the cleaner reads at a time, so that a read of the host's never waits for more.
 const CLEANED_AT_ONCE: u32 = 32;
 
+/// Such pieces that are told to the medium ahead.
+const READ_AHEAD: usize = 8;
+
 /// Blocks that are unmapped at a time.
 const UNMAPPED_AT_ONCE: u32 = 64 * PAGE_ENTRIES;
 
@@ -56,7 +60,9 @@ struct Cleaning {
     number: u32,
     /// Slots that were read.
     slots: std::ops::Range<u32>,
-    bytes: Vec<u8>,
+    bytes: Aligned,
+    /// Where in them the first of those begins.
+    skip: usize,
     /// What its summary lists, once that was needed.
     listed: Option<Option<Vec<scan::Record>>>,
     /// Every slot so far is known: read, listed, or not written.
@@ -71,6 +77,8 @@ pub struct Disk<M> {
     running: Running,
     recovery: Recovery,
     cleaning: Option<Cleaning>,
+    /// Slots that are still to be cleaned before the next write.
+    owed: u32,
     /// No checkpoint was made since it was opened, so nothing may be written yet.
     fresh: bool,
     /// A write or a flush of the medium failed: it is not known any more what is there.
@@ -109,6 +117,7 @@ impl<M: Medium> Disk<M> {
             running: Running::default(),
             recovery,
             cleaning: None,
+            owed: 0,
             fresh: false,
             broken: false,
         };
@@ -127,7 +136,7 @@ impl<M: Medium> Disk<M> {
     /// [`LogError`]: there is none, or it is damaged in a way that would give wrong data.
     pub fn open(medium: M, running: Running) -> Result<Disk<M>, LogError> {
         let (log, recovery) = recover::open(&medium)?;
-        Ok(Disk { medium, log, running, recovery, cleaning: None, fresh: true, broken: false })
+        Ok(Disk { medium, log, running, recovery, cleaning: None, owed: 0, fresh: true, broken: false })
     }
 
     /// How it behaves.
@@ -177,34 +186,47 @@ impl<M: Medium> Disk<M> {
     /// # Errors
     /// [`LogError::Unreadable`] where its checksum does not fit, and `into` is as it was; [`LogError`].
     pub fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), LogError> {
+        match self.find(lba, into)? {
+            None => Ok(()),
+            Some(slot) if self.reader().read_slot(&self.medium, slot, Kind::Data, lba, into)? => Ok(()),
+            Some(_) => Err(self.unreadable(lba)),
+        }
+    }
+
+    /// A block, as far as it is known without the medium: the slot to be read, or `None` where `into` has it now.
+    ///
+    /// # Errors
+    /// [`LogError::Unreadable`]; [`LogError`].
+    pub fn find(&mut self, lba: Lba, into: &mut [u8]) -> Result<Option<Slot>, LogError> {
         self.within(lba, 1)?;
-        let salt = self.log.superblock().salt;
+        let reader = self.reader();
         let found = loop {
             match self.log.locate(lba) {
                 Ok(Where::Hole) => {
                     into.fill(0);
-                    return Ok(());
+                    break Ok(None);
                 }
                 Ok(Where::Lost) => return Err(LogError::Unreadable(lba)),
                 // Checked as well: it may have been read when the log was opened.
-                Ok(Where::Here(bytes)) => break payload(salt, bytes, Kind::Data, lba),
-                Ok(Where::At(slot)) => {
-                    break read_slot(&self.medium, self.log.superblock(), slot, Kind::Data, lba)?;
+                Ok(Where::Here(bytes)) => {
+                    break reader.take(bytes, Kind::Data, lba, into).then_some(None).ok_or(());
                 }
+                Ok(Where::At(slot)) => break Ok(Some(slot)),
                 Err(missing) => load_pages(&self.medium, &mut self.log, vec![missing.0])?,
             }
         };
-        match found {
-            Some(payload) => {
-                into.copy_from_slice(&payload);
-                self.shrink();
-                Ok(())
-            }
-            None => {
-                self.log.count_bad();
-                Err(LogError::Unreadable(lba))
-            }
-        }
+        self.shrink();
+        found.map_err(|()| self.unreadable(lba))
+    }
+
+    fn unreadable(&mut self, lba: Lba) -> LogError {
+        self.log.count_bad();
+        LogError::Unreadable(lba)
+    }
+
+    /// For reading what [`Disk::find`] found.
+    pub fn reader(&self) -> Reader {
+        Reader::new(*self.log.superblock())
     }
 
     /// What the map says of a block.
@@ -227,7 +249,41 @@ impl<M: Medium> Disk<M> {
     /// [`LogError`].
     pub fn write(&mut self, lba: Lba, data: &[u8]) -> Result<(), LogError> {
         self.within(lba, 1)?;
-        self.before_write()?;
+        while !self.make_room()? {}
+        self.append(lba, data)
+    }
+
+    /// Does a piece of what has to come before the next write: whether that may come now.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn make_room(&mut self) -> Result<bool, LogError> {
+        self.is_whole()?;
+        let owed = match self.owed {
+            0 => {
+                if self.fresh
+                    || self.log.tail_slots() >= self.running.checkpoint_slots
+                    || self.log.map().changed() > self.most_changed()
+                {
+                    self.checkpoint(false)?;
+                }
+                self.price()
+            }
+            owed => owed,
+        };
+        let piece = owed.min(CLEANED_AT_ONCE);
+        self.clean(piece)?;
+        self.owed = owed - piece;
+        Ok(self.owed == 0)
+    }
+
+    /// Writes a block for which there is room ([`Disk::make_room`]).
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn append(&mut self, lba: Lba, data: &[u8]) -> Result<(), LogError> {
+        self.is_whole()?;
+        self.within(lba, 1)?;
         self.retry(true, |log| log.write(lba, data))?;
         self.run_jobs()
     }
@@ -245,7 +301,7 @@ impl<M: Medium> Disk<M> {
         while at < first + count {
             // The pages of a piece are loaded together, and let go before the next.
             let end = (at / UNMAPPED_AT_ONCE + 1).saturating_mul(UNMAPPED_AT_ONCE).min(first + count);
-            self.before_write()?;
+            while !self.make_room()? {}
             let pages = (Geometry::page_of(at).0..=Geometry::page_of(end - 1).0).collect();
             load_pages(&self.medium, &mut self.log, pages)?;
             self.retry(true, |log| log.unmap(&[(at, end - at)]))?;
@@ -261,17 +317,38 @@ impl<M: Medium> Disk<M> {
     /// # Errors
     /// [`LogError::Medium`]; it is not known then what is durable, and nothing is taken any more.
     pub fn flush(&mut self) -> Result<(), LogError> {
-        self.is_whole()?;
-        if self.fresh {
-            return self.keep_what_was_found();
-        }
-        if self.log.is_dirty() {
-            let seq = self.log.seal();
-            self.run_jobs()?;
+        if let Some(seq) = self.seal()? {
             self.sync()?;
             self.log.durable(seq);
         }
         Ok(())
+    }
+
+    /// Hands everything that was written to the medium: once that was flushed after this, all is durable up to the number given
+    /// ([`Disk::durable`]). `None` where all is durable already.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn seal(&mut self) -> Result<Option<Seq>, LogError> {
+        self.is_whole()?;
+        if self.fresh {
+            return self.keep_what_was_found().map(|()| None);
+        }
+        if !self.log.is_dirty() {
+            return Ok(None);
+        }
+        let seq = self.log.seal();
+        self.run_jobs().map(|()| Some(seq))
+    }
+
+    /// Says that everything up to a number from [`Disk::seal`] is durable.
+    pub fn durable(&mut self, seq: Seq) {
+        self.log.durable(seq);
+    }
+
+    /// Says that the medium failed to flush: nothing is taken any more.
+    pub fn give_up(&mut self) {
+        self.broken = true;
     }
 
     /// What was found when it was opened may have come no further than the memory of the machine.
@@ -299,6 +376,20 @@ impl<M: Medium> Disk<M> {
     /// # Errors
     /// [`LogError`].
     pub fn checkpoint(&mut self, clean: bool) -> Result<(), LogError> {
+        let checkpoint = self.begin_checkpoint(clean)?;
+        self.sync()?;
+        self.write_checkpoint(&checkpoint)?;
+        self.sync()?;
+        self.end_checkpoint(&checkpoint);
+        Ok(())
+    }
+
+    /// The state of the log as of now, with all it names handed to the medium. The medium is to be flushed before it is written,
+    /// and after; meanwhile the log goes on.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn begin_checkpoint(&mut self, clean: bool) -> Result<Checkpoint, LogError> {
         self.is_whole()?;
         if self.fresh {
             self.keep_what_was_found()?;
@@ -316,45 +407,78 @@ impl<M: Medium> Disk<M> {
             }
         };
         self.run_jobs()?;
-        self.sync()?;
+        Ok(checkpoint)
+    }
+
+    /// Writes a checkpoint, once the medium was flushed since it was begun; `false` where a later one was made meanwhile.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn write_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
+        self.is_whole()?;
+        if self.log.is_past(checkpoint) {
+            return Ok(false);
+        }
+        self.log.durable(checkpoint.next_seq - 1);
         let place = self.geometry().checkpoint((checkpoint.generation % 2) as usize);
         let bytes = checkpoint.write(self.log.superblock().salt);
-        self.put(place.start, &bytes, "writing a checkpoint")?;
-        self.sync()?;
-        self.log.checkpointed(&checkpoint);
-        self.fresh = false;
-        self.shrink();
-        Ok(())
+        self.put(place.start, Aligned::copy_of(&bytes), "writing a checkpoint")?;
+        Ok(true)
+    }
+
+    /// Says that a checkpoint is durable.
+    pub fn end_checkpoint(&mut self, checkpoint: &Checkpoint) {
+        if !self.log.is_past(checkpoint) {
+            self.log.checkpointed(checkpoint);
+            self.fresh = false;
+            self.shrink();
+        }
+    }
+
+    /// Whether a checkpoint should be begun, so that no write has to wait for one: half of what may be changed since the last one is;
+    /// or there is little room, and it frees several times what it writes.
+    pub fn wants_checkpoint(&mut self) -> bool {
+        if self.fresh {
+            return false;
+        }
+        let changed = self.log.map().changed();
+        let frees = || self.log.dead_until().1 * self.geometry().data_slots() as usize;
+        self.log.tail_slots() >= self.running.checkpoint_slots / 2
+            || changed > self.most_changed() / 2
+            || self.price() > 0 && frees() > 4 * changed.max(1)
+    }
+
+    /// Whether a flush should come before it is asked for: there is little room, and it would free some.
+    pub fn wants_flush(&self) -> bool {
+        self.price() > 0 && self.log.dead_until().0 > 0
+    }
+
+    /// Whether the next write has to clean.
+    pub fn wants_room(&self) -> bool {
+        self.owed > 0 || self.price() > 0
+    }
+
+    fn most_changed(&self) -> usize {
+        (self.running.map_memory / BLOCK / 2).max(1024)
     }
 
     /// Refuses what would come after a write that is not there.
     fn is_whole(&self) -> Result<(), LogError> {
         if self.broken { Err(LogError::Broken) } else { Ok(()) }
     }
-    fn put(&mut self, offset: u64, data: &[u8], what: &'static str) -> Result<(), LogError> {
-        self.medium.write(offset, data).map_err(failed(what)).inspect_err(|_| self.broken = true)
+    fn put(&mut self, offset: u64, data: Aligned, what: &'static str) -> Result<(), LogError> {
+        self.medium.write_owned(offset, data).map_err(failed(what)).inspect_err(|_| self.broken = true)
     }
     fn sync(&mut self) -> Result<(), LogError> {
         // A second one would succeed, and what was lost would still be lost.
         self.medium.flush().map_err(failed("flushing")).inspect_err(|_| self.broken = true)
     }
 
-    /// Cleans on behalf of the host, a little for every write: the more, the fewer segments are free.
-    fn before_write(&mut self) -> Result<(), LogError> {
-        self.is_whole()?;
-        let most = (self.running.map_memory / BLOCK / 2).max(1024);
-        if self.fresh
-            || self.log.tail_slots() >= self.running.checkpoint_slots
-            || self.log.map().changed() > most
-        {
-            self.checkpoint(false)?;
-        }
+    /// Slots that are cleaned for a write: the more, the fewer segments are free. At the goal none; halfway, as many as are written;
+    /// near the end, whatever it takes.
+    fn price(&self) -> u32 {
         let (spare, goal) = (self.log.spare_segments() as u32, self.kept_free());
-        if spare < goal {
-            // At the goal nothing; halfway, as much as is written; near the end, whatever it takes.
-            self.clean((goal - spare) * 2 / (spare + 1))?;
-        }
-        Ok(())
+        goal.saturating_sub(spare) * 2 / (spare + 1)
     }
 
     /// Free segments from which on nothing is cleaned.
@@ -413,7 +537,8 @@ impl<M: Medium> Disk<M> {
             newest,
             number: 1,
             slots: 0..0,
-            bytes: Vec::new(),
+            bytes: Aligned::zeroes(0),
+            skip: 0,
             listed: None,
             known: true,
         }))
@@ -423,25 +548,27 @@ impl<M: Medium> Disk<M> {
         let geometry = *self.geometry();
         let number = cleaning.number;
         if !cleaning.slots.contains(&number) {
-            let frame_end = number.next_multiple_of(SLOTS_PER_FRAME).max(number + 1);
-            let end = (number + CLEANED_AT_ONCE).min(frame_end).min(geometry.data_range().end);
-            let offset = geometry.offset(geometry.slot(cleaning.segment, number));
-            let (bytes, skip) = scan::read_what_can_be(&self.medium, offset, (end - number) as usize * SLOT);
-            cleaning.bytes = bytes[skip..].to_vec();
-            cleaning.slots = number..end;
+            let mut ahead = Pieces { geometry, number };
+            let piece = ahead.next().expect("there is a slot more");
+            let place = |first| geometry.offset(geometry.slot(cleaning.segment, first));
+            let length = piece.len() * SLOT;
+            (cleaning.bytes, cleaning.skip) = scan::read_what_can_be(&self.medium, place(number), length);
+            // All at the beginning, then one after the other.
+            let told = if cleaning.slots.is_empty() { 0 } else { READ_AHEAD - 1 };
+            for piece in ahead.take(READ_AHEAD).skip(told) {
+                scan::will_read(&self.medium, place(piece.start), piece.len() * SLOT);
+            }
+            cleaning.slots = piece;
         }
-        let bytes = &cleaning.bytes[(number - cleaning.slots.start) as usize * SLOT..][..SLOT];
-        let (lba, payload) = match Header::open(self.log.superblock().salt, bytes) {
-            Some(header) if header.kind == Kind::Data => (header.lba, Some(&bytes[HEADER..])),
-            Some(_) => return Ok(()),
-            None => match self.listed(cleaning) {
-                Some(lba) => (lba, None),
-                None => return Ok(()),
-            },
+        let begin = cleaning.skip + (number - cleaning.slots.start) as usize * SLOT;
+        let header = Header::open(self.log.superblock().salt, &cleaning.bytes[begin..][..SLOT]);
+        let lba = match header {
+            Some(header) if header.kind == Kind::Data => Some(header.lba),
+            Some(_) => None,
+            None => self.listed(cleaning),
         };
-        if lba >= geometry.blocks {
-            return Ok(());
-        }
+        let Some(lba) = lba.filter(|&lba| lba < geometry.blocks) else { return Ok(()) };
+        let payload = header.map(|_| &cleaning.bytes[begin + HEADER..][..BLOCK]);
         let place = geometry.slot(cleaning.segment, number);
         self.retry(false, |log| log.move_block(place, lba, payload))?;
         self.run_jobs()
@@ -506,7 +633,7 @@ impl<M: Medium> Disk<M> {
 
     fn run_jobs(&mut self) -> Result<(), LogError> {
         while let Some(job) = self.log.job() {
-            self.put(job.offset, &job.data, "writing the log")?;
+            self.put(job.offset, job.data, "writing the log")?;
         }
         Ok(())
     }
@@ -527,25 +654,24 @@ impl<M: Medium> Disk<M> {
     }
 }
 
+/// The pieces in which a segment is read from a slot on; none goes over the end of a frame.
+struct Pieces {
+    geometry: Geometry,
+    number: u32,
+}
+
+impl Iterator for Pieces {
+    type Item = std::ops::Range<u32>;
+    fn next(&mut self) -> Option<Self::Item> {
+        let (begin, last) = (self.number, self.geometry.data_range().end);
+        let frame_end = (begin / SLOTS_PER_FRAME + 1) * SLOTS_PER_FRAME;
+        self.number = (begin + CLEANED_AT_ONCE).min(frame_end).min(last);
+        (begin < last).then_some(begin..self.number)
+    }
+}
+
 fn failed(what: &'static str) -> impl Fn(std::io::Error) -> LogError {
     move |source| LogError::Medium { what, source }
-}
-
-/// The payload of a slot, if it is what it should be.
-fn read_slot(
-    medium: &impl Medium,
-    superblock: &Superblock,
-    slot: Slot,
-    kind: Kind,
-    lba: Lba,
-) -> Result<Option<Vec<u8>>, LogError> {
-    let (bytes, skip) = scan::read_around(medium, superblock.geometry.offset(slot), SLOT)?;
-    Ok(payload(superblock.salt, &bytes[skip..][..SLOT], kind, lba))
-}
-
-fn payload(salt: u32, slot: &[u8], kind: Kind, lba: Lba) -> Option<Vec<u8>> {
-    let fits = Header::open(salt, slot).is_some_and(|it| it.kind == kind && it.lba == lba);
-    fits.then(|| slot[HEADER..].to_vec())
 }
 
 /// Loads pages of the map, in the order in which they lie on the medium.
@@ -557,15 +683,16 @@ pub(crate) fn load_pages(medium: &impl Medium, log: &mut Log, pages: Vec<u32>) -
         if log.map().has(page) {
             continue;
         }
-        let salt = log.superblock().salt;
-        let payload = match log.here(slot) {
-            Some(bytes) => payload(salt, bytes, Kind::Map, page),
-            None => read_slot(medium, log.superblock(), slot, Kind::Map, page)?,
+        let reader = Reader::new(*log.superblock());
+        let mut payload = [0; BLOCK];
+        let read = match log.here(slot) {
+            Some(bytes) => reader.take(bytes, Kind::Map, page, &mut payload),
+            None => reader.read_slot(medium, slot, Kind::Map, page, &mut payload)?,
         };
-        if payload.is_none() {
+        if !read {
             log.count_bad();
         }
-        log.map().load(page, payload.as_deref());
+        log.map().load(page, read.then_some(&payload[..]));
     }
     Ok(())
 }

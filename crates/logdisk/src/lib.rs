@@ -5,21 +5,23 @@
 //! ```
 //!
 //! What was flushed survives a power cut; what was not comes back as a prefix of the order in which it was written; what the
-//! medium spoils is an error, never wrong data. Leaves out protocols and threads.
+//! medium spoils is an error, never wrong data. Leaves out protocols, threads, and files.
 
+mod aligned;
 pub mod check;
 pub mod disk;
 mod error;
-pub mod file;
 pub mod format;
 pub mod log;
 pub mod medium;
+pub mod reader;
 mod recover;
+pub mod resize;
 pub mod virtual_time;
 
+pub use aligned::Aligned;
 pub use disk::{Disk, Options};
 pub use error::LogError;
-pub use file::FileMedium;
 pub use format::{BLOCK, Lba};
 pub use medium::Medium;
 pub use virtual_time::LogDevice;

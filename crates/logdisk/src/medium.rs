@@ -2,7 +2,9 @@
 //!
 //! Writes may come to the medium in any order, and half of each, until a flush. Leaves out time, and what the medium is.
 
+use crate::Aligned;
 use std::io;
+use std::sync::Arc;
 
 /// Where a log lies.
 pub trait Medium {
@@ -15,11 +17,22 @@ pub trait Medium {
     /// Where the bytes cannot be had.
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
+    /// Says that this will be read soon, by these bounds, so that it may be at hand then.
+    fn will_read(&self, _offset: u64, _length: usize) {}
+
     /// Writes at `offset`; both it and the length are multiples of 4096.
     ///
     /// # Errors
     /// Where they cannot be written.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
+
+    /// The same, with bytes that are the medium's from now on, so that it may write them later.
+    ///
+    /// # Errors
+    /// Where they cannot be written; or where some that were taken before could not be.
+    fn write_owned(&self, offset: u64, data: Aligned) -> io::Result<()> {
+        self.write(offset, &data)
+    }
 
     /// Makes everything that was written before durable.
     ///
@@ -28,17 +41,31 @@ pub trait Medium {
     fn flush(&self) -> io::Result<()>;
 }
 
-impl<M: Medium + ?Sized> Medium for &M {
-    fn bytes(&self) -> u64 {
-        (**self).bytes()
-    }
-    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        (**self).read(offset, into)
-    }
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        (**self).write(offset, data)
-    }
-    fn flush(&self) -> io::Result<()> {
-        (**self).flush()
-    }
+/// What stands for a medium is one.
+macro_rules! forward {
+    ($of:ty) => {
+        impl<M: Medium + ?Sized> Medium for $of {
+            fn bytes(&self) -> u64 {
+                (**self).bytes()
+            }
+            fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+                (**self).read(offset, into)
+            }
+            fn will_read(&self, offset: u64, length: usize) {
+                (**self).will_read(offset, length)
+            }
+            fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+                (**self).write(offset, data)
+            }
+            fn write_owned(&self, offset: u64, data: Aligned) -> io::Result<()> {
+                (**self).write_owned(offset, data)
+            }
+            fn flush(&self) -> io::Result<()> {
+                (**self).flush()
+            }
+        }
+    };
 }
+
+forward!(&M);
+forward!(Arc<M>);

@@ -6,6 +6,8 @@ mod common;
 use common::{Blocks, Fate, Memory, block_of, stream, value_of};
 use lowtide_core::rng::{Rng, below};
 use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::format::Checkpoint;
+use lowtide_logdisk::resize::grow;
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
 use std::collections::HashMap;
 
@@ -196,7 +198,11 @@ fn long_histories_with_cleaning_survive_cut_after_cut() {
 }
 
 fn all_is_there(blocks: &Blocks, values: &Values) {
-    let medium = Memory::of(BYTES, blocks.clone());
+    all_is_there_on(BYTES, blocks, values);
+}
+
+fn all_is_there_on(bytes: u64, blocks: &Blocks, values: &Values) {
+    let medium = Memory::of(bytes, blocks.clone());
     let mut disk = Disk::open(&medium, Running::default()).expect("opened");
     let mut block = [0; BLOCK];
     for (&lba, &value) in values {
@@ -296,6 +302,91 @@ fn after_a_write_or_a_flush_that_failed_nothing_is_promised_any_more() {
     }
 }
 
+/// What goes on beside writes.
+enum Beside {
+    /// Everything up to here is durable when it ends, for the flush that is the step of this number.
+    Flush(u64, usize),
+    /// Before a checkpoint is written.
+    Before(Checkpoint),
+    /// After.
+    After(Checkpoint),
+}
+
+/// The same as [`history`], with flushes and checkpoints that end a while after they began.
+fn history_beside(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step, usize)> {
+    let Kind { slots, steps, hot, flush } = kind;
+    let mut disk = Disk::open(medium, running(slots)).expect("opened");
+    let blocks = disk.geometry().blocks;
+    let mut done: Vec<(Step, usize)> = Vec::new();
+    let mut beside: Option<(Beside, usize)> = None;
+    for n in 0..steps {
+        if below(rng, 12) == 0
+            && let Some((what, begun)) = beside.take()
+        {
+            medium.flushed(begun);
+            match what {
+                Beside::Flush(seq, step) => {
+                    disk.durable(seq);
+                    done[step].1 = medium.events();
+                }
+                Beside::Before(checkpoint) => {
+                    if disk.write_checkpoint(&checkpoint).expect("written") {
+                        beside = Some((Beside::After(checkpoint), medium.events()));
+                    }
+                }
+                Beside::After(checkpoint) => disk.end_checkpoint(&checkpoint),
+            }
+        }
+        if beside.is_none() && disk.wants_checkpoint() {
+            let checkpoint = disk.begin_checkpoint(false).expect("begun");
+            beside = Some((Beside::Before(checkpoint), medium.events()));
+        }
+        if below(rng, flush) == 0 && beside.is_none() {
+            if let Some(seq) = disk.seal().expect("sealed") {
+                beside = Some((Beside::Flush(seq, done.len()), medium.events()));
+            }
+            done.push((Step::Flush, usize::MAX));
+        }
+        let lba = below(rng, hot.min(blocks).into()) as u32;
+        let step = Step::Write(lba, first + u64::from(n));
+        disk.write(lba, &block_of(lba, first + u64::from(n))).expect("written");
+        done.push((step, medium.events()));
+    }
+    done
+}
+
+#[test]
+fn flushes_and_checkpoints_beside_writes_keep_their_promise() {
+    let (base, values) = full_disk();
+    let mut cuts = 0;
+    for number in 0..histories(400) {
+        let (mut blocks, mut values) = (base.clone(), values.clone());
+        let mut rng = stream("beside", number);
+        for round in 0..4 {
+            let medium = Memory::of(BYTES, blocks.clone());
+            let slots = [24, 60, 700, 4000][below(&mut rng, 4) as usize];
+            let hot = [16, 1 << 30][below(&mut rng, 2) as usize];
+            let kind = Kind { slots, steps: 1200, hot, flush: 15 };
+            let steps = history_beside(&medium, kind, &mut rng, (round + 1) << 32);
+            for last in [false, false, false, false, true] {
+                let events = below(&mut rng, medium.events() as u64 + 1) as usize;
+                let fate = [Fate::Kept, Fate::Lost, Fate::Mixed][below(&mut rng, 3) as usize];
+                let context = format!("history {number}, round {round}, {events} events, {fate:?}");
+                let left = medium.after_cut(events, fate, &mut rng);
+                let kept = prefix(left.clone(), &values, &steps, events, &context);
+                cuts += 1;
+                if last {
+                    steps[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
+                    blocks = left;
+                }
+            }
+        }
+        all_is_there(&blocks, &values);
+    }
+    println!("{cuts} cuts");
+    assert!(cuts > 50);
+}
+
 #[test]
 fn what_was_closed_is_there_and_opens_without_reading_forward() {
     let (blocks, values) = full_disk();
@@ -306,4 +397,79 @@ fn what_was_closed_is_there_and_opens_without_reading_forward() {
     assert_eq!(medium.events(), 0, "opening writes nothing");
     all_is_there(&blocks, &values);
     assert!(Medium::bytes(&medium) == BYTES);
+}
+
+#[test]
+fn whenever_the_power_goes_while_it_grows_it_is_as_it_was_or_larger() {
+    let (base, values) = full_disk();
+    let larger = BYTES * 2;
+    for number in 0..histories(200) {
+        let mut rng = stream("growing", number);
+        // Of a disk that was closed, or left by a cut.
+        let medium = Memory::of(BYTES, base.clone());
+        let kind = Kind { slots: 400, steps: 300 * (number % 2) as u32, hot: 1 << 30, flush: 25 };
+        let steps = history(&medium, kind, &mut rng, 1 << 32);
+        let mut values = values.clone();
+        let left = medium.after_cut(medium.events(), Fate::Kept, &mut rng);
+        let kept = prefix(left.clone(), &values, &steps, medium.events(), "before");
+        steps[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
+        let medium = Memory::of(larger, left);
+        let grown = grow(&medium, None).expect("it can");
+        let mut found = [0; 2];
+        for events in 0..=medium.events() {
+            let left = medium.after_cut(events, [Fate::Lost, Fate::Mixed][events % 2], &mut rng);
+            let medium = Memory::of(larger, left);
+            let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+            let geometry = *disk.geometry();
+            found[usize::from(geometry == grown)] += 1;
+            let mut block = [0; BLOCK];
+            for (&lba, &value) in values.iter().filter(|_| events % 3 == 0) {
+                disk.read(lba, &mut block).expect("read");
+                assert_eq!(value_of(lba, &block), value, "block {lba}, {events} events");
+            }
+            // It goes on, to its end.
+            let last = geometry.blocks - 1;
+            disk.write(last, &block_of(last, 5)).expect("written");
+            let medium = disk.close().expect("closed");
+            let mut disk = Disk::open(medium, Running::default()).expect("opened again");
+            disk.read(last, &mut block).expect("read");
+            assert_eq!(value_of(last, &block), 5);
+        }
+        assert!(found[0] > 0 && found[1] > 0, "{found:?}");
+    }
+}
+
+#[test]
+fn a_disk_that_grew_takes_as_much_as_it_offers() {
+    let (base, mut values) = full_disk();
+    let medium = Memory::of(BYTES * 3, base);
+    let grown = grow(&medium, Some(0.05)).expect("it can");
+    let mut disk = Disk::open(&medium, running(2000)).expect("opened");
+    assert_eq!(*disk.geometry(), grown);
+    let mut rng = stream("grown", 0);
+    for n in 0..2 * grown.blocks {
+        let lba = if n < grown.blocks { n } else { below(&mut rng, grown.blocks.into()) as u32 };
+        disk.write(lba, &block_of(lba, (3 << 32) + u64::from(n))).expect("written");
+        values.insert(lba, (3 << 32) + u64::from(n));
+    }
+    disk.close().expect("closed");
+    all_is_there_on(BYTES * 3, &medium.blocks(), &values);
+    assert!(grow(&medium, Some(0.5)).is_err(), "it does not become smaller");
+    all_is_there_on(BYTES * 3, &medium.blocks(), &values);
+}
+
+#[test]
+fn a_checkpoint_that_was_overtaken_is_not_written() {
+    let (base, _) = full_disk();
+    let medium = Memory::of(BYTES, base);
+    let mut disk = Disk::open(&medium, running(1 << 40)).expect("opened");
+    disk.write(1, &block_of(1, 1 << 32)).expect("written");
+    let begun = disk.begin_checkpoint(false).expect("begun");
+    disk.write(1, &block_of(1, 2 << 32)).expect("written");
+    disk.checkpoint(false).expect("made");
+    let events = medium.events();
+    assert!(!disk.write_checkpoint(&begun).expect("no failure"));
+    disk.end_checkpoint(&begun);
+    assert_eq!(medium.events(), events);
+    assert_eq!(disk.log().tail_slots(), 0, "the later one counts");
 }

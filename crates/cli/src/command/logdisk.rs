@@ -12,11 +12,13 @@ use crate::output;
 use lowtide_core::Bytes;
 use lowtide_host::nbd::{Listener, Settings, Stop};
 use lowtide_lab::live::control::AskError;
-use lowtide_lab::logdisk::{Figures, LogDrive, Overwrite, Place, PlaceError, Service, advice, ask, identity};
+use lowtide_lab::logdisk::{
+    Figures, LogDrive, Overwrite, Place, PlaceError, QueuedDisk, Service, advice, ask, identity,
+};
 use lowtide_lab::table;
 use lowtide_logdisk::check::{Checked, check};
 use lowtide_logdisk::disk::Running;
-use lowtide_logdisk::{Disk, FileMedium, LogError, Options};
+use lowtide_logdisk::{Disk, LogError, Options};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -79,17 +81,12 @@ fn format(arguments: &LogdiskFormatArguments) -> Result<u8, Failure> {
 }
 
 /// Opens the log disk of a file or a block device to be written; says how it was found where `tell` says so.
-fn open(target: &Path, tell: bool, running: Running) -> Result<Disk<FileMedium>, Failure> {
+fn open(target: &Path, tell: bool, running: Running) -> Result<QueuedDisk, Failure> {
     open_as(target, false, tell, running)
 }
 
-fn open_as(
-    target: &Path,
-    read_only: bool,
-    tell: bool,
-    running: Running,
-) -> Result<Disk<FileMedium>, Failure> {
-    let disk = Disk::open(Place::open(target, read_only)?.medium()?, running)?;
+fn open_as(target: &Path, read_only: bool, tell: bool, running: Running) -> Result<QueuedDisk, Failure> {
+    let disk = LogDrive::open(Place::open(target, read_only)?.medium()?, running)?;
     let recovery = disk.recovery();
     if tell && !recovery.clean {
         output::say(format_args!(
@@ -128,7 +125,8 @@ fn serve(
     let disk = open_as(target, read_only, true, running)?;
     let name = name.map_or_else(|| name_of(target), str::to_owned);
     let size = Bytes::new(disk.geometry().capacity());
-    let drive = LogDrive::new(disk, &name, &format!("log disk in {}", target.display()), read_only);
+    let drive = LogDrive::new(disk, &name, &format!("log disk in {}", target.display()), read_only)
+        .map_err(Failure::failed)?;
     let mut listener = Listener::new(CLIENTS);
     if let Some(path) = unix {
         listener.unix(path)?;

@@ -3,6 +3,7 @@
 //! Leaves out how a drive answers: the lab puts a model, contents and a cache together.
 
 use super::contents::Run;
+use super::server::Ring;
 use crate::nbd::Export;
 use lowtide_core::Request;
 
@@ -24,6 +25,9 @@ pub trait Drive: Send {
     /// Which life it is in; the number grows with every power cut, which forgets what was in flight.
     fn life(&self) -> u64;
 
+    /// Wakes the loop when something was done that [`Drive::next_due`] has to be asked about, from whatever thread.
+    fn ring_by(&mut self, _ring: Ring) {}
+
     /// Takes a request that came at `now_ns`; `data` is as long as a write, and empty for anything else.
     fn submit(&mut self, now_ns: u64, ticket: Ticket, request: Request, data: &[u8]);
 
@@ -34,7 +38,7 @@ pub trait Drive: Send {
     /// `None`.
     fn due(&mut self, now_ns: u64) -> Option<(Ticket, Result<(), i32>)>;
 
-    /// The bytes of a read that is due.
+    /// The bytes of the read that was due last: asked for, if at all, before the next is.
     ///
     /// # Errors
     /// The error number of Linux.

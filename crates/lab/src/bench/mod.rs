@@ -3,6 +3,7 @@
 //! Leaves out the I/O engine; see `lowtide_host::bench`.
 
 mod logdisk;
+mod logdisk_file;
 mod nbd;
 mod simulate;
 mod steady;

@@ -1,35 +1,107 @@
 //! A log disk as a drive that is served ([`LogDrive`]).
 //!
-//! Requests are done as they come, one after the other; flushes that come together are one. Leaves out time: answers come as soon as they
-//! can.
+//! ```text
+//!   write ─► (room?) ─► log in memory ─► answered          ┌─► threads that write
+//!   flush ─► log handed out ─► flushed beside ─► answered ──┤
+//!   read  ─► looked up ─► read beside ─► answered           └─► a thread that flushes, threads that read
+//! ```
+//!
+//! The thread that owns it never waits for the drive as long as it can be helped: writes that need room wait in a line while the cleaner
+//! goes on in pieces, and between two of them others have their turn. Flushes that come together are one. Leaves out time: answers come as
+//! soon as they can.
 
+use super::beside::{Beside, Done, Part, Read};
+use super::{FileMedium, Queue};
 use lowtide_core::{Op, Request};
 use lowtide_host::live::contents::Run;
-use lowtide_host::live::{Drive, Ticket};
+use lowtide_host::live::{Drive, Ring, Ticket};
 use lowtide_host::nbd::Export;
+use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::format::Checkpoint;
+use lowtide_logdisk::format::Seq;
 use lowtide_logdisk::log::Entry;
-use lowtide_logdisk::{BLOCK, Disk, FileMedium, Lba, LogError};
+use lowtide_logdisk::{BLOCK, Disk, Lba, LogError};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// Blocks that are written before others have their turn; a piece of cleaning counts as all of them.
+const BLOCKS_IN_TURN: usize = 128;
+
+/// A log disk whose medium is written by threads.
+pub type QueuedDisk = Disk<Arc<Queue>>;
 
 /// A log disk that is served.
 #[derive(Debug)]
 pub struct LogDrive {
-    disk: RefCell<Disk<FileMedium>>,
+    disk: RefCell<QueuedDisk>,
     export: Export,
-    done: VecDeque<(Ticket, Result<(), i32>)>,
-    /// Who waits for a flush.
+    beside: Beside,
+    /// Writes that wait for room, and what came after them.
+    line: VecDeque<Waiting>,
+    done: VecDeque<Answer>,
+    /// The bytes of the read that was answered last.
+    bytes: Vec<u8>,
+    /// Who waits for the next flush.
     flushes: Vec<Ticket>,
+    flushing: Option<Flushing>,
+    /// Cleaning needs what is dead to be durable.
+    wants_flush: bool,
+    /// Others have had no turn since the last one.
+    had_turn: bool,
     /// What went wrong first, for whoever looks after the disk.
     first_error: Option<LogError>,
 }
 
+/// A request that waits for room.
+#[derive(Debug)]
+struct Waiting {
+    ticket: Ticket,
+    request: Request,
+    data: Vec<u8>,
+    /// Pieces of it that are done.
+    pieces: usize,
+}
+
+/// What a request came to.
+#[derive(Debug)]
+struct Answer {
+    ticket: Ticket,
+    result: Result<(), i32>,
+    /// The bytes of a read.
+    bytes: Vec<u8>,
+}
+
+/// A flush that is under way.
+#[derive(Debug)]
+struct Flushing {
+    /// Everything up to here is durable after it.
+    seq: Option<Seq>,
+    /// Who waits for it.
+    tickets: Vec<Ticket>,
+    checkpoint: Option<Stage>,
+}
+
+/// A checkpoint.
+#[derive(Debug)]
+enum Stage {
+    /// All it names is being made durable.
+    Begun(Box<Checkpoint>),
+    /// It is being made durable itself.
+    Written(Box<Checkpoint>),
+}
+
 impl LogDrive {
     /// Serves a disk by this name.
-    pub fn new(disk: Disk<FileMedium>, name: &str, description: &str, read_only: bool) -> LogDrive {
+    pub fn new(
+        disk: QueuedDisk,
+        name: &str,
+        description: &str,
+        read_only: bool,
+    ) -> std::io::Result<LogDrive> {
         let export = Export {
             name: name.to_owned(),
             description: description.to_owned(),
@@ -39,42 +111,88 @@ impl LogDrive {
             read_only,
             rotational: false,
         };
-        LogDrive {
+        let beside = Beside::new(Arc::clone(disk.medium()), disk.reader())?;
+        Ok(LogDrive {
             disk: RefCell::new(disk),
             export,
+            beside,
+            line: VecDeque::new(),
             done: VecDeque::new(),
+            bytes: Vec::new(),
             flushes: Vec::new(),
+            flushing: None,
+            wants_flush: false,
+            had_turn: false,
             first_error: None,
-        }
+        })
+    }
+
+    /// Opens the log disk of a medium, to be served.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn open(medium: FileMedium, running: Running) -> Result<QueuedDisk, LogError> {
+        let queue =
+            Queue::new(medium).map_err(|source| LogError::Medium { what: "starting threads", source })?;
+        Disk::open(Arc::new(queue), running)
     }
 
     /// The disk, when nobody is served any more, and what went wrong first.
-    pub fn into_parts(self) -> (Disk<FileMedium>, Option<LogError>) {
-        (self.disk.into_inner(), self.first_error)
+    pub fn into_parts(self) -> (QueuedDisk, Option<LogError>) {
+        let LogDrive { disk, beside, first_error, .. } = self;
+        // What is under way comes to its end.
+        drop(beside);
+        (disk.into_inner(), first_error)
     }
 
-    /// Looks at the disk while it is served.
-    pub fn with_disk<T>(&mut self, look: impl FnOnce(&mut Disk<FileMedium>) -> T) -> T {
-        look(self.disk.get_mut())
+    /// The disk.
+    pub fn disk(&mut self) -> &mut QueuedDisk {
+        self.disk.get_mut()
     }
 
-    fn carry_out(&mut self, request: Request, data: &[u8]) -> Result<(), LogError> {
-        let Request { op, offset, length } = request;
+    /// Waits until something is due: for those that have no loop.
+    pub fn wait(&mut self) {
+        while self.next_due().is_none() {
+            match self.beside.wait() {
+                Some(done) => self.take(done),
+                None => return,
+            }
+        }
+    }
+
+    /// Does a part of a request: all of its pieces, or those that there is room for.
+    ///
+    /// Whether that was all of it.
+    fn carry_out(
+        &mut self,
+        waiting: &mut Waiting,
+        data: &[u8],
+        blocks: &mut usize,
+    ) -> Result<bool, LogError> {
+        let Request { op, offset, length } = waiting.request;
         let disk = self.disk.get_mut();
         match op {
-            Op::Read | Op::Flush => Ok(()),
+            Op::Read | Op::Flush => Ok(true),
             Op::Write { .. } => {
-                for (lba, within, part) in pieces(offset, length) {
-                    let from = &data[part.clone()];
+                for (lba, within, part) in pieces(offset, length).skip(waiting.pieces) {
+                    if *blocks == 0 || !make_room(disk, blocks)? {
+                        return Ok(false);
+                    }
+                    let from = &data[part];
                     if from.len() == BLOCK {
-                        disk.write(lba, from)?;
+                        disk.append(lba, from)?;
                     } else {
                         change(disk, lba, |block| block[within..within + from.len()].copy_from_slice(from))?;
                     }
+                    *blocks -= 1;
+                    waiting.pieces += 1;
                 }
-                Ok(())
+                Ok(true)
             }
             Op::Trim | Op::WriteZeroes => {
+                if !make_room(disk, blocks)? {
+                    return Ok(false);
+                }
                 let (begin, end) =
                     (offset.next_multiple_of(BLOCK_BYTES), (offset + length) / BLOCK_BYTES * BLOCK_BYTES);
                 if begin < end {
@@ -86,27 +204,168 @@ impl LogDrive {
                         change(disk, lba, |block| block[within..within + part.len()].fill(0))?;
                     }
                 }
-                Ok(())
+                Ok(true)
             }
         }
     }
 
-    fn answer(&mut self, ticket: Ticket, result: Result<(), LogError>) {
+    /// A request that changes something is done, or failed.
+    fn changed(&mut self, ticket: Ticket, request: Request, result: Result<(), LogError>) {
+        match request.op {
+            Op::Write { fua: true } if result.is_ok() => self.flushes.push(ticket),
+            _ => self.answer(ticket, result, Vec::new()),
+        }
+    }
+
+    fn answer(&mut self, ticket: Ticket, result: Result<(), LogError>, bytes: Vec<u8>) {
         let result = result.map_err(|error| note(&mut self.first_error, error));
-        self.done.push_back((ticket, result));
+        self.done.push_back(Answer { ticket, result, bytes });
+    }
+
+    /// Goes on with what waits for room, a little.
+    fn advance(&mut self) {
+        let mut blocks = BLOCKS_IN_TURN;
+        while blocks > 0
+            && let Some(mut waiting) = self.line.pop_front()
+        {
+            let data = std::mem::take(&mut waiting.data);
+            match self.carry_out(&mut waiting, &data, &mut blocks) {
+                Ok(false) => {
+                    self.line.push_front(Waiting { data, ..waiting });
+                    break;
+                }
+                done => self.changed(waiting.ticket, waiting.request, done.map(|_| ())),
+            }
+        }
+        self.wants_flush = self.disk.get_mut().wants_flush();
+    }
+
+    /// Begins the next flush, if somebody waits for one, and none is under way.
+    fn begin_flush(&mut self) {
+        if self.flushing.is_some() {
+            return;
+        }
+        let disk = self.disk.get_mut();
+        let wants_checkpoint = disk.wants_checkpoint();
+        if self.flushes.is_empty() && !self.wants_flush && !wants_checkpoint {
+            return;
+        }
+        let begun = if wants_checkpoint {
+            let checkpoint = disk.begin_checkpoint(false);
+            checkpoint.map(|it| (Some(it.next_seq - 1), Some(Stage::Begun(Box::new(it)))))
+        } else {
+            disk.seal().map(|seq| (seq, None))
+        };
+        self.under_way(begun);
+    }
+
+    /// Has a flush under way for all who wait, or answers them: all is durable already, or never will be.
+    fn under_way(&mut self, begun: Result<(Option<Seq>, Option<Stage>), LogError>) {
+        let tickets = std::mem::take(&mut self.flushes);
+        self.wants_flush = false;
+        match begun {
+            Ok((None, None)) => self.answer_all(tickets, Ok(())),
+            Ok((seq, checkpoint)) => {
+                self.beside.flush();
+                self.flushing = Some(Flushing { seq, tickets, checkpoint });
+            }
+            Err(error) => {
+                let number = note(&mut self.first_error, error);
+                self.answer_all(tickets, Err(number));
+            }
+        }
+    }
+
+    fn answer_all(&mut self, tickets: Vec<Ticket>, result: Result<(), i32>) {
+        let answer = |ticket| Answer { ticket, result, bytes: Vec::new() };
+        self.done.extend(tickets.into_iter().map(answer));
+    }
+
+    /// Hears of something that was done beside.
+    fn take(&mut self, done: Done) {
+        match done {
+            Done::Flushed(result) => self.flushed(result),
+            Done::Read(Read { ticket, mut data, parts }, result) => {
+                // A block that is not there any more has been written elsewhere since.
+                let read = result.and_then(|()| {
+                    let disk = self.disk.get_mut();
+                    let mut block = [0; BLOCK];
+                    parts.iter().try_for_each(|Part { lba, to, within, .. }| {
+                        disk.read(*lba, &mut block)?;
+                        data[to.clone()].copy_from_slice(&block[*within..][..to.len()]);
+                        Ok(())
+                    })
+                });
+                self.answer(ticket, read, data);
+            }
+        }
+    }
+
+    fn flushed(&mut self, result: std::io::Result<()>) {
+        let Some(Flushing { seq, tickets, checkpoint }) = self.flushing.take() else { return };
+        let disk = self.disk.get_mut();
+        if let Err(source) = result {
+            disk.give_up();
+            let number = note(&mut self.first_error, LogError::Medium { what: "flushing", source });
+            return self.answer_all(tickets, Err(number));
+        }
+        if let Some(seq) = seq {
+            disk.durable(seq);
+        }
+        self.answer_all(tickets, Ok(()));
+        let disk = self.disk.get_mut();
+        match checkpoint {
+            Some(Stage::Begun(checkpoint)) => match disk.write_checkpoint(&checkpoint) {
+                // Who waits for a flush by now has this one.
+                Ok(true) => {
+                    let sealed = disk.seal();
+                    self.under_way(sealed.map(|seq| (seq, Some(Stage::Written(checkpoint)))));
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    note(&mut self.first_error, error);
+                }
+            },
+            Some(Stage::Written(checkpoint)) => disk.end_checkpoint(&checkpoint),
+            None => {}
+        }
+    }
+
+    /// Looks up the blocks of a read, and has those read that are not in memory.
+    fn begin_read(&mut self, ticket: Ticket, request: Request) {
+        let mut data = vec![0; request.length as usize];
+        let mut parts = Vec::new();
+        let disk = self.disk.get_mut();
+        let mut block = [0; BLOCK];
+        let found = pieces(request.offset, request.length).try_for_each(|(lba, within, to)| {
+            match disk.find(lba, &mut block)? {
+                Some(slot) => parts.push(Part { slot, lba, to, within }),
+                None => data[to.clone()].copy_from_slice(&block[within..][..to.len()]),
+            }
+            Ok(())
+        });
+        if found.is_ok() && !parts.is_empty() {
+            return self.beside.read(Read { ticket, data, parts });
+        }
+        self.answer(ticket, found, data);
     }
 }
 
+/// Does a piece of the cleaning that has to come before the next write: whether that may come now.
+fn make_room(disk: &mut QueuedDisk, blocks: &mut usize) -> Result<bool, LogError> {
+    if disk.wants_room() {
+        // It reads from the medium: others have their turn after it.
+        *blocks = 1;
+    }
+    disk.make_room()
+}
+
 /// Changes a part of a block.
-fn change(
-    disk: &mut Disk<FileMedium>,
-    lba: Lba,
-    change: impl FnOnce(&mut [u8; BLOCK]),
-) -> Result<(), LogError> {
+fn change(disk: &mut QueuedDisk, lba: Lba, change: impl FnOnce(&mut [u8; BLOCK])) -> Result<(), LogError> {
     let mut block = [0; BLOCK];
     disk.read(lba, &mut block)?;
     change(&mut block);
-    disk.write(lba, &block)
+    disk.append(lba, &block)
 }
 
 /// The blocks of a range: which, where in it, and which of its bytes.
@@ -140,38 +399,60 @@ impl Drive for LogDrive {
     fn life(&self) -> u64 {
         0
     }
+    fn ring_by(&mut self, ring: Ring) {
+        self.beside.ring_by(ring);
+    }
     fn submit(&mut self, _: u64, ticket: Ticket, request: Request, data: &[u8]) {
-        let result = self.carry_out(request, data);
         match request.op {
-            Op::Flush | Op::Write { fua: true } if result.is_ok() => self.flushes.push(ticket),
-            _ => self.answer(ticket, result),
+            Op::Read => self.begin_read(ticket, request),
+            Op::Flush => {
+                self.flushes.push(ticket);
+                // On its way while the flush before it is under way.
+                if self.flushing.is_some()
+                    && let Err(error) = self.disk.get_mut().seal()
+                {
+                    // The next flush is told.
+                    note(&mut self.first_error, error);
+                }
+            }
+            Op::Write { .. } | Op::Trim | Op::WriteZeroes => {
+                let mut waiting = Waiting { ticket, request, data: Vec::new(), pieces: 0 };
+                let mut blocks = BLOCKS_IN_TURN;
+                let now = self.line.is_empty() && !self.disk.get_mut().wants_room();
+                match now.then(|| self.carry_out(&mut waiting, data, &mut blocks)) {
+                    Some(Ok(true)) => self.changed(ticket, request, Ok(())),
+                    Some(Err(error)) => self.changed(ticket, request, Err(error)),
+                    Some(Ok(false)) | None => {
+                        waiting.data = data.to_vec();
+                        self.line.push_back(waiting);
+                    }
+                }
+            }
         }
     }
     fn next_due(&self) -> Option<u64> {
-        (!self.done.is_empty() || !self.flushes.is_empty()).then_some(0)
+        let flush = self.flushing.is_none() && !self.flushes.is_empty();
+        let any = !self.done.is_empty() || !self.line.is_empty() || flush || self.beside.is_done();
+        any.then_some(0)
     }
     fn due(&mut self, _: u64) -> Option<(Ticket, Result<(), i32>)> {
-        if !self.flushes.is_empty() {
-            // Whoever came while the last one was under way has this one in common.
-            let flushed = self.disk.get_mut().flush().map_err(|error| note(&mut self.first_error, error));
-            self.done.extend(self.flushes.drain(..).map(|ticket| (ticket, flushed)));
+        if self.done.is_empty() && !std::mem::replace(&mut self.had_turn, true) {
+            if self.beside.is_done() {
+                let all: Vec<Done> = self.beside.done().collect();
+                all.into_iter().for_each(|done| self.take(done));
+            }
+            self.advance();
+            self.begin_flush();
         }
-        self.done.pop_front()
+        let Some(Answer { ticket, result, bytes }) = self.done.pop_front() else {
+            self.had_turn = false;
+            return None;
+        };
+        self.bytes = bytes;
+        Some((ticket, result))
     }
-    fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), i32> {
-        let disk = self.disk.get_mut();
-        for (lba, within, part) in pieces(offset, into.len() as u64) {
-            let to = &mut into[part];
-            let read = if to.len() == BLOCK {
-                disk.read(lba, to)
-            } else {
-                let mut block = [0; BLOCK];
-                let read = disk.read(lba, &mut block);
-                to.copy_from_slice(&block[within..within + to.len()]);
-                read
-            };
-            read.map_err(|error| note(&mut self.first_error, error))?;
-        }
+    fn read(&mut self, _: u64, into: &mut [u8]) -> Result<(), i32> {
+        into.copy_from_slice(&self.bytes);
         Ok(())
     }
     fn run(&self, offset: u64, length: u64) -> Result<Run, i32> {

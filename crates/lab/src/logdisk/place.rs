@@ -4,12 +4,13 @@
 //! builds on it meanwhile. What lies on a device is destroyed only where its serial was typed
 //! ([`lowtide_host::block::Claim`]). Leaves out what is in it.
 
+use super::FileMedium;
 use lowtide_core::Bytes;
 use lowtide_host::HostError;
 use lowtide_host::block::{self, Claim, Consent, Disk};
+use lowtide_logdisk::Options;
 use lowtide_logdisk::format::geometry::GeometryError;
 use lowtide_logdisk::format::{BLOCK, Geometry, Superblock};
-use lowtide_logdisk::{FileMedium, Options};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

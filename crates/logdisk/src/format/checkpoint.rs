@@ -223,7 +223,7 @@ mod tests {
     fn it_comes_back_as_it_was_and_fits_its_place() {
         let geometry = Geometry::new(1 << 30, 1 << 20, 0.1).expect("it can be");
         let bytes = example(&geometry).write(3);
-        assert_eq!(bytes.len() as u64, geometry.checkpoint_bytes());
+        assert_eq!(bytes.len() as u64, geometry.needs());
         assert_eq!(Checkpoint::read(&bytes, 3, &geometry), Ok(example(&geometry)));
     }
 

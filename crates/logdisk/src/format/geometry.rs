@@ -26,6 +26,9 @@ pub const SEGMENT_FRAMES: std::ops::RangeInclusive<u32> = 1..=64;
 /// needs to go on.
 pub const SPARE_SEGMENTS: u32 = 16;
 
+/// A log may grow to so many times its size: its checkpoints have room for it, a hundred bytes for each segment.
+const GROWTH: u64 = 16;
+
 /// The fewest segments that make a log.
 const FEWEST_SEGMENTS: u32 = 2 * SPARE_SEGMENTS;
 
@@ -61,6 +64,24 @@ pub enum GeometryError {
         /// What is needed.
         least: u64,
     },
+    /// A log disk does not become smaller.
+    #[error(
+        "it offers {from} bytes, and would offer fewer: a log disk does not become smaller; make another and copy"
+    )]
+    Shrunk {
+        /// What it offers.
+        from: u64,
+    },
+    /// There is no room for the checkpoints of so large a log.
+    #[error(
+        "{bytes} bytes are too many for a log disk made for fewer: it can grow to about {most}; make another and copy"
+    )]
+    Grown {
+        /// What there would be.
+        bytes: u64,
+        /// How far it can grow.
+        most: u64,
+    },
     /// The medium is larger than addresses reach.
     #[error("{bytes} bytes are too many: addresses of this version reach to {most}")]
     Large {
@@ -89,19 +110,55 @@ impl Geometry {
         if bytes > most {
             return Err(GeometryError::Large { bytes, most });
         }
-        let start = Geometry::start(bytes, segment);
-        let least = Geometry::start(u64::from(FEWEST_SEGMENTS) * segment, segment)
+        let start = Geometry::start(bytes.saturating_mul(GROWTH).min(most), segment);
+        let least = Geometry::start(u64::from(FEWEST_SEGMENTS) * segment * GROWTH, segment)
             + u64::from(FEWEST_SEGMENTS) * segment;
         let segments = u32::try_from(bytes.saturating_sub(start) / segment).unwrap_or(0);
         if segments < FEWEST_SEGMENTS {
             return Err(GeometryError::Small { bytes, segment, least });
         }
         let mut geometry = Geometry { segment_frames: frames, segments, blocks: 0, start };
-        let slots = u64::from(segments - SPARE_SEGMENTS) * u64::from(geometry.data_slots());
-        // A page of the map for each 1024 blocks, twice: as it was at the last checkpoint, and as it is.
-        let data = slots as f64 * (1.0 - reserve) / (1.0 + 2.0 / f64::from(PAGE_ENTRIES));
-        geometry.blocks = data as u32;
+        geometry.blocks = geometry.offered(reserve);
         Ok(geometry)
+    }
+
+    /// The same log on a larger medium; with another reserve, where one is given, else with as much of its slots offered as now.
+    ///
+    /// # Errors
+    /// [`GeometryError`]: it would be smaller, or so large that its checkpoints have no room.
+    pub fn grown(&self, bytes: u64, reserve: Option<f64>) -> Result<Geometry, GeometryError> {
+        if let Some(reserve) = reserve.filter(|reserve| !(0.02..=0.9).contains(reserve)) {
+            return Err(GeometryError::Reserve(reserve));
+        }
+        let segments = u32::try_from(bytes.saturating_sub(self.start) / self.segment_bytes()).unwrap_or(0);
+        let mut grown = Geometry { segments, ..*self };
+        if segments < self.segments {
+            return Err(GeometryError::Shrunk { from: self.capacity() });
+        }
+        let before = u64::from(self.segments - SPARE_SEGMENTS);
+        let same = u64::from(self.blocks) * u64::from(segments - SPARE_SEGMENTS) / before;
+        grown.blocks = reserve.map_or(same as u32, |reserve| grown.offered(reserve));
+        if grown.blocks < self.blocks {
+            return Err(GeometryError::Shrunk { from: self.capacity() });
+        }
+        let slots = u64::from(segments) * u64::from(self.segment_slots());
+        if slots > u64::from(u32::MAX) || grown.needs() > grown.checkpoint_bytes() {
+            return Err(GeometryError::Grown { bytes, most: self.most_grown() });
+        }
+        Ok(grown)
+    }
+
+    /// About as large as the medium can become.
+    fn most_grown(&self) -> u64 {
+        let by_checkpoints = self.checkpoint_bytes() / self.needs().max(1) * (self.end() - self.start);
+        by_checkpoints.min(u64::from(u32::MAX / SLOTS_PER_FRAME) * FRAME)
+    }
+
+    /// Blocks that are offered where this share of the slots is kept free.
+    fn offered(&self, reserve: f64) -> u32 {
+        let slots = u64::from(self.segments - SPARE_SEGMENTS) * u64::from(self.data_slots());
+        // A page of the map for each 1024 blocks, twice: as it was at the last checkpoint, and as it is.
+        (slots as f64 * (1.0 - reserve) / (1.0 + 2.0 / f64::from(PAGE_ENTRIES))) as u32
     }
 
     /// First byte of the first segment of a medium.
@@ -178,8 +235,12 @@ impl Geometry {
         let begin = CHECKPOINTS + which as u64 * each;
         begin..begin + each
     }
-    /// Bytes that each checkpoint may take.
+    /// Bytes that each checkpoint may take: half of what is before the segments, whatever it needs now.
     pub fn checkpoint_bytes(&self) -> u64 {
+        self.start.saturating_sub(CHECKPOINTS) / 2 / BLOCK as u64 * BLOCK as u64
+    }
+    /// Bytes that a checkpoint takes.
+    pub fn needs(&self) -> u64 {
         super::checkpoint::bytes_for(u64::from(self.segments), u64::from(self.pages()))
     }
     /// Bytes of medium that are used.
@@ -214,6 +275,25 @@ mod tests {
     }
 
     #[test]
+    fn what_grows_keeps_its_place_and_what_would_shrink_is_refused() {
+        for (bytes, segment) in [(64 << 20, 1 << 20), (8 << 30, 4 << 20), (32_000_000_000, 16 << 20)] {
+            let geometry = Geometry::new(bytes, segment, 0.1).expect("it can be");
+            assert_eq!(geometry.grown(bytes, None), Ok(geometry));
+            let grown = geometry.grown(bytes * 3, None).expect("it can grow");
+            assert_eq!(grown.start, geometry.start);
+            let share = |of: &Geometry| f64::from(of.blocks) / f64::from(of.segments - SPARE_SEGMENTS);
+            assert!((share(&grown) / share(&geometry) - 1.0).abs() < 1e-3);
+            assert!(geometry.grown(bytes * 15, Some(0.02)).is_ok(), "{geometry:?}");
+            assert!(matches!(geometry.grown(bytes / 2, None), Err(GeometryError::Shrunk { .. })));
+            assert!(matches!(geometry.grown(bytes, Some(0.5)), Err(GeometryError::Shrunk { .. })));
+            assert!(
+                matches!(geometry.grown(bytes << 10, None), Err(GeometryError::Grown { .. })),
+                "{geometry:?}"
+            );
+        }
+    }
+
+    #[test]
     fn everything_lies_on_the_medium_and_nothing_over_anything() {
         for (bytes, segment) in
             [(64 << 20, 1 << 20), (1 << 30, 4 << 20), (32_000_000_000, 1 << 20), (15 << 40, 64 << 20)]
@@ -222,7 +302,7 @@ mod tests {
             assert!(geometry.end() <= bytes);
             assert!(geometry.checkpoint(0).end == geometry.checkpoint(1).start);
             assert!(geometry.checkpoint(1).end <= geometry.start, "{geometry:?}");
-            assert!(geometry.start.is_multiple_of(FRAME));
+            assert!(geometry.start.is_multiple_of(FRAME) && geometry.needs() <= geometry.checkpoint_bytes());
             let offered = geometry.capacity() as f64 / bytes as f64;
             assert!((0.2..0.9).contains(&offered), "{bytes}: {offered}");
         }

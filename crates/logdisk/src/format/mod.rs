@@ -24,7 +24,7 @@ pub use superblock::Superblock;
 pub const BLOCK: usize = 4096;
 
 /// The version that this code writes, and the only one that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A block of the disk that the log layer offers.
 pub type Lba = u32;

@@ -85,8 +85,12 @@ impl Superblock {
         if geometry.blocks == 0 || u64::from(geometry.blocks) > data {
             return wrong("blocks", geometry.blocks.into(), "none, or more than the segments hold");
         }
-        if !geometry.start.is_multiple_of(FRAME) || geometry.start < geometry.checkpoint(1).end {
-            return wrong("start", geometry.start, "a multiple of 1 MiB after the checkpoints");
+        if !geometry.start.is_multiple_of(FRAME) || geometry.needs() > geometry.checkpoint_bytes() {
+            return wrong(
+                "start",
+                geometry.start,
+                "a multiple of 1 MiB, with room for the checkpoints before it",
+            );
         }
         match geometry.start.checked_add(u64::from(geometry.segments) * geometry.segment_bytes()) {
             Some(end) if end <= bytes => {}

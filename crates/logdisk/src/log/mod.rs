@@ -345,6 +345,10 @@ impl Log {
         self.counters.map_pages += 1;
         Ok(())
     }
+    /// Whether a checkpoint that is no older was made since this one was begun.
+    pub fn is_past(&self, checkpoint: &Checkpoint) -> bool {
+        self.safe.checkpoint >= checkpoint.generation
+    }
     /// Says that a checkpoint, and everything before it, is durable; segments become free by it.
     pub fn checkpointed(&mut self, checkpoint: &Checkpoint) {
         self.safe.checkpoint = checkpoint.generation;
@@ -372,6 +376,10 @@ impl Log {
     }
     fn kept_for_checkpoint(&self) -> usize {
         FOR_CHECKPOINT + self.map.changed() / self.superblock.geometry.data_slots() as usize
+    }
+    /// How many segments without anything live a flush would free, and how many only a checkpoint.
+    pub fn dead_until(&self) -> (usize, usize) {
+        self.segments.dead_until(self.safe)
     }
     /// Free segments that the host may still take before it has to wait for cleaning.
     pub fn spare_segments(&self) -> usize {

@@ -91,6 +91,16 @@ impl Segments {
     pub fn dead(&self) -> usize {
         self.dead.len()
     }
+    /// How many of those a flush would free, and how many only a checkpoint.
+    pub fn dead_until(&self, safe: Safe) -> (usize, usize) {
+        let flush = |&&segment: &&u32| {
+            let it = &self.all[segment as usize];
+            let newer = matches!(it.state, State::Dead { since, .. } if since > safe.durable);
+            it.used != Use::Map && newer && it.newest < safe.replayed_from
+        };
+        let flush = self.dead.iter().filter(flush).count();
+        (flush, self.dead.len() - flush)
+    }
     /// When a full segment was written last; `None` where it is dead, free, or written anew by now.
     pub fn full_since(&self, segment: u32) -> Option<Seq> {
         let it = &self.all[segment as usize];

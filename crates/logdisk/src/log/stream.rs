@@ -3,17 +3,18 @@
 //! Blocks of the medium are handed out to be written once each: where a flush ends a write within a block, the next slot begins in
 //! a later one. Leaves out which segment comes next (`segments`), and when (`log`).
 
+use crate::Aligned;
 use crate::format::checkpoint::{StreamState, Use};
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Before, Geometry, Header, Kind, Lba, Seq, summary};
 
 /// Bytes to be written to the medium.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Job {
     /// Where.
     pub offset: u64,
     /// What.
-    pub data: Vec<u8>,
+    pub data: Aligned,
 }
 
 /// A segment that is being written.
@@ -66,6 +67,8 @@ pub struct Stream {
     next: Option<u32>,
     /// What the newest slot holds.
     before: Option<Before>,
+    /// The memory of the segment before.
+    spare: Vec<u8>,
 }
 
 /// What every slot of a log has in common.
@@ -82,7 +85,7 @@ pub struct Common {
 impl Stream {
     /// A stream that was never written.
     pub fn new(used: Use, number: u32) -> Stream {
-        Stream { used, number, open: None, next: None, before: None }
+        Stream { used, number, open: None, next: None, before: None, spare: Vec::new() }
     }
 
     /// A stream that was written before, and goes on where it was.
@@ -95,7 +98,7 @@ impl Stream {
             let handed = Geometry::within(slot) / BLOCK * BLOCK;
             Open { segment: it.segment, image: it.image, entries: it.entries, slot, filled: handed, handed }
         });
-        Stream { used, number, open, next, before }
+        Stream { used, number, open, next, before, spare: Vec::new() }
     }
 
     /// Whether the segment has room for a slot more.
@@ -133,9 +136,13 @@ impl Stream {
     pub fn begin(&mut self, segment: u32, next: u32, seq: Seq, common: &Common) {
         debug_assert!(self.open.is_none());
         let geometry = &common.geometry;
+        // What is not written of it is zeroes.
+        let mut image = std::mem::take(&mut self.spare);
+        image.clear();
+        image.resize(geometry.segment_bytes() as usize, 0);
         self.open = Some(Open {
             segment,
-            image: vec![0; geometry.segment_bytes() as usize],
+            image,
             entries: vec![None; geometry.segment_slots() as usize],
             slot: 0,
             filled: 0,
@@ -200,13 +207,14 @@ impl Stream {
         }
         let end = (Geometry::within(geometry.segment_slots() - 1) + SLOT).next_multiple_of(BLOCK);
         let job = open.hand_out(end, geometry);
+        self.spare = open.image;
         Some((open.segment, job, if counted { geometry.summary_slots().into() } else { 0 }))
     }
 }
 
 impl Open {
     fn hand_out(&mut self, end: usize, geometry: &Geometry) -> Job {
-        let data = self.image[self.handed..end].to_vec();
+        let data = Aligned::copy_of(&self.image[self.handed..end]);
         let offset = geometry.segment_offset(self.segment) + self.handed as u64;
         self.handed = end;
         Job { offset, data }

@@ -75,7 +75,7 @@ pub fn newest_checkpoint(medium: &impl Medium, superblock: &Superblock) -> Resul
     let geometry = &superblock.geometry;
     let read = |which| {
         let place = geometry.checkpoint(which);
-        let (bytes, _) = scan::read_what_can_be(medium, place.start, (place.end - place.start) as usize);
+        let (bytes, _) = scan::read_what_can_be(medium, place.start, geometry.needs() as usize);
         Checkpoint::read(&bytes, superblock.salt, geometry)
     };
     match (read(0), read(1)) {
@@ -226,7 +226,11 @@ fn resume(
         entries[record.number as usize] =
             Some(summary::Entry { kind: record.kind, lba: record.lba, seq: record.seq });
     }
-    Resumed { next, before, open: Some(ResumedSegment { segment, slot: number, image, entries }) }
+    Resumed {
+        next,
+        before,
+        open: Some(ResumedSegment { segment, slot: number, image: image.to_vec(), entries }),
+    }
 }
 
 /// The slots of all streams in the order of their numbers.

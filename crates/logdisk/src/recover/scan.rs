@@ -1,9 +1,9 @@
 //! What a segment on the medium holds: by its summary where it has one, else slot by slot.
 
-use crate::Medium;
 use crate::error::LogError;
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Before, Geometry, Header, Kind, Lba, Seq, Superblock, summary};
+use crate::{Aligned, Medium};
 
 /// A slot of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,23 +32,29 @@ pub struct Found {
 }
 
 /// Reads whole blocks around bytes of a medium.
-pub fn read_around(medium: &impl Medium, offset: u64, length: usize) -> Result<(Vec<u8>, usize), LogError> {
+pub fn read_around(medium: &impl Medium, offset: u64, length: usize) -> Result<(Aligned, usize), LogError> {
     let begin = offset / BLOCK as u64 * BLOCK as u64;
     let skip = (offset - begin) as usize;
-    let mut bytes = vec![0; (skip + length).next_multiple_of(BLOCK)];
+    let mut bytes = Aligned::zeroes((skip + length).next_multiple_of(BLOCK));
     let failed = |source| LogError::Medium { what: "reading the log", source };
     medium.read(begin, &mut bytes).map_err(failed)?;
     Ok((bytes, skip))
 }
 
+/// Says that the same will be read.
+pub fn will_read(medium: &impl Medium, offset: u64, length: usize) {
+    let begin = offset / BLOCK as u64 * BLOCK as u64;
+    medium.will_read(begin, ((offset - begin) as usize + length).next_multiple_of(BLOCK));
+}
+
 /// The same, where blocks that cannot be read are zeroes, which no checksum fits.
-pub fn read_what_can_be(medium: &impl Medium, offset: u64, length: usize) -> (Vec<u8>, usize) {
+pub fn read_what_can_be(medium: &impl Medium, offset: u64, length: usize) -> (Aligned, usize) {
     if let Ok(read) = read_around(medium, offset, length) {
         return read;
     }
     let begin = offset / BLOCK as u64 * BLOCK as u64;
     let skip = (offset - begin) as usize;
-    let mut bytes = vec![0; (skip + length).next_multiple_of(BLOCK)];
+    let mut bytes = Aligned::zeroes((skip + length).next_multiple_of(BLOCK));
     for (at, block) in (begin..).step_by(BLOCK).zip(bytes.chunks_mut(BLOCK)) {
         if medium.read(at, block).is_err() {
             block.fill(0);
@@ -96,7 +102,7 @@ pub fn by_summary(medium: &impl Medium, superblock: &Superblock, segment: u32) -
 }
 
 /// The whole segment, as bytes; what cannot be read is zeroes.
-pub fn image(medium: &impl Medium, geometry: &Geometry, segment: u32) -> Vec<u8> {
+pub fn image(medium: &impl Medium, geometry: &Geometry, segment: u32) -> Aligned {
     read_what_can_be(medium, geometry.segment_offset(segment), geometry.segment_bytes() as usize).0
 }
 

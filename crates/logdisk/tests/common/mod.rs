@@ -19,7 +19,8 @@ pub type Blocks = HashMap<u64, Rc<[u8; BLOCK]>>;
 #[derive(Debug, Clone)]
 enum Event {
     Write(u64, Rc<Vec<u8>>),
-    Flush,
+    /// So many events are durable.
+    Flushed(usize),
 }
 
 /// A medium in memory.
@@ -74,6 +75,10 @@ impl Memory {
     pub fn blocks(&self) -> Blocks {
         self.blocks.borrow().clone()
     }
+    /// A flush that was begun when there were so many events has come to its end.
+    pub fn flushed(&self, begun: usize) {
+        self.events.borrow_mut().push(Event::Flushed(begun));
+    }
     /// Writes and flushes so far.
     pub fn events(&self) -> usize {
         self.events.borrow().len()
@@ -89,8 +94,11 @@ impl Memory {
     /// some of its sectors, as `rng` says.
     pub fn after_cut(&self, events: usize, fate: Fate, rng: &mut Rng) -> Blocks {
         let all = self.events.borrow();
-        let flushed =
-            all[..events].iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |at| at + 1);
+        let flushed = all[..events].iter().map(|event| match event {
+            Event::Flushed(count) => *count,
+            Event::Write(..) => 0,
+        });
+        let flushed = flushed.max().unwrap_or(0);
         let mut blocks = self.base.clone();
         for (at, event) in all[..events].iter().enumerate() {
             let Event::Write(offset, data) = event else { continue };
@@ -163,7 +171,8 @@ impl Medium for Memory {
     }
     fn flush(&self) -> io::Result<()> {
         self.may_fail()?;
-        self.events.borrow_mut().push(Event::Flush);
+        let all = self.events();
+        self.flushed(all);
         Ok(())
     }
 }

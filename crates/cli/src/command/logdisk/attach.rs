@@ -53,6 +53,7 @@ fn serve(target: &Path, name: &str, map_memory: Option<Bytes>) -> Result<u8, Fai
     let Some(server) = Server::begin(name)? else { return Ok(FAILED) };
     let disk = open(target, true, running(map_memory))?;
     let drive = LogDrive::new(disk, name, &format!("log disk in {}", target.display()), false);
+    let drive = drive.map_err(Failure::failed)?;
     let mut service = Service::start(drive).map_err(Failure::failed)?;
     super::tell_of(&service, target);
     service.obey(Orders::at(&server.control()).map_err(Failure::failed)?);

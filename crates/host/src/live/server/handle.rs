@@ -48,6 +48,17 @@ impl Bell {
     }
 }
 
+/// Wakes the loop, so that it asks its drives what is due.
+#[derive(Debug, Clone)]
+pub struct Ring(pub(super) Arc<Bell>);
+
+impl Ring {
+    /// Wakes it.
+    pub fn ring(&self) {
+        self.0.ring();
+    }
+}
+
 /// The loop, for other threads. Messages to a loop that has ended are dropped.
 pub struct Handle<D> {
     pub(super) to: mpsc::Sender<Message<D>>,

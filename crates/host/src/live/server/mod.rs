@@ -15,7 +15,7 @@ mod client;
 mod handle;
 mod waiting;
 
-pub use handle::Handle;
+pub use handle::{Handle, Ring};
 
 use super::drive::{Drive, Ticket};
 use super::port::Done;
@@ -80,9 +80,10 @@ impl<D: Drive> Server<D> {
     ///
     /// # Errors
     /// Where the system has no more file descriptors.
-    pub fn new(drives: Vec<D>, clock: Clock) -> io::Result<(Server<D>, Handle<D>)> {
+    pub fn new(mut drives: Vec<D>, clock: Clock) -> io::Result<(Server<D>, Handle<D>)> {
         let (to, from) = mpsc::channel();
         let bell = Arc::new(Bell::new()?);
+        drives.iter_mut().for_each(|drive| drive.ring_by(Ring(Arc::clone(&bell))));
         let lives: Arc<[AtomicU64]> = drives.iter().map(|drive| AtomicU64::new(drive.life())).collect();
         let handle = Handle { to, bell: Arc::clone(&bell), lives: Arc::clone(&lives) };
         let server = Server {

@@ -4,41 +4,18 @@
 //! comes, and a flush has little left to do. Leaves out who else may use it: locks, and what a block device holds, are its caller's
 //! to look at.
 
-use crate::format::BLOCK;
-use crate::medium::Medium;
+use lowtide_logdisk::{Aligned, BLOCK, Medium};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
-
-/// Bytes that are moved at a time between the caller's memory and memory that the kernel takes as it is.
-const PIECE: usize = 1 << 20;
 
 /// A file.
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
     bytes: u64,
-    /// For files past the page cache: memory at a multiple of a block.
-    aligned: Option<Mutex<Aligned>>,
-}
-
-/// Memory, of which the part from `skip` on is aligned.
-#[derive(Debug)]
-struct Aligned {
-    memory: Vec<u8>,
-    skip: usize,
-}
-
-impl Aligned {
-    fn new() -> Aligned {
-        let memory = vec![0; PIECE + BLOCK];
-        let skip = memory.as_ptr().align_offset(BLOCK);
-        Aligned { memory, skip }
-    }
-    fn piece(&mut self, length: usize) -> &mut [u8] {
-        &mut self.memory[self.skip..][..length]
-    }
+    /// Past the page cache: memory begins at a multiple of a block.
+    direct: bool,
 }
 
 impl FileMedium {
@@ -49,7 +26,11 @@ impl FileMedium {
     pub fn new(mut file: File, direct: bool) -> io::Result<FileMedium> {
         // The length of a block device is where its end is.
         let bytes = file.seek(SeekFrom::End(0))?;
-        Ok(FileMedium { file, bytes, aligned: direct.then(|| Mutex::new(Aligned::new())) })
+        Ok(FileMedium { file, bytes, direct })
+    }
+
+    fn takes(&self, memory: *const u8) -> bool {
+        !self.direct || memory.align_offset(BLOCK) == 0
     }
 }
 
@@ -58,24 +39,19 @@ impl Medium for FileMedium {
         self.bytes
     }
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let Some(aligned) = &self.aligned else { return self.file.read_exact_at(into, offset) };
-        let mut aligned = aligned.lock().unwrap_or_else(PoisonError::into_inner);
-        for (at, to) in (offset..).step_by(PIECE).zip(into.chunks_mut(PIECE)) {
-            let piece = aligned.piece(to.len());
-            self.file.read_exact_at(piece, at)?;
-            to.copy_from_slice(piece);
+        if self.takes(into.as_ptr()) {
+            return self.file.read_exact_at(into, offset);
         }
+        let mut bytes = Aligned::zeroes(into.len());
+        self.file.read_exact_at(&mut bytes, offset)?;
+        into.copy_from_slice(&bytes);
         Ok(())
     }
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let Some(aligned) = &self.aligned else { return self.file.write_all_at(data, offset) };
-        let mut aligned = aligned.lock().unwrap_or_else(PoisonError::into_inner);
-        for (at, from) in (offset..).step_by(PIECE).zip(data.chunks(PIECE)) {
-            let piece = aligned.piece(from.len());
-            piece.copy_from_slice(from);
-            self.file.write_all_at(piece, at)?;
+        if self.takes(data.as_ptr()) {
+            return self.file.write_all_at(data, offset);
         }
-        Ok(())
+        self.file.write_all_at(&Aligned::copy_of(data), offset)
     }
     fn flush(&self) -> io::Result<()> {
         self.file.sync_data()
@@ -90,19 +66,19 @@ mod tests {
     fn what_was_written_in_long_pieces_is_read_in_short_ones_with_and_without_the_page_cache() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("medium");
-        std::fs::write(&path, vec![0; 3 * PIECE]).expect("written");
-        let data: Vec<u8> = (0..2 * PIECE + BLOCK).map(|n| (n / BLOCK) as u8 ^ n as u8).collect();
+        std::fs::write(&path, vec![0; 3 << 20]).expect("written");
+        let data: Vec<u8> = (0..(2 << 20) + BLOCK).map(|n| (n / BLOCK) as u8 ^ n as u8).collect();
         for direct in [false, true] {
             // Aligned memory does no harm where the page cache is used, as on filesystems that have no other way.
             let file = File::options().read(true).write(true).open(&path).expect("open");
             let medium = FileMedium::new(file, direct).expect("a size");
-            assert_eq!(medium.bytes(), 3 * PIECE as u64);
+            assert_eq!(medium.bytes(), 3 << 20);
             medium.write(BLOCK as u64, &data).expect("written");
             medium.flush().expect("flushed");
-            let mut block = [0; BLOCK];
+            let mut block = [0; BLOCK + 1];
             for (n, expected) in data.chunks(BLOCK).enumerate() {
-                medium.read((n + 1) as u64 * BLOCK as u64, &mut block).expect("read");
-                assert!(block == expected, "block {n}");
+                medium.read((n + 1) as u64 * BLOCK as u64, &mut block[1..]).expect("read");
+                assert!(&block[1..] == expected, "block {n}");
             }
         }
     }

@@ -1,0 +1,76 @@
+//! Bytes that begin at a multiple of a block, so that a medium past the page cache takes them as they are ([`Aligned`]).
+
+use crate::format::BLOCK;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// So many bytes, in memory that begins at a multiple of a block.
+pub struct Aligned {
+    memory: Vec<u8>,
+    skip: usize,
+    length: usize,
+}
+
+impl Aligned {
+    /// So many zeroes.
+    pub fn zeroes(length: usize) -> Aligned {
+        let memory = vec![0; length + BLOCK];
+        let skip = memory.as_ptr().align_offset(BLOCK);
+        Aligned { memory, skip, length }
+    }
+
+    /// The same bytes.
+    pub fn copy_of(bytes: &[u8]) -> Aligned {
+        // There is room for all, so the memory stays where it is.
+        let mut memory: Vec<u8> = Vec::with_capacity(bytes.len() + BLOCK);
+        let skip = memory.as_ptr().align_offset(BLOCK);
+        memory.resize(skip, 0);
+        memory.extend_from_slice(bytes);
+        Aligned { memory, skip, length: bytes.len() }
+    }
+}
+
+impl Deref for Aligned {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.skip..self.skip + self.length]
+    }
+}
+
+impl DerefMut for Aligned {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.skip..self.skip + self.length]
+    }
+}
+
+impl PartialEq for Aligned {
+    fn eq(&self, other: &Aligned) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Aligned {}
+
+impl fmt::Debug for Aligned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_begins_at_a_block_and_holds_what_it_was_given() {
+        for length in [0, 1, BLOCK, 3 * BLOCK + 5] {
+            let bytes: Vec<u8> = (0..length).map(|n| n as u8).collect();
+            let copy = Aligned::copy_of(&bytes);
+            assert_eq!((*copy).as_ptr().align_offset(BLOCK), 0);
+            assert!(*copy == bytes[..]);
+            let zeroes = Aligned::zeroes(length);
+            assert_eq!((*zeroes).as_ptr().align_offset(BLOCK), 0);
+            assert!(zeroes.len() == length && zeroes.iter().all(|&byte| byte == 0));
+        }
+    }
+}

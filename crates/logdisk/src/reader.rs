@@ -1,0 +1,83 @@
+//! Reading blocks whose place is known, beside a log that goes on meanwhile ([`Reader`]).
+//!
+//! A slot may have been written anew since its place was looked up; its checksum and its block say so, and it has to be looked up once
+//! more. Leaves out where blocks lie (`log`).
+
+use crate::Medium;
+use crate::error::LogError;
+use crate::format::geometry::SLOTS_PER_FRAME;
+use crate::format::slot::{HEADER, SLOT};
+use crate::format::{BLOCK, Header, Kind, Lba, Slot, Superblock};
+use crate::recover::scan;
+
+/// The most slots that are read at a time.
+const AT_ONCE: usize = 64;
+
+/// What is needed to read slots.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    superblock: Superblock,
+}
+
+impl Reader {
+    pub(crate) const fn new(superblock: Superblock) -> Reader {
+        Reader { superblock }
+    }
+
+    /// The payload of a slot into `into`, if it is what it should be; else `into` is as it was.
+    ///
+    /// # Errors
+    /// [`LogError::Medium`].
+    pub fn read_slot(
+        &self,
+        medium: &impl Medium,
+        slot: Slot,
+        kind: Kind,
+        lba: Lba,
+        into: &mut [u8],
+    ) -> Result<bool, LogError> {
+        let (bytes, skip) = scan::read_around(medium, self.superblock.geometry.offset(slot), SLOT)?;
+        Ok(self.take(&bytes[skip..][..SLOT], kind, lba, into))
+    }
+
+    /// The payload of the bytes of a slot into `into`, if they are what they should be.
+    pub(crate) fn take(&self, slot: &[u8], kind: Kind, lba: Lba, into: &mut [u8]) -> bool {
+        let fits =
+            Header::open(self.superblock.salt, slot).is_some_and(|it| it.kind == kind && it.lba == lba);
+        if fits {
+            into.copy_from_slice(&slot[HEADER..]);
+        }
+        fits
+    }
+
+    /// Reads blocks of data, those that follow one another on the medium together; `take` gets each that is what it should be, by its
+    /// number in `blocks`.
+    ///
+    /// # Errors
+    /// [`LogError::Medium`].
+    pub fn read_blocks(
+        &self,
+        medium: &impl Medium,
+        blocks: &[(Slot, Lba)],
+        mut take: impl FnMut(usize, &[u8]),
+    ) -> Result<(), LogError> {
+        let mut at = 0;
+        while at < blocks.len() {
+            let first = blocks[at].0;
+            let left_in_frame = (SLOTS_PER_FRAME - first.get() % SLOTS_PER_FRAME) as usize;
+            let run = blocks[at..].iter().take(AT_ONCE.min(left_in_frame)).zip(first.get()..);
+            let count = run.take_while(|((slot, _), expected)| slot.get() == *expected).count();
+            let (bytes, skip) =
+                scan::read_around(medium, self.superblock.geometry.offset(first), count * SLOT)?;
+            for (n, &(_, lba)) in blocks[at..at + count].iter().enumerate() {
+                let slot = &bytes[skip + n * SLOT..][..SLOT];
+                let header = Header::open(self.superblock.salt, slot);
+                if header.is_some_and(|it| it.kind == Kind::Data && it.lba == lba) {
+                    take(at + n, &slot[HEADER..HEADER + BLOCK]);
+                }
+            }
+            at += count;
+        }
+        Ok(())
+    }
+}
