@@ -63,7 +63,7 @@ impl Service {
                 let figures = handle.call(|drives, now_ns| {
                     let figures = drives.iter_mut().map(|drive| {
                         let name = drive.export().name.clone();
-                        drive.with_disk(|disk| Figures::of_served(disk, &name, now_ns as f64 / 1e9))
+                        Figures::of_served(drive.disk(), &name, now_ns as f64 / 1e9)
                     });
                     figures.collect()
                 });
