@@ -145,9 +145,9 @@ impl LogDrive {
         (disk.into_inner(), first_error)
     }
 
-    /// Looks at the disk while it is served.
-    pub fn with_disk<T>(&mut self, look: impl FnOnce(&mut QueuedDisk) -> T) -> T {
-        look(self.disk.get_mut())
+    /// The disk.
+    pub fn disk(&mut self) -> &mut QueuedDisk {
+        self.disk.get_mut()
     }
 
     /// Waits until something is due: for those that have no loop.
