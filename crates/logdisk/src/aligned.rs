@@ -3,6 +3,28 @@
 use crate::format::BLOCK;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+/// Memory of up to so many bytes is kept for the next one: for each write of the log the kernel would have to give it anew, page by
+/// page, which takes as long as a checksum.
+const KEPT_BYTES: usize = (256 << 10) + 2 * BLOCK;
+
+/// Shorter ones cost nothing.
+const SHORT: usize = 64 << 10;
+
+/// How many are kept.
+const KEPT: usize = 64;
+
+static KEPT_MEMORY: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+/// Empty memory that holds so many bytes without being moved.
+fn memory(bytes: usize) -> Vec<u8> {
+    if !(SHORT..=KEPT_BYTES).contains(&bytes) {
+        return Vec::with_capacity(bytes);
+    }
+    let kept = KEPT_MEMORY.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    kept.unwrap_or_else(|| Vec::with_capacity(KEPT_BYTES))
+}
 
 /// So many bytes, in memory that begins at a multiple of a block.
 pub struct Aligned {
@@ -14,19 +36,34 @@ pub struct Aligned {
 impl Aligned {
     /// So many zeroes.
     pub fn zeroes(length: usize) -> Aligned {
-        let memory = vec![0; length + BLOCK];
+        // There is room for all, so the memory stays where it is.
+        let mut memory = memory(length + BLOCK);
         let skip = memory.as_ptr().align_offset(BLOCK);
+        memory.resize(skip + length, 0);
         Aligned { memory, skip, length }
     }
 
     /// The same bytes.
     pub fn copy_of(bytes: &[u8]) -> Aligned {
         // There is room for all, so the memory stays where it is.
-        let mut memory: Vec<u8> = Vec::with_capacity(bytes.len() + BLOCK);
+        let mut memory = memory(bytes.len() + BLOCK);
         let skip = memory.as_ptr().align_offset(BLOCK);
         memory.resize(skip, 0);
         memory.extend_from_slice(bytes);
         Aligned { memory, skip, length: bytes.len() }
+    }
+}
+
+impl Drop for Aligned {
+    fn drop(&mut self) {
+        let mut memory = std::mem::take(&mut self.memory);
+        if memory.capacity() == KEPT_BYTES {
+            memory.clear();
+            let mut kept = KEPT_MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept.len() < KEPT {
+                kept.push(memory);
+            }
+        }
     }
 }
 
@@ -63,7 +100,7 @@ mod tests {
 
     #[test]
     fn it_begins_at_a_block_and_holds_what_it_was_given() {
-        for length in [0, 1, BLOCK, 3 * BLOCK + 5] {
+        for length in [0, 1, BLOCK, 3 * BLOCK + 5, 100 << 10, 256 << 10, 1 << 20, 100 << 10] {
             let bytes: Vec<u8> = (0..length).map(|n| n as u8).collect();
             let copy = Aligned::copy_of(&bytes);
             assert_eq!((*copy).as_ptr().align_offset(BLOCK), 0);

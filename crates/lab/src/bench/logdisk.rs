@@ -34,7 +34,7 @@ pub struct LogdiskBench {
     pub file_bytes: u64,
     /// What the file takes in sequence, in bytes a second.
     pub file_sequential_bytes_per_s: f64,
-    /// Random writes of 4 KiB on half of the disk, with a flush after each 32, of which four may be waited for at a time; in bytes,
+    /// Random writes of 4 KiB on half of the disk, with a flush after each 32, of which sixteen may be waited for at a time; in bytes,
     /// over what the file takes in sequence. Nothing has to be cleaned yet.
     pub file_random_write_fraction_of_sequential: f64,
     /// The same when the log has come round, and cleaning keeps pace.

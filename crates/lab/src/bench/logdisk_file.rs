@@ -18,11 +18,11 @@ use std::time::Instant;
 /// Writes between two flushes.
 const WRITES_PER_FLUSH: u64 = 32;
 
-/// Flushes that are waited for at a time, as by several clients.
-const FLUSHES: u64 = 4;
+/// Flushes that are waited for at a time, as by so many clients: a database has one for each session that commits.
+const FLUSHES: u64 = 16;
 
 /// Writes that are waited for at a time.
-const WRITES: u64 = 128;
+const WRITES: u64 = FLUSHES * WRITES_PER_FLUSH;
 
 /// Reads whose times are taken.
 const READS: usize = 3000;
