@@ -639,7 +639,7 @@ impl<M: Medium> Disk<M> {
     }
 
     fn shrink(&mut self) {
-        let most = self.running.map_memory / BLOCK;
+        let most = self.log.map().pages_in(self.running.map_memory);
         self.log.map().shrink(most);
     }
 

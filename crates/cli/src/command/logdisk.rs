@@ -79,12 +79,20 @@ fn format(arguments: &LogdiskFormatArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// So many bytes as people say them.
+fn in_words(bytes: u64) -> String {
+    match bytes as f64 {
+        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
+        bytes => format!("{:.1} MB", bytes / 1e6),
+    }
+}
+
 /// Says how large a log disk is now.
 fn tell_size(target: &Path, geometry: &Geometry) {
     output::say(format_args!(
         "{}: {} offered, in {} segments of {}",
         target.display(),
-        Bytes::new(geometry.capacity()),
+        in_words(geometry.capacity()),
         geometry.segments,
         Bytes::new(geometry.segment_bytes())
     ));
@@ -134,7 +142,7 @@ fn serve(
 ) -> Result<u8, Failure> {
     let disk = open_as(target, read_only, true, running)?;
     let name = name.map_or_else(|| name_of(target), str::to_owned);
-    let size = Bytes::new(disk.geometry().capacity());
+    let size = in_words(disk.geometry().capacity());
     let drive = LogDrive::new(disk, &name, &format!("log disk in {}", target.display()), read_only)
         .map_err(Failure::failed)?;
     let mut listener = Listener::new(CLIENTS);

@@ -55,6 +55,35 @@ fn what_was_copied_is_there_after_a_kill_and_after_an_end() {
 }
 
 #[test]
+fn what_was_written_is_there_after_the_disk_became_larger_and_more_can_be() {
+    let lab = Lab::new();
+    format(&lab);
+    let served = Served::start_plain(&lab, &SERVE);
+    let uri = served.uri("disk");
+    let qemu_io = |commands: &[&str]| {
+        let commands: Vec<&str> = commands.iter().flat_map(|command| ["-c", command]).collect();
+        ok(&lab, "qemu-io", &[&["-f", "raw"], &commands[..], &[&uri]].concat())
+    };
+    if qemu_io(&["write -P 9 0 16M"]).is_none() {
+        return;
+    }
+    let (_, error) = lab.ends(&["logdisk", "resize", "disk.log", "--size", "1GiB"], 2);
+    assert_says(&error, &["is in use"]);
+    served.ends_well();
+    let (_, error) = lab.ends(&["logdisk", "resize", "disk.log", "--size", "64MiB"], 2);
+    assert_says(&error, &["a log disk does not become smaller"]);
+    let (_, error) = lab.ends(&["logdisk", "resize", "disk.log", "--size", "1TiB"], 2);
+    assert_says(&error, &["it can grow to about"]);
+    assert_eq!(std::fs::metadata(lab.path("disk.log")).expect("the file").len(), 128 << 20, "as it was");
+    lab.ok(&["logdisk", "resize", "disk.log", "--size", "1GiB", "--reserve", "0.2"]);
+    let checked = lab.ok(&["logdisk", "check", "disk.log", "--format", "json"]);
+    assert_eq!(figure(&checked, "good"), true);
+    let served = Served::start_plain(&lab, &SERVE);
+    qemu_io(&["read -P 9 0 16M", "write -P 10 600M 16M", "read -P 10 600M 16M", "read -P 0 16M 16M"]);
+    served.ends_well();
+}
+
+#[test]
 fn fio_finds_what_it_wrote_at_random_in_pieces_of_many_sizes() {
     let lab = Lab::new();
     format(&lab);

@@ -43,6 +43,9 @@ pub struct Missing(pub u32);
 /// The entries of a page.
 pub type Page = [u32; PAGE_ENTRIES as usize];
 
+/// Bytes that a page takes: two counts before it, and what the allocator adds.
+const PAGE_BYTES: usize = size_of::<Page>() + 32;
+
 #[derive(Debug, Clone, Default)]
 struct Held {
     /// `None`: not in memory.
@@ -193,6 +196,14 @@ impl Map {
         }
     }
 
+    /// Pages that so many bytes of memory hold, beside what is kept of all pages.
+    pub fn pages_in(&self, bytes: usize) -> usize {
+        bytes.saturating_sub(self.kept()) / PAGE_BYTES
+    }
+    fn kept(&self) -> usize {
+        self.held.len() * (size_of::<Held>() + 4)
+    }
+
     /// Pages in memory.
     pub fn resident(&self) -> usize {
         self.resident
@@ -207,7 +218,6 @@ impl Map {
     }
     /// Bytes of memory that the map takes.
     pub fn memory(&self) -> usize {
-        // Arc: two counts before the page, and what the allocator adds.
-        self.resident * (size_of::<Page>() + 32) + self.held.len() * (size_of::<Held>() + 4)
+        self.resident * PAGE_BYTES + self.kept()
     }
 }
