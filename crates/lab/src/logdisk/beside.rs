@@ -71,7 +71,7 @@ impl Shared {
     fn tell(&self, to: &Sender<Done>, done: Done) {
         let _ = to.send(done);
         // One ring is enough for all that is done before it is heard.
-        if !self.any.swap(true, Ordering::AcqRel)
+        if !self.any.swap(true, Ordering::SeqCst)
             && let Some(ring) = self.ring.get()
         {
             ring.ring();
@@ -146,7 +146,8 @@ impl Beside {
     }
     /// What was done.
     pub(super) fn done(&self) -> impl Iterator<Item = Done> + '_ {
-        self.shared.any.store(false, Ordering::Release);
+        // Before the first is looked for: what comes after it rings again.
+        self.shared.any.swap(false, Ordering::SeqCst);
         self.done.try_iter()
     }
     /// Waits until something is done.
