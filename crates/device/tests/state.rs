@@ -202,7 +202,7 @@ fn the_layout_is_that_of_its_version() {
         (13752, 491531083),
         (15822, 3069462714),
         (157, 3206141899),
-        (215647, 569745153),
+        (215647, 2279189072),
     ];
     assert_eq!(layouts, version_2, "raise `VERSION` of crates/device/src/state, then what is expected here");
 }

@@ -238,7 +238,10 @@ impl<M: Medium> Disk<M> {
         loop {
             match self.log.map().get(lba) {
                 Ok(entry) => return Ok(entry),
-                Err(missing) => load_pages(&self.medium, &mut self.log, vec![missing.0])?,
+                Err(missing) => {
+                    self.shrink();
+                    load_pages(&self.medium, &mut self.log, vec![missing.0])?;
+                }
             }
         }
     }
@@ -273,6 +276,7 @@ impl<M: Medium> Disk<M> {
         };
         let piece = owed.min(CLEANED_AT_ONCE);
         self.clean(piece)?;
+        self.shrink();
         self.owed = owed - piece;
         Ok(self.owed == 0)
     }
@@ -463,7 +467,10 @@ impl<M: Medium> Disk<M> {
     }
 
     /// Refuses what would come after a write that is not there.
-    fn is_whole(&self) -> Result<(), LogError> {
+    ///
+    /// # Errors
+    /// [`LogError::Broken`].
+    pub fn is_whole(&self) -> Result<(), LogError> {
         if self.broken { Err(LogError::Broken) } else { Ok(()) }
     }
     fn put(&mut self, offset: u64, data: Aligned, what: &'static str) -> Result<(), LogError> {

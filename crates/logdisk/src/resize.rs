@@ -19,6 +19,8 @@ pub fn grow<M: Medium>(medium: M, reserve: Option<f64>) -> Result<Geometry, LogE
     let superblock = *disk.log().superblock();
     let geometry = superblock.geometry.grown(bytes, reserve)?;
     if geometry == superblock.geometry {
+        // The power may have gone between the two superblocks.
+        write_superblocks(&disk.into_medium(), superblock)?;
         return Ok(geometry);
     }
     // As it was: whole, for whoever finds the old superblock.
@@ -34,10 +36,16 @@ pub fn grow<M: Medium>(medium: M, reserve: Option<f64>) -> Result<Geometry, LogE
     let place = geometry.checkpoint((checkpoint.generation % 2) as usize);
     medium.write(place.start, &checkpoint.write(superblock.salt)).map_err(failed)?;
     medium.flush().map_err(failed)?;
-    let block = Superblock { geometry, ..superblock }.write();
-    for at in 0..2 {
-        medium.write(at * BLOCK as u64, &block).map_err(failed)?;
-        medium.flush().map_err(failed)?;
-    }
+    write_superblocks(&medium, Superblock { geometry, ..superblock })?;
     Ok(geometry)
+}
+
+/// One after the other, so that one is always whole.
+fn write_superblocks(medium: &impl Medium, superblock: Superblock) -> Result<(), LogError> {
+    let block = superblock.write();
+    for at in 0..2 {
+        let written = medium.write(at * BLOCK as u64, &block).and_then(|()| medium.flush());
+        written.map_err(|source| LogError::Medium { what: "growing", source })?;
+    }
+    Ok(())
 }

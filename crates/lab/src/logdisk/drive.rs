@@ -31,6 +31,9 @@ const BLOCK_BYTES: u64 = BLOCK as u64;
 /// Blocks that are written before others have their turn; a piece of cleaning counts as all of them.
 const BLOCKS_IN_TURN: usize = 128;
 
+/// The longest read that clients may ask for.
+const LONGEST_READ: u64 = 32 << 20;
+
 /// A log disk whose medium is written by threads.
 pub type QueuedDisk = Disk<Arc<Queue>>;
 
@@ -139,10 +142,21 @@ impl LogDrive {
 
     /// The disk, when nobody is served any more, and what went wrong first.
     pub fn into_parts(self) -> (QueuedDisk, Option<LogError>) {
-        let LogDrive { disk, beside, first_error, .. } = self;
-        // What is under way comes to its end.
+        let LogDrive { disk, beside, mut first_error, flushing, .. } = self;
+        let mut disk = disk.into_inner();
+        // What is under way comes to its end; a flush that failed must not be followed by one that does not.
+        if flushing.is_some() {
+            while let Some(done) = beside.wait() {
+                let Done::Flushed(result) = done else { continue };
+                if let Err(source) = result {
+                    disk.give_up();
+                    note(&mut first_error, LogError::Medium { what: "flushing", source });
+                }
+                break;
+            }
+        }
         drop(beside);
-        (disk.into_inner(), first_error)
+        (disk, first_error)
     }
 
     /// The disk.
@@ -251,8 +265,14 @@ impl LogDrive {
             return;
         }
         let begun = if wants_checkpoint {
-            let checkpoint = disk.begin_checkpoint(false);
-            checkpoint.map(|it| (Some(it.next_seq - 1), Some(Stage::Begun(Box::new(it)))))
+            match disk.begin_checkpoint(false) {
+                // Nobody who waits for a flush has to do with that.
+                Err(error @ LogError::Exhausted { .. }) => {
+                    note(&mut self.first_error, error);
+                    disk.seal().map(|seq| (seq, None))
+                }
+                begun => begun.map(|it| (Some(it.next_seq - 1), Some(Stage::Begun(Box::new(it))))),
+            }
         } else {
             disk.seal().map(|seq| (seq, None))
         };
@@ -309,6 +329,11 @@ impl LogDrive {
             let number = note(&mut self.first_error, LogError::Medium { what: "flushing", source });
             return self.answer_all(tickets, Err(number));
         }
+        // A flush beside this one may have been told of what was lost.
+        if let Err(error) = disk.is_whole() {
+            let number = note(&mut self.first_error, error);
+            return self.answer_all(tickets, Err(number));
+        }
         if let Some(seq) = seq {
             disk.durable(seq);
         }
@@ -333,6 +358,10 @@ impl LogDrive {
 
     /// Looks up the blocks of a read, and has those read that are not in memory.
     fn begin_read(&mut self, ticket: Ticket, request: Request) {
+        if request.length > LONGEST_READ {
+            // Only the hint that something will be read is so long, and one that nobody takes is no error.
+            return self.answer(ticket, Ok(()), Vec::new());
+        }
         let mut data = vec![0; request.length as usize];
         let mut parts = Vec::new();
         let disk = self.disk.get_mut();

@@ -174,19 +174,23 @@ impl Place {
         Ok(Place { path: path.to_owned(), file, direct })
     }
 
-    /// Makes a file so large, unless it is larger; how large it was.
+    /// How large a file is.
     ///
     /// # Errors
     /// [`PlaceError`].
-    pub(super) fn enlarge(&self, size: u64) -> Result<u64, PlaceError> {
+    pub(super) fn length(&self) -> Result<u64, PlaceError> {
         if is_device(&self.path)? {
             return Err(PlaceError::Size(self.path.clone()));
         }
-        let before = self.file.metadata().map_err(|source| failed(&self.path, source))?.len();
-        if size > before {
-            self.file.set_len(size).map_err(|source| failed(&self.path, source))?;
-        }
-        Ok(before)
+        Ok(self.file.metadata().map_err(|source| failed(&self.path, source))?.len())
+    }
+
+    /// Makes a file so large.
+    ///
+    /// # Errors
+    /// [`PlaceError`].
+    pub(super) fn enlarge(&self, size: u64) -> Result<(), PlaceError> {
+        self.file.set_len(size).map_err(|source| failed(&self.path, source))
     }
 
     /// The file once more.

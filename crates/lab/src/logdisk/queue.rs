@@ -1,7 +1,7 @@
 //! A medium whose writes are done by other threads, several at a time, and what is read soon is read ahead ([`Queue`]).
 //!
-//! What was taken is read only once it is written, and a flush waits for all that was taken before it. A write that fails is told with
-//! the next one, and with every flush from then on. Leaves out the order of writes: a medium has none between flushes.
+//! What was taken is read only once it is written, and a flush waits for all that was taken before it. A write or a flush that fails is
+//! told with the next write, and with every flush from then on: the system tells it once. Leaves out the order of writes: a medium has none between flushes.
 
 use super::FileMedium;
 use lowtide_logdisk::{Aligned, Medium};
@@ -38,6 +38,8 @@ struct Shared {
     work: Condvar,
     /// Something was written.
     done: Condvar,
+    /// One flush at a time: what one is told of counts for the next.
+    flushing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -193,8 +195,13 @@ impl Queue {
     /// # Errors
     /// Where the system has no more threads.
     pub fn new(file: FileMedium) -> io::Result<Queue> {
-        let shared =
-            Arc::new(Shared { file, state: Mutex::default(), work: Condvar::new(), done: Condvar::new() });
+        let shared = Arc::new(Shared {
+            file,
+            state: Mutex::default(),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            flushing: Mutex::new(()),
+        });
         let mut queue = Queue { shared, threads: Vec::new() };
         for _ in 0..THREADS {
             let shared = Arc::clone(&queue.shared);
@@ -268,10 +275,12 @@ impl Medium for Queue {
     fn flush(&self) -> io::Result<()> {
         let state = self.shared.lock();
         let before = state.next;
-        let state = self.shared.wait_for(state, |it| it.number < before);
-        state.result()?;
-        drop(state);
-        self.shared.file.flush()
+        drop(self.shared.wait_for(state, |it| it.number < before));
+        let _alone = self.shared.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.lock().result()?;
+        self.shared.file.flush().inspect_err(|error| {
+            self.shared.lock().failed.get_or_insert((error.kind(), error.to_string()));
+        })
     }
 }
 

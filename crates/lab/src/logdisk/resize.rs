@@ -2,11 +2,13 @@
 //!
 //! Leaves out how the log grows (`lowtide_logdisk::resize`).
 
-use super::{Place, PlaceError};
+use super::{FileMedium, Place, PlaceError};
 use lowtide_core::Bytes;
+use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::Geometry;
 use lowtide_logdisk::format::geometry::GeometryError;
-use lowtide_logdisk::{LogError, resize::grow};
+use lowtide_logdisk::{Disk, LogError, resize::grow};
+use std::fs::File;
 use std::path::Path;
 
 /// Why it cannot be made larger.
@@ -27,20 +29,35 @@ pub enum ResizeError {
 /// [`ResizeError`]; where the log cannot be of that size, the file is as it was.
 pub fn resize(path: &Path, size: Option<Bytes>, reserve: Option<f64>) -> Result<Geometry, ResizeError> {
     let place = Place::open(path, false)?;
+    let file = place.same_file()?;
     let before = match size {
         Some(size) => {
-            let before = place.enlarge(size.get())?;
+            let before = place.length()?;
+            let now = geometry_of(path)?;
             if size.get() < before {
-                return Err(LogError::from(GeometryError::Shrunk { from: before }).into());
+                return Err(LogError::from(GeometryError::Shrunk { from: now.capacity() }).into());
             }
+            // Before anything is changed.
+            now.grown(size.get(), reserve).map_err(LogError::from)?;
+            place.enlarge(size.get())?;
             Some(before)
         }
         None => None,
     };
-    let file = place.same_file()?;
     let grown = grow(place.medium()?, reserve);
     if let (Err(LogError::Geometry(_)), Some(before)) = (&grown, before) {
-        file.set_len(before).map_err(|source| PlaceError::File { path: path.to_owned(), source })?;
+        file.set_len(before).map_err(|source| failed(path, source))?;
     }
     Ok(grown?)
+}
+
+/// The sizes of the log disk that is there, if it can be opened.
+fn geometry_of(path: &Path) -> Result<Geometry, ResizeError> {
+    let file = File::open(path).map_err(|source| failed(path, source))?;
+    let medium = FileMedium::new(file, false).map_err(|source| failed(path, source))?;
+    Ok(*Disk::open(medium, Running::default())?.geometry())
+}
+
+fn failed(path: &Path, source: std::io::Error) -> PlaceError {
+    PlaceError::File { path: path.to_owned(), source }
 }
