@@ -7,7 +7,7 @@ use crate::Medium;
 use crate::error::LogError;
 use crate::format::geometry::SLOTS_PER_FRAME;
 use crate::format::slot::{HEADER, SLOT};
-use crate::format::{BLOCK, Header, Kind, Lba, Slot, Superblock};
+use crate::format::{Header, Kind, Lba, Slot, Superblock};
 use crate::recover::scan;
 
 /// The most slots that are read at a time.
@@ -42,12 +42,12 @@ impl Reader {
 
     /// The payload of the bytes of a slot into `into`, if they are what they should be.
     pub(crate) fn take(&self, slot: &[u8], kind: Kind, lba: Lba, into: &mut [u8]) -> bool {
-        let fits =
-            Header::open(self.superblock.salt, slot).is_some_and(|it| it.kind == kind && it.lba == lba);
-        if fits {
-            into.copy_from_slice(&slot[HEADER..]);
-        }
-        fits
+        self.payload(slot, kind, lba).map(|payload| into.copy_from_slice(payload)).is_some()
+    }
+
+    fn payload<'a>(&self, slot: &'a [u8], kind: Kind, lba: Lba) -> Option<&'a [u8]> {
+        let header = Header::open(self.superblock.salt, slot)?;
+        (header.kind == kind && header.lba == lba).then(|| &slot[HEADER..])
     }
 
     /// Reads blocks of data, those that follow one another on the medium together; `take` gets each that is what it should be, by its
@@ -71,9 +71,8 @@ impl Reader {
                 scan::read_around(medium, self.superblock.geometry.offset(first), count * SLOT)?;
             for (n, &(_, lba)) in blocks[at..at + count].iter().enumerate() {
                 let slot = &bytes[skip + n * SLOT..][..SLOT];
-                let header = Header::open(self.superblock.salt, slot);
-                if header.is_some_and(|it| it.kind == Kind::Data && it.lba == lba) {
-                    take(at + n, &slot[HEADER..HEADER + BLOCK]);
+                if let Some(payload) = self.payload(slot, Kind::Data, lba) {
+                    take(at + n, payload);
                 }
             }
             at += count;

@@ -3,7 +3,7 @@
 //! The drive is the simulated Mtron of the catalogue, in virtual time; the file (`logdisk_file`) lies where the caller says, in wall time.
 //! Leaves out databases, and protocols.
 
-use super::logdisk_file::{Lives, create, failed, in_sequence, lives};
+use super::logdisk_file::{create, failed, in_sequence, lives};
 use crate::logdisk::PlaceError;
 use crate::{catalogue, device};
 use lowtide_core::{
@@ -96,34 +96,23 @@ fn measure(
     let (mixed, _) = on_log(0.5, 0.83, seed)?;
     let (emptier, _) = on_log(0.4, 0.0, seed)?;
     let (fuller, _) = on_log(0.8, 0.0, seed)?;
-    let Lives {
-        half,
-        cleaned,
-        full,
-        slowest,
-        idle_us,
-        cleaning_us,
-        recovery_s,
-        clean_open_s,
-        map_bytes,
-        offered,
-    } = lives(path, seed)?;
+    let found = lives(path, seed)?;
     Ok(LogdiskBench {
         mtron_random_write_speedup: write / bare(0.0, seed),
         mtron_mixed_83_17_speedup: mixed / bare(0.83, seed),
         mtron_40_over_80_percent_fill: emptier / fuller,
         mtron_write_amplification: amplification,
-        map_bytes_per_tb: map_bytes as f64 / offered as f64 * 1e12,
+        map_bytes_per_tb: found.map_bytes as f64 / found.offered as f64 * 1e12,
         file_bytes: bytes.get(),
         file_sequential_bytes_per_s: sequential,
-        file_random_write_fraction_of_sequential: half / sequential,
-        file_cleaned_random_write_fraction_of_sequential: cleaned / sequential,
-        file_full_random_write_fraction_of_sequential: full / sequential,
-        file_full_slowest_tenth_over_mean: slowest / full,
-        file_read_p99_idle_us: idle_us,
-        file_read_p99_cleaning_us: cleaning_us,
-        recovery_s,
-        clean_open_s,
+        file_random_write_fraction_of_sequential: found.half / sequential,
+        file_cleaned_random_write_fraction_of_sequential: found.cleaned / sequential,
+        file_full_random_write_fraction_of_sequential: found.full / sequential,
+        file_full_slowest_tenth_over_mean: found.slowest / found.full,
+        file_read_p99_idle_us: found.idle_us,
+        file_read_p99_cleaning_us: found.cleaning_us,
+        recovery_s: found.recovery_s,
+        clean_open_s: found.clean_open_s,
     })
 }
 

@@ -51,8 +51,6 @@ pub struct LogDrive {
     /// Who waits for the next flush.
     flushes: Vec<Ticket>,
     flushing: Option<Flushing>,
-    /// Cleaning needs what is dead to be durable.
-    wants_flush: bool,
     /// Others have had no turn since the last one.
     had_turn: bool,
     /// What went wrong first, for whoever looks after the disk.
@@ -124,7 +122,6 @@ impl LogDrive {
             bytes: Vec::new(),
             flushes: Vec::new(),
             flushing: None,
-            wants_flush: false,
             had_turn: false,
             first_error: None,
         })
@@ -141,22 +138,16 @@ impl LogDrive {
     }
 
     /// The disk, when nobody is served any more, and what went wrong first.
-    pub fn into_parts(self) -> (QueuedDisk, Option<LogError>) {
-        let LogDrive { disk, beside, mut first_error, flushing, .. } = self;
-        let mut disk = disk.into_inner();
+    pub fn into_parts(mut self) -> (QueuedDisk, Option<LogError>) {
         // What is under way comes to its end; a flush that failed must not be followed by one that does not.
-        if flushing.is_some() {
-            while let Some(done) = beside.wait() {
-                let Done::Flushed(result) = done else { continue };
-                if let Err(source) = result {
-                    disk.give_up();
-                    note(&mut first_error, LogError::Medium { what: "flushing", source });
-                }
-                break;
-            }
+        while self.flushing.is_some()
+            && let Some(done) = self.beside.wait()
+        {
+            self.take(done);
         }
+        let LogDrive { disk, beside, first_error, .. } = self;
         drop(beside);
-        (disk, first_error)
+        (disk.into_inner(), first_error)
     }
 
     /// The disk.
@@ -251,7 +242,6 @@ impl LogDrive {
                 done => self.changed(waiting.ticket, waiting.request, done.map(|_| ())),
             }
         }
-        self.wants_flush = self.disk.get_mut().wants_flush();
     }
 
     /// Begins the next flush, if somebody waits for one, and none is under way.
@@ -261,7 +251,7 @@ impl LogDrive {
         }
         let disk = self.disk.get_mut();
         let wants_checkpoint = disk.wants_checkpoint();
-        if self.flushes.is_empty() && !self.wants_flush && !wants_checkpoint {
+        if self.flushes.is_empty() && !wants_checkpoint && !disk.wants_flush() {
             return;
         }
         let begun = if wants_checkpoint {
@@ -282,7 +272,6 @@ impl LogDrive {
     /// Has a flush under way for all who wait, or answers them: all is durable already, or never will be.
     fn under_way(&mut self, begun: Result<(Option<Seq>, Option<Stage>), LogError>) {
         let tickets = std::mem::take(&mut self.flushes);
-        self.wants_flush = false;
         match begun {
             Ok((None, None)) => self.answer_all(tickets, Ok(())),
             Ok((seq, checkpoint)) => {
@@ -324,13 +313,12 @@ impl LogDrive {
     fn flushed(&mut self, result: std::io::Result<()>) {
         let Some(Flushing { seq, tickets, checkpoint }) = self.flushing.take() else { return };
         let disk = self.disk.get_mut();
-        if let Err(source) = result {
+        let flushed = result.map_err(|source| {
             disk.give_up();
-            let number = note(&mut self.first_error, LogError::Medium { what: "flushing", source });
-            return self.answer_all(tickets, Err(number));
-        }
+            LogError::Medium { what: "flushing", source }
+        });
         // A flush beside this one may have been told of what was lost.
-        if let Err(error) = disk.is_whole() {
+        if let Err(error) = flushed.and_then(|()| disk.is_whole()) {
             let number = note(&mut self.first_error, error);
             return self.answer_all(tickets, Err(number));
         }

@@ -193,11 +193,6 @@ impl Place {
         self.file.set_len(size).map_err(|source| failed(&self.path, source))
     }
 
-    /// The file once more.
-    pub(super) fn same_file(&self) -> Result<File, PlaceError> {
-        self.file.try_clone().map_err(|source| failed(&self.path, source))
-    }
-
     /// As a medium.
     ///
     /// # Errors
@@ -237,7 +232,7 @@ fn lock(file: &File, path: &Path, how: FlockOperation) -> Result<(), PlaceError>
     flock(file, how).map_err(|_| PlaceError::Held(path.to_owned()))
 }
 
-fn failed(path: &Path, source: io::Error) -> PlaceError {
+pub(super) fn failed(path: &Path, source: io::Error) -> PlaceError {
     PlaceError::File { path: path.to_owned(), source }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Leaves out how the log grows (`lowtide_logdisk::resize`).
 
+use super::place::failed;
 use super::{FileMedium, Place, PlaceError};
 use lowtide_core::Bytes;
 use lowtide_logdisk::disk::Running;
@@ -29,26 +30,17 @@ pub enum ResizeError {
 /// [`ResizeError`]; where the log cannot be of that size, the file is as it was.
 pub fn resize(path: &Path, size: Option<Bytes>, reserve: Option<f64>) -> Result<Geometry, ResizeError> {
     let place = Place::open(path, false)?;
-    let file = place.same_file()?;
-    let before = match size {
-        Some(size) => {
-            let before = place.length()?;
-            let now = geometry_of(path)?;
-            if size.get() < before {
-                return Err(LogError::from(GeometryError::Shrunk { from: now.capacity() }).into());
-            }
-            // Before anything is changed.
-            now.grown(size.get(), reserve).map_err(LogError::from)?;
-            place.enlarge(size.get())?;
-            Some(before)
+    if let Some(size) = size {
+        let before = place.length()?;
+        let now = geometry_of(path)?;
+        if size.get() < before {
+            return Err(LogError::from(GeometryError::Shrunk { from: now.capacity() }).into());
         }
-        None => None,
-    };
-    let grown = grow(place.medium()?, reserve);
-    if let (Err(LogError::Geometry(_)), Some(before)) = (&grown, before) {
-        file.set_len(before).map_err(|source| failed(path, source))?;
+        // Before anything is changed.
+        now.grown(size.get(), reserve).map_err(LogError::from)?;
+        place.enlarge(size.get())?;
     }
-    Ok(grown?)
+    Ok(grow(place.medium()?, reserve)?)
 }
 
 /// The sizes of the log disk that is there, if it can be opened.
@@ -56,8 +48,4 @@ fn geometry_of(path: &Path) -> Result<Geometry, ResizeError> {
     let file = File::open(path).map_err(|source| failed(path, source))?;
     let medium = FileMedium::new(file, false).map_err(|source| failed(path, source))?;
     Ok(*Disk::open(medium, Running::default())?.geometry())
-}
-
-fn failed(path: &Path, source: std::io::Error) -> PlaceError {
-    PlaceError::File { path: path.to_owned(), source }
 }
