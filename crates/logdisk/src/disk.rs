@@ -1,15 +1,18 @@
 //! A log on a medium, one request after the other: reads, writes, cleans, checkpoints.
 //!
-//! Whatever a request needs of the medium is done within it. Leaves out threads: see `Medium` for what may be shared.
+//! Whatever a request needs of the medium is done within it; `cleaning` has how segments are emptied. Leaves out threads: see
+//! `Medium` for what may be shared.
+
+mod cleaning;
 
 use crate::error::LogError;
-use crate::format::geometry::{PAGE_ENTRIES, SLOTS_PER_FRAME};
-use crate::format::slot::{HEADER, SLOT};
-use crate::format::{BLOCK, Checkpoint, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, checkpoint};
+use crate::format::geometry::PAGE_ENTRIES;
+use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Seq, Slot, Superblock, checkpoint};
 use crate::log::{Counters, Entry, Log, Stall, Where};
 use crate::reader::Reader;
-use crate::recover::{self, Recovery, scan};
+use crate::recover::{self, Recovery};
 use crate::{Aligned, Medium, format::checkpoint::Use};
+use cleaning::Cleaning;
 
 /// How a log disk is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,33 +44,8 @@ impl Default for Running {
     }
 }
 
-/// Slots that the cleaner reads at a time, so that a read of the host's never waits for more.
-const CLEANED_AT_ONCE: u32 = 32;
-
-/// Such pieces that are told to the medium ahead.
-const READ_AHEAD: usize = 8;
-
 /// Blocks that are unmapped at a time.
 const UNMAPPED_AT_ONCE: u32 = 64 * PAGE_ENTRIES;
-
-/// A segment that is being cleaned.
-#[derive(Debug)]
-struct Cleaning {
-    segment: u32,
-    /// When it was written last; where it is not the same any more, what was read of it is of the past.
-    newest: Option<Seq>,
-    /// The slot that comes next.
-    number: u32,
-    /// Slots that were read.
-    slots: std::ops::Range<u32>,
-    bytes: Aligned,
-    /// Where in them the first of those begins.
-    skip: usize,
-    /// What its summary lists, once that was needed.
-    listed: Option<Option<Vec<scan::Record>>>,
-    /// Every slot so far is known: read, listed, or not written.
-    known: bool,
-}
 
 /// A log disk.
 #[derive(Debug)]
@@ -204,19 +182,19 @@ impl<M: Medium> Disk<M> {
             match self.log.locate(lba) {
                 Ok(Where::Hole) => {
                     into.fill(0);
-                    break Ok(None);
+                    break None;
                 }
                 Ok(Where::Lost) => return Err(LogError::Unreadable(lba)),
-                // Checked as well: it may have been read when the log was opened.
-                Ok(Where::Here(bytes)) => {
-                    break reader.take(bytes, Kind::Data, lba, into).then_some(None).ok_or(());
+                // It may have been read when the log was opened, and not been what it should be.
+                Ok(Where::Here(slot, bytes)) => {
+                    break (!reader.take(bytes, Kind::Data, lba, into)).then_some(slot);
                 }
-                Ok(Where::At(slot)) => break Ok(Some(slot)),
+                Ok(Where::At(slot)) => break Some(slot),
                 Err(missing) => load_pages(&self.medium, &mut self.log, vec![missing.0])?,
             }
         };
         self.shrink();
-        found.map_err(|()| self.unreadable(lba))
+        Ok(found)
     }
 
     fn unreadable(&mut self, lba: Lba) -> LogError {
@@ -274,10 +252,8 @@ impl<M: Medium> Disk<M> {
             }
             owed => owed,
         };
-        let piece = owed.min(CLEANED_AT_ONCE);
-        self.clean(piece)?;
+        self.owed = owed - self.clean_a_piece(owed)?;
         self.shrink();
-        self.owed = owed - piece;
         Ok(self.owed == 0)
     }
 
@@ -493,105 +469,6 @@ impl<M: Medium> Disk<M> {
         (self.geometry().segments / 64).max(4)
     }
 
-    /// Goes through up to `slots` live slots of the segment that is cleaned.
-    fn clean(&mut self, slots: u32) -> Result<(), LogError> {
-        let mut left = slots;
-        while left > 0 {
-            let Some(mut cleaning) =
-                self.cleaning.take().map_or_else(|| self.begin_cleaning(), |it| Ok(Some(it)))?
-            else {
-                return Ok(());
-            };
-            let end = self.geometry().data_range().end;
-            while cleaning.number < end && left > 0 {
-                if self.log.segments().full_since(cleaning.segment) != cleaning.newest {
-                    cleaning.number = end;
-                    break;
-                }
-                let moved = self.log.counters().moved_blocks;
-                self.clean_slot(&mut cleaning)?;
-                left = left.saturating_sub((self.log.counters().moved_blocks - moved) as u32);
-                cleaning.number += 1;
-            }
-            if cleaning.number < end {
-                self.cleaning = Some(cleaning);
-            } else if self.log.segments().full_since(cleaning.segment) == cleaning.newest {
-                self.log.not_emptied(cleaning.segment, cleaning.known);
-            } else {
-                self.log.emptied();
-            }
-        }
-        Ok(())
-    }
-
-    /// Chooses the segment that is to be cleaned next.
-    fn begin_cleaning(&mut self) -> Result<Option<Cleaning>, LogError> {
-        let Some(segment) = self.log.victim() else { return Ok(None) };
-        if self.log.segments().used(segment) == Use::Map {
-            self.retry(false, |log| log.move_pages(segment))?;
-            self.log.emptied();
-            // Its pages are written anew with a checkpoint, and it is free after that.
-            let before = self.log.segments().live(segment);
-            self.checkpoint(false)?;
-            if self.log.segments().live(segment) == before {
-                self.log.not_emptied(segment, false);
-            }
-            return Ok(None);
-        }
-        let newest = self.log.segments().full_since(segment);
-        Ok(Some(Cleaning {
-            segment,
-            newest,
-            number: 1,
-            slots: 0..0,
-            bytes: Aligned::zeroes(0),
-            skip: 0,
-            listed: None,
-            known: true,
-        }))
-    }
-
-    fn clean_slot(&mut self, cleaning: &mut Cleaning) -> Result<(), LogError> {
-        let geometry = *self.geometry();
-        let number = cleaning.number;
-        if !cleaning.slots.contains(&number) {
-            let mut ahead = Pieces { geometry, number };
-            let piece = ahead.next().expect("there is a slot more");
-            let place = |first| geometry.offset(geometry.slot(cleaning.segment, first));
-            let length = piece.len() * SLOT;
-            (cleaning.bytes, cleaning.skip) = scan::read_what_can_be(&self.medium, place(number), length);
-            // All at the beginning, then one after the other.
-            let told = if cleaning.slots.is_empty() { 0 } else { READ_AHEAD - 1 };
-            for piece in ahead.take(READ_AHEAD).skip(told) {
-                scan::will_read(&self.medium, place(piece.start), piece.len() * SLOT);
-            }
-            cleaning.slots = piece;
-        }
-        let begin = cleaning.skip + (number - cleaning.slots.start) as usize * SLOT;
-        let header = Header::open(self.log.superblock().salt, &cleaning.bytes[begin..][..SLOT]);
-        let lba = match header {
-            Some(header) if header.kind == Kind::Data => Some(header.lba),
-            Some(_) => None,
-            None => self.listed(cleaning),
-        };
-        let Some(lba) = lba.filter(|&lba| lba < geometry.blocks) else { return Ok(()) };
-        let payload = header.map(|_| &cleaning.bytes[begin + HEADER..][..BLOCK]);
-        let place = geometry.slot(cleaning.segment, number);
-        self.retry(false, |log| log.move_block(place, lba, payload))?;
-        self.run_jobs()
-    }
-
-    /// The block of a slot that cannot be read, by the summary of its segment.
-    fn listed(&self, cleaning: &mut Cleaning) -> Option<Lba> {
-        let listed = cleaning.listed.get_or_insert_with(|| {
-            let found = scan::by_summary(&self.medium, self.log.superblock(), cleaning.segment);
-            found.map(|found| found.records)
-        });
-        cleaning.known &= listed.is_some();
-        let it = listed.as_ref()?.iter().find(|it| it.number == cleaning.number && it.kind == Kind::Data)?;
-        Some(it.lba)
-    }
-
     /// Does what a stall asks for until there is none. Where `clean` says so, segments are cleaned for it; the cleaner itself lives on
     /// what is dead already.
     fn retry<T>(
@@ -608,7 +485,7 @@ impl<M: Medium> Disk<M> {
                     let before = self.log.segments().free();
                     self.free_dead()?;
                     if clean && self.log.segments().free() == before {
-                        self.clean(self.geometry().data_slots())?;
+                        self.clean_a_segment()?;
                     }
                     fruitless = if self.log.segments().free() > before { 0 } else { fruitless + 1 };
                     if fruitless > self.geometry().segments {
@@ -661,22 +538,6 @@ impl<M: Medium> Disk<M> {
     }
 }
 
-/// The pieces in which a segment is read from a slot on; none goes over the end of a frame.
-struct Pieces {
-    geometry: Geometry,
-    number: u32,
-}
-
-impl Iterator for Pieces {
-    type Item = std::ops::Range<u32>;
-    fn next(&mut self) -> Option<Self::Item> {
-        let (begin, last) = (self.number, self.geometry.data_range().end);
-        let frame_end = (begin / SLOTS_PER_FRAME + 1) * SLOTS_PER_FRAME;
-        self.number = (begin + CLEANED_AT_ONCE).min(frame_end).min(last);
-        (begin < last).then_some(begin..self.number)
-    }
-}
-
 fn failed(what: &'static str) -> impl Fn(std::io::Error) -> LogError {
     move |source| LogError::Medium { what, source }
 }
@@ -692,10 +553,8 @@ pub(crate) fn load_pages(medium: &impl Medium, log: &mut Log, pages: Vec<u32>) -
         }
         let reader = Reader::new(*log.superblock());
         let mut payload = [0; BLOCK];
-        let read = match log.here(slot) {
-            Some(bytes) => reader.take(bytes, Kind::Map, page, &mut payload),
-            None => reader.read_slot(medium, slot, Kind::Map, page, &mut payload)?,
-        };
+        let here = log.here(slot).is_some_and(|bytes| reader.take(bytes, Kind::Map, page, &mut payload));
+        let read = here || reader.read_slot(medium, slot, Kind::Map, page, &mut payload)?;
         if !read {
             log.count_bad();
         }

@@ -6,6 +6,7 @@ use common::{Blocks, Memory, block_of, stream, value_of};
 use lowtide_core::rng::below;
 use lowtide_logdisk::check::check;
 use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::format::{Checkpoint, Slot};
 use lowtide_logdisk::{BLOCK, Disk, LogError, Medium, Options};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -188,4 +189,99 @@ fn find(medium: &Memory, what: &[u8]) -> u64 {
     let mut all = vec![0; BYTES as usize];
     medium.read(0, &mut all).expect("read");
     all.windows(what.len()).position(|window| window == what).expect("it was written") as u64
+}
+
+/// A disk that is nearly full of one value, closed and opened again.
+fn full_disk(medium: &Memory) -> Disk<&Memory> {
+    let disk = Disk::format(medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
+    let blocks = disk.geometry().blocks;
+    disk.close().expect("closed");
+    let mut disk = Disk::open(medium, Running::default()).expect("opened");
+    for lba in 0..blocks {
+        disk.write(lba, &block_of(lba, 5)).expect("written");
+    }
+    Disk::open(disk.close().expect("closed"), Running::default()).expect("opened")
+}
+
+/// Where a page of the map of a disk that was just opened lies.
+fn page_of_map(disk: &Disk<&Memory>, page: usize) -> u64 {
+    let geometry = disk.geometry();
+    let read = |which| {
+        let mut bytes = vec![0; (geometry.needs() as usize).next_multiple_of(BLOCK)];
+        disk.medium().read(geometry.checkpoint(which).start, &mut bytes).expect("read");
+        Checkpoint::read(&bytes, disk.log().superblock().salt, geometry).ok()
+    };
+    let newest = read(0).into_iter().chain(read(1)).max_by_key(|it| it.generation).expect("there is one");
+    geometry.offset(Slot::new(newest.pages[page]))
+}
+
+/// Writes at random until everything was cleaned several times, but for some blocks.
+fn write_all_but(disk: &mut Disk<&Memory>, kept: impl Fn(u32) -> bool) {
+    let blocks = u64::from(disk.geometry().blocks);
+    let mut rng = stream("but", 0);
+    for n in 0..6 * blocks {
+        let lba = below(&mut rng, blocks) as u32;
+        if !kept(lba) {
+            disk.write(lba, &block_of(lba, n + 10)).unwrap_or_else(|error| panic!("block {lba}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_for_a_while_is_there_again_after_it_whatever_was_cleaned_meanwhile() {
+    let medium = Memory::new(BYTES);
+    let mut disk = full_disk(&medium);
+    let place = find(&medium, &block_of(77, 5)[..64]);
+    medium.lose(place);
+    let mut block = [0; BLOCK];
+    assert!(disk.read(77, &mut block).is_err());
+    write_all_but(&mut disk, |lba| lba == 77);
+    assert!(disk.read(77, &mut block).is_err());
+    medium.find_again();
+    disk.read(77, &mut block).expect("never moved, and here again");
+    assert_eq!(value_of(77, &block), 5);
+    let medium = disk.close().expect("closed");
+    let mut disk = Disk::open(medium, Running::default()).expect("opened");
+    write_all_but(&mut disk, |lba| lba == 77);
+    disk.read(77, &mut block).expect("moved as it is");
+    assert_eq!(value_of(77, &block), 5);
+}
+
+#[test]
+fn a_page_of_the_map_that_cannot_be_read_costs_its_blocks_and_nothing_else() {
+    let medium = Memory::new(BYTES);
+    let mut disk = full_disk(&medium);
+    medium.lose(page_of_map(&disk, 2) / BLOCK as u64 * BLOCK as u64);
+    // The segment of the map that is open is in memory.
+    disk = Disk::open(&medium, Running::default()).expect("opened");
+    // The end of the page before lies in the same block.
+    let of_the_page = |lba| (1024..3072).contains(&lba);
+    write_all_but(&mut disk, of_the_page);
+    let mut block = [0; BLOCK];
+    for lba in 0..disk.geometry().blocks {
+        assert_eq!(disk.read(lba, &mut block).is_err(), of_the_page(lba), "block {lba}");
+    }
+    medium.find_again();
+    for lba in 1024..3072 {
+        disk.read(lba, &mut block).unwrap_or_else(|error| panic!("block {lba}: {error}"));
+        assert_eq!(value_of(lba, &block), 5);
+    }
+}
+
+#[test]
+fn what_was_forgotten_with_a_page_of_the_map_becomes_free_with_one_checkpoint() {
+    let medium = Memory::new(BYTES);
+    let mut disk = full_disk(&medium);
+    medium.rot(page_of_map(&disk, 2) + 100, 3);
+    write_all_but(&mut disk, |_| false);
+    disk.flush().expect("flushed");
+    let blocks = u64::from(disk.geometry().blocks);
+    for _ in 0..2 {
+        disk.checkpoint(false).expect("checkpointed");
+    }
+    assert_eq!(disk.log().segments().dead(), 0, "nothing happened since");
+    assert!(disk.live_slots() <= blocks + 64, "{} live of {blocks}", disk.live_slots());
+    let medium = disk.close().expect("closed");
+    let checked = check(medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
+    assert_eq!(checked.contradictions, Vec::<String>::new());
 }

@@ -1,7 +1,7 @@
 //! A medium whose writes are done by other threads, several at a time, and what is read soon is read ahead ([`Queue`]).
 //!
 //! What was taken is read only once it is written, and a flush waits for all that was taken before it. A write or a flush that fails is
-//! told with the next write, and with every flush from then on: the system tells it once. Leaves out the order of writes: a medium has none between flushes.
+//! told with the next write, and with every flush from then on: the system tells it once. Where a write failed nothing is read any more. Leaves out the order of writes: a medium has none between flushes.
 
 use super::FileMedium;
 use lowtide_logdisk::{Aligned, Medium};
@@ -53,6 +53,8 @@ struct State {
     /// Bytes that wait.
     bytes: usize,
     failed: Option<(io::ErrorKind, String)>,
+    /// Where writes failed: nobody knows what is there.
+    unknown: Vec<Place>,
     ended: bool,
 }
 
@@ -154,6 +156,7 @@ impl Shared {
         state.under_way.retain(|other| other.number != place.number);
         if let Err(error) = result {
             state.failed.get_or_insert((error.kind(), error.to_string()));
+            state.unknown.push(place);
         }
         self.done.notify_all();
         state
@@ -233,13 +236,18 @@ impl Medium for Queue {
             return Ok(());
         }
         let length = into.len() as u64;
-        drop(self.shared.wait_for(self.shared.lock(), |it| it.is_over(offset, length)));
+        let state = self.shared.wait_for(self.shared.lock(), |it| it.is_over(offset, length));
+        // What was there before would be old data.
+        if state.unknown.iter().any(|it| it.is_over(offset, length)) {
+            return state.result();
+        }
+        drop(state);
         self.shared.file.read(offset, into)
     }
     fn will_read(&self, offset: u64, length: usize) {
         let mut state = self.shared.lock();
         // What is still to be written is read when it is needed.
-        if state.places().any(|it| it.is_over(offset, length as u64)) {
+        if state.places().chain(&state.unknown).any(|it| it.is_over(offset, length as u64)) {
             return;
         }
         let place = Place { offset, length: length as u64, number: state.next };
@@ -340,5 +348,7 @@ mod tests {
             assert!(queue.flush().is_err());
         }
         assert!(queue.write(0, &[1; 4096]).is_err(), "nothing is taken any more");
+        assert!(queue.read(0, &mut [0; 4096]).is_err(), "what was there before is old");
+        assert!(queue.read(4096, &mut [0; 4096]).is_ok());
     }
 }

@@ -63,8 +63,8 @@ pub enum Where<'a> {
     Hole,
     /// Its data was lost.
     Lost,
-    /// Here: it may not be on the medium yet. The whole slot.
-    Here(&'a [u8]),
+    /// Here: it may not be on the medium yet. Which slot, and all of it.
+    Here(Slot, &'a [u8]),
     /// On the medium.
     At(Slot),
 }
@@ -168,7 +168,7 @@ impl Log {
             Entry::Lost => return Ok(Where::Lost),
             Entry::At(slot) => slot,
         };
-        Ok(self.here(slot).map_or(Where::At(slot), Where::Here))
+        Ok(self.here(slot).map_or(Where::At(slot), |bytes| Where::Here(slot, bytes)))
     }
 
     /// A slot of a segment that is being written.
@@ -262,14 +262,14 @@ impl Log {
     pub fn emptied(&mut self) {
         self.counters.cleaned += 1;
     }
-    /// Says that a segment was gone through, and something in it that counts as live was not found, although every slot is `known`; or
-    /// not all are, and one of them may be meant.
-    pub fn not_emptied(&mut self, segment: u32, known: bool) {
-        if known {
-            self.segments.abandon(segment, self.next_seq, self.begun);
-        } else {
-            self.segments.stuck(segment);
-        }
+    /// Says that no block is in a segment any more, by the whole map: what still counts as live in it was forgotten with a page of the
+    /// map that could not be read.
+    pub fn abandon(&mut self, segment: u32) {
+        self.segments.abandon(segment, self.next_seq, self.begun);
+    }
+    /// Says that a segment cannot be emptied, and is to be left alone.
+    pub fn stuck(&mut self, segment: u32) {
+        self.segments.stuck(segment);
     }
 
     /// Hands out what was written so far, and says up to which slot everything is durable once it is written and flushed.

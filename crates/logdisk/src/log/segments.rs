@@ -29,8 +29,17 @@ struct Segment {
     used: Use,
     live: u32,
     newest: Seq,
-    /// It could not be cleaned: something in it that counts as live was not found.
+    /// It could not be cleaned: something in it, or the map of it, cannot be read.
     stuck: bool,
+    /// What counted as live in it is not: only a checkpoint says so.
+    abandoned: bool,
+}
+
+impl Segment {
+    /// Whether only a checkpoint frees it once it is dead: one lists where the pages of the map are, and what is live in a segment.
+    fn by_checkpoint(&self) -> bool {
+        self.used == Use::Map || self.abandoned
+    }
 }
 
 /// All segments of a log.
@@ -66,6 +75,7 @@ impl Segments {
                 live: state.live,
                 newest: state.newest,
                 stuck: false,
+                abandoned: false,
             })
             .collect();
         let free = (0..all.len() as u32).filter(|&n| all[n as usize].state == State::Free).collect();
@@ -96,7 +106,7 @@ impl Segments {
         let flush = |&&segment: &&u32| {
             let it = &self.all[segment as usize];
             let newer = matches!(it.state, State::Dead { since, .. } if since > safe.durable);
-            it.used != Use::Map && newer && it.newest < safe.replayed_from
+            !it.by_checkpoint() && newer && it.newest < safe.replayed_from
         };
         let flush = self.dead.iter().filter(flush).count();
         (flush, self.dead.len() - flush)
@@ -124,7 +134,7 @@ impl Segments {
     /// Says what a taken segment is written for; nothing in it is live.
     pub fn begin(&mut self, segment: u32, used: Use, seq: Seq) {
         let it = &mut self.all[segment as usize];
-        *it = Segment { state: State::Open, used, live: 0, newest: seq, stuck: false };
+        *it = Segment { state: State::Open, used, live: 0, newest: seq, stuck: false, abandoned: false };
     }
     /// Segments that a recovery found to be written after the checkpoint.
     pub fn found(&mut self, segments: &[(u32, Seq)]) {
@@ -186,11 +196,10 @@ impl Segments {
         self.dead.retain(|&segment| {
             let it = &mut all[segment as usize];
             let State::Dead { since, checkpoint } = it.state else { return false };
-            let may = match it.used {
-                // The checkpoint lists its pages.
-                Use::Map => checkpoint < safe.checkpoint,
+            let may = match it.by_checkpoint() {
+                true => checkpoint < safe.checkpoint,
                 // What replaced its slots is durable, and a recovery does not read it.
-                _ => since <= safe.durable && it.newest < safe.replayed_from,
+                false => since <= safe.durable && it.newest < safe.replayed_from,
             };
             if may {
                 it.state = State::Free;
@@ -215,15 +224,14 @@ impl Segments {
             });
         full.max_by(|(_, a), (_, b)| score(a).total_cmp(&score(b))).map(|(segment, _)| segment as u32)
     }
-    /// Every slot of a segment was looked at, and none is what the map means: what counted as live was forgotten with a page of the
-    /// map. It is free after a checkpoint that says so.
+    /// Nothing in a segment is what the map means, whatever counted as live. It is free after a checkpoint that says so.
     pub fn abandon(&mut self, segment: u32, at: Seq, checkpoint: u64) {
         let it = &mut self.all[segment as usize];
         it.live = 0;
-        it.newest = at;
+        it.abandoned = true;
         self.died(segment, at, checkpoint);
     }
-    /// Says that cleaning a segment did not empty it.
+    /// Says that a segment cannot be emptied.
     pub fn stuck(&mut self, segment: u32) {
         self.all[segment as usize].stuck = true;
     }

@@ -46,6 +46,10 @@ impl Memory {
     pub fn lose(&self, offset: u64) {
         self.unreadable.borrow_mut().insert(offset / BLOCK as u64);
     }
+    /// All blocks can be read again.
+    pub fn find_again(&self) {
+        self.unreadable.borrow_mut().clear();
+    }
     fn may_fail(&self) -> io::Result<()> {
         match self.failing.get() {
             Some(0) => {
