@@ -41,3 +41,24 @@ fn reports_of_the_same_numbers_are_the_same() {
     lab.ok(&["report", "1", "-o", "again.html"]);
     assert!(lab.read("report.html") == lab.read("again.html"), "the report of `run` and that of `report`");
 }
+
+/// A database that is a model is measured like a drive: in virtual time, from a seed.
+#[test]
+fn a_modelled_database_says_so_and_gives_the_same_bytes() {
+    let lab = Lab::new();
+    lab.write(
+        "modelled.toml",
+        "name = \"modelled\"\ntitle = \"m\"\n[target]\ndevice = \"intel-x25-e-32gb\"\n\
+         [oltp]\nengine = \"innodb-model\"\nwarehouses = 4\nbuffer_pool = \"64MiB\"\nduration = \"1min\"\ninterval = \"5s\"\n\
+         [sweep]\nterminals = [1, 8]\n",
+    );
+    let run = |store: &str, jobs: &str| {
+        lab.ok(&["run", "./modelled.toml", "--seed", "3", "--jobs", jobs, "--store", store]);
+        lab.exports(store)
+    };
+    let (csv, json) = run("a.db", "1");
+    assert_eq!(csv.lines().count(), 1 + 2 * 12, "{csv}");
+    assert!(json.contains("innodb-model (modelled, virtual time)"), "{json}");
+    assert!((csv, json) == run("b.db", "2"), "seed 3");
+    assert!(lab.read("report.html").contains("modelled, virtual time"), "the report says what it is");
+}

@@ -12,6 +12,7 @@ pub mod inserts;
 pub mod measure;
 pub mod rng;
 mod state;
+pub mod storage;
 pub mod suggest;
 pub mod trace;
 pub mod units;

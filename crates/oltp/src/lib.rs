@@ -19,6 +19,7 @@ mod error;
 pub mod folder;
 pub mod instance;
 pub mod mariadb;
+pub mod model;
 mod named;
 mod network;
 pub mod postgres;

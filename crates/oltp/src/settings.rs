@@ -24,20 +24,27 @@ pub enum Engine {
     MariadbMyisam,
     /// PostgreSQL.
     Postgresql,
+    /// A model of InnoDB, in virtual time.
+    InnodbModel,
 }
 
 impl Engine {
     /// All of them, with the name that experiments call them by.
-    pub const NAMES: [(&str, Engine); 5] = [
+    pub const NAMES: [(&str, Engine); 6] = [
         ("sqlite", Engine::Sqlite),
         ("mariadb", Engine::Mariadb),
         ("mariadb-aria", Engine::MariadbAria),
         ("mariadb-myisam", Engine::MariadbMyisam),
         ("postgresql", Engine::Postgresql),
+        ("innodb-model", Engine::InnodbModel),
     ];
     /// Its name in experiments.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, engine)| *engine == self).expect("every engine has a name").0
+    }
+    /// Whether it is a model, in virtual time.
+    pub fn is_modelled(self) -> bool {
+        self == Engine::InnodbModel
     }
     /// Whether a transaction that fails leaves nothing behind.
     pub fn has_transactions(self) -> bool {
@@ -49,6 +56,7 @@ impl Engine {
             Engine::Mariadb => Least { buffer_pool: Bytes::mib(5), log: Bytes::mib(4) },
             Engine::Postgresql => Least { buffer_pool: Bytes::kib(128), log: Bytes::mib(32) },
             Engine::MariadbAria => Least { buffer_pool: Bytes::kib(128), log: Bytes::mib(8) },
+            Engine::InnodbModel => Least { buffer_pool: Bytes::mib(4), log: Bytes::mib(4) },
             Engine::Sqlite | Engine::MariadbMyisam => Least { buffer_pool: Bytes::ZERO, log: Bytes::ZERO },
         }
     }

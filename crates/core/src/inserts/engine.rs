@@ -5,11 +5,11 @@
 use super::allocation::Files;
 use super::checkpoint::Dirty;
 use super::log::LogWriter;
-use super::storage::{Storage, Writes};
 use super::{EXTENT, EXTENT_PAGES, Inserts, PAGE};
-use crate::block::{DeviceError, Tag};
+use crate::block::{DeviceError, Request, Tag};
 use crate::measure::{Interval, Recorder};
 use crate::rng::{Rng, Seed, below};
+use crate::storage::{Place, Requests, Storage};
 use crate::units::{Nanos, VirtualTime};
 use crate::virtual_load::Control;
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ pub fn run(
     let mut engine = Engine {
         inserts,
         storage,
-        in_flight: Writes::default(),
+        in_flight: Requests::default(),
         files: Files::new(inserts.data_files),
         log: LogWriter::new(&inserts.log),
         dirty: Dirty::new(&inserts.checkpoint, inserts.data_files),
@@ -69,7 +69,7 @@ pub fn run(
 struct Engine<'a, 's> {
     inserts: &'a Inserts,
     storage: Storage<'s>,
-    in_flight: Writes,
+    in_flight: Requests,
     files: Files,
     log: LogWriter,
     dirty: Dirty,
@@ -209,12 +209,15 @@ impl Engine<'_, '_> {
     #[inline]
     fn write(&mut self, now_ns: u64) -> Result<(), DeviceError> {
         while let Some(write) = self.log.next_write() {
-            let at = (self.storage.log, write.offset, write.length);
-            self.in_flight.begin(&mut self.storage, now_ns, at, LOG | write.number)?;
+            let Place { device, offset } = self.storage.log;
+            let request = Request::write(offset + write.offset, write.length);
+            self.in_flight.begin(&mut self.storage, now_ns, device, &request, LOG | write.number)?;
         }
         while let Some(write) = self.dirty.next_write(&self.changed) {
-            let at = (self.storage.data, write.file as u64 * self.file_size + write.offset, write.length);
-            self.in_flight.begin(&mut self.storage, now_ns, at, write.length)?;
+            let Place { device, offset } = self.storage.data;
+            let at = offset + write.file as u64 * self.file_size + write.offset;
+            let request = Request::write(at, write.length);
+            self.in_flight.begin(&mut self.storage, now_ns, device, &request, write.length)?;
         }
         Ok(())
     }

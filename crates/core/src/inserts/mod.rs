@@ -14,12 +14,10 @@ mod allocation;
 mod checkpoint;
 mod engine;
 mod log;
-mod storage;
 #[cfg(test)]
 mod tests;
 
 pub use engine::run;
-pub use storage::{Place, Storage};
 
 use crate::units::{Bytes, Nanos};
 

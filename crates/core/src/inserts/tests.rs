@@ -5,6 +5,7 @@
 use super::*;
 use crate::block::{BlockDevice, Completion, Counters, Request, Tag};
 use crate::rng::Seed;
+use crate::storage::{Place, Storage};
 use crate::units::VirtualTime;
 use crate::virtual_load::Control;
 use std::collections::VecDeque;

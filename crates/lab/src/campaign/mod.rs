@@ -6,6 +6,7 @@
 //! of it.
 
 mod databases;
+mod modelled;
 
 use crate::analysis::Verdict;
 use crate::experiment::Precondition;
@@ -301,6 +302,9 @@ impl<'a> Cells<'a> {
             let mut rows = Vec::new();
             let outcome = match (&broken, &mut ground) {
                 (Some(reason), _) => Err(format!("the history it needs is missing: {reason}")),
+                (None, Ground::Models(histories)) if cell.settings.load.oltp.is_some() => {
+                    self.modelled(cell, histories, &mut rows)
+                }
                 (None, Ground::Models(histories)) => self.simulated(cell, histories, &mut rows),
                 (None, Ground::Host(host)) => self.host(cell, host, &mut rows),
                 (None, Ground::Databases(databases)) => self.databases(cell, databases, &mut rows),
@@ -528,7 +532,7 @@ pub(crate) enum Taken<'a> {
 impl<'a> Taken<'a> {
     /// The target of a plan, if nothing speaks against it; `None` for models in virtual time.
     pub(crate) fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
-        if plan.experiment.load.oltp.is_none() {
+        if plan.experiment.load.oltp.is_none() || plan.target.is_simulated() {
             return Ok(HostTarget::of(plan)?.map(Taken::Host));
         }
         Ok(Some(Taken::Databases(Box::new(Databases::of(plan)?))))

@@ -230,6 +230,7 @@ impl Whole<'_> {
                 problems.add(at, message, "has no effect", help);
             }
         }
+        self.modelled(oltp, problems);
         let levels = |factor: FactorName, base: u32, least: bool| {
             let swept = self.steps.iter().filter_map(move |step| step.factor(factor));
             let numbers = swept.flat_map(|factor| factor.levels.iter().filter_map(Level::number));
@@ -284,6 +285,46 @@ impl Whole<'_> {
                 "here",
                 help,
             );
+        }
+    }
+
+    /// What a modelled engine does not do.
+    fn modelled(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
+        let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
+        let levels: Vec<bool> = swept
+            .flat_map(|factor| &factor.levels)
+            .filter_map(|level| match level {
+                Level::Engine(engine) => Some(engine.is_modelled()),
+                _ => None,
+            })
+            .collect();
+        let own = levels.is_empty().then(|| oltp.settings.engine.is_modelled());
+        let all: Vec<bool> = levels.into_iter().chain(own).collect();
+        if !all.contains(&true) {
+            return;
+        }
+        let at = |key: &str| self.written_for_databases(key).unwrap_or(0..0);
+        if all.contains(&false) {
+            let help = "one experiment for models, in virtual time, and one for databases";
+            problems.add(at("engine"), "modelled engines beside databases", "here", help);
+        }
+        if !self.on_simulated() {
+            let help = "`target.device = \"…\"`: `lowtide devices` lists simulated devices";
+            problems.add(at("engine"), "a modelled engine on a real target", "here", help);
+        }
+        if self.load.oltp.as_ref().is_some_and(|oltp| oltp.think) {
+            problems.add(
+                at("think"),
+                "terminals of a modelled engine do not think",
+                "here",
+                "`think = false`",
+            );
+        }
+        for key in ["instances", "servers", "data_files", "flush_method", "read_ahead"] {
+            if let Some(at) = self.written_for_databases(key) {
+                let message = format!("`{key}` of a modelled engine, which has none");
+                problems.add(at, message, "has no effect", "remove it");
+            }
         }
     }
 

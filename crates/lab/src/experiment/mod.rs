@@ -110,6 +110,17 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Whether it asks for databases that are models, in virtual time.
+    pub fn is_modelled(&self) -> bool {
+        let Some(oltp) = &self.load.oltp else { return false };
+        let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
+        let mut levels = swept.flat_map(|factor| &factor.levels).peekable();
+        match levels.peek() {
+            None => oltp.settings.engine.is_modelled(),
+            Some(_) => levels.any(|level| matches!(level, Level::Engine(engine) if engine.is_modelled())),
+        }
+    }
+
     /// Reads an experiment.
     ///
     /// `name_of_source` is what errors call the text: the path of its file.

@@ -7,7 +7,8 @@ use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedDrive;
 use crate::record::Row;
-use lowtide_core::inserts::{self, Place, Storage};
+use lowtide_core::inserts;
+use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Interval, Seed, virtual_load};
 use std::sync::atomic::{AtomicBool, Ordering};
 

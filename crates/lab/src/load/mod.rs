@@ -6,12 +6,14 @@ mod burst;
 mod drive;
 mod events;
 mod host;
+mod modelled;
 mod terminals;
 mod watch;
 
 pub use drive::on_drive;
 pub use events::Told;
 pub use host::on_host;
+pub use modelled::on_model;
 pub use terminals::on_databases;
 
 use crate::analysis::Verdict;

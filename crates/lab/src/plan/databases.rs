@@ -6,6 +6,7 @@ use super::{PlanTarget, cells};
 use crate::experiment::{BadInput, Experiment, Filesystem, Oltp, Settings};
 use lowtide_core::Bytes;
 use lowtide_device::layout::lay_out;
+use lowtide_oltp::model::{self, ModelSettings};
 
 /// The data of a cell and the capacity it is part of.
 pub(super) fn fit(
@@ -25,20 +26,22 @@ pub(super) fn fit(
         return Err(at_warehouses(message, "a larger share, such as `--scale 1/10`, or more warehouses"));
     }
     least(experiment, oltp, scale)?;
-    let data = oltp.data();
+    let data = match oltp.settings.engine.is_modelled() {
+        true => modelled(experiment, oltp)?,
+        false => oltp.data(),
+    };
     let capacity = match target {
-        PlanTarget::Simulated(_) => unreachable!("databases run in wall time"),
         PlanTarget::Host(spec) => {
             let filesystem = lowtide_host::environment::filesystem_size(spec.path()).unwrap_or(data);
             return Ok((data, filesystem.max(data)));
         }
         PlanTarget::Block(block) => block.disk.identity.size,
-        PlanTarget::Attached(devices) => {
+        PlanTarget::Simulated(devices) | PlanTarget::Attached(devices) => {
             let name = settings.device.as_deref().expect("a simulated target names its device");
             devices[name].spec.capacity()
         }
     };
-    if settings.preparation.layout.filesystem == Filesystem::None {
+    if settings.preparation.layout.filesystem == Filesystem::None && !target.is_simulated() {
         let message = "a database on a device without a filesystem";
         let help = "`layout = { filesystem = \"xfs\" }`, `\"ext4\"` or `\"btrfs\"`";
         return Err(experiment.blame("before-each-cell", message, help));
@@ -54,6 +57,16 @@ pub(super) fn fit(
             Err(at_warehouses(message, "fewer warehouses, or a larger device"))
         }
     }
+}
+
+/// Bytes of the data files and the log of a modelled engine.
+fn modelled(experiment: &Experiment, oltp: &Oltp) -> Result<Bytes, BadInput> {
+    let model = ModelSettings::of(&oltp.settings).map_err(|error| {
+        let key = if experiment.span_of("oltp.options").is_some() { "oltp.options" } else { "oltp" };
+        experiment.blame(key, error.to_string(), "docs/models/oltp.md says what a modelled engine takes")
+    })?;
+    let log = if oltp.log_device.is_some() { Bytes::ZERO } else { model.log };
+    Ok(model::loaded(&model, oltp.warehouses) + log)
 }
 
 /// Refuses memory and logs that the engine does not start with, as written or divided by the scale.

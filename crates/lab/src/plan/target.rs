@@ -90,8 +90,8 @@ impl PlanTarget {
                     devices.insert(name, device);
                 }
                 Ok(match oltp {
-                    Some(_) => PlanTarget::Attached(devices),
-                    None => PlanTarget::Simulated(devices),
+                    Some(_) if !experiment.is_modelled() => PlanTarget::Attached(devices),
+                    _ => PlanTarget::Simulated(devices),
                 })
             }
         }

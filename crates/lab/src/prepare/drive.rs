@@ -87,9 +87,11 @@ impl History {
         for (offset, length) in layout.mkfs_writes {
             self.each_chunk(offset, length, Request::write)?;
         }
+        // Loading a database writes it.
+        let loaded = cell.settings.load.oltp.is_some();
         match preparation.fill {
-            Fill::None => {}
-            Fill::Sequential => {
+            Fill::None if !loaded => {}
+            Fill::None | Fill::Sequential => {
                 for extent in layout.files.pieces() {
                     self.each_chunk(extent.device_offset, extent.length, Request::write)?;
                 }

@@ -66,3 +66,40 @@ fn memory_and_logs_that_a_server_does_not_start_with_are_refused() {
     assert!(error.contains("--scale 1/64"), "{error}");
     Plan::new(good(&text("2GiB"), &[]), Seed::new(1), 64).expect("large enough");
 }
+
+const MODELLED: &str = r#"
+name = "modelled"
+target.device = "intel-x25-e-32gb"
+
+[oltp]
+engine = "innodb-model"
+warehouses = 10
+duration = "1min"
+"#;
+
+#[test]
+fn a_model_of_an_engine_lies_on_a_simulated_device_alone_and_says_what_it_does_not_do() {
+    let plan = Plan::new(good(MODELLED, &[]), Seed::new(1), 1).expect("a plan");
+    assert!(plan.target.is_simulated());
+    for (line, told) in [
+        ("think = true", "terminals of a modelled engine do not think"),
+        ("instances = 2", "`instances` of a modelled engine, which has none"),
+        ("flush_method = 'fsync'", "`flush_method` of a modelled engine, which has none"),
+        ("[sweep]\nengine = ['innodb-model', 'mariadb']", "modelled engines beside databases"),
+    ] {
+        let error = bad(&format!("{MODELLED}{line}\n"));
+        assert!(error.contains(told), "{line}:\n{error}");
+    }
+    let error = bad(&MODELLED.replace("device = \"intel-x25-e-32gb\"", "directory = \".\""));
+    assert!(error.contains("a modelled engine on a real target"), "{error}");
+    for (line, told) in [
+        ("options = { core = '4' }", "did you mean `cores`?"),
+        ("options = { contention = '7' }", "a share from 0 to below 1"),
+        ("buffer_pool = '1MiB'", "innodb-model does not start with it"),
+        ("log_size = '40GiB'", "do not fit"),
+    ] {
+        let plan = Plan::new(good(&format!("{MODELLED}{line}\n"), &[]), Seed::new(1), 1);
+        let error = super::render(&plan.expect_err("it cannot be"));
+        assert!(error.contains(told), "{line}:\n{error}");
+    }
+}

@@ -1,6 +1,6 @@
-//! The devices that hold data and log, and what is in flight on them.
+//! The devices that hold the data and the log of a database in virtual time, and what is in flight on them.
 //!
-//! Data and log may be on one device. Leaves out what the writes mean.
+//! Data and log may be on one device. Leaves out what the requests mean: tags say it.
 
 use crate::block::{BlockDevice, Counters, DeviceError, Request, Tag};
 use crate::in_flight::InFlight;
@@ -27,12 +27,12 @@ pub struct Storage<'a> {
 
 impl Storage<'_> {
     /// What the devices counted, together.
-    pub(super) fn counters(&self) -> Counters {
+    pub fn counters(&self) -> Counters {
         self.devices.iter().map(|device| device.counters()).fold(Counters::default(), |sum, one| sum + one)
     }
 
     /// Lets what is still queued complete.
-    pub(super) fn drain(&mut self) {
+    pub fn drain(&mut self) {
         for device in &mut self.devices {
             while device.next_done().is_some() {
                 device.finish();
@@ -41,32 +41,38 @@ impl Storage<'_> {
     }
 }
 
-/// Writes that a device answered at once, by completion.
+/// Requests that a device answered at once, by completion.
 #[derive(Debug, Default)]
-pub(super) struct Writes(InFlight<Tag>);
+pub struct Requests(InFlight<Tag>);
 
-impl Writes {
-    /// Begins a write.
+impl Requests {
+    /// Begins a request on one of the devices.
+    ///
+    /// # Errors
+    /// Where the device refuses it.
     #[inline]
-    pub(super) fn begin(
+    pub fn begin(
         &mut self,
         storage: &mut Storage<'_>,
         now_ns: u64,
-        (place, offset, length): (Place, u64, u64),
+        device: usize,
+        request: &Request,
         tag: Tag,
     ) -> Result<(), DeviceError> {
-        let request = Request::write(place.offset + offset, length);
         let now = VirtualTime::from_nanos(now_ns);
-        if let Some(completion) = storage.devices[place.device].begin(now, &request, tag) {
+        if let Some(completion) = storage.devices[device].begin(now, request, tag) {
             completion.status?;
             self.0.push(completion.at.as_nanos(), tag);
         }
         Ok(())
     }
 
-    /// The next write to complete, where that is by `until_ns`.
+    /// The next request to complete, where that is by `until_ns`.
+    ///
+    /// # Errors
+    /// Where one failed.
     #[inline]
-    pub(super) fn next_done(
+    pub fn next_done(
         &mut self,
         storage: &mut Storage<'_>,
         until_ns: u64,

@@ -1,0 +1,84 @@
+//! The load of terminals on a modelled storage engine on a simulated drive, in virtual time.
+//!
+//! Leaves out the engine itself (`lowtide_oltp::model`).
+
+use super::Ended;
+use super::terminals::EachMeasured;
+use super::watch::Watch;
+use crate::analysis::{Context, Medium};
+use crate::experiment::Load;
+use crate::prepare::PreparedDrive;
+use crate::record::Row;
+use crate::store::Measured;
+use lowtide_core::storage::{Place, Storage};
+use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Seed};
+use lowtide_device::AnyDevice;
+use lowtide_oltp::model::{self, Done, ModelLoad, ModelSettings};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs `load` on a model of an engine whose data lie on a prepared drive, after its log or with that on a drive of its own; `each` hears
+/// of every interval. Files lie in one piece, where the filesystem begins to put them.
+///
+/// # Errors
+/// [`DeviceError`] where a drive refuses a request, or fails at one.
+pub fn on_model(
+    prepared: PreparedDrive<'_>,
+    log: Option<&mut AnyDevice>,
+    load: &Load,
+    settings: &ModelSettings,
+    seed: Seed,
+    interrupt: &AtomicBool,
+    each: &mut EachMeasured<'_>,
+) -> Result<Ended, DeviceError> {
+    let oltp = load.oltp.as_ref().expect("a load of terminals");
+    let PreparedDrive { drive, now, extents, written_before, .. } = prepared;
+    let context = Context {
+        capacity: drive.capacity(),
+        raw_capacity: drive.raw_capacity(),
+        data: Bytes::new(extents.length()),
+        read_only: false,
+        medium: if drive.raw_capacity().is_some() { Medium::Flash } else { Medium::Other },
+        written_before: Some(written_before),
+    };
+    let mut watch = Watch::new(load, context);
+    let asked =
+        ModelLoad { warehouses: oltp.warehouses, terminals: load.threads, interval: load.interval, seed };
+    let first = extents.pieces().first().map_or(0, |piece| piece.device_offset);
+    let storage = match log {
+        Some(log) => Storage {
+            devices: vec![drive, log],
+            data: Place { device: 0, offset: first },
+            log: Place { device: 1, offset: 0 },
+        },
+        None => Storage {
+            data: Place { device: 0, offset: first + settings.log.get() },
+            log: Place { device: 0, offset: first },
+            devices: vec![drive],
+        },
+    };
+    let (mut interrupted, mut last) = (false, Done::default());
+    let on_interval = &mut |interval: lowtide_oltp::terminals::Interval, done: Done| {
+        interrupted = interrupt.load(Ordering::Relaxed);
+        if interrupted {
+            return Control::Stop;
+        }
+        let row = Row {
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            reads: done.reads - last.reads,
+            read_bytes: done.read_bytes - last.read_bytes,
+            writes: done.writes - last.writes,
+            write_bytes: done.write_bytes - last.write_bytes,
+            counters: Some(done.counters),
+            ..Row::default()
+        };
+        last = done;
+        let measured = Measured::of_terminals(row, &interval);
+        let control = watch.push(&measured.row);
+        let share = watch.progress(&measured.row);
+        each(measured, share, &|| watch.so_far());
+        control
+    };
+    *now = model::run(settings, &asked, storage, *now, on_interval)?;
+    Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) })
+}

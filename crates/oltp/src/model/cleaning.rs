@@ -1,0 +1,247 @@
+//! Writing changed pages: which and how many ([`Cleaner`]), in batches that are written twice ([`Batch`]).
+//!
+//! ```text
+//!   by age of the log ─┐
+//!                      ├─► queue ─► batch of 120: doublewrite ─► flush ─► pages, neighbours together ─► flush
+//!   least used ────────┘
+//! ```
+//!
+//! A batch ends with a sync of every data file, one after the other (`fil_flush_file_spaces`): each writes a block of the filesystem's
+//! journal, because the file was changed, and flushes the drive.
+//!
+//! Sources: `buf0flu.c`, `srv0srv.c` and `buf0dblwr.c` of MySQL 5.5 and 5.6; "Configuring Buffer Pool Flushing", MySQL 5.6 Reference
+//! Manual. Leaves out that a page which is being written cannot be changed meanwhile.
+
+use super::layout::{EXTENT, Page};
+use super::pool::{Found, Pool};
+use super::settings::{Cleaner as Style, ModelSettings};
+use std::collections::VecDeque;
+
+/// Pages of a batch (`srv_doublewrite_batch_size`).
+const BATCH: usize = 120;
+
+/// Frames at the end of the list that are looked at for one that can be had (`BUF_LRU_FREE_SEARCH_LEN`).
+const SEARCHED: u32 = 100;
+
+/// Frames at the end of the list that are kept clean: by who needs one, then (`BUF_FLUSH_FREE_BLOCK_MARGIN` and its extra), and by the
+/// page cleaner now (`innodb_lru_scan_depth`).
+const KEPT_CLEAN: u32 = 186;
+/// Frames that the page cleaner keeps free: once there are less than half as many, it frees so many (`innodb_lru_scan_depth`).
+const SCAN_DEPTH: u32 = 1536;
+
+/// Seconds over which the growth of the log is averaged.
+const AVERAGE: f64 = 20.0;
+
+/// What is to be written, and why.
+#[derive(Debug)]
+pub(super) struct Cleaner {
+    style: Style,
+    neighbours: bool,
+    io_capacity: f64,
+    most_changed: f64,
+    queue: VecDeque<u32>,
+    queued: Vec<bool>,
+    /// The log at the last look, and its growth per second.
+    log: u64,
+    growth: f64,
+    /// Pages a second that were written because they were least used.
+    least_used: f64,
+    least_used_now: u32,
+    /// Pages that the last look wanted and were not whole.
+    rest: f64,
+    average: f64,
+}
+
+/// Pages that are written together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) frames: Vec<u32>,
+    /// Runs of pages that lie one after the other: first, and how many.
+    pub(super) runs: Vec<(Page, u32)>,
+    /// Runs whose write has not begun, and that have not ended.
+    pub(super) next: usize,
+    pub(super) under_way: u32,
+    /// The oldest change among them.
+    pub(super) oldest: u64,
+    /// Data files that were synced.
+    pub(super) synced: u32,
+}
+
+impl Cleaner {
+    pub(super) fn new(model: &ModelSettings) -> Cleaner {
+        Cleaner {
+            style: model.cleaner,
+            neighbours: model.neighbours,
+            io_capacity: f64::from(model.io_capacity),
+            most_changed: model.most_changed,
+            queue: VecDeque::new(),
+            queued: vec![false; model.frames() as usize],
+            log: 0,
+            growth: 0.0,
+            least_used: 0.0,
+            least_used_now: 0,
+            rest: 0.0,
+            average: 0.0,
+        }
+    }
+
+    /// Looks what is to be written, every tenth of a second; `made` of the log, of which `age` is needed and `capacity` may be.
+    pub(super) fn tick(&mut self, pool: &Pool, tenth: u64, made: u64, age: u64, hurry: u64, capacity: u64) {
+        let per_second = tenth.is_multiple_of(10);
+        if per_second {
+            let weight = if self.growth == 0.0 { 1.0 } else { 1.0 / AVERAGE };
+            self.growth += weight * ((made - self.log) as f64 - self.growth);
+            self.least_used += (f64::from(self.least_used_now) - self.least_used) / AVERAGE;
+            (self.log, self.least_used_now) = (made, 0);
+        }
+        let changed = f64::from(pool.changed());
+        let wanted = match self.style {
+            Style::KeepAverage => {
+                let target = hurry as f64;
+                changed * self.growth / 10.0 / target * (age as f64 / target * 2.0).clamp(0.5, 2.0)
+            }
+            _ if !per_second => return,
+            Style::Master if changed > self.most_changed * f64::from(pool.size()) => self.io_capacity,
+            Style::Master => {
+                (changed * self.growth / capacity as f64 - self.least_used).clamp(0.0, self.io_capacity)
+            }
+            Style::PageCleaner => self.recommended(pool, changed, age, hurry),
+        };
+        let wanted = wanted + self.rest;
+        self.rest = wanted.fract();
+        // What the second before did not get done is not wanted twice.
+        let more = (wanted as usize).saturating_sub(self.queue.len());
+        self.enqueue_oldest(pool, more, u64::MAX);
+        if self.style == Style::PageCleaner {
+            self.enqueue_least_used(pool, SCAN_DEPTH);
+        }
+    }
+
+    /// `page_cleaner_flush_pages_recommendation`: of the age of the log, the log's growth and what was written lately.
+    fn recommended(&mut self, pool: &Pool, changed: f64, age: u64, hurry: u64) -> f64 {
+        let most = self.io_capacity.max(self.io_capacity * 2.0).max(2000.0_f64.min(self.io_capacity * 10.0));
+        let factor = age as f64 * 100.0 / hurry as f64;
+        let too_many = changed >= self.most_changed * f64::from(pool.size());
+        if factor < 10.0 && !too_many {
+            return 0.0;
+        }
+        let by_age = most / self.io_capacity * factor * factor.sqrt() / 7.5;
+        let share = by_age.max(if too_many { 100.0 } else { 0.0 });
+        // Pages whose oldest change lies within a second's growth of the oldest of all.
+        let for_growth = changed * self.growth / (age as f64).max(1.0);
+        let wanted = (share / 100.0 * self.io_capacity + self.average + for_growth) / 3.0;
+        let wanted = wanted.min(most);
+        self.average += (wanted - self.average) / 30.0;
+        wanted
+    }
+
+    /// Everything that was changed before a position of the log is to be written.
+    pub(super) fn hurry(&mut self, pool: &Pool, until: u64) {
+        self.enqueue_oldest(pool, usize::MAX, until);
+    }
+
+    /// What was changed first, until there are so many pages more in the queue, or the next was changed later than `until`.
+    fn enqueue_oldest(&mut self, pool: &Pool, pages: usize, until: u64) {
+        let most = self.queue.len().saturating_add(pages);
+        let mut next = pool.oldest_change().map(|(frame, _)| frame);
+        while let Some(frame) =
+            next.filter(|frame| self.queue.len() < most && pool.changed_at(*frame) < until)
+        {
+            if !self.queued[frame as usize] {
+                self.enqueue(pool, frame, false);
+            }
+            next = pool.changed_after(frame);
+        }
+    }
+
+    /// What is changed among the least used; how many pages more are in the queue.
+    pub(super) fn enqueue_least_used(&mut self, pool: &Pool, depth: u32) -> usize {
+        let before = self.queue.len();
+        let mut next = pool.least_used();
+        for _ in 0..depth.min(pool.size() / 4) {
+            let Some(frame) = next else { break };
+            if pool.is_changed(frame) && !self.queued[frame as usize] {
+                self.enqueue(pool, frame, true);
+            }
+            next = pool.used_after(frame);
+        }
+        let more = self.queue.len() - before;
+        self.least_used_now += more as u32;
+        more
+    }
+
+    /// A page, and its neighbours where they are to be written along.
+    fn enqueue(&mut self, pool: &Pool, frame: u32, least_used: bool) {
+        if !self.neighbours {
+            return self.push(frame);
+        }
+        let page = pool.page(frame);
+        let first = page / EXTENT * EXTENT;
+        let changed = |page: Page| match pool.find(page) {
+            Found::Here(frame) if pool.is_changed(frame) => Some(frame),
+            _ => None,
+        };
+        if self.style == Style::PageCleaner {
+            // Those that follow one another without a gap.
+            let before = (first..page).rev().map_while(changed);
+            let after = (page + 1..first + EXTENT).map_while(changed);
+            let all: Vec<u32> = before.chain(after).collect();
+            self.push(frame);
+            return all.into_iter().for_each(|frame| self.push(frame));
+        }
+        for other in (first..first + EXTENT).filter_map(changed) {
+            if other == frame || !least_used || pool.is_old(other) {
+                self.push(other);
+            }
+        }
+    }
+
+    fn push(&mut self, frame: u32) {
+        if !std::mem::replace(&mut self.queued[frame as usize], true) {
+            self.queue.push_back(frame);
+        }
+    }
+
+    /// How many frames are to be freed ahead now, of so many that are free.
+    pub(super) fn to_free(&self, pool: &Pool) -> u32 {
+        let kept = SCAN_DEPTH.min(pool.size() / 2);
+        let free = pool.free();
+        if self.style == Style::PageCleaner && free < kept / 2 { kept - free } else { 0 }
+    }
+    /// Frames that are looked at for one that can be had.
+    pub(super) const fn searched(&self) -> u32 {
+        SEARCHED
+    }
+    /// Frames at the end of the list that are kept clean when somebody needs one.
+    pub(super) fn kept_clean(&self) -> u32 {
+        if self.style == Style::PageCleaner { SCAN_DEPTH } else { KEPT_CLEAN }
+    }
+
+    /// The next pages to be written; they stay until the batch is over.
+    pub(super) fn next_batch(&mut self, pool: &mut Pool, batch: &mut Batch) -> bool {
+        batch.frames.clear();
+        batch.runs.clear();
+        (batch.next, batch.under_way, batch.oldest, batch.synced) = (0, 0, u64::MAX, 0);
+        while batch.frames.len() < BATCH
+            && let Some(frame) = self.queue.pop_front()
+        {
+            self.queued[frame as usize] = false;
+            if pool.is_changed(frame) {
+                batch.oldest = batch.oldest.min(pool.changed_at(frame));
+                pool.begin_write(frame);
+                batch.frames.push(frame);
+            }
+        }
+        let mut pages: Vec<Page> = batch.frames.iter().map(|frame| pool.page(*frame)).collect();
+        pages.sort_unstable();
+        for page in pages {
+            match batch.runs.last_mut() {
+                Some((first, count)) if *first + *count == page && *count < EXTENT && self.neighbours => {
+                    *count += 1;
+                }
+                _ => batch.runs.push((page, 1)),
+            }
+        }
+        !batch.frames.is_empty()
+    }
+}

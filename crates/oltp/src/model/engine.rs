@@ -1,0 +1,638 @@
+//! The engine: terminals that run transactions over the pool, the log and the cleaner, event after event.
+//!
+//! A terminal runs until it needs a page that is not in memory, a frame, a lock or the log; what it did until then is done at once, and
+//! takes the time it takes on a processor. Leaves out how long a measurement is: whoever hears of the intervals decides.
+
+use super::cleaning::{Batch, Cleaner};
+use super::layout::{DOUBLEWRITE, FILES, Page};
+use super::pool::{Found, Pool};
+use super::processors::Processors;
+use super::redo::Redo;
+use super::settings::ModelSettings;
+use super::terminal::{Next, Terminal};
+use super::work::{Act, Contents, locks};
+use super::{Done, ModelLoad, PAGE};
+use crate::Durability;
+use crate::terminals::{Interval, Tally};
+use crate::tpcc::Kind;
+use lowtide_core::storage::{Place, Requests, Storage};
+use lowtide_core::{Control, DeviceError, Nanos, Op, Request, Tag, VirtualTime};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+/// How often the cleaner looks.
+const TENTH: u64 = 100_000_000;
+
+/// The most of the work of requests that one burst does, beyond as much as its own.
+const MOST_DEBT: u64 = 200_000;
+
+/// Bytes of an entry in the change buffer.
+const BUFFERED: u64 = 40;
+
+/// What a tag says that a request was for; a read has its frame.
+const FOR: Tag = 0xff << 32;
+const READ: Tag = 0;
+const MERGE: Tag = 1 << 32;
+const TWICE: Tag = 2 << 32;
+const TWICE_FLUSH: Tag = 3 << 32;
+const PAGES: Tag = 4 << 32;
+const PAGES_FLUSH: Tag = 5 << 32;
+const LOG: Tag = 6 << 32;
+const LOG_FLUSH: Tag = 7 << 32;
+const JOURNAL: Tag = 8 << 32;
+
+/// Bytes of a block of the filesystem's journal.
+const BLOCK: u64 = 4096;
+
+/// A row that one transaction keeps from others.
+#[derive(Debug, Default)]
+struct Lock {
+    held: bool,
+    waiting: VecDeque<u32>,
+}
+
+/// What happens at an instant, apart from requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A terminal has done what it needed a processor for.
+    Worked(u32),
+    Tick,
+}
+
+/// The change buffer.
+#[derive(Debug, Default)]
+struct Buffered {
+    /// How many entries wait for each page.
+    entries: BTreeMap<Page, u32>,
+    count: u64,
+    /// Pages of the buffer itself.
+    pages: Vec<Page>,
+}
+
+pub(super) struct Engine<'m, 's> {
+    model: &'m ModelSettings,
+    storage: Storage<'s>,
+    requests: Requests,
+    now_ns: u64,
+    tenth: u64,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    sequence: u64,
+    terminals: Vec<Terminal>,
+    contents: Contents,
+    pool: Pool,
+    /// By frame, who waits until its page is read.
+    readers: BTreeMap<u32, Vec<u32>>,
+    /// Who waits for a frame.
+    frameless: VecDeque<u32>,
+    locks: Vec<Lock>,
+    processors: Processors,
+    redo: Redo,
+    /// Who waits until less of the log is needed.
+    stalled: VecDeque<u32>,
+    cleaner: Cleaner,
+    batch: Option<Batch>,
+    buffered: Buffered,
+    /// Processor time of a step.
+    step_ns: u64,
+    kinds: [Tally; Kind::ALL.len()],
+    woken: Vec<u32>,
+    asked: Done,
+    /// Processor time of requests that nobody has paid for yet.
+    debt_ns: u64,
+}
+
+impl<'m, 's> Engine<'m, 's> {
+    /// An engine that was at work for a while: its pool holds what it would hold by then.
+    pub(super) fn new(
+        model: &'m ModelSettings,
+        load: &ModelLoad,
+        storage: Storage<'s>,
+        start: VirtualTime,
+    ) -> Engine<'m, 's> {
+        let mut contents = load.contents(model);
+        let mut terminals: Vec<Terminal> =
+            (0..load.terminals).map(|number| Terminal::new(load, number)).collect();
+        let mut pool = Pool::new(model.frames(), model.old_ms);
+        let steps = super::warm::warm(&mut pool, &mut contents, &mut terminals);
+        Engine {
+            model,
+            storage,
+            requests: Requests::default(),
+            now_ns: start.as_nanos(),
+            tenth: 0,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            locks: (0..locks(load.warehouses)).map(|_| Lock::default()).collect(),
+            terminals,
+            contents,
+            pool,
+            readers: BTreeMap::new(),
+            frameless: VecDeque::new(),
+            processors: Processors::new(model),
+            redo: Redo::new(model),
+            stalled: VecDeque::new(),
+            cleaner: Cleaner::new(model),
+            batch: None,
+            buffered: Buffered::default(),
+            step_ns: (model.cpu.get() as f64 / steps) as u64,
+            kinds: Default::default(),
+            woken: Vec::new(),
+            asked: Done::default(),
+            debt_ns: 0,
+        }
+    }
+
+    /// Runs until `each`, which hears of every interval, says to stop; the instant of the end.
+    pub(super) fn run(
+        &mut self,
+        interval: Nanos,
+        each: &mut dyn FnMut(Interval, Done) -> Control,
+    ) -> Result<u64, DeviceError> {
+        let start_ns = self.now_ns;
+        let mut interval_ns = start_ns;
+        self.at(self.now_ns + TENTH, Event::Tick);
+        for terminal in 0..self.terminals.len() as u32 {
+            self.begin(terminal)?;
+        }
+        loop {
+            let next_ns = self.events.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
+            let done = self.requests.next_done(&mut self.storage, next_ns)?;
+            let at_ns = done.map_or(next_ns, |(at_ns, _)| at_ns);
+            while at_ns >= interval_ns + interval.get() {
+                let (begin_ns, end_ns) = (interval_ns - start_ns, interval_ns + interval.get() - start_ns);
+                interval_ns += interval.get();
+                let kinds = std::mem::take(&mut self.kinds);
+                let ended = Interval { start_ns: begin_ns, end_ns, kinds };
+                self.asked.counters = self.storage.counters();
+                if each(ended, self.asked) == Control::Stop {
+                    return Ok(interval_ns);
+                }
+            }
+            self.now_ns = at_ns;
+            match done {
+                Some((_, tag)) => self.done(tag)?,
+                None => match self.events.pop().expect("the clock ticks").0.2 {
+                    Event::Worked(terminal) => self.worked(terminal)?,
+                    Event::Tick => self.tick()?,
+                },
+            }
+        }
+    }
+
+    /// Lets what is in flight complete.
+    pub(super) fn drain(&mut self) {
+        while matches!(self.requests.next_done(&mut self.storage, u64::MAX), Ok(Some(_))) {}
+        self.storage.drain();
+    }
+
+    fn at(&mut self, at_ns: u64, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((at_ns, self.sequence, event)));
+    }
+    fn now_ms(&self) -> u32 {
+        (self.now_ns / 1_000_000) as u32
+    }
+    fn ask(&mut self, request: Request, device: usize, tag: Tag) -> Result<(), DeviceError> {
+        self.debt_ns += self.model.io_cpu.get();
+        match request.op {
+            Op::Read => {
+                self.asked.reads += 1;
+                self.asked.read_bytes += request.length;
+            }
+            Op::Write { .. } => {
+                self.asked.writes += 1;
+                self.asked.write_bytes += request.length;
+            }
+            _ => {}
+        }
+        self.requests.begin(&mut self.storage, self.now_ns, device, &request, tag)
+    }
+    /// Where a page lies: the device, and the first byte.
+    fn place(&self, page: Page) -> (usize, u64) {
+        let of_system = self.contents.of_system(page).filter(|_| self.model.system_with_log);
+        match of_system {
+            Some(page) => (self.storage.log.device, self.system() + u64::from(page) * PAGE),
+            None => (self.storage.data.device, self.storage.data.offset + u64::from(page) * PAGE),
+        }
+    }
+    /// Where the system tablespace begins, which holds the doublewrite buffer.
+    fn system(&self) -> u64 {
+        match self.model.system_with_log {
+            true => self.storage.log.offset + self.model.log.get(),
+            false => self.storage.data.offset,
+        }
+    }
+    /// The device of the system tablespace.
+    fn system_device(&self) -> usize {
+        if self.model.system_with_log { self.storage.log.device } else { self.storage.data.device }
+    }
+    fn read(&mut self, page: Page, tag: Tag) -> Result<(), DeviceError> {
+        let (device, offset) = self.place(page);
+        self.ask(Request::read(offset, PAGE), device, tag)
+    }
+
+    /// A terminal begins its next transaction.
+    fn begin(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        self.terminals[terminal as usize].next_transaction(&mut self.contents, self.now_ns);
+        self.enter(terminal)
+    }
+
+    /// A transaction that changes something may begin while the log has room.
+    fn enter(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        if self.terminals[terminal as usize].work.log > 0 && self.age() >= self.redo.full() {
+            self.stalled.push_back(terminal);
+            self.hurry();
+            return self.write_pages();
+        }
+        self.lock(terminal)
+    }
+
+    /// Takes the rows that the transaction keeps from others, and goes on.
+    fn lock(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        while let Some(number) = self.terminals[terminal as usize].next_lock() {
+            let lock = &mut self.locks[number as usize];
+            if lock.held {
+                lock.waiting.push_back(terminal);
+                return Ok(());
+            }
+            lock.held = true;
+            self.terminals[terminal as usize].locked += 1;
+        }
+        self.go(terminal)
+    }
+
+    /// Does steps until something is missing, and has a processor for that long.
+    fn go(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        let mut ns = 0;
+        let it = terminal as usize;
+        self.terminals[it].next = loop {
+            let Some(step) = self.terminals[it].step() else { break Next::Commit };
+            if !self.act(step.page, step.act) {
+                break Next::Fetch;
+            }
+            ns += self.step_ns;
+            self.terminals[it].at += 1;
+        };
+        if ns == 0 {
+            return self.worked_without(terminal);
+        }
+        // The work of requests is somebody's: a little with each burst.
+        let debt_ns = self.debt_ns.min(ns + MOST_DEBT);
+        self.debt_ns -= debt_ns;
+        if let Some(ns) = self.processors.take(terminal, ns + debt_ns) {
+            self.at(self.now_ns + ns, Event::Worked(terminal));
+        }
+        Ok(())
+    }
+
+    /// Does a step, where its page is here or need not be.
+    fn act(&mut self, page: Page, act: Act) -> bool {
+        match self.pool.find(page) {
+            Found::Here(frame) => {
+                self.pool.touch(frame, (self.now_ns / 1_000_000) as u32);
+                if act != Act::Read {
+                    self.pool.change(frame, self.redo.made());
+                }
+                true
+            }
+            Found::Missing if act == Act::Make => match self.pool.take(page, false) {
+                Some(frame) => {
+                    self.pool.change(frame, self.redo.made());
+                    true
+                }
+                None => false,
+            },
+            Found::Missing if act == Act::Add && self.model.change_buffer => {
+                self.buffer(page);
+                true
+            }
+            Found::Coming(_) | Found::Missing => false,
+        }
+    }
+
+    /// An entry for a page that is not in memory goes into the change buffer.
+    fn buffer(&mut self, page: Page) {
+        *self.buffered.entries.entry(page).or_default() += 1;
+        self.buffered.count += 1;
+        let full = (self.buffered.count * BUFFERED * 3 / 2).div_ceil(PAGE);
+        while (self.buffered.pages.len() as u64) < full {
+            let page = self.contents.page_for_changes();
+            self.buffered.pages.push(page);
+        }
+        // In the order of the pages they are for: an entry's place is a share of the buffer.
+        let place = u64::from(page) * self.buffered.pages.len() as u64 / u64::from(self.contents.pages());
+        let page = self.buffered.pages[place as usize];
+        match self.pool.find(page) {
+            Found::Here(frame) => {
+                self.pool.touch(frame, self.now_ms());
+                self.pool.change(frame, self.redo.made());
+            }
+            // It is read behind the transaction's back: the buffer is small, and used all the time.
+            Found::Coming(_) => {}
+            Found::Missing => {
+                if let Some(frame) = self.pool.take(page, false) {
+                    self.pool.change(frame, self.redo.made());
+                }
+            }
+        }
+    }
+
+    /// A terminal has worked, and leaves its processor to another.
+    fn worked(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        if let Some((next, ns)) = self.processors.leave() {
+            self.at(self.now_ns + ns, Event::Worked(next));
+        }
+        self.worked_without(terminal)
+    }
+
+    fn worked_without(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        match self.terminals[terminal as usize].next {
+            Next::Fetch => self.fetch(terminal),
+            Next::Commit => self.commit(terminal),
+        }
+    }
+
+    /// Has the page read that a terminal needs, or gives it a frame for it.
+    fn fetch(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        let step = self.terminals[terminal as usize].step().expect("it is at a step");
+        match self.pool.find(step.page) {
+            Found::Here(_) => return self.go(terminal),
+            Found::Coming(frame) => {
+                self.readers.entry(frame).or_default().push(terminal);
+                return Ok(());
+            }
+            Found::Missing => {}
+        }
+        if !self.has_frame() {
+            self.frameless.push_back(terminal);
+            return self.write_pages();
+        }
+        if step.act == Act::Make {
+            return self.go(terminal);
+        }
+        let frame = self.pool.take(step.page, true).expect("one is free");
+        self.readers.entry(frame).or_default().push(terminal);
+        self.read(step.page, READ | Tag::from(frame))
+    }
+
+    /// Whether a frame is free, or one can be freed at once.
+    fn has_frame(&mut self) -> bool {
+        self.free_ahead();
+        if self.pool.free() > 0 {
+            return true;
+        }
+        let mut next = self.pool.least_used();
+        for _ in 0..self.cleaner.searched() {
+            let Some(frame) = next else { break };
+            next = self.pool.used_after(frame);
+            if self.pool.evict(frame) {
+                return true;
+            }
+        }
+        let depth = self.cleaner.kept_clean();
+        self.cleaner.enqueue_least_used(&self.pool, depth);
+        false
+    }
+
+    /// Frees frames before they are needed, where the engine does.
+    fn free_ahead(&mut self) {
+        let wanted = self.cleaner.to_free(&self.pool);
+        if wanted == 0 {
+            return;
+        }
+        let (mut next, mut freed) = (self.pool.least_used(), 0);
+        for _ in 0..2 * wanted {
+            let Some(frame) = next.filter(|_| freed < wanted) else { break };
+            next = self.pool.used_after(frame);
+            freed += u32::from(self.pool.evict(frame));
+        }
+        self.cleaner.enqueue_least_used(&self.pool, wanted);
+    }
+
+    /// The end of a transaction: what it changed is in the log.
+    fn commit(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        let it = &self.terminals[terminal as usize];
+        let (log, rolled_back) = (it.work.log, it.work.rolled_back);
+        self.redo.make(log);
+        if log == 0 || rolled_back || self.model.durability != Durability::Full {
+            return self.end(terminal);
+        }
+        self.redo.wait(terminal);
+        self.write_log()
+    }
+
+    /// A transaction is over, and the next begins.
+    fn end(&mut self, terminal: u32) -> Result<(), DeviceError> {
+        let it = &self.terminals[terminal as usize];
+        let tally = &mut self.kinds[it.kind as usize];
+        let ended = if it.work.rolled_back { &mut tally.rolled_back } else { &mut tally.committed };
+        *ended += 1;
+        tally.latency.record(Nanos::new(self.now_ns - it.began_ns));
+        for number in it.work.locks.into_iter().flatten() {
+            self.unlock(number)?;
+        }
+        self.begin(terminal)
+    }
+
+    fn unlock(&mut self, number: u32) -> Result<(), DeviceError> {
+        let lock = &mut self.locks[number as usize];
+        match lock.waiting.pop_front() {
+            Some(next) => {
+                self.terminals[next as usize].locked += 1;
+                self.lock(next)
+            }
+            None => {
+                lock.held = false;
+                Ok(())
+            }
+        }
+    }
+
+    /// A request is complete.
+    fn done(&mut self, tag: Tag) -> Result<(), DeviceError> {
+        let frame = tag as u32;
+        match tag & FOR {
+            READ | MERGE => self.arrived(frame),
+            TWICE if self.model.barrier => self.ask(Request::flush(), self.system_device(), TWICE_FLUSH),
+            TWICE | TWICE_FLUSH => self.write_runs(),
+            PAGES => {
+                let batch = self.batch.as_mut().expect("it is being written");
+                batch.under_way -= 1;
+                if batch.next < batch.runs.len() {
+                    return self.write_runs();
+                }
+                match batch.under_way {
+                    0 => self.sync_next(),
+                    _ => Ok(()),
+                }
+            }
+            JOURNAL if self.model.barrier => {
+                self.ask(Request::flush(), self.storage.data.device, PAGES_FLUSH)
+            }
+            JOURNAL | PAGES_FLUSH => self.sync_next(),
+            LOG if self.model.barrier && self.model.durability != Durability::None => {
+                self.ask(Request::flush(), self.storage.log.device, LOG_FLUSH)
+            }
+            _ => self.log_written(),
+        }
+    }
+
+    /// A page was read.
+    fn arrived(&mut self, frame: u32) -> Result<(), DeviceError> {
+        self.pool.arrived(frame, self.now_ms());
+        if let Some(count) = self.buffered.entries.remove(&self.pool.page(frame)) {
+            self.buffered.count -= u64::from(count);
+            self.pool.change(frame, self.redo.made());
+        }
+        for terminal in self.readers.remove(&frame).unwrap_or_default() {
+            self.go(terminal)?;
+        }
+        Ok(())
+    }
+
+    /// How much of the log is needed.
+    fn age(&self) -> u64 {
+        let oldest = self.pool.oldest_change().map_or(u64::MAX, |(_, at)| at);
+        let oldest = self.batch.as_ref().map_or(oldest, |batch| oldest.min(batch.oldest));
+        self.redo.made().saturating_sub(oldest)
+    }
+
+    /// Has pages written whatever they are, so that less of the log is needed.
+    fn hurry(&mut self) {
+        let age = self.age();
+        let past = |limit: u64| age.saturating_sub(limit);
+        let full = 2 * past(self.redo.full());
+        let by = full.max(past(self.redo.hurry()));
+        if by > 0 {
+            let until = self.redo.made() - age + by;
+            self.cleaner.hurry(&self.pool, until + 1);
+        }
+    }
+
+    fn tick(&mut self) -> Result<(), DeviceError> {
+        self.at(self.now_ns + TENTH, Event::Tick);
+        self.tenth += 1;
+        let (made, age) = (self.redo.made(), self.age());
+        let (hurry, capacity) = (self.redo.hurry(), self.redo.capacity());
+        self.cleaner.tick(&self.pool, self.tenth, made, age, hurry, capacity);
+        self.hurry();
+        self.write_pages()?;
+        if self.tenth.is_multiple_of(10) {
+            if self.model.durability != Durability::Full {
+                self.write_log()?;
+            }
+            self.merge()?;
+        }
+        self.give_frames()?;
+        self.unstall()
+    }
+
+    /// Reads some pages that entries of the change buffer wait for: a twentieth of what the device is taken for, as the master thread
+    /// does every second.
+    fn merge(&mut self) -> Result<(), DeviceError> {
+        let count = (self.model.io_capacity / 20).max(1) as usize;
+        let pages: Vec<Page> = self.buffered.entries.keys().copied().take(count).collect();
+        for page in pages {
+            if matches!(self.pool.find(page), Found::Missing)
+                && self.frameless.is_empty()
+                && self.has_frame()
+                && let Some(frame) = self.pool.take(page, true)
+            {
+                self.read(page, MERGE | Tag::from(frame))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the next batch of changed pages, where none is being written.
+    fn write_pages(&mut self) -> Result<(), DeviceError> {
+        if self.batch.is_some() {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        if !self.cleaner.next_batch(&mut self.pool, &mut batch) {
+            return Ok(());
+        }
+        let pages = batch.frames.len() as u64;
+        self.batch = Some(batch);
+        if !self.model.doublewrite {
+            return self.write_runs();
+        }
+        let half = u64::from(DOUBLEWRITE) / 2 * PAGE;
+        let place = self.system() + self.tenth % 2 * half;
+        self.ask(Request::write(place, (pages * PAGE).min(half)), self.system_device(), TWICE)
+    }
+
+    /// Begins as many writes of the batch as may be under way.
+    fn write_runs(&mut self) -> Result<(), DeviceError> {
+        loop {
+            let most = self.model.writes;
+            let batch = self.batch.as_mut().expect("it is being written");
+            if batch.under_way >= most || batch.next == batch.runs.len() {
+                return Ok(());
+            }
+            let (first, count) = batch.runs[batch.next];
+            batch.next += 1;
+            batch.under_way += 1;
+            let (device, offset) = self.place(first);
+            self.ask(Request::write(offset, u64::from(count) * PAGE), device, PAGES)?;
+        }
+    }
+
+    /// The next data file is synced; the batch is over after the last.
+    fn sync_next(&mut self) -> Result<(), DeviceError> {
+        let batch = self.batch.as_mut().expect("it is being written");
+        if batch.synced == FILES {
+            return self.written();
+        }
+        batch.synced += 1;
+        let place = u64::from(DOUBLEWRITE) * PAGE + u64::from(batch.synced) * BLOCK;
+        let Place { device, offset } = self.storage.data;
+        self.ask(Request::write(offset + place, BLOCK), device, JOURNAL)
+    }
+
+    /// A batch is on the device.
+    fn written(&mut self) -> Result<(), DeviceError> {
+        let batch = self.batch.take().expect("it was being written");
+        batch.frames.iter().for_each(|frame| self.pool.written(*frame));
+        self.write_pages()?;
+        self.unstall()?;
+        self.give_frames()
+    }
+
+    /// Those that waited for a frame look again.
+    fn give_frames(&mut self) -> Result<(), DeviceError> {
+        for _ in 0..self.frameless.len() {
+            let Some(terminal) = self.frameless.pop_front() else { break };
+            self.fetch(terminal)?;
+        }
+        Ok(())
+    }
+
+    /// Those that waited for room in the log go on.
+    fn unstall(&mut self) -> Result<(), DeviceError> {
+        while !self.stalled.is_empty() && self.age() < self.redo.full() {
+            let terminal = self.stalled.pop_front().expect("there is one");
+            self.lock(terminal)?;
+        }
+        Ok(())
+    }
+
+    fn write_log(&mut self) -> Result<(), DeviceError> {
+        match self.redo.begin(self.storage.log.offset) {
+            Some(request) => self.ask(request, self.storage.log.device, LOG),
+            None => Ok(()),
+        }
+    }
+
+    /// The log is durable up to where it was written.
+    fn log_written(&mut self) -> Result<(), DeviceError> {
+        let mut who = std::mem::take(&mut self.woken);
+        self.redo.end(&mut who);
+        for terminal in &who {
+            self.end(*terminal)?;
+        }
+        self.woken = who;
+        if self.redo.is_wanted() { self.write_log() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,169 @@
+//! The model against laws that it must follow, on a device of which every request takes the same time.
+
+use super::*;
+use crate::tpcc::Kind;
+use crate::{Durability, Engine, Settings};
+use lowtide_core::storage::Place;
+use lowtide_core::{BlockDevice, Completion, Request};
+
+const SEED: u64 = 3;
+
+/// Every request takes as long, whatever else is under way.
+struct Even {
+    took: Nanos,
+    counters: Counters,
+    flushes: u64,
+    last: u64,
+}
+
+impl BlockDevice for Even {
+    fn capacity(&self) -> Bytes {
+        Bytes::gib(64)
+    }
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        match request.op {
+            lowtide_core::Op::Read => self.counters.host_read_bytes += request.length,
+            lowtide_core::Op::Flush => self.flushes += 1,
+            _ => self.counters.host_written_bytes += request.length,
+        }
+        assert!(request.offset + request.length <= self.capacity().get(), "{request:?}");
+        self.last = self.last.max(now.as_nanos());
+        Completion { at: now + self.took, status: Ok(()) }
+    }
+    fn idle_until(&mut self, _until: VirtualTime) {}
+    fn power_cut(&mut self, _now: VirtualTime) {}
+    fn secure_erase(&mut self) {}
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}
+
+/// What came of it.
+struct Came {
+    intervals: Vec<Interval>,
+    done: Done,
+    flushes: u64,
+    seconds: f64,
+}
+
+impl Came {
+    /// Transactions a second, without the first quarter.
+    fn rate(&self) -> f64 {
+        let skipped = self.intervals.len() / 4;
+        let all = self.intervals[skipped..].iter().flat_map(|interval| &interval.kinds);
+        let ended: u64 = all.map(|kind| kind.committed + kind.rolled_back).sum();
+        ended as f64 / (self.intervals.len() - skipped) as f64
+    }
+    fn transactions(&self) -> f64 {
+        let all = self.intervals.iter().flat_map(|interval| &interval.kinds);
+        all.map(|kind| kind.committed + kind.rolled_back).sum::<u64>() as f64
+    }
+}
+
+fn settings(pool: Bytes, options: &[(&str, &str)]) -> Settings {
+    let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Settings {
+        engine: Engine::InnodbModel,
+        buffer_pool: Some(pool),
+        durability: Some(Durability::None),
+        log_size: Some(Bytes::gib(4)),
+        options,
+        ..Settings::default()
+    }
+}
+
+fn run_on(took: Nanos, settings: &Settings, warehouses: u32, terminals: u32, seconds: usize) -> Came {
+    let model = ModelSettings::of(settings).expect("valid");
+    let load = ModelLoad { warehouses, terminals, interval: Nanos::from_secs(1), seed: Seed::new(SEED) };
+    let mut device = Even { took, counters: Counters::default(), flushes: 0, last: 0 };
+    let place = |offset| Place { device: 0, offset };
+    let storage = Storage { devices: vec![&mut device], data: place(8 << 30), log: place(0) };
+    let (mut intervals, mut last) = (Vec::new(), Done::default());
+    let each = &mut |interval, done| {
+        intervals.push(interval);
+        last = done;
+        if intervals.len() == seconds { Control::Stop } else { Control::Continue }
+    };
+    run(&model, &load, storage, VirtualTime::START, each).expect("the device takes everything");
+    Came { intervals, done: last, flushes: device.flushes, seconds: seconds as f64 }
+}
+
+fn assert_near(what: &str, found: f64, expected: f64, share: f64) {
+    let off = (found / expected - 1.0).abs();
+    assert!(off < share, "seed {SEED}: {what}: {found}, not {expected}");
+}
+
+#[test]
+fn in_memory_it_is_as_fast_as_its_processors_and_contention_follows_its_law() {
+    let took = Nanos::from_micros(1);
+    let at = |cores: &str, contention: &str, terminals| {
+        let options = [("cores", cores), ("cpu", "500us"), ("contention", contention)];
+        run_on(took, &settings(Bytes::gib(2), &options), 40, terminals, 8).rate()
+    };
+    assert_near("one of four", at("4", "0", 1), 2_000.0, 0.03);
+    assert_near("sixteen on four", at("4", "0", 16), 8_000.0, 0.03);
+    // N / (t (1 + s (N - 1))): Gunther, with what is serial alone.
+    assert_near("eight that contend", at("16", "0.05", 8), 8.0 / (500e-6 * 1.35), 0.05);
+}
+
+#[test]
+fn a_commit_that_must_be_durable_waits_for_the_log_and_shares_it() {
+    let took = Nanos::from_millis(2);
+    let options = [("cores", "16"), ("cpu", "100us")];
+    let durable = Settings { durability: Some(Durability::Full), ..settings(Bytes::gib(4), &options) };
+    let alone = run_on(took, &durable, 40, 1, 20);
+    // A write and a flush each, but for the eight in a hundred that only read and those that are rolled back.
+    let each = 0.92 * (1.0 - 0.45 * 0.01 / 0.92) * 4e-3 + 100e-6;
+    assert_near("alone", alone.rate(), 1.0 / each, 0.05);
+    let many = run_on(took, &durable, 40, 64, 20);
+    // All that come during a write and a flush share the next: two such times for each at most.
+    assert!(many.rate() > 64.0 / 9.2e-3 && many.rate() < 64.0 / 3.4e-3, "seed {SEED}: {}", many.rate());
+    let flushes = many.flushes as f64 / many.seconds;
+    assert!(flushes < 300.0, "seed {SEED}: {flushes} flushes a second for {} transactions", many.rate());
+}
+
+#[test]
+fn less_memory_reads_more_and_every_changed_page_is_written_twice() {
+    let took = Nanos::from_micros(100);
+    let options = [("cores", "16"), ("cpu", "1ms")];
+    let reads = |pool| {
+        let came = run_on(took, &settings(pool, &options), 10, 16, 20);
+        came.done.reads as f64 / came.transactions()
+    };
+    let (none, some, many) = (reads(Bytes::gib(2)), reads(Bytes::mib(400)), reads(Bytes::mib(64)));
+    assert!(none < 0.01 && some > 0.3 && many > 2.0 * some, "seed {SEED}: {none}, {some}, {many}");
+    let with = |doublewrite| {
+        let settings = Settings { doublewrite: Some(doublewrite), ..settings(Bytes::mib(64), &options) };
+        let came = run_on(took, &settings, 10, 16, 20);
+        came.done.write_bytes as f64 / came.transactions()
+    };
+    let (twice, once) = (with(true), with(false));
+    assert!((1.4..2.1).contains(&(twice / once)), "seed {SEED}: {twice} and {once}");
+}
+
+#[test]
+fn a_log_that_is_full_makes_all_wait_until_pages_are_written() {
+    let options = [("cores", "16"), ("cpu", "100us"), ("write-threads", "1")];
+    let small = Settings { log_size: Some(Bytes::mib(16)), ..settings(Bytes::gib(2), &options) };
+    let took = Nanos::from_millis(5);
+    let came = run_on(took, &small, 10, 16, 60);
+    let ample = run_on(took, &settings(Bytes::gib(2), &options), 10, 16, 60);
+    assert!(came.rate() < ample.rate() / 3.0, "seed {SEED}: {} and {}", came.rate(), ample.rate());
+    assert!(came.intervals.iter().all(|it| it.kinds[Kind::NewOrder as usize].committed < 100_000));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_intervals_and_the_mix_is_that_of_the_decks() {
+    let options = [("cores", "4"), ("cpu", "300us")];
+    let settings = settings(Bytes::mib(64), &options);
+    let came = || run_on(Nanos::from_micros(80), &settings, 5, 20, 10);
+    let (one, two) = (came(), came());
+    assert_eq!(one.intervals, two.intervals, "seed {SEED}");
+    assert_eq!(one.done, two.done, "seed {SEED}");
+    let of = |kind: Kind| {
+        let all = one.intervals.iter().map(|it| &it.kinds[kind as usize]);
+        all.map(|tally| tally.committed + tally.rolled_back).sum::<u64>() as f64 / one.transactions()
+    };
+    assert_near("new orders", of(Kind::NewOrder), 0.45, 0.03);
+    assert_near("deliveries", of(Kind::Delivery), 0.04, 0.06);
+}

@@ -1,0 +1,355 @@
+//! Which pages each transaction reads and changes, and how many bytes it logs ([`Work`]).
+//!
+//! The inputs are those of the benchmark itself (`tpcc`). What depends on the contents of the database (which customers bear a name,
+//! what the last order of one is) is drawn as the specification distributes it. Leaves out results.
+
+use super::layout::{Grows, Growth, Layout, NEW_ORDERS, Page};
+use crate::tpcc::random::{Random, RunConstants};
+use crate::tpcc::{
+    CUSTOMERS_PER_DISTRICT, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who,
+};
+
+/// Customers of a district that share a last name, on average.
+const NAMESAKES: u32 = 3;
+
+/// What is done with a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It is read.
+    Read,
+    /// It is changed.
+    Change,
+    /// It is made: nothing needs to be read.
+    Make,
+    /// An entry of a secondary index is added, which can wait in the change buffer.
+    Add,
+}
+
+/// One thing that is done with a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) page: Page,
+    pub(super) act: Act,
+}
+
+/// What a transaction does.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Work {
+    pub(super) steps: Vec<Step>,
+    /// Bytes of log.
+    pub(super) log: u64,
+    /// Rows that it keeps from others until its end: numbers of locks, in the order in which they are taken.
+    pub(super) locks: [Option<u32>; 2],
+    pub(super) rolled_back: bool,
+}
+
+/// Bytes of log for a row that is changed, a row that is added beside its own bytes, and the end of a transaction, each with its undo
+/// record. They come to what MariaDB 10.11 was seen to log for this mix (docs/models/oltp.md).
+const LOG_CHANGE: u64 = 420;
+const LOG_ADD: u64 = 240;
+const LOG_END: u64 = 300;
+/// Bytes of undo for each row that is changed; half of it for one that is added.
+const UNDO_RECORD: u64 = 70;
+
+/// The pages of a district that were added.
+#[derive(Debug, Clone, Default)]
+struct District {
+    /// Orders so far, those of the load among them.
+    orders: u32,
+    order_pages: Vec<Page>,
+    line_pages: Vec<Page>,
+    delivered: u32,
+}
+
+/// The database as far as it decides which pages are used.
+#[derive(Debug)]
+pub(super) struct Contents {
+    layout: Layout,
+    growth: Growth,
+    districts: Vec<District>,
+    history: (Page, u32),
+    undo_bytes: u64,
+    constants: RunConstants,
+    random: Random,
+}
+
+impl Contents {
+    pub(super) fn new(
+        warehouses: u32,
+        foreign_keys: bool,
+        page: u64,
+        constants: RunConstants,
+        random: Random,
+    ) -> Contents {
+        let layout = Layout::new(warehouses, foreign_keys, page);
+        let mut growth = Growth::new(&layout);
+        let loaded = District {
+            orders: CUSTOMERS_PER_DISTRICT,
+            delivered: CUSTOMERS_PER_DISTRICT - 900,
+            ..District::default()
+        };
+        let history = (growth.page(Grows::History), 0);
+        let districts = vec![loaded; (warehouses * DISTRICTS) as usize];
+        Contents { layout, growth, districts, history, undo_bytes: 0, constants, random }
+    }
+
+    /// Pages that are taken: the data files are that long.
+    pub(super) fn pages(&self) -> u32 {
+        self.growth.end()
+    }
+
+    /// Where a page lies in the system tablespace, if it does.
+    pub(super) fn of_system(&self, page: Page) -> Option<Page> {
+        self.layout.of_system(page)
+    }
+    /// Pages that were loaded.
+    pub(super) fn loaded(&self) -> u32 {
+        self.layout.pages()
+    }
+    /// A new page for the change buffer.
+    pub(super) fn page_for_changes(&mut self) -> Page {
+        self.growth.page(Grows::ChangeBuffer)
+    }
+
+    /// What a transaction does, into `work`.
+    pub(super) fn work(&mut self, transaction: &Transaction, work: &mut Work) {
+        work.steps.clear();
+        (work.log, work.locks, work.rolled_back) = (LOG_END, [None; 2], false);
+        let undo = self.undo_bytes;
+        match transaction {
+            Transaction::NewOrder(order) => self.new_order(order, work),
+            Transaction::Payment(payment) => self.payment(payment, work),
+            Transaction::OrderStatus(status) => self.order_status(status, work),
+            Transaction::Delivery(delivery) => self.delivery(delivery, work),
+            Transaction::StockLevel(level) => self.stock_level(level, work),
+        }
+        if work.log == LOG_END {
+            work.log = 0;
+            return;
+        }
+        let (first, last) = (self.layout.undo(undo), self.layout.undo(self.undo_bytes));
+        for page in if first == last { vec![first] } else { vec![first, last] } {
+            work.steps.push(Step { page, act: Act::Make });
+        }
+    }
+
+    fn read(&self, work: &mut Work, page: Page) {
+        work.steps.push(Step { page, act: Act::Read });
+    }
+    fn change(&mut self, work: &mut Work, page: Page) {
+        work.steps.push(Step { page, act: Act::Change });
+        work.log += LOG_CHANGE;
+        self.undo_bytes += UNDO_RECORD;
+    }
+    fn add(&mut self, work: &mut Work, page: Page, bytes: u64) {
+        work.steps.push(Step { page, act: Act::Change });
+        work.log += LOG_ADD + bytes;
+        self.undo_bytes += UNDO_RECORD / 2;
+    }
+    fn add_to_index(&mut self, work: &mut Work, page: Page) {
+        work.steps.push(Step { page, act: Act::Add });
+        work.log += LOG_ADD;
+    }
+
+    fn new_order(&mut self, order: &NewOrder, work: &mut Work) {
+        let (w, d) = (order.warehouse - 1, order.district - 1);
+        let customer = d * CUSTOMERS_PER_DISTRICT + order.customer - 1;
+        work.locks = [Some(lock_of_district(w, d)), None];
+        work.rolled_back = order.lines.last().is_some_and(|line| line.item > crate::tpcc::ITEMS);
+        self.read(work, self.layout.warehouses.page(w, 0));
+        self.change(work, self.layout.districts.page(w, d));
+        self.read(work, self.layout.customers.page(w, customer));
+        let number = self.district(w, d).orders;
+        self.district_mut(w, d).orders += 1;
+        let (page, made) = self.order_page(w, d, number);
+        self.add_row(work, page, made, 24);
+        let page = self.new_order_page(w, d, number);
+        self.add(work, page, 8);
+        let page = self.layout.orders_by_customer.page(w, customer);
+        self.add_to_index(work, page);
+        for line in &order.lines {
+            let (supply, item) = (line.supply - 1, line.item.min(crate::tpcc::ITEMS) - 1);
+            self.read(work, self.layout.items.page(0, item));
+            let stock = self.layout.stock.page(supply, item);
+            self.change(work, stock);
+        }
+        // Lines of an order lie together.
+        let (page, made) = self.line_page(w, d, number);
+        self.add_row(work, page, made, 54);
+        for line in &order.lines {
+            work.log += LOG_ADD + 54;
+            self.undo_bytes += UNDO_RECORD / 2;
+            if let Some((by_stock, _)) = self.layout.foreign {
+                // Sorted by item: each has ten lines for a hundred thousandth of the table.
+                let row = (line.item.min(crate::tpcc::ITEMS) - 1) * 3;
+                let page = by_stock.page(line.supply - 1, row);
+                self.add_to_index(work, page);
+            }
+        }
+    }
+
+    fn payment(&mut self, payment: &Payment, work: &mut Work) {
+        let (w, d) = (payment.warehouse - 1, payment.district - 1);
+        work.locks = [Some(lock_of_warehouse(w)), Some(lock_of_district(w, d))];
+        let page = self.layout.warehouses.page(w, 0);
+        self.change(work, page);
+        let page = self.layout.districts.page(w, d);
+        self.change(work, page);
+        let (cw, cd) = (payment.customer_warehouse - 1, payment.customer_district - 1);
+        let customer = self.customer(work, cw, cd, &payment.who);
+        let page = self.layout.customers.page(cw, customer);
+        self.change(work, page);
+        let (page, rows) = self.history;
+        self.add_row(work, page, rows == 0, 46);
+        self.history.1 += 1;
+        if self.history.1 == 230 {
+            self.history = (self.growth.page(Grows::History), 0);
+        }
+        if let Some((_, by_customer)) = self.layout.foreign {
+            let page = by_customer.page(cw, customer);
+            self.add_to_index(work, page);
+        }
+    }
+
+    /// A customer, and the pages that are read to find it.
+    fn customer(&mut self, work: &mut Work, w: u32, d: u32, who: &Who) -> u32 {
+        let first = d * CUSTOMERS_PER_DISTRICT;
+        if let Who::Number(number) = who {
+            let customer = first + number - 1;
+            self.read(work, self.layout.customers.page(w, customer));
+            return customer;
+        }
+        // All that bear the name are read. They lie anywhere in the district; their entries lie together.
+        let name = self.random.between(0, CUSTOMERS_PER_DISTRICT - 1);
+        self.read(work, self.layout.customers_by_name.page(w, first + name));
+        let mut customer = first;
+        for _ in 0..NAMESAKES {
+            customer = first + self.random.between(0, CUSTOMERS_PER_DISTRICT - 1);
+            self.read(work, self.layout.customers.page(w, customer));
+        }
+        customer
+    }
+
+    fn order_status(&mut self, status: &OrderStatus, work: &mut Work) {
+        let (w, d) = (status.warehouse - 1, status.district - 1);
+        let customer = self.customer(work, w, d, &status.who);
+        self.read(work, self.layout.orders_by_customer.page(w, customer));
+        // How long ago a customer's last order was, in orders of the district: one in 3000 is its own.
+        let ago = (-self.random.unit().max(1e-9).ln() * f64::from(CUSTOMERS_PER_DISTRICT)) as u32;
+        let number = self.district(w, d).orders.saturating_sub(1 + ago);
+        self.read_order(work, w, d, number);
+    }
+
+    fn read_order(&mut self, work: &mut Work, w: u32, d: u32, number: u32) {
+        let (page, _) = self.order_page(w, d, number);
+        self.read(work, page);
+        let (page, _) = self.line_page(w, d, number);
+        self.read(work, page);
+    }
+
+    fn delivery(&mut self, delivery: &Delivery, work: &mut Work) {
+        let w = delivery.warehouse - 1;
+        for d in 0..DISTRICTS {
+            let district = self.district_mut(w, d);
+            if district.delivered == district.orders {
+                continue;
+            }
+            district.delivered += 1;
+            let number = district.delivered - 1;
+            let page = self.new_order_page(w, d, number);
+            self.change(work, page);
+            let (page, _) = self.order_page(w, d, number);
+            self.change(work, page);
+            let (page, _) = self.line_page(w, d, number);
+            self.change(work, page);
+            // Ten lines of it.
+            work.log += 9 * LOG_CHANGE;
+            self.undo_bytes += 9 * UNDO_RECORD;
+            let drawn = self.constants.customer.draw(&mut self.random, 1, CUSTOMERS_PER_DISTRICT);
+            let page = self.layout.customers.page(w, d * CUSTOMERS_PER_DISTRICT + drawn - 1);
+            self.change(work, page);
+        }
+    }
+
+    fn stock_level(&mut self, level: &StockLevel, work: &mut Work) {
+        let (w, d) = (level.warehouse - 1, level.district - 1);
+        self.read(work, self.layout.districts.page(w, d));
+        let last = self.district(w, d).orders;
+        let mut page = Page::MAX;
+        for number in last.saturating_sub(20)..last {
+            let (next, _) = self.line_page(w, d, number);
+            if next != page {
+                self.read(work, next);
+                page = next;
+            }
+        }
+        // Twenty orders with ten lines each.
+        for _ in 0..200 {
+            let item = self.constants.item.draw(&mut self.random, 1, crate::tpcc::ITEMS);
+            self.read(work, self.layout.stock.page(w, item - 1));
+        }
+    }
+
+    /// Adds a row to a page that is filled in order.
+    fn add_row(&mut self, work: &mut Work, page: Page, made: bool, bytes: u64) {
+        self.add(work, page, bytes);
+        if made && let Some(step) = work.steps.last_mut() {
+            step.act = Act::Make;
+        }
+    }
+
+    fn district(&self, w: u32, d: u32) -> &District {
+        &self.districts[(w * DISTRICTS + d) as usize]
+    }
+    fn district_mut(&mut self, w: u32, d: u32) -> &mut District {
+        &mut self.districts[(w * DISTRICTS + d) as usize]
+    }
+
+    /// The page of an order, and whether it is made for it.
+    fn order_page(&mut self, w: u32, d: u32, number: u32) -> (Page, bool) {
+        if number < CUSTOMERS_PER_DISTRICT {
+            return (self.layout.orders.page(w, d * CUSTOMERS_PER_DISTRICT + number), false);
+        }
+        let per_page = self.layout.orders.rows_per_page();
+        let at = ((number - CUSTOMERS_PER_DISTRICT) / per_page) as usize;
+        let pages = &mut self.districts[(w * DISTRICTS + d) as usize].order_pages;
+        added(pages, at, || self.growth.page(Grows::Orders))
+    }
+
+    /// The page of the lines of an order, and whether it is made for them.
+    fn line_page(&mut self, w: u32, d: u32, number: u32) -> (Page, bool) {
+        if number < CUSTOMERS_PER_DISTRICT {
+            return (self.layout.order_lines.page(w, (d * CUSTOMERS_PER_DISTRICT + number) * 10), false);
+        }
+        let per_page = self.layout.order_lines.rows_per_page() / 10;
+        let at = ((number - CUSTOMERS_PER_DISTRICT) / per_page) as usize;
+        let pages = &mut self.districts[(w * DISTRICTS + d) as usize].line_pages;
+        added(pages, at, || self.growth.page(Grows::OrderLines))
+    }
+
+    /// Undelivered orders come at one end and go at the other: their pages go round.
+    fn new_order_page(&self, w: u32, d: u32, number: u32) -> Page {
+        self.layout.new_orders.page(w, d * NEW_ORDERS + number % NEW_ORDERS)
+    }
+}
+
+/// The page at a place of a list, which is made where there is none yet.
+fn added(pages: &mut Vec<Page>, at: usize, mut make: impl FnMut() -> Page) -> (Page, bool) {
+    let made = at >= pages.len();
+    while at >= pages.len() {
+        pages.push(make());
+    }
+    (pages[at], made)
+}
+
+fn lock_of_warehouse(w: u32) -> u32 {
+    w * (DISTRICTS + 1)
+}
+fn lock_of_district(w: u32, d: u32) -> u32 {
+    w * (DISTRICTS + 1) + 1 + d
+}
+
+/// How many locks there are.
+pub(super) fn locks(warehouses: u32) -> u32 {
+    warehouses * (DISTRICTS + 1)
+}
