@@ -39,6 +39,11 @@ pub trait Database: Send + Sync {
     /// # Errors
     /// [`OltpError`] where the statement fails.
     fn number(&self, query: &str) -> Result<i64, OltpError>;
+    /// All rows of a query whose columns are whole numbers; null counts as 0.
+    ///
+    /// # Errors
+    /// [`OltpError`] where the statement fails, or there is something else.
+    fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError>;
     /// Runs a statement without an answer.
     ///
     /// # Errors

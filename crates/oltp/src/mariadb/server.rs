@@ -196,6 +196,17 @@ impl Database for Server {
         let none = |message: &str| OltpError::Sql { what: query.to_owned(), message: message.to_owned() };
         value.ok_or_else(|| none("there is no row"))?.ok_or_else(|| none("the answer is not a whole number"))
     }
+    fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError> {
+        let rows: Vec<mysql::Row> = self.with(query, |conn| conn.query(query))?;
+        let number = |row: &mysql::Row, column| match row.get_opt::<Option<i64>, _>(column) {
+            Some(Ok(value)) => Ok(value.unwrap_or(0)),
+            _ => Err(OltpError::Sql {
+                what: query.to_owned(),
+                message: "there is something else than whole numbers".to_owned(),
+            }),
+        };
+        rows.iter().map(|row| (0..row.len()).map(|column| number(row, column)).collect()).collect()
+    }
     fn execute(&self, statement: &str) -> Result<(), OltpError> {
         self.with(statement, |conn| conn.query_drop(statement))
     }

@@ -157,6 +157,16 @@ impl Database for Postgres {
             value.and_then(|value| value.parse().ok()).ok_or_else(|| unexpected("not a whole number"))
         })
     }
+    fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError> {
+        self.admin(query, |admin| {
+            let number = |value: Option<String>| match value {
+                None => Ok(0),
+                Some(value) => value.parse().map_err(|_| unexpected("something else than whole numbers")),
+            };
+            let rows = admin.simple(query)?;
+            rows.into_iter().map(|row| row.into_iter().map(number).collect()).collect()
+        })
+    }
     fn execute(&self, statement: &str) -> Result<(), OltpError> {
         self.admin(statement, |admin| admin.simple(statement).map(drop))
     }
