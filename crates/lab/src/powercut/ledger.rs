@@ -229,6 +229,9 @@ mod tests {
                 false => vec![vec![1, 1, self.1]],
             })
         }
+        fn damage(&self) -> Result<Vec<String>, OltpError> {
+            Ok(Vec::new())
+        }
         fn execute(&self, _: &str) -> Result<(), OltpError> {
             Ok(())
         }

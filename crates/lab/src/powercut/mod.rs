@@ -5,31 +5,89 @@
 //!        └─► Ledger of what was acknowledged          ─► recovery ─► looked for, conditions checked ─► Row
 //! ```
 //!
-//! [`simulated`]: SQLite in virtual time, all of it in this process, thousands of cuts in a minute. A [`Setting`] says which
-//! database writes how on what, and what it then promises; a [`Row`] what came of it. Leaves out log disks.
+//! `simulated`: SQLite in virtual time, all of it in this process. `attached`: servers, and SQLite, on a filesystem of the
+//! kernel on an attached drive. A [`Setting`] says which database writes how on what, and what it then promises; a [`Row`] what
+//! came of it. Leaves out log disks.
 
-pub mod ledger;
+mod attached;
+mod factors;
+mod ledger;
 mod show;
-pub mod simulated;
+mod simulated;
 
+pub use factors::Factors;
+pub use ledger::{Found, Ledger};
 pub use show::{csv, json, table};
 
-use lowtide_core::Nanos;
+use crate::live::attached::AttachedError;
+use lowtide_core::{Nanos, Seed};
 use lowtide_device::power::CacheKind;
 use lowtide_oltp::{Durability, Engine, OltpError};
-use serde::Serialize;
+use rayon::prelude::*;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Power cuts where nobody says how many: in virtual time, and in wall time.
+const CUTS: u64 = 1_000;
+const CUTS_IN_WALL_TIME: u64 = 10;
+
+/// What is asked for, beside settings.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The device: a name of the catalogue or the path of a file.
+    pub device: String,
+    /// So many times smaller.
+    pub scale: u64,
+    /// Power cuts of each row; where nothing is said, 1000 in virtual time and 10 in wall time.
+    pub cuts: Option<u64>,
+    /// The seed of every random choice.
+    pub seed: Seed,
+}
+
+/// Takes a database of each setting through power cuts; a row for each, in their order. `each` hears of a row when it is done.
+///
+/// Those in virtual time run side by side, and first.
+///
+/// # Errors
+/// [`PowercutError`] where one cannot be, or `interrupt` is set.
+pub fn run(
+    settings: &[Setting],
+    asked: &Asked,
+    interrupt: &Arc<AtomicBool>,
+    each: &(dyn Fn(&Row) + Sync),
+) -> Result<Vec<Row>, PowercutError> {
+    let in_virtual_time = |setting: &Setting| -> Result<Option<Row>, PowercutError> {
+        if setting.filesystem != Filesystem::Simulated {
+            return Ok(None);
+        }
+        simulated::run(setting, asked, asked.cuts.unwrap_or(CUTS), interrupt).map(Some)
+    };
+    let told = |row: Option<Row>| row.inspect(each);
+    let done = settings.par_iter().map(|setting| in_virtual_time(setting).map(told));
+    let mut rows = done.collect::<Result<Vec<_>, _>>()?;
+    for (row, setting) in rows.iter_mut().zip(settings).filter(|(row, _)| row.is_none()) {
+        let cuts = asked.cuts.unwrap_or(CUTS_IN_WALL_TIME);
+        *row = told(Some(attached::run(setting, asked, cuts, interrupt)?));
+    }
+    Ok(rows.into_iter().flatten().collect())
+}
 
 /// What databases lie on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filesystem {
-    /// The least that a database needs, in this process and in virtual time: see [`simulated`].
+    /// The least that a database needs, in this process and in virtual time.
     Simulated,
+    /// XFS of the kernel.
+    Xfs,
+    /// ext4 of the kernel.
+    Ext4,
 }
 
 impl Filesystem {
     /// All of them, with the name that people call them by.
-    pub const NAMES: [(&str, Filesystem); 1] = [("simulated", Filesystem::Simulated)];
+    pub const NAMES: [(&str, Filesystem); 3] =
+        [("simulated", Filesystem::Simulated), ("xfs", Filesystem::Xfs), ("ext4", Filesystem::Ext4)];
 }
 
 /// How SQLite keeps what a transaction may take back.
@@ -44,6 +102,14 @@ pub enum Journal {
 impl Journal {
     /// All of them, with the name that people call them by.
     pub const NAMES: [(&str, Journal); 2] = [("wal", Journal::Wal), ("rollback", Journal::Rollback)];
+
+    /// As SQLite calls it.
+    fn pragma(self) -> &'static str {
+        match self {
+            Journal::Wal => "WAL",
+            Journal::Rollback => "DELETE",
+        }
+    }
 }
 
 /// Which database writes how on what.
@@ -96,13 +162,26 @@ impl Setting {
 
     /// What it promises, as the makers of the database say (`docs/guide/powercut.md` has the sources).
     pub fn promise(&self) -> Promise {
-        match (self.durability, self.journal) {
-            _ if !self.is_honest() => Promise::Nothing,
-            (Durability::Full, Journal::Wal) => Promise::All,
-            // The file is removed, and nobody waits until that is durable: `synchronous = EXTRA` would.
-            (Durability::Full | Durability::Second, _) => Promise::Older,
-            (Durability::None, _) => Promise::Nothing,
+        if !self.is_honest() {
+            return Promise::Nothing;
         }
+        match (self.engine, self.durability, self.journal) {
+            // The journal is removed, and nobody waits until that is durable: `synchronous = EXTRA` would.
+            (Engine::Sqlite, Durability::Full, Journal::Rollback) => Promise::Older,
+            (_, Durability::Full, _) => Promise::All,
+            (_, Durability::Second, _) => Promise::Older,
+            // The log is written before pages all the same.
+            (Engine::Mariadb, Durability::None, _) => Promise::Older,
+            (_, Durability::None, _) => Promise::Nothing,
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Setting { engine, durability, filesystem, cache, .. } = self;
+        let barrier = if self.barrier { "" } else { ", no barrier" };
+        write!(f, "{engine} {durability} on {}{barrier}, {cache}", filesystem.name())
     }
 }
 
@@ -130,6 +209,21 @@ pub struct Row {
 }
 
 impl Row {
+    /// Before anything has come of it.
+    fn of(setting: &Setting, asked: &Asked) -> Row {
+        Row {
+            setting: *setting,
+            device: asked.device.clone(),
+            seed: asked.seed.get(),
+            cuts: 0,
+            acknowledged: 0,
+            lost: 0,
+            oldest_lost: None,
+            corrupt: 0,
+            recovery: Spans::default(),
+        }
+    }
+
     /// Whether what was promised was kept.
     pub fn kept(&self) -> bool {
         match self.setting.promise() {
@@ -141,7 +235,7 @@ impl Row {
 }
 
 /// Several spans of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spans {
     count: u64,
     sum_ns: u64,
@@ -174,6 +268,9 @@ pub enum PowercutError {
     /// The database cannot be loaded.
     #[error(transparent)]
     Database(#[from] OltpError),
+    /// It cannot be attached.
+    #[error(transparent)]
+    Attached(#[from] AttachedError),
     /// No such combination can be.
     #[error("{0}")]
     Setting(String),

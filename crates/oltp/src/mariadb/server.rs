@@ -6,7 +6,7 @@ use super::errors::sql;
 use super::session::TpccSession;
 use super::{counters, load, schema};
 use crate::settings::Engine;
-use crate::tpcc::Scale;
+use crate::tpcc::{Scale, Table};
 use crate::{Counter, Database, OltpError, Session, network, without_password};
 use lowtide_core::Seed;
 use mysql::prelude::Queryable;
@@ -206,6 +206,13 @@ impl Database for Server {
             }),
         };
         rows.iter().map(|row| (0..row.len()).map(|column| number(row, column)).collect()).collect()
+    }
+    fn damage(&self) -> Result<Vec<String>, OltpError> {
+        let names = Table::ALL.map(Table::name).join(", ");
+        let check = format!("CHECK TABLE {names} EXTENDED");
+        let rows: Vec<(String, String, String, String)> = self.with(&check, |conn| conn.query(&check))?;
+        let bad = rows.into_iter().filter(|(_, _, kind, text)| kind != "status" || text != "OK");
+        Ok(bad.map(|(table, _, kind, text)| format!("{table}: {kind}: {text}")).collect())
     }
     fn execute(&self, statement: &str) -> Result<(), OltpError> {
         self.with(statement, |conn| conn.query_drop(statement))

@@ -180,6 +180,14 @@ impl Database for Sqlite {
         })
     }
 
+    fn damage(&self) -> Result<Vec<String>, OltpError> {
+        self.shared.with("PRAGMA integrity_check", |writer| {
+            let mut statement = writer.prepare("PRAGMA integrity_check")?;
+            let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        })
+    }
+
     fn execute(&self, statement: &str) -> Result<(), OltpError> {
         self.shared.with(statement, |writer| writer.execute_batch(statement))
     }

@@ -43,6 +43,16 @@ pub fn start_in(vfs: &str, settings: &Settings) -> Result<Box<dyn Instance>, Olt
     running(database, pragmas::ignored(None, settings))
 }
 
+/// Opens the database in `places.data` as [`start_in`] does: one connection, without shared memory, which would be a file that is
+/// mapped beside it.
+///
+/// # Errors
+/// [`OltpError`] where a setting is none of SQLite's, or the file cannot be used.
+pub fn start_alone(places: &Places, settings: &Settings) -> Result<Box<dyn Instance>, OltpError> {
+    let database = Sqlite::open(&places.data.join(NAME), Some("unix"), settings)?;
+    running(database, pragmas::ignored(Some(places), settings))
+}
+
 fn running(database: Sqlite, ignored: Vec<String>) -> Result<Box<dyn Instance>, OltpError> {
     let settings = database.settings()?;
     Ok(Box::new(Running { database: Arc::new(database), settings, ignored }))

@@ -66,6 +66,9 @@ impl Database for Fake {
     fn numbers(&self, _: &str) -> Result<Vec<Vec<i64>>, OltpError> {
         Ok(Vec::new())
     }
+    fn damage(&self) -> Result<Vec<String>, OltpError> {
+        Ok(Vec::new())
+    }
     fn execute(&self, _: &str) -> Result<(), OltpError> {
         Ok(())
     }

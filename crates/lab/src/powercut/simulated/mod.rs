@@ -19,12 +19,12 @@ mod filesystem;
 mod metadata;
 
 use super::ledger::Ledger;
-use super::{Journal, PowercutError, Row, Setting, Spans};
+use super::{Asked, PowercutError, Row, Setting};
 use crate::live::Offer;
 use drive::Drive;
 use filesystem::{FileSystem, Host};
 use lowtide_core::rng::{Rng, below};
-use lowtide_core::{Bytes, Nanos, Seed};
+use lowtide_core::{Bytes, Nanos};
 use lowtide_host::sqlite_vfs::Registered;
 use lowtide_oltp::tpcc::random::{Random, RunConstants};
 use lowtide_oltp::tpcc::{Deck, Inputs, Scale};
@@ -41,26 +41,18 @@ const FIRST_EVENTS: u64 = 40;
 /// Transactions after which a database has grown much.
 const MOST_ENTRIES: usize = 300;
 
-/// What is asked for, beside settings.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    /// The device: a name of the catalogue or the path of a file.
-    pub device: String,
-    /// So many times smaller.
-    pub scale: u64,
-    /// Power cuts.
-    pub cuts: u64,
-    /// The seed of every random choice.
-    pub seed: Seed,
-}
-
 /// Takes a database through power cuts.
 ///
 /// # Errors
 /// [`PowercutError`] where the device cannot be so, or `interrupt` is set.
-pub fn run(setting: &Setting, asked: &Asked, interrupt: &AtomicBool) -> Result<Row, PowercutError> {
+pub(super) fn run(
+    setting: &Setting,
+    asked: &Asked,
+    cuts: u64,
+    interrupt: &AtomicBool,
+) -> Result<Row, PowercutError> {
     let filesystem = made(setting, asked)?;
-    Rounds::begin(setting, asked, filesystem)?.run(interrupt)
+    Rounds::begin(setting, asked, filesystem)?.run(cuts, interrupt)
 }
 
 /// An empty filesystem on the drive.
@@ -80,7 +72,6 @@ fn made(setting: &Setting, asked: &Asked) -> Result<FileSystem, PowercutError> {
 /// A database between power cuts.
 struct Rounds {
     row: Row,
-    cuts: u64,
     host: Host,
     vfs: Registered,
     settings: Settings,
@@ -110,15 +101,11 @@ impl Rounds {
         let vfs = Registered::new(Box::new(host.clone()));
         let vfs =
             vfs.map_err(|said| OltpError::Sql { what: "registering files".to_owned(), message: said })?;
-        let journal = match setting.journal {
-            Journal::Wal => "WAL",
-            Journal::Rollback => "DELETE",
-        };
         let settings = Settings {
             engine: setting.engine,
             durability: Some(setting.durability),
             log_size: Some(LOG),
-            options: vec![("journal_mode".to_owned(), journal.to_owned())],
+            options: vec![("journal_mode".to_owned(), setting.journal.pragma().to_owned())],
             ..Settings::default()
         };
         let scale = Scale { warehouses: 1..=1, customers: 20, items: 200 };
@@ -130,20 +117,9 @@ impl Rounds {
         host.lock().power_cut();
         let constants = RunConstants::of(seed);
         let random = |name| Random::new(seed.part(name, 0));
-        let row = Row {
-            setting: *setting,
-            device: asked.device.clone(),
-            seed: seed.get(),
-            cuts: 0,
-            acknowledged: 0,
-            lost: 0,
-            oldest_lost: None,
-            corrupt: 0,
-            recovery: Spans::default(),
-        };
+        let row = Row::of(setting, asked);
         Ok(Rounds {
             row,
-            cuts: asked.cuts,
             host,
             vfs,
             settings,
@@ -157,8 +133,8 @@ impl Rounds {
         })
     }
 
-    fn run(mut self, interrupt: &AtomicBool) -> Result<Row, PowercutError> {
-        while self.row.cuts < self.cuts {
+    fn run(mut self, cuts: u64, interrupt: &AtomicBool) -> Result<Row, PowercutError> {
+        while self.row.cuts < cuts {
             if interrupt.load(Ordering::Relaxed) {
                 return Err(PowercutError::Interrupted);
             }
@@ -251,8 +227,7 @@ impl Rounds {
             }
         }
         let conditions = check::all(database, &self.scale)?;
-        let integrity = "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
-        let whole = database.number(integrity)? == 0 && conditions.iter().all(|it| it.broken == 0);
+        let whole = database.damage()?.is_empty() && conditions.iter().all(|it| it.broken == 0);
         self.cut = self.cut.filter(|_| !whole);
         Ok(whole)
     }

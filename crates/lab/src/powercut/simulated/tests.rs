@@ -1,7 +1,7 @@
 //! Every kind of setting through a few hundred cuts, and the machinery broken on purpose.
 
 use super::*;
-use crate::powercut::{Filesystem, Promise};
+use crate::powercut::{Filesystem, Journal, Promise};
 use lowtide_device::power::CacheKind;
 use lowtide_oltp::{Durability, Engine};
 
@@ -12,12 +12,12 @@ fn setting(durability: Durability, cache: CacheKind, barrier: bool) -> Setting {
     Setting { engine, durability, journal, filesystem, barrier, cache }
 }
 
-fn asked(cuts: u64) -> Asked {
-    Asked { device: "intel-320-160gb".to_owned(), scale: 16, cuts, seed: Seed::new(SEED) }
+fn asked() -> Asked {
+    Asked { device: "intel-320-160gb".to_owned(), scale: 16, cuts: None, seed: Seed::new(SEED) }
 }
 
 fn through(setting: Setting, cuts: u64) -> Row {
-    let row = run(&setting, &asked(cuts), &AtomicBool::new(false)).expect("it can be made");
+    let row = run(&setting, &asked(), cuts, &AtomicBool::new(false)).expect("it can be made");
     assert_eq!(row.cuts, cuts, "seed {SEED}: {row:?}");
     assert!(row.acknowledged > cuts, "seed {SEED}: hardly anything was done: {row:?}");
     assert!(row.recovery.mean_s() > Some(0.0), "seed {SEED}: {row:?}");
@@ -71,31 +71,32 @@ fn equal_seeds_give_equal_rows_and_others_do_not() {
     let setting = setting(Durability::Full, CacheKind::Lying, true);
     let row = through(setting, 60);
     assert_eq!(row, through(setting, 60));
-    let other = Asked { seed: Seed::new(SEED + 1), ..asked(60) };
-    let other = run(&setting, &other, &AtomicBool::new(false)).expect("it can be made");
+    let other = Asked { seed: Seed::new(SEED + 1), ..asked() };
+    let other = run(&setting, &other, 60, &AtomicBool::new(false)).expect("it can be made");
     assert_ne!(row.acknowledged, other.acknowledged);
 }
 
 #[test]
 fn a_filesystem_that_forgets_syncs_is_found_out() {
     let setting = setting(Durability::Full, CacheKind::Protected, true);
-    let mut filesystem = made(&setting, &asked(100)).expect("it can be made");
+    let mut filesystem = made(&setting, &asked()).expect("it can be made");
     filesystem.forgets_syncs = true;
-    let rounds = Rounds::begin(&setting, &asked(100), filesystem).expect("it is loaded");
-    let row = rounds.run(&AtomicBool::new(false)).expect("nobody interrupts");
+    let rounds = Rounds::begin(&setting, &asked(), filesystem).expect("it is loaded");
+    let row = rounds.run(100, &AtomicBool::new(false)).expect("nobody interrupts");
     assert!(row.lost > 0 && !row.kept(), "seed {SEED}: {row:?}");
 }
 
 #[test]
 fn what_cannot_be_is_told() {
     let setting = setting(Durability::Full, CacheKind::Protected, true);
-    let asked = |device: &str, scale| Asked { device: device.to_owned(), scale, ..asked(1) };
-    let wrong = |asked| run(&setting, &asked, &AtomicBool::new(false)).expect_err("it cannot be").to_string();
+    let asked = |device: &str, scale| Asked { device: device.to_owned(), scale, ..self::asked() };
+    let wrong =
+        |asked| run(&setting, &asked, 1, &AtomicBool::new(false)).expect_err("it cannot be").to_string();
     assert!(wrong(asked("intel-320-160g", 1)).contains("did you mean `intel-320-160gb`"));
     let volatile = Setting { cache: CacheKind::Volatile, ..setting };
-    let told =
-        run(&volatile, &asked("cloud-gp3-3000", 1), &AtomicBool::new(false)).expect_err("always protected");
+    let told = run(&volatile, &asked("cloud-gp3-3000", 1), 1, &AtomicBool::new(false))
+        .expect_err("always protected");
     assert!(told.to_string().contains("always protected"), "{told}");
-    let interrupted = run(&setting, &self::asked(10), &AtomicBool::new(true));
+    let interrupted = run(&setting, &self::asked(), 10, &AtomicBool::new(true));
     assert!(matches!(interrupted, Err(PowercutError::Interrupted)));
 }
