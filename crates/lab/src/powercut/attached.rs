@@ -117,7 +117,7 @@ impl<'a> Rounds<'a> {
         };
         rounds.attach()?;
         data_set::make(&rounds.places())?;
-        rounds.start()?;
+        rounds.start_empty()?;
         rounds.database().load(&rounds.scale, asked.seed, interrupt, &|_| {})?;
         rounds.instance.take().expect("it runs").stop()?;
         let (from, to) = (rounds.places().data, rounds.own.path().join("loaded"));
@@ -176,8 +176,14 @@ impl<'a> Rounds<'a> {
         Places { data: self.drive().path().join("data"), log: None, run: self.own.path().join("run") }
     }
 
-    /// Starts the database, which recovers.
+    /// Starts the loaded database, which recovers with the first answer at the latest.
     fn start(&mut self) -> Result<(), OltpError> {
+        self.start_empty()?;
+        self.database().number("SELECT count(*) FROM warehouse").map(drop)
+    }
+
+    /// Starts the database, made where there is none.
+    fn start_empty(&mut self) -> Result<(), OltpError> {
         let places = self.places();
         let started = match self.settings.engine {
             // Memory that is shared through a file of the drive would go with its power, and take this process along.
@@ -185,7 +191,7 @@ impl<'a> Rounds<'a> {
             _ => instance::start(&self.settings, &places),
         };
         self.instance = Some(started?);
-        self.database().number("SELECT count(*) FROM warehouse").map(drop)
+        Ok(())
     }
 
     fn database(&self) -> Arc<dyn Database> {

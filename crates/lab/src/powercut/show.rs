@@ -2,7 +2,7 @@
 //!
 //! Leaves out what is promised, and how rows come about.
 
-use super::{Filesystem, Journal, Row};
+use super::{Filesystem, Journal, Promise, Row};
 use crate::table as plain;
 use lowtide_oltp::Engine;
 use serde::Serialize;
@@ -91,31 +91,37 @@ pub fn csv(rows: &[Row]) -> String {
     String::from_utf8(bytes).expect("text was written")
 }
 
-/// A table for a terminal of so many columns.
+/// A table for a terminal of so many columns; under it, which rows did not keep what their settings promise. How many transactions
+/// were acknowledged does not fit in.
 pub fn table(rows: &[Row], columns: usize) -> String {
-    let head =
-        ["engine", "writes", "on", "cache", "cuts", "commits", "lost", "corrupt", "recovery", "promised"];
+    let head = ["engine", "writes", "on", "barrier", "cache", "cuts", "lost", "corrupt", "back in"];
     let line = |row: &Row| {
         let setting = &row.setting;
         let journal = match (setting.engine, setting.journal) {
             (Engine::Sqlite, Journal::Rollback) => ", rollback",
             _ => "",
         };
-        let barrier = if setting.barrier { "" } else { ", no barrier" };
         vec![
             setting.engine.name().to_owned(),
             format!("{}{journal}", setting.durability),
-            format!("{}{barrier}", setting.filesystem.name()),
+            setting.filesystem.name().to_owned(),
+            if setting.barrier { "on" } else { "off" }.to_owned(),
             setting.cache.to_string(),
             row.cuts.to_string(),
-            row.acknowledged.to_string(),
             row.lost.to_string(),
             row.corrupt.to_string(),
             row.recovery.mean_s().map_or("-".to_owned(), short),
-            format!("{}{}", setting.promise(), if row.kept() { "" } else { ": broken" }),
         ]
     };
-    plain::plain(&head, &rows.iter().map(line).collect::<Vec<_>>(), columns)
+    let mut text = plain::plain(&head, &rows.iter().map(line).collect::<Vec<_>>(), columns) + "\n";
+    for row in rows.iter().filter(|row| !row.kept()) {
+        let what = match row.setting.promise() {
+            Promise::All => "every acknowledged transaction",
+            Promise::Older | Promise::Nothing => "older transactions, and no damage",
+        };
+        text += &format!("broken: {} promises {what}\n", row.setting);
+    }
+    text
 }
 
 /// A span in few characters.
@@ -123,5 +129,52 @@ fn short(seconds: f64) -> String {
     match seconds {
         it if it < 1.0 => format!("{:.1} ms", it * 1e3),
         it => format!("{it:.1} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::powercut::{Asked, Setting};
+    use lowtide_core::{Nanos, Seed};
+    use lowtide_device::power::CacheKind;
+    use lowtide_oltp::Durability;
+
+    fn rows() -> Vec<Row> {
+        let asked =
+            Asked { device: "intel-320-160gb".to_owned(), scale: 16, cuts: Some(10_000), seed: Seed::new(7) };
+        let setting = Setting {
+            engine: Engine::Sqlite,
+            durability: Durability::Full,
+            journal: Journal::Wal,
+            filesystem: Filesystem::Simulated,
+            barrier: true,
+            cache: CacheKind::Protected,
+        };
+        let mut durable = Row { cuts: 10_000, acknowledged: 81_234, ..Row::of(&setting, &asked) };
+        durable.recovery.add(Nanos::from_micros(1_500));
+        durable.recovery.add(Nanos::from_micros(2_500));
+        let lying =
+            Setting { durability: Durability::Second, cache: CacheKind::Lying, barrier: false, ..setting };
+        let (lost, corrupt, oldest_lost) = (80_001, 4_321, Some(Nanos::from_millis(20)));
+        let lying = Row { setting: lying, lost, corrupt, oldest_lost, ..durable.clone() };
+        let (engine, filesystem) = (Engine::Postgresql, Filesystem::Ext4);
+        let broken = Setting { engine, filesystem, ..setting };
+        let broken = Row { setting: broken, cuts: 50, lost: 1, ..durable.clone() };
+        vec![durable, lying, broken]
+    }
+
+    #[test]
+    fn a_table_fits_80_columns_and_names_what_is_broken() {
+        insta::assert_snapshot!(table(&rows(), 80), @"");
+    }
+
+    #[test]
+    fn one_row_is_an_object_and_several_are_a_list() {
+        let rows = rows();
+        insta::assert_snapshot!(json(&rows[1..2]), @"");
+        let list: serde_json::Value = serde_json::from_str(&json(&rows)).expect("JSON");
+        assert_eq!(list.as_array().map(Vec::len), Some(3));
+        insta::assert_snapshot!(csv(&rows), @"");
     }
 }

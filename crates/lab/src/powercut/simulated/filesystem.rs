@@ -186,20 +186,35 @@ impl FileSystem {
         &mut self.files[number as usize]
     }
 
-    /// Copies a page into memory, where it is not there yet and dirty.
-    fn page(&mut self, number: FileNumber, page: u32) -> Page {
+    /// Copies bytes of a page, from memory or from the drive.
+    fn copy(&mut self, number: FileNumber, page: u32, within: usize, into: &mut [u8]) {
         let file = &mut self.files[number as usize];
-        if let Some(bytes) = file.dirty.remove(&page) {
-            return bytes;
+        let part = within..within + into.len();
+        if let Some(bytes) = file.dirty.get(&page) {
+            return into.copy_from_slice(&bytes[part]);
         }
         let block = file.blocks.get(page as usize).copied().unwrap_or(0);
         if block == 0 {
-            return vec![0; BLOCK as usize].into();
+            return into.fill(0);
         }
         let (offset, seen) =
             (u64::from(block) * BLOCK, std::mem::replace(&mut file.seen[page as usize], true));
         let bytes = if seen { self.drive.peek(offset, BLOCK) } else { self.drive.read(offset, BLOCK) };
-        bytes.into()
+        into.copy_from_slice(&bytes[part]);
+    }
+
+    /// Changes bytes of a page, which is dirty afterwards.
+    fn change(&mut self, number: FileNumber, page: u32, change: impl FnOnce(&mut [u8])) {
+        let mut bytes = match self.file(number).dirty.remove(&page) {
+            Some(bytes) => bytes,
+            None => {
+                let mut bytes = vec![0; BLOCK as usize];
+                self.copy(number, page, 0, &mut bytes);
+                bytes.into()
+            }
+        };
+        change(&mut bytes);
+        self.file(number).dirty.insert(page, bytes);
     }
 
     /// Writes a dirty page to the drive, and does not wait.
@@ -356,15 +371,7 @@ impl Files for Host {
         its.power()?;
         let size = its.file(file).size;
         let there = size.saturating_sub(offset).min(into.len() as u64);
-        each_page(offset, there, |page, within, range| {
-            let its = &mut *its;
-            if let Some(bytes) = its.files[file as usize].dirty.get(&page) {
-                into[range.clone()].copy_from_slice(&bytes[within..within + range.len()]);
-                return;
-            }
-            let bytes = its.page(file, page);
-            into[range.clone()].copy_from_slice(&bytes[within..within + range.len()]);
-        });
+        each_page(offset, there, |page, within, range| its.copy(file, page, within, &mut into[range]));
         Ok(there as usize)
     }
 
@@ -372,9 +379,8 @@ impl Files for Host {
         let mut its = self.lock();
         its.call()?;
         each_page(offset, bytes.len() as u64, |page, within, range| {
-            let mut copy = its.page(file, page);
-            copy[within..within + range.len()].copy_from_slice(&bytes[range]);
-            its.file(file).dirty.insert(page, copy);
+            let new = &bytes[range];
+            its.change(file, page, |page| page[within..within + new.len()].copy_from_slice(new));
         });
         let its = &mut *its;
         let end = offset + bytes.len() as u64;
@@ -390,10 +396,7 @@ impl Files for Host {
         let within = (length % BLOCK) as usize;
         if within > 0 && length < its.file(file).size {
             // What comes after the end reads as zeroes, should the file become longer again.
-            let page = (length / BLOCK) as u32;
-            let mut copy = its.page(file, page);
-            copy[within..].fill(0);
-            its.file(file).dirty.insert(page, copy);
+            its.change(file, (length / BLOCK) as u32, |page| page[within..].fill(0));
         }
         its.file(file).size = length;
         let written = its.file(file).written.min(length);
