@@ -158,7 +158,7 @@ mod tests {
             Setting { durability: Durability::Second, cache: CacheKind::Lying, barrier: false, ..setting };
         let (lost, corrupt, oldest_lost) = (80_001, 4_321, Some(Nanos::from_millis(20)));
         let lying = Row { setting: lying, lost, corrupt, oldest_lost, ..durable.clone() };
-        let (engine, filesystem) = (Engine::Postgresql, Filesystem::Ext4);
+        let (engine, filesystem) = (Engine::Mariadb, Filesystem::Ext4);
         let broken = Setting { engine, filesystem, ..setting };
         let broken = Row { setting: broken, cuts: 50, lost: 1, ..durable.clone() };
         vec![durable, lying, broken]
@@ -166,15 +166,47 @@ mod tests {
 
     #[test]
     fn a_table_fits_80_columns_and_names_what_is_broken() {
-        insta::assert_snapshot!(table(&rows(), 80), @"");
+        insta::assert_snapshot!(table(&rows(), 80), @r"
+        engine   writes  on         barrier  cache      cuts   lost   corrupt  back in
+        ──────── ─────── ────────── ──────── ────────── ────── ────── ──────── ────────
+        sqlite   full    simulated  on       protected  10000  0      0        2.0 ms
+        sqlite   second  simulated  off      lying      10000  80001  4321     2.0 ms
+        mariadb  full    ext4       on       protected  50     1      0        2.0 ms
+        broken: mariadb full on ext4, protected promises every acknowledged transaction
+        ");
     }
 
     #[test]
     fn one_row_is_an_object_and_several_are_a_list() {
         let rows = rows();
-        insta::assert_snapshot!(json(&rows[1..2]), @"");
+        insta::assert_snapshot!(json(&rows[1..2]), @r#"
+        {
+          "engine": "sqlite",
+          "durability": "second",
+          "journal": "wal",
+          "filesystem": "simulated",
+          "barrier": "off",
+          "cache": "lying",
+          "device": "intel-320-160gb",
+          "seed": 7,
+          "promised": "nothing",
+          "kept": true,
+          "recovery_s_mean": 0.002,
+          "recovery_s_max": 0.0025,
+          "oldest_lost_s": 0.02,
+          "transactions_acknowledged": 81234,
+          "cuts": 10000,
+          "transactions_lost": 80001,
+          "corrupt": 4321
+        }
+        "#);
         let list: serde_json::Value = serde_json::from_str(&json(&rows)).expect("JSON");
         assert_eq!(list.as_array().map(Vec::len), Some(3));
-        insta::assert_snapshot!(csv(&rows), @"");
+        insta::assert_snapshot!(csv(&rows), @r"
+        engine,durability,journal,filesystem,barrier,cache,device,seed,promised,kept,recovery_s_mean,recovery_s_max,oldest_lost_s,transactions_acknowledged,cuts,transactions_lost,corrupt
+        sqlite,full,wal,simulated,on,protected,intel-320-160gb,7,all,true,0.002,0.0025,,81234,10000,0,0
+        sqlite,second,wal,simulated,off,lying,intel-320-160gb,7,nothing,true,0.002,0.0025,0.02,81234,10000,80001,4321
+        mariadb,full,,ext4,on,protected,intel-320-160gb,7,all,false,0.002,0.0025,,81234,50,1,0
+        ");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::powercut::{Filesystem, Journal, Promise};
+use lowtide_core::Seed;
 use lowtide_device::power::CacheKind;
 use lowtide_oltp::{Durability, Engine};
 
