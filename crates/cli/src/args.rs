@@ -6,14 +6,16 @@ mod attach;
 pub mod live;
 mod logdisk;
 mod oltp;
+mod powercut;
 
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 pub use live::{
-    DriveArguments, FailArguments, PowercutArguments, RecordArguments, RecordVerb, ServeArguments,
-    ServerArguments, StatArguments, TlsUse,
+    DriveArguments, FailArguments, PowercutArguments, PowercutDriveArguments, PowercutVerb, RecordArguments,
+    RecordVerb, ServeArguments, ServerArguments, StatArguments, TlsUse,
 };
 pub use logdisk::{LogdiskArguments, LogdiskAttachArguments, LogdiskFormatArguments, LogdiskVerb};
 pub use oltp::OltpBenchArguments;
+pub use powercut::{OnOff, PowercutOltpArguments, RowsFormat};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
@@ -70,7 +72,7 @@ pub enum Verb {
     Serve(ServeArguments),
     /// Show what drives that are served or attached have counted
     Stat(StatArguments),
-    /// Cut the power of a drive that is served or attached
+    /// Cut the power of a drive that is served or attached, or take databases through power cuts
     Powercut(PowercutArguments),
     /// Give a drive its power back
     PowerOn(ServerArguments),

@@ -10,6 +10,7 @@ use lowtide_lab::import::ImportError;
 use lowtide_lab::interleave::InterleaveError;
 use lowtide_lab::live::OpenError;
 use lowtide_lab::live::attached::AttachedError;
+use lowtide_lab::powercut::PowercutError;
 use lowtide_lab::store::StoreError;
 use lowtide_lab::validate::{ChooseError, ValidateError};
 use lowtide_oltp::OltpError;
@@ -109,6 +110,18 @@ impl From<AttachedError> for Failure {
             AttachedError::Ask { .. } | AttachedError::Start { .. } | AttachedError::Lost { .. } => {
                 Failure::failed(error)
             }
+        }
+    }
+}
+
+impl From<PowercutError> for Failure {
+    fn from(error: PowercutError) -> Self {
+        match error {
+            PowercutError::Drive(error) => error.into(),
+            PowercutError::Attached(error) => error.into(),
+            PowercutError::Database(error) => error.into(),
+            PowercutError::Setting(_) => Failure::new(BAD_INPUT, miette::miette!("{error}")),
+            PowercutError::Interrupted => Failure::new(INTERRUPTED, miette::miette!("{error}")),
         }
     }
 }

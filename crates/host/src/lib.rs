@@ -9,7 +9,7 @@
 //! for devices, which are overwritten only where the user typed which; [`engine`]
 //! runs a workload of `lowtide-core` on them; [`environment`] says on what machine that happened; [`bench`]
 //! measures what the engine itself costs; [`memory`] backs large tables with huge pages; [`attach`] makes a drive that is
-//! served [`live`] a block device of the kernel. Leaves out
+//! served [`live`] a block device of the kernel; [`sqlite_vfs`] gives SQLite files of our own. Leaves out
 //! simulated devices and any judgement about what was measured. Linux only.
 
 pub mod attach;
@@ -28,6 +28,7 @@ mod pattern;
 pub mod process;
 mod region;
 mod run_folder;
+pub mod sqlite_vfs;
 pub mod target;
 
 pub use error::{HostError, IoFailure, Operation};

@@ -21,6 +21,7 @@ pub mod live;
 pub mod load;
 pub mod logdisk;
 pub mod plan;
+pub mod powercut;
 pub mod prepare;
 pub mod record;
 pub mod report;

@@ -39,6 +39,17 @@ pub trait Database: Send + Sync {
     /// # Errors
     /// [`OltpError`] where the statement fails.
     fn number(&self, query: &str) -> Result<i64, OltpError>;
+    /// All rows of a query whose columns are whole numbers; null counts as 0.
+    ///
+    /// # Errors
+    /// [`OltpError`] where the statement fails, or there is something else.
+    fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError>;
+    /// What the engine's own check of all tables and indexes finds damaged, in its words: `PRAGMA integrity_check`; `CHECK TABLE
+    /// … EXTENDED`; `bt_index_check` of PostgreSQL's `amcheck`, where that is installed, else nothing.
+    ///
+    /// # Errors
+    /// [`OltpError`] where it cannot be asked.
+    fn damage(&self) -> Result<Vec<String>, OltpError>;
     /// Runs a statement without an answer.
     ///
     /// # Errors

@@ -53,6 +53,12 @@ impl Database for Named {
     fn number(&self, query: &str) -> Result<i64, OltpError> {
         self.told(self.database.number(query))
     }
+    fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError> {
+        self.told(self.database.numbers(query))
+    }
+    fn damage(&self) -> Result<Vec<String>, OltpError> {
+        self.told(self.database.damage())
+    }
     fn execute(&self, statement: &str) -> Result<(), OltpError> {
         self.told(self.database.execute(statement))
     }

@@ -1,5 +1,6 @@
 //! Arguments of `serve`, `stat` and of what is ordered while a drive is served.
 
+use super::powercut::PowercutOltpArguments;
 use super::{PlainFormat, factor, scale, share};
 use clap::{Args, Subcommand, ValueEnum};
 use lowtide_core::{Bytes, Nanos, Seed};
@@ -153,12 +154,31 @@ pub struct StatArguments {
 
 /// Arguments of `powercut`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(
     after_help = "What was flushed or written with forced unit access survives. Every other write that the drive's volatile\n\
     cache holds is kept, dropped or torn, as the server's seed chooses. Connections end; a drive that is attached is put\n\
     on again with `lowtide attach --again NAME`."
 )]
 pub struct PowercutArguments {
+    /// What is cut: databases on drives of their own, in place of a drive that is there
+    #[command(subcommand)]
+    pub whole: Option<PowercutVerb>,
+    /// A drive
+    #[command(flatten)]
+    pub drive: Option<PowercutDriveArguments>,
+}
+
+/// What is taken through power cuts as a whole.
+#[derive(Debug, Subcommand)]
+pub enum PowercutVerb {
+    /// Take databases through power cuts, and count the transactions that are lost
+    Oltp(PowercutOltpArguments),
+}
+
+/// A drive, and how its power is cut.
+#[derive(Debug, Args)]
+pub struct PowercutDriveArguments {
     /// The server
     #[command(flatten)]
     pub server: ServerArguments,

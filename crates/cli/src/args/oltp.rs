@@ -4,7 +4,7 @@
 
 use super::{BenchFormat, size};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lowtide_core::{Bytes, Seed};
 use lowtide_oltp::bench::Asked;
 use lowtide_oltp::{Durability, Engine, Settings};
@@ -61,16 +61,23 @@ impl OltpBenchArguments {
     }
 }
 
-fn engine() -> impl TypedValueParser<Value = Engine> {
-    named(Engine::NAMES)
+pub(super) fn engine() -> impl TypedValueParser<Value = Engine> {
+    let value = |(name, engine): (&'static str, Engine)| match engine {
+        Engine::Postgresql => PossibleValue::new(name).alias("postgres"),
+        _ => PossibleValue::new(name),
+    };
+    PossibleValuesParser::new(Engine::NAMES.map(value)).map(|given| {
+        let found = Engine::NAMES.into_iter().find(|(name, _)| *name == given);
+        found.map_or(Engine::Postgresql, |(_, engine)| engine)
+    })
 }
 
-fn durability() -> impl TypedValueParser<Value = Durability> {
+pub(super) fn durability() -> impl TypedValueParser<Value = Durability> {
     named(Durability::NAMES)
 }
 
 /// One of several things by its name.
-fn named<T: Copy + Send + Sync + 'static, const N: usize>(
+pub(super) fn named<T: Copy + Send + Sync + 'static, const N: usize>(
     all: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(all.map(|(name, _)| name)).map(move |given| {

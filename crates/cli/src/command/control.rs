@@ -4,7 +4,8 @@
 
 use crate::args::live::errors;
 use crate::args::{
-    BenchFormat, FailArguments, PlainFormat, PowercutArguments, RecordVerb, ServerArguments, StatArguments,
+    BenchFormat, FailArguments, PlainFormat, PowercutArguments, PowercutDriveArguments, PowercutVerb,
+    RecordVerb, ServerArguments, StatArguments,
 };
 use crate::failure::Failure;
 use crate::output;
@@ -74,7 +75,14 @@ pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
 
 /// Cuts the power.
 pub fn powercut(arguments: &PowercutArguments) -> Result<u8, Failure> {
-    let PowercutArguments { server, tear, stay_off } = arguments;
+    let drive = match arguments {
+        PowercutArguments { whole: Some(PowercutVerb::Oltp(arguments)), .. } => {
+            return super::powercut::oltp(arguments);
+        }
+        PowercutArguments { drive, .. } => drive.as_ref(),
+    };
+    let missing = || Failure::usage("whose power?", "name a server or an attached drive, or write `oltp`");
+    let PowercutDriveArguments { server, tear, stay_off } = drive.ok_or_else(missing)?;
     let report = ask(server, Order::PowerCut { tear: *tear, stay_off: *stay_off })?;
     for (stat, loss) in report.stats.iter().zip(&report.losses) {
         let writes = |what: &str, n: u64| format!("{n} {what}");

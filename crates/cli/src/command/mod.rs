@@ -14,6 +14,7 @@ pub mod interleave;
 pub mod lifetime;
 pub mod logdisk;
 pub mod plan;
+pub mod powercut;
 pub mod report;
 pub mod run;
 pub mod serve;

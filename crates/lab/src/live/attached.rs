@@ -19,7 +19,7 @@
 //!
 //! Leaves out what is stored there, and how the program is told that it is to be a server.
 
-use super::control::{self, AskError, Order, Question};
+use super::control::{self, AskError, Order, Question, Report};
 use super::drive::LiveDrive;
 use super::open::{Known, Offer, OpenError};
 use super::stat::Stat;
@@ -28,6 +28,7 @@ use super::{Orders, Service};
 use crate::prepare::PreparedDrive;
 use lowtide_core::{Bytes, VirtualTime};
 use lowtide_device::AnyDevice;
+use lowtide_device::power::{Loss, Tear};
 use lowtide_device::state::Restored;
 use lowtide_host::HostError;
 use lowtide_host::attach::{self, Force, Server, Wish};
@@ -198,6 +199,34 @@ impl Attached {
         self.ask(Order::Stat)
     }
 
+    /// Cuts its power: what was not durable is kept, dropped or torn in pieces of `tear`, and every request fails until
+    /// [`Attached::power_on`]. What that took.
+    ///
+    /// # Errors
+    /// [`AttachedError::Ask`] where the server is gone.
+    pub fn power_cut(&self, tear: Tear) -> Result<Loss, AttachedError> {
+        let order = Order::PowerCut { tear: tear.granule() as u32, stay_off: true };
+        let report = self.order(order)?;
+        Ok(report.losses.into_iter().next().unwrap_or_default())
+    }
+
+    /// Gives it its power back; what was opened before stays dead until [`Attached::again`].
+    ///
+    /// # Errors
+    /// [`AttachedError::Ask`] where the server is gone.
+    pub fn power_on(&self) -> Result<(), AttachedError> {
+        self.order(Order::PowerOn).map(drop)
+    }
+
+    /// Takes the dead filesystem off, whoever uses it, and mounts what is on the drive.
+    ///
+    /// # Errors
+    /// [`HostError`] where the filesystem cannot be mounted.
+    pub fn again(&mut self) -> Result<(), AttachedError> {
+        attach::again(&self.name, Force::Lazily, &self.interrupt)?;
+        Ok(())
+    }
+
     /// Unmounts and mounts again: nothing of what lies there is left in the memory of the kernel. Nobody may use it.
     ///
     /// # Errors
@@ -234,10 +263,14 @@ impl Attached {
     }
 
     fn ask(&self, order: Order) -> Result<Stat, AttachedError> {
-        let failed = |source| AttachedError::Ask { name: self.name.clone(), source };
-        let report = control::ask(&self.control, &Question { drive: None, order }).map_err(failed)?;
         let nothing = || AskError::Refused("it says nothing".to_owned());
-        report.stats.into_iter().next().ok_or_else(|| failed(nothing()))
+        let stat = self.order(order)?.stats.into_iter().next();
+        stat.ok_or_else(|| AttachedError::Ask { name: self.name.clone(), source: nothing() })
+    }
+
+    fn order(&self, order: Order) -> Result<Report, AttachedError> {
+        let failed = |source| AttachedError::Ask { name: self.name.clone(), source };
+        control::ask(&self.control, &Question { drive: None, order }).map_err(failed)
     }
 }
 

@@ -6,7 +6,7 @@ use super::errors::sql;
 use super::session::TpccSession;
 use super::{counters, load, schema};
 use crate::settings::Engine;
-use crate::tpcc::Scale;
+use crate::tpcc::{Scale, Table};
 use crate::{Counter, Database, OltpError, Session, network, without_password};
 use lowtide_core::Seed;
 use mysql::prelude::Queryable;
@@ -195,6 +195,24 @@ impl Database for Server {
         })?;
         let none = |message: &str| OltpError::Sql { what: query.to_owned(), message: message.to_owned() };
         value.ok_or_else(|| none("there is no row"))?.ok_or_else(|| none("the answer is not a whole number"))
+    }
+    fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError> {
+        let rows: Vec<mysql::Row> = self.with(query, |conn| conn.query(query))?;
+        let number = |row: &mysql::Row, column| match row.get_opt::<Option<i64>, _>(column) {
+            Some(Ok(value)) => Ok(value.unwrap_or(0)),
+            _ => Err(OltpError::Sql {
+                what: query.to_owned(),
+                message: "there is something else than whole numbers".to_owned(),
+            }),
+        };
+        rows.iter().map(|row| (0..row.len()).map(|column| number(row, column)).collect()).collect()
+    }
+    fn damage(&self) -> Result<Vec<String>, OltpError> {
+        let names = Table::ALL.map(Table::name).join(", ");
+        let check = format!("CHECK TABLE {names} EXTENDED");
+        let rows: Vec<(String, String, String, String)> = self.with(&check, |conn| conn.query(&check))?;
+        let bad = rows.into_iter().filter(|(_, _, kind, text)| kind != "status" || text != "OK");
+        Ok(bad.map(|(table, _, kind, text)| format!("{table}: {kind}: {text}")).collect())
     }
     fn execute(&self, statement: &str) -> Result<(), OltpError> {
         self.with(statement, |conn| conn.query_drop(statement))

@@ -157,6 +157,30 @@ impl Database for Postgres {
             value.and_then(|value| value.parse().ok()).ok_or_else(|| unexpected("not a whole number"))
         })
     }
+    fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError> {
+        self.admin(query, |admin| {
+            let number = |value: Option<String>| match value {
+                None => Ok(0),
+                Some(value) => value.parse().map_err(|_| unexpected("something else than whole numbers")),
+            };
+            let rows = admin.simple(query)?;
+            rows.into_iter().map(|row| row.into_iter().map(number).collect()).collect()
+        })
+    }
+    fn damage(&self) -> Result<Vec<String>, OltpError> {
+        if self.number("SELECT count(*) FROM pg_available_extensions WHERE name = 'amcheck'")? == 0 {
+            return Ok(Vec::new());
+        }
+        self.execute("CREATE EXTENSION IF NOT EXISTS amcheck")?;
+        // It says what is damaged by failing.
+        let check = "SELECT count(bt_index_check(oid, true)) FROM pg_class
+                     WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace";
+        match self.number(check) {
+            Ok(_) => Ok(Vec::new()),
+            Err(OltpError::Sql { message, .. }) => Ok(vec![message]),
+            Err(error) => Err(error),
+        }
+    }
     fn execute(&self, statement: &str) -> Result<(), OltpError> {
         self.admin(statement, |admin| admin.simple(statement).map(drop))
     }

@@ -10,14 +10,15 @@ use crate::tpcc::Scale;
 use crate::{Counter, CounterUnit, Database, OltpError, Session, Settings};
 use lowtide_core::Seed;
 use parking_lot::{FairMutex, FairMutexGuard};
-use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Statements that a connection keeps prepared: more than there are.
-const STATEMENTS: usize = 64;
+const STATEMENTS: usize = 96;
 
 /// A database of SQLite.
 pub(super) struct Sqlite {
@@ -29,6 +30,8 @@ pub(super) struct Sqlite {
 /// What sessions share.
 pub(super) struct Shared {
     path: PathBuf,
+    /// Where the file does not lie on this machine: the filesystem of SQLite that has it.
+    vfs: Option<String>,
     /// `None` once it is closed. Turns are in the order in which they were asked for.
     writer: FairMutex<Option<Connection>>,
     pub(super) counts: Counts,
@@ -72,12 +75,19 @@ fn closed() -> OltpError {
 }
 
 impl Sqlite {
-    /// Opens or makes the file.
-    pub(super) fn open(path: &Path, settings: &Settings) -> Result<Self, OltpError> {
-        let writer = connect(path)?;
+    /// Opens or makes the file; one of a filesystem of SQLite that was registered under the name `vfs`, where that is given.
+    pub(super) fn open(path: &Path, vfs: Option<&str>, settings: &Settings) -> Result<Self, OltpError> {
+        let writer = connect(path, vfs)?;
+        if vfs.is_some() {
+            pragmas::alone(&writer, settings)?;
+        }
         pragmas::apply(&writer, settings)?;
-        let shared =
-            Shared { path: path.to_owned(), writer: FairMutex::new(Some(writer)), counts: Counts::default() };
+        let shared = Shared {
+            path: path.to_owned(),
+            vfs: vfs.map(str::to_owned),
+            writer: FairMutex::new(Some(writer)),
+            counts: Counts::default(),
+        };
         let version = format!("SQLite {}", rusqlite::version());
         Ok(Sqlite { shared: Arc::new(shared), version, settings: settings.clone() })
     }
@@ -100,8 +110,15 @@ impl Sqlite {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection, OltpError> {
-    let connection = Connection::open(path).map_err(sql(format!("opening {}", path.display())))?;
+fn connect(path: &Path, vfs: Option<&str>) -> Result<Connection, OltpError> {
+    let opened = match vfs {
+        None => Connection::open(path),
+        Some(vfs) => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+            Connection::open_with_flags_and_vfs(path, flags, vfs)
+        }
+    };
+    let connection = opened.map_err(sql(format!("opening {}", path.display())))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
@@ -112,8 +129,15 @@ impl Database for Sqlite {
     }
 
     fn session(&self) -> Result<Box<dyn Session>, OltpError> {
-        let reader = connect(&self.shared.path)?;
-        reader.pragma_update(None, "query_only", true).map_err(sql("opening a session"))?;
+        let reader = match &self.shared.vfs {
+            // There, one connection has the file to itself.
+            Some(_) => None,
+            None => {
+                let reader = connect(&self.shared.path, None)?;
+                reader.pragma_update(None, "query_only", true).map_err(sql("opening a session"))?;
+                Some(reader)
+            }
+        };
         Ok(Box::new(SqliteSession::new(self.shared.clone(), reader)))
     }
 
@@ -130,13 +154,38 @@ impl Database for Sqlite {
         // On a full disk there is no WAL either; what is told is why.
         let applied = pragmas::apply(writer, &self.settings);
         loaded.and(applied)?;
+        if self.shared.vfs.is_some() {
+            return Ok(());
+        }
         let path = &self.shared.path;
         let synced = std::fs::File::open(path).and_then(|file| file.sync_all());
         synced.map_err(|source| OltpError::Io { path: path.clone(), source })
     }
 
     fn number(&self, query: &str) -> Result<i64, OltpError> {
-        self.shared.with(query, |writer| writer.query_row(query, [], |row| row.get(0)))
+        self.shared.with(query, |writer| writer.prepare_cached(query)?.query_row([], |row| row.get(0)))
+    }
+
+    fn numbers(&self, query: &str) -> Result<Vec<Vec<i64>>, OltpError> {
+        self.shared.with(query, |writer| {
+            let mut statement = writer.prepare_cached(query)?;
+            let columns = statement.column_count();
+            let number = |row: &rusqlite::Row<'_>, column| match row.get_ref(column)? {
+                ValueRef::Null => Ok(0),
+                _ => row.get(column),
+            };
+            let rows =
+                statement.query_map([], |row| (0..columns).map(|column| number(row, column)).collect())?;
+            rows.collect()
+        })
+    }
+
+    fn damage(&self) -> Result<Vec<String>, OltpError> {
+        self.shared.with("PRAGMA integrity_check", |writer| {
+            let mut statement = writer.prepare("PRAGMA integrity_check")?;
+            let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        })
     }
 
     fn execute(&self, statement: &str) -> Result<(), OltpError> {

@@ -18,17 +18,44 @@ mod transactions;
 
 use crate::{Database, Instance, OltpError, Places, Settings};
 use database::Sqlite;
+use std::path::Path;
 use std::sync::Arc;
+
+/// The file's name.
+const NAME: &str = "tpcc.db";
 
 /// Opens the database in `places.data`, making it where there is none.
 ///
 /// # Errors
 /// [`OltpError`] where a setting is none of SQLite's, or the file cannot be used.
 pub fn start(places: &Places, settings: &Settings) -> Result<Box<dyn Instance>, OltpError> {
-    let database = Sqlite::open(&places.data.join("tpcc.db"), settings)?;
-    let shown = database.settings()?;
-    let ignored = pragmas::ignored(places, settings);
-    Ok(Box::new(Running { database: Arc::new(database), settings: shown, ignored }))
+    let database = Sqlite::open(&places.data.join(NAME), None, settings)?;
+    running(database, pragmas::ignored(Some(places), settings))
+}
+
+/// Opens the database of a filesystem of SQLite that was registered under the name `vfs`, making it where there is none.
+/// One connection has it to itself, and serves all sessions; nothing is synced after a load but by [`Instance::stop`].
+///
+/// # Errors
+/// [`OltpError`] where a setting is none of SQLite's, or the file cannot be used.
+pub fn start_in(vfs: &str, settings: &Settings) -> Result<Box<dyn Instance>, OltpError> {
+    let database = Sqlite::open(Path::new(NAME), Some(vfs), settings)?;
+    running(database, pragmas::ignored(None, settings))
+}
+
+/// Opens the database in `places.data` as [`start_in`] does: one connection, without shared memory, which would be a file that is
+/// mapped beside it.
+///
+/// # Errors
+/// [`OltpError`] where a setting is none of SQLite's, or the file cannot be used.
+pub fn start_alone(places: &Places, settings: &Settings) -> Result<Box<dyn Instance>, OltpError> {
+    let database = Sqlite::open(&places.data.join(NAME), Some("unix"), settings)?;
+    running(database, pragmas::ignored(Some(places), settings))
+}
+
+fn running(database: Sqlite, ignored: Vec<String>) -> Result<Box<dyn Instance>, OltpError> {
+    let settings = database.settings()?;
+    Ok(Box::new(Running { database: Arc::new(database), settings, ignored }))
 }
 
 /// A database that is open.

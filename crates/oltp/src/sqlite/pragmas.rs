@@ -12,6 +12,24 @@ use std::time::Duration;
 /// How long a connection waits for another that locks the file.
 const BUSY: Duration = Duration::from_secs(5);
 
+/// Prepares a connection that is the only one of a filesystem without shared memory and temporary files, before its settings.
+///
+/// A log is shared by memory unless its file is had alone. Pages are not written before their transaction ends: when memory is
+/// short, a SQLite built with memory management takes it from any connection of the process, and what is written when should not
+/// depend on others.
+pub(super) fn alone(connection: &Connection, settings: &Settings) -> Result<(), OltpError> {
+    if journal(settings).eq_ignore_ascii_case("WAL") {
+        set(connection, "locking_mode", "EXCLUSIVE")?;
+    }
+    set(connection, "temp_store", "MEMORY")?;
+    set(connection, "cache_spill", "OFF")
+}
+
+fn journal(settings: &Settings) -> &str {
+    let journal = settings.options.iter().rfind(|(name, _)| name == "journal_mode");
+    journal.map_or("WAL", |(_, value)| value)
+}
+
 /// Gives a connection that writes its settings.
 pub(super) fn apply(connection: &Connection, settings: &Settings) -> Result<(), OltpError> {
     connection.busy_timeout(BUSY).map_err(sql("setting the busy timeout"))?;
@@ -20,7 +38,7 @@ pub(super) fn apply(connection: &Connection, settings: &Settings) -> Result<(), 
     for (name, value) in settings.options.iter().filter(|(name, _)| name == "page_size") {
         set(connection, name, value)?;
     }
-    set(connection, "journal_mode", "WAL")?;
+    set(connection, "journal_mode", journal(settings))?;
     let synchronous = match settings.durability.unwrap_or_default() {
         Durability::Full => "FULL",
         Durability::Second => "NORMAL",
@@ -35,7 +53,8 @@ pub(super) fn apply(connection: &Connection, settings: &Settings) -> Result<(), 
         let page: u64 = get(connection, "page_size")?.parse().unwrap_or(4096);
         set(connection, "wal_autocheckpoint", &(log.get() / page).max(1).to_string())?;
     }
-    for (name, value) in settings.options.iter().filter(|(name, _)| name != "page_size") {
+    let done = ["page_size", "journal_mode"];
+    for (name, value) in settings.options.iter().filter(|(name, _)| !done.contains(&name.as_str())) {
         set(connection, name, value)?;
     }
     Ok(())
@@ -53,7 +72,7 @@ pub(super) fn shown(
 }
 
 /// What was asked for and SQLite has no pragma for.
-pub(super) fn ignored(places: &Places, settings: &Settings) -> Vec<String> {
+pub(super) fn ignored(places: Option<&Places>, settings: &Settings) -> Vec<String> {
     let Settings {
         engine: _,
         buffer_pool: _,
@@ -82,7 +101,10 @@ pub(super) fn ignored(places: &Places, settings: &Settings) -> Vec<String> {
         (read_ahead.is_some(), "read_ahead: SQLite reads page by page, and the kernel ahead"),
         (data_files.is_some(), "data_files: a database of SQLite is one file"),
         (programs.is_some(), "programs: SQLite is within lowtide"),
-        (places.log.is_some(), "the place of the log: the WAL of SQLite lies beside its data"),
+        (
+            places.is_some_and(|it| it.log.is_some()),
+            "the place of the log: the WAL of SQLite lies beside its data",
+        ),
     ];
     lines.into_iter().filter(|(asked, _)| *asked).map(|(_, line)| line.to_owned()).collect()
 }

@@ -14,12 +14,13 @@ use std::time::Instant;
 /// What a terminal speaks through.
 pub(super) struct SqliteSession {
     shared: Arc<Shared>,
-    reader: Connection,
+    /// `None` where the connection that writes is the only one.
+    reader: Option<Connection>,
     statements: u64,
 }
 
 impl SqliteSession {
-    pub(super) fn new(shared: Arc<Shared>, reader: Connection) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, reader: Option<Connection>) -> Self {
         SqliteSession { shared, reader, statements: 0 }
     }
 }
@@ -27,18 +28,18 @@ impl SqliteSession {
 impl Session for SqliteSession {
     fn run(&mut self, transaction: &Transaction) -> Result<Outcome, Failure> {
         let sent = &mut self.statements;
-        match transaction {
-            Transaction::OrderStatus(_) | Transaction::StockLevel(_) => {
-                let mut statements = Statements::new(&self.reader, sent);
-                whole(&mut statements, "BEGIN", transaction, None)
-            }
-            Transaction::NewOrder(_) | Transaction::Payment(_) | Transaction::Delivery(_) => {
-                let writer = self.shared.writer();
-                let closed = || Failure::Lost("the database is closed".to_owned());
-                let mut statements = Statements::new(writer.as_ref().ok_or_else(closed)?, sent);
-                whole(&mut statements, "BEGIN IMMEDIATE", transaction, Some(&self.shared.counts))
-            }
+        let only_reads = matches!(transaction, Transaction::OrderStatus(_) | Transaction::StockLevel(_));
+        if let Some(reader) = self.reader.as_ref().filter(|_| only_reads) {
+            return whole(&mut Statements::new(reader, sent), "BEGIN", transaction, None);
         }
+        let writer = self.shared.writer();
+        let closed = || Failure::Lost("the database is closed".to_owned());
+        let mut statements = Statements::new(writer.as_ref().ok_or_else(closed)?, sent);
+        let (begin, counts) = match only_reads {
+            true => ("BEGIN", None),
+            false => ("BEGIN IMMEDIATE", Some(&self.shared.counts)),
+        };
+        whole(&mut statements, begin, transaction, counts)
     }
     fn statements(&self) -> u64 {
         self.statements

@@ -63,6 +63,12 @@ impl Database for Fake {
     fn number(&self, _: &str) -> Result<i64, OltpError> {
         Ok(0)
     }
+    fn numbers(&self, _: &str) -> Result<Vec<Vec<i64>>, OltpError> {
+        Ok(Vec::new())
+    }
+    fn damage(&self) -> Result<Vec<String>, OltpError> {
+        Ok(Vec::new())
+    }
     fn execute(&self, _: &str) -> Result<(), OltpError> {
         Ok(())
     }

@@ -1,0 +1,62 @@
+//! `lowtide powercut oltp`: databases through power cuts.
+//!
+//! Leaves out orders to drives that are served (`control`), and how a database is taken through them (`lowtide_lab::powercut`).
+
+use crate::args::{PowercutOltpArguments, RowsFormat};
+use crate::failure::{FAILED, Failure};
+use crate::{interrupt, output};
+use lowtide_core::Seed;
+use lowtide_device::power::CacheKind;
+use lowtide_lab::live::attached;
+use lowtide_lab::powercut::{self, Asked, Factors, PowercutError, Row, Setting};
+use lowtide_oltp::Durability;
+
+/// Takes databases through power cuts and prints a row for each setting.
+pub fn oltp(arguments: &PowercutOltpArguments) -> Result<u8, Failure> {
+    let asked = Asked {
+        device: arguments.device.clone(),
+        scale: arguments.scale,
+        cuts: arguments.cuts,
+        seed: Seed::new(arguments.seed),
+    };
+    let settings = settings(arguments, &asked)?;
+    attached::set_server(super::attach::server_of);
+    let told = |row: &Row| {
+        let lost = format!("{} transactions lost, {} corrupt", row.lost, row.corrupt);
+        output::say(format_args!("{}: {} cuts, {lost}", row.setting, row.cuts));
+    };
+    let several = settings.len() > 1;
+    let each = |row: &Row| {
+        if several {
+            told(row)
+        }
+    };
+    let rows = powercut::run(&settings, &asked, &interrupt::flag(), &each)?;
+    output::print(&match arguments.format {
+        RowsFormat::Table => powercut::table(&rows, output::columns()),
+        RowsFormat::Json => powercut::json(&rows),
+        RowsFormat::Csv => powercut::csv(&rows),
+    })?;
+    Ok(if rows.iter().all(Row::kept) { 0 } else { FAILED })
+}
+
+/// Every combination of what was asked for.
+fn settings(arguments: &PowercutOltpArguments, asked: &Asked) -> Result<Vec<Setting>, PowercutError> {
+    let PowercutOltpArguments { engine, durability, journal, filesystem, barrier, cache, all, .. } =
+        arguments;
+    let barrier = barrier.iter().map(|it| *it == crate::args::OnOff::On);
+    let mut factors = Factors {
+        engine: engine.clone(),
+        durability: durability.clone(),
+        journal: journal.clone(),
+        filesystem: filesystem.clone(),
+        barrier: barrier.collect(),
+        cache: cache.clone(),
+    };
+    if *all {
+        factors.durability = Durability::NAMES.map(|(_, durability)| durability).to_vec();
+        factors.barrier = vec![true, false];
+        factors.cache = vec![CacheKind::Protected, CacheKind::Volatile, CacheKind::Lying];
+    }
+    factors.settings(asked, *all)
+}

@@ -1,0 +1,351 @@
+//! Databases through power cuts on this machine: a server, a filesystem of the kernel, an attached drive that is simulated.
+//!
+//! ```text
+//!   terminals ─► server ─► xfs | ext4 ─► attached drive ◄─ the power is cut, in wall time
+//!       └─► Ledger         mounted again ◄─ the power is on again
+//! ```
+//!
+//! With the power of the drive that of its host goes: what the server acknowledges from the moment on at which the cut is
+//! ordered does not count, the server is killed, and what the kernel has in memory cannot be written any more. Then the filesystem
+//! is mounted again and the server started, both recover, and everything that was acknowledged is looked for. Several
+//! terminals ask at once, so nothing is said about which commit came first. A database that was found corrupt, or whose
+//! filesystem cannot be mounted, is replaced by the one that was loaded, on a new drive. SQLite has one terminal, and its
+//! file to itself. Leaves out log disks, and how fast all this is. It needs root, FUSE and loop devices.
+
+use super::ledger::Ledger;
+use super::{Asked, Filesystem, PowercutError, Row, Setting};
+use crate::live::Offer;
+use crate::live::attached::{self, Attached, Wanted};
+use crate::prepare::{data_set, home};
+use lowtide_core::{Bytes, Nanos, Seed};
+use lowtide_device::power::Tear;
+use lowtide_host::block::FilesystemKind;
+use lowtide_oltp::tpcc::random::{Random, RunConstants};
+use lowtide_oltp::tpcc::{Deck, Inputs, Scale};
+use lowtide_oltp::{
+    Database, Engine, Failure, Folder, Instance, OltpError, Places, Session, Settings, check, instance,
+    snapshot, sqlite,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Transactions between two cuts, at least: drawn between these.
+const COMMITS: [u32; 2] = [30, 300];
+/// The power is cut within so many milliseconds after them.
+const WITHIN_MS: u32 = 100;
+/// So long without a transaction's end, and a database is taken for dead.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often it is looked whether there were enough.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Takes a database through power cuts.
+///
+/// # Errors
+/// [`PowercutError`] where this machine does not have what it takes, or `interrupt` is set.
+pub(super) fn run(
+    setting: &Setting,
+    asked: &Asked,
+    cuts: u64,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Row, PowercutError> {
+    let mut rounds = Rounds::begin(setting, asked, interrupt)?;
+    while rounds.row.cuts < cuts {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(PowercutError::Interrupted);
+        }
+        rounds.round()?;
+    }
+    Ok(rounds.row)
+}
+
+/// A database between power cuts.
+struct Rounds<'a> {
+    row: Row,
+    asked: &'a Asked,
+    interrupt: &'a Arc<AtomicBool>,
+    settings: Settings,
+    scale: Scale,
+    // Who uses the drive is dropped first.
+    /// `None` where the database does not run.
+    instance: Option<Box<dyn Instance>>,
+    drive: Option<Attached>,
+    /// The loaded database, and what the server needs beside the drive.
+    own: Folder,
+    ledger: Mutex<Ledger>,
+    began: Instant,
+    /// Drives so far.
+    drives: u64,
+}
+
+impl<'a> Rounds<'a> {
+    /// Loads the database on a new drive.
+    fn begin(
+        setting: &Setting,
+        asked: &'a Asked,
+        interrupt: &'a Arc<AtomicBool>,
+    ) -> Result<Rounds<'a>, PowercutError> {
+        attached::clean().map_err(attached::AttachedError::from)?;
+        let (buffer_pool, log_size) = match setting.engine {
+            // Less than there is: pages are read back, and written when others need their place.
+            Engine::Postgresql => (Bytes::mib(4), Bytes::mib(32)),
+            _ => (Bytes::mib(8), Bytes::mib(8)),
+        };
+        let settings = Settings {
+            engine: setting.engine,
+            durability: Some(setting.durability),
+            buffer_pool: Some(buffer_pool),
+            log_size: Some(log_size),
+            options: match setting.engine {
+                Engine::Sqlite => vec![("journal_mode".to_owned(), setting.journal.pragma().to_owned())],
+                _ => Vec::new(),
+            },
+            ..Settings::default()
+        };
+        let mut rounds = Rounds {
+            row: Row::of(setting, asked),
+            asked,
+            interrupt,
+            settings,
+            scale: Scale { warehouses: 1..=1, customers: 300, items: 5_000 },
+            instance: None,
+            drive: None,
+            own: home::own(&std::env::temp_dir()).map_err(attached::AttachedError::from)?,
+            ledger: Mutex::default(),
+            began: Instant::now(),
+            drives: 0,
+        };
+        rounds.attach()?;
+        data_set::make(&rounds.places())?;
+        rounds.start_empty()?;
+        rounds.database().load(&rounds.scale, asked.seed, interrupt, &|_| {})?;
+        rounds.instance.take().expect("it runs").stop()?;
+        let (from, to) = (rounds.places().data, rounds.own.path().join("loaded"));
+        snapshot::copy(&from, &to, interrupt, &|_| {})?;
+        rounds.begin_from_copy()?;
+        Ok(rounds)
+    }
+
+    /// The loaded database on a new drive.
+    fn begin_from_copy(&mut self) -> Result<(), PowercutError> {
+        self.instance = None;
+        self.attach()?;
+        let places = self.places();
+        snapshot::copy(&self.own.path().join("loaded"), &places.data, self.interrupt, &|_| {})?;
+        self.lock().clone_from(&Ledger::default());
+        self.drive().at_its_pace()?;
+        self.start()?;
+        Ok(())
+    }
+
+    /// A new drive with an empty filesystem.
+    fn attach(&mut self) -> Result<(), PowercutError> {
+        self.drive = None;
+        self.drives += 1;
+        let setting = &self.row.setting;
+        let filesystem = match setting.filesystem {
+            Filesystem::Ext4 => FilesystemKind::Ext4,
+            Filesystem::Xfs => FilesystemKind::Xfs,
+            Filesystem::Simulated => unreachable!("that is in virtual time"),
+        };
+        let offer = Offer {
+            name: Some("powercut".to_owned()),
+            scale: self.asked.scale,
+            cache: Some(setting.cache),
+            seed: self.asked.seed.part("drive", self.drives),
+            ..Offer::of(&self.asked.device)
+        };
+        self.drive = Some(Attached::new(Wanted {
+            offer,
+            history: None,
+            filesystem,
+            size: None,
+            trims: false,
+            options: if setting.barrier { "noatime" } else { "noatime,barrier=0" },
+            server: attached::server(),
+            interrupt: self.interrupt,
+        })?);
+        Ok(())
+    }
+
+    fn drive(&self) -> &Attached {
+        self.drive.as_ref().expect("it is attached")
+    }
+
+    fn places(&self) -> Places {
+        Places { data: self.drive().path().join("data"), log: None, run: self.own.path().join("run") }
+    }
+
+    /// Starts the loaded database, which recovers with the first answer at the latest.
+    fn start(&mut self) -> Result<(), OltpError> {
+        self.start_empty()?;
+        self.database().number("SELECT count(*) FROM warehouse").map(drop)
+    }
+
+    /// Starts the database, made where there is none.
+    fn start_empty(&mut self) -> Result<(), OltpError> {
+        let places = self.places();
+        let started = match self.settings.engine {
+            // Memory that is shared through a file of the drive would go with its power, and take this process along.
+            Engine::Sqlite => sqlite::start_alone(&places, &self.settings),
+            _ => instance::start(&self.settings, &places),
+        };
+        self.instance = Some(started?);
+        Ok(())
+    }
+
+    fn database(&self) -> Arc<dyn Database> {
+        self.instance.as_ref().expect("it runs").database()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn clock(&self) -> Nanos {
+        Nanos::new(self.began.elapsed().as_nanos() as u64)
+    }
+
+    /// Writes until the power is cut, brings everything up again, and looks.
+    fn round(&mut self) -> Result<(), PowercutError> {
+        let seed = self.asked.seed.part("round", self.row.cuts);
+        let cut = self.write_and_cut(seed)?;
+        self.row.cuts += 1;
+        let begin = Instant::now();
+        let drive = self.drive.as_mut().expect("it is attached");
+        drive.power_on()?;
+        let up = drive.again();
+        let whole = match up.map_err(drop).and_then(|()| self.start().map_err(drop)) {
+            Ok(()) => {
+                self.row.recovery.add(Nanos::new(begin.elapsed().as_nanos() as u64));
+                self.look(cut).unwrap_or(false)
+            }
+            Err(()) => false,
+        };
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(PowercutError::Interrupted);
+        }
+        if !whole {
+            self.row.corrupt += 1;
+            let unseen = self.lock().new_entries();
+            self.row.lost += unseen;
+            self.begin_from_copy()?;
+        }
+        Ok(())
+    }
+
+    /// Looks for everything that was acknowledged, and for contradictions; whether there are none.
+    fn look(&mut self, cut: Nanos) -> Result<bool, OltpError> {
+        let database = self.database();
+        let found = self.lock().look(&*database, &self.scale, cut)?;
+        self.row.lost += found.lost;
+        self.row.oldest_lost = self.row.oldest_lost.max(found.oldest);
+        let conditions = check::all(&*database, &self.scale)?;
+        let damage = database.damage()?;
+        Ok(found.strange == 0 && damage.is_empty() && conditions.iter().all(|it| it.broken == 0))
+    }
+
+    /// Asks for transactions until the power is cut in the middle of them; when that was.
+    fn write_and_cut(&mut self, seed: Seed) -> Result<Nanos, PowercutError> {
+        let mut random = Random::new(seed.part("cut", 0));
+        let wanted = u64::from(random.between(COMMITS[0], COMMITS[1]));
+        let pause = Duration::from_millis(random.between(0, WITHIN_MS).into());
+        let tear = [Tear::Sector, Tear::Page][random.between(0, 1) as usize];
+        let terminals = if self.settings.engine == Engine::Sqlite { 1 } else { 4 };
+        let database = self.database();
+        let sessions = (0..terminals).map(|_| database.session()).collect::<Result<Vec<_>, _>>()?;
+        drop(database);
+        let instance = self.instance.take();
+        let (ended, over, broken) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        let (cut, acknowledged) = std::thread::scope(|scope| {
+            let writers: Vec<_> = sessions
+                .into_iter()
+                .zip(0u64..)
+                .map(|(session, number)| {
+                    let seed = seed.part("terminal", number);
+                    let random = |name| Random::new(seed.part(name, 0));
+                    let constants = RunConstants::of(self.asked.seed);
+                    let writer = Writer {
+                        session,
+                        deck: Deck::new(random("deck")),
+                        inputs: Inputs::new(&self.scale, 1, number as u32 + 1, constants, random("inputs")),
+                        ledger: &self.ledger,
+                        began: self.began,
+                        ended: &ended,
+                        over: &over,
+                        broken: &broken,
+                    };
+                    scope.spawn(move || writer.run())
+                })
+                .collect();
+            let (mut last, mut since) = (0, Instant::now());
+            while ended.load(Ordering::Relaxed) < wanted && !broken.load(Ordering::Relaxed) {
+                let now = ended.load(Ordering::Relaxed);
+                if now != last {
+                    (last, since) = (now, Instant::now());
+                }
+                if since.elapsed() > PATIENCE || self.interrupt.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::thread::sleep(LOOK);
+            }
+            std::thread::sleep(pause);
+            over.store(true, Ordering::SeqCst);
+            let cut = self.clock();
+            let lost = self.drive().power_cut(tear);
+            // Its clients hear of it; who has no server hears from the drive.
+            drop(instance);
+            let acknowledged: u64 = writers.into_iter().map(|it| it.join().unwrap_or(0)).sum();
+            (lost.map(|_| cut), acknowledged)
+        });
+        self.row.acknowledged += acknowledged;
+        Ok(cut?)
+    }
+}
+
+/// One that asks for transactions.
+struct Writer<'a> {
+    session: Box<dyn Session>,
+    deck: Deck,
+    inputs: Inputs,
+    ledger: &'a Mutex<Ledger>,
+    began: Instant,
+    ended: &'a AtomicU64,
+    over: &'a AtomicBool,
+    broken: &'a AtomicBool,
+}
+
+impl Writer<'_> {
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks until it is over; how many transactions were acknowledged that can be lost.
+    fn run(mut self) -> u64 {
+        let mut acknowledged = 0;
+        while !self.over.load(Ordering::SeqCst) {
+            let mut transaction = self.inputs.next(self.deck.deal());
+            self.lock().name(&mut transaction);
+            let ended = loop {
+                match self.session.run(&transaction) {
+                    Err(Failure::Conflict(_)) if !self.over.load(Ordering::SeqCst) => {}
+                    ended => break ended,
+                }
+            };
+            match ended {
+                Ok(outcome) if !self.over.load(Ordering::SeqCst) => {
+                    let at = Nanos::new(self.began.elapsed().as_nanos() as u64);
+                    acknowledged += u64::from(self.lock().acknowledge(&transaction, outcome, at));
+                    self.ended.fetch_add(1, Ordering::Relaxed);
+                }
+                ended => {
+                    let broke = ended.is_err() && !self.over.load(Ordering::SeqCst);
+                    self.broken.fetch_or(broke, Ordering::Relaxed);
+                    self.lock().unknown(transaction);
+                    break;
+                }
+            }
+        }
+        acknowledged
+    }
+}
