@@ -189,7 +189,7 @@ mod tests {
         // 100 warehouses were 9.5 to 11 GB, 1000 about 100 GB, with indexes of foreign keys and without.
         for (foreign_keys, least, most) in [(false, 80, 100), (true, 92, 112)] {
             let layout = Layout::new(100, foreign_keys, PAGE);
-            let mib = u64::from(layout.pages()) * PAGE / 100 >> 20;
+            let mib = (u64::from(layout.pages()) * PAGE / 100) >> 20;
             assert!((least..=most).contains(&mib), "{mib} MiB");
         }
     }
