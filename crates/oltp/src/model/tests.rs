@@ -119,7 +119,8 @@ fn a_commit_that_must_be_durable_waits_for_the_log_and_shares_it() {
     // All that come during a write and a flush share the next: two such times for each at most.
     assert!(many.rate() > 64.0 / 9.2e-3 && many.rate() < 64.0 / 3.4e-3, "seed {SEED}: {}", many.rate());
     let flushes = many.flushes as f64 / many.seconds;
-    assert!(flushes < 300.0, "seed {SEED}: {flushes} flushes a second for {} transactions", many.rate());
+    // 250 of the log at most, and those of pages.
+    assert!(flushes < 450.0, "seed {SEED}: {flushes} flushes a second for {} transactions", many.rate());
 }
 
 #[test]
