@@ -10,8 +10,8 @@ mod powercut;
 
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 pub use live::{
-    DriveArguments, FailArguments, PowercutArguments, PowercutDriveArguments, PowercutVerb, RecordArguments,
-    RecordVerb, ServeArguments, ServerArguments, StatArguments, TlsUse,
+    DriveArguments, FailArguments, PowercutArguments, PowercutVerb, RecordArguments, RecordVerb,
+    ServeArguments, ServerArguments, StatArguments, TlsUse,
 };
 pub use logdisk::{LogdiskArguments, LogdiskAttachArguments, LogdiskFormatArguments, LogdiskVerb};
 pub use oltp::OltpBenchArguments;

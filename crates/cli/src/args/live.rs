@@ -154,7 +154,7 @@ pub struct StatArguments {
 
 /// Arguments of `powercut`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(
     after_help = "What was flushed or written with forced unit access survives. Every other write that the drive's volatile\n\
     cache holds is kept, dropped or torn, as the server's seed chooses. Connections end; a drive that is attached is put\n\
@@ -164,9 +164,18 @@ pub struct PowercutArguments {
     /// What is cut: databases on drives of their own, in place of a drive that is there
     #[command(subcommand)]
     pub whole: Option<PowercutVerb>,
-    /// A drive
-    #[command(flatten)]
-    pub drive: Option<PowercutDriveArguments>,
+    /// The server: its unix socket, its control socket, or the name of an attached drive
+    #[arg(required = true, value_name = "SOCKET")]
+    pub socket: Option<PathBuf>,
+    /// Only this drive of it
+    #[arg(long, value_name = "NAME")]
+    pub drive: Option<String>,
+    /// Bytes that are written whole or not at all: 512 or 4096
+    #[arg(long, default_value_t = 4096, value_name = "BYTES")]
+    pub tear: u32,
+    /// Leave the power off; every request fails until `lowtide power-on`
+    #[arg(long)]
+    pub stay_off: bool,
 }
 
 /// What is taken through power cuts as a whole.
@@ -174,20 +183,6 @@ pub struct PowercutArguments {
 pub enum PowercutVerb {
     /// Take databases through power cuts, and count the transactions that are lost
     Oltp(PowercutOltpArguments),
-}
-
-/// A drive, and how its power is cut.
-#[derive(Debug, Args)]
-pub struct PowercutDriveArguments {
-    /// The server
-    #[command(flatten)]
-    pub server: ServerArguments,
-    /// Bytes that are written whole or not at all: 512 or 4096
-    #[arg(long, default_value_t = 4096, value_name = "BYTES")]
-    pub tear: u32,
-    /// Leave the power off; every request fails until `lowtide power-on`
-    #[arg(long)]
-    pub stay_off: bool,
 }
 
 /// Arguments of `fail`.

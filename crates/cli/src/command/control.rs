@@ -4,8 +4,8 @@
 
 use crate::args::live::errors;
 use crate::args::{
-    BenchFormat, FailArguments, PlainFormat, PowercutArguments, PowercutDriveArguments, PowercutVerb,
-    RecordVerb, ServerArguments, StatArguments,
+    BenchFormat, FailArguments, PlainFormat, PowercutArguments, PowercutVerb, RecordVerb, ServerArguments,
+    StatArguments,
 };
 use crate::failure::Failure;
 use crate::output;
@@ -75,14 +75,12 @@ pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
 
 /// Cuts the power.
 pub fn powercut(arguments: &PowercutArguments) -> Result<u8, Failure> {
-    let drive = match arguments {
-        PowercutArguments { whole: Some(PowercutVerb::Oltp(arguments)), .. } => {
-            return super::powercut::oltp(arguments);
-        }
-        PowercutArguments { drive, .. } => drive.as_ref(),
-    };
-    let missing = || Failure::usage("whose power?", "name a server or an attached drive, or write `oltp`");
-    let PowercutDriveArguments { server, tear, stay_off } = drive.ok_or_else(missing)?;
+    let PowercutArguments { whole, socket, drive, tear, stay_off } = arguments;
+    if let Some(PowercutVerb::Oltp(arguments)) = whole {
+        return super::powercut::oltp(arguments);
+    }
+    let socket = socket.clone().expect("it is required without `oltp`");
+    let server = &ServerArguments { socket, drive: drive.clone() };
     let report = ask(server, Order::PowerCut { tear: *tear, stay_off: *stay_off })?;
     for (stat, loss) in report.stats.iter().zip(&report.losses) {
         let writes = |what: &str, n: u64| format!("{n} {what}");

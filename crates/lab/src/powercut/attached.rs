@@ -13,7 +13,7 @@
 //! file to itself. Leaves out log disks, and how fast all this is. It needs root, FUSE and loop devices.
 
 use super::ledger::Ledger;
-use super::{Asked, Filesystem, PowercutError, Row, Setting};
+use super::{Asked, Filesystem, PowercutError, Row, Setting, contradiction};
 use crate::live::Offer;
 use crate::live::attached::{self, Attached, Wanted};
 use crate::prepare::{data_set, home};
@@ -23,8 +23,8 @@ use lowtide_host::block::FilesystemKind;
 use lowtide_oltp::tpcc::random::{Random, RunConstants};
 use lowtide_oltp::tpcc::{Deck, Inputs, Scale};
 use lowtide_oltp::{
-    Database, Engine, Failure, Folder, Instance, OltpError, Places, Session, Settings, check, instance,
-    snapshot, sqlite,
+    Database, Engine, Failure, Folder, Instance, OltpError, Places, Session, Settings, instance, snapshot,
+    sqlite,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -215,18 +215,19 @@ impl<'a> Rounds<'a> {
         let drive = self.drive.as_mut().expect("it is attached");
         drive.power_on()?;
         let up = drive.again();
-        let whole = match up.map_err(drop).and_then(|()| self.start().map_err(drop)) {
+        let started = up.map_err(PowercutError::from).and_then(|()| Ok(self.start()?));
+        let told = match started {
             Ok(()) => {
                 self.row.recovery.add(Nanos::new(begin.elapsed().as_nanos() as u64));
-                self.look(cut).unwrap_or(false)
+                self.look(cut).unwrap_or_else(|error| Some(error.to_string()))
             }
-            Err(()) => false,
+            Err(error) => Some(error.to_string()),
         };
         if self.interrupt.load(Ordering::Relaxed) {
             return Err(PowercutError::Interrupted);
         }
-        if !whole {
-            self.row.corrupt += 1;
+        if let Some(why) = told {
+            self.row.damaged(&why);
             let unseen = self.lock().new_entries();
             self.row.lost += unseen;
             self.begin_from_copy()?;
@@ -234,15 +235,16 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Looks for everything that was acknowledged, and for contradictions; whether there are none.
-    fn look(&mut self, cut: Nanos) -> Result<bool, OltpError> {
+    /// Looks for everything that was acknowledged, and for contradictions; what cannot be, if something is.
+    fn look(&mut self, cut: Nanos) -> Result<Option<String>, OltpError> {
         let database = self.database();
         let found = self.lock().look(&*database, &self.scale, cut)?;
         self.row.lost += found.lost;
         self.row.oldest_lost = self.row.oldest_lost.max(found.oldest);
-        let conditions = check::all(&*database, &self.scale)?;
-        let damage = database.damage()?;
-        Ok(found.strange == 0 && damage.is_empty() && conditions.iter().all(|it| it.broken == 0))
+        match found.told(false) {
+            None => contradiction(&*database, &self.scale),
+            told => Ok(told),
+        }
     }
 
     /// Asks for transactions until the power is cut in the middle of them; when that was.

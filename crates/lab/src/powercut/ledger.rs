@@ -45,6 +45,17 @@ pub struct Found {
     pub strange: u64,
 }
 
+impl Found {
+    /// What cannot be, in words; nothing where all is well. A gap counts `in_turns`: where one asked after the other.
+    pub fn told(&self, in_turns: bool) -> Option<String> {
+        if self.strange > 0 {
+            return Some(format!("{} transactions are there that nobody asked for", self.strange));
+        }
+        (self.gap && in_turns)
+            .then(|| format!("a later transaction is there without {} earlier ones", self.lost))
+    }
+}
+
 /// What a database acknowledged since it was loaded, and what it may have done besides.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {

@@ -22,7 +22,8 @@ pub use show::{csv, json, table};
 use crate::live::attached::AttachedError;
 use lowtide_core::{Nanos, Seed};
 use lowtide_device::power::CacheKind;
-use lowtide_oltp::{Durability, Engine, OltpError};
+use lowtide_oltp::tpcc::Scale;
+use lowtide_oltp::{Database, Durability, Engine, OltpError, check};
 use rayon::prelude::*;
 use std::fmt;
 use std::sync::Arc;
@@ -204,6 +205,8 @@ pub struct Row {
     pub oldest_lost: Option<Nanos>,
     /// Databases that could not be opened or read, contradicted themselves, or were in a state that they never had been in.
     pub corrupt: u64,
+    /// What was found of the first of them, and after which cut.
+    pub first_damage: Option<String>,
     /// From power to the first answer: on average, and the longest.
     pub recovery: Spans,
 }
@@ -220,8 +223,16 @@ impl Row {
             lost: 0,
             oldest_lost: None,
             corrupt: 0,
+            first_damage: None,
             recovery: Spans::default(),
         }
+    }
+
+    /// A database was found corrupt.
+    fn damaged(&mut self, why: &str) {
+        self.corrupt += 1;
+        let cuts = self.cuts;
+        self.first_damage.get_or_insert_with(|| format!("after cut {cuts}: {why}"));
     }
 
     /// Whether what was promised was kept.
@@ -231,6 +242,16 @@ impl Row {
             Promise::Older => self.corrupt == 0,
             Promise::Nothing => true,
         }
+    }
+}
+
+/// What contradicts itself in a database; nothing where nothing does.
+fn contradiction(database: &dyn Database, scale: &Scale) -> Result<Option<String>, OltpError> {
+    let broken = check::all(database, scale)?.into_iter().find(|it| it.broken != 0);
+    let told = |it: check::Condition| format!("condition {} ({}): {} broken", it.clause, it.name, it.broken);
+    match broken.map(told) {
+        None => Ok(database.damage()?.into_iter().next()),
+        told => Ok(told),
     }
 }
 

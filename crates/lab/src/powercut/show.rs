@@ -24,6 +24,7 @@ struct Record<'a> {
     recovery_s_mean: Option<f64>,
     recovery_s_max: Option<f64>,
     oldest_lost_s: Option<f64>,
+    first_damage: Option<&'a str>,
     transactions_acknowledged: u64,
     cuts: u64,
     transactions_lost: u64,
@@ -47,6 +48,7 @@ impl<'a> Record<'a> {
             recovery_s_mean: row.recovery.mean_s(),
             recovery_s_max: row.recovery.longest_s(),
             oldest_lost_s: row.oldest_lost.map(|span| span.as_secs_f64()),
+            first_damage: row.first_damage.as_deref(),
             transactions_acknowledged: row.acknowledged,
             cuts: row.cuts,
             transactions_lost: row.lost,
@@ -119,7 +121,9 @@ pub fn table(rows: &[Row], columns: usize) -> String {
             Promise::All => "every acknowledged transaction",
             Promise::Older | Promise::Nothing => "older transactions, and no damage",
         };
-        text += &format!("broken: {} promises {what}\n", row.setting);
+        let first =
+            row.first_damage.as_deref().map_or(String::new(), |told| format!("; first damage {told}"));
+        text += &format!("broken: {} promises {what}{first}\n", row.setting);
     }
     text
 }
@@ -157,7 +161,8 @@ mod tests {
         let lying =
             Setting { durability: Durability::Second, cache: CacheKind::Lying, barrier: false, ..setting };
         let (lost, corrupt, oldest_lost) = (80_001, 4_321, Some(Nanos::from_millis(20)));
-        let lying = Row { setting: lying, lost, corrupt, oldest_lost, ..durable.clone() };
+        let first_damage = Some("after cut 3: told".to_owned());
+        let lying = Row { setting: lying, lost, corrupt, oldest_lost, first_damage, ..durable.clone() };
         let (engine, filesystem) = (Engine::Mariadb, Filesystem::Ext4);
         let broken = Setting { engine, filesystem, ..setting };
         let broken = Row { setting: broken, cuts: 50, lost: 1, ..durable.clone() };
@@ -194,6 +199,7 @@ mod tests {
           "recovery_s_mean": 0.002,
           "recovery_s_max": 0.0025,
           "oldest_lost_s": 0.02,
+          "first_damage": "after cut 3: told",
           "transactions_acknowledged": 81234,
           "cuts": 10000,
           "transactions_lost": 80001,
@@ -203,10 +209,10 @@ mod tests {
         let list: serde_json::Value = serde_json::from_str(&json(&rows)).expect("JSON");
         assert_eq!(list.as_array().map(Vec::len), Some(3));
         insta::assert_snapshot!(csv(&rows), @r"
-        engine,durability,journal,filesystem,barrier,cache,device,seed,promised,kept,recovery_s_mean,recovery_s_max,oldest_lost_s,transactions_acknowledged,cuts,transactions_lost,corrupt
-        sqlite,full,wal,simulated,on,protected,intel-320-160gb,7,all,true,0.002,0.0025,,81234,10000,0,0
-        sqlite,second,wal,simulated,off,lying,intel-320-160gb,7,nothing,true,0.002,0.0025,0.02,81234,10000,80001,4321
-        mariadb,full,,ext4,on,protected,intel-320-160gb,7,all,false,0.002,0.0025,,81234,50,1,0
+        engine,durability,journal,filesystem,barrier,cache,device,seed,promised,kept,recovery_s_mean,recovery_s_max,oldest_lost_s,first_damage,transactions_acknowledged,cuts,transactions_lost,corrupt
+        sqlite,full,wal,simulated,on,protected,intel-320-160gb,7,all,true,0.002,0.0025,,,81234,10000,0,0
+        sqlite,second,wal,simulated,off,lying,intel-320-160gb,7,nothing,true,0.002,0.0025,0.02,after cut 3: told,81234,10000,80001,4321
+        mariadb,full,,ext4,on,protected,intel-320-160gb,7,all,false,0.002,0.0025,,,81234,50,1,0
         ");
     }
 }

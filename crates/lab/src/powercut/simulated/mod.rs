@@ -19,7 +19,7 @@ mod filesystem;
 mod metadata;
 
 use super::ledger::Ledger;
-use super::{Asked, PowercutError, Row, Setting};
+use super::{Asked, PowercutError, Row, Setting, contradiction};
 use crate::live::Offer;
 use drive::Drive;
 use filesystem::{FileSystem, Host};
@@ -28,7 +28,7 @@ use lowtide_core::{Bytes, Nanos};
 use lowtide_host::sqlite_vfs::Registered;
 use lowtide_oltp::tpcc::random::{Random, RunConstants};
 use lowtide_oltp::tpcc::{Deck, Inputs, Scale};
-use lowtide_oltp::{Database, Instance, OltpError, Session, Settings, check, sqlite};
+use lowtide_oltp::{Database, Instance, OltpError, Session, Settings, sqlite};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of the drive that are used.
@@ -91,7 +91,7 @@ enum Now {
     /// The power is gone.
     Cut,
     /// The database is not what it was, or does not answer.
-    Corrupt,
+    Corrupt(String),
 }
 
 impl Rounds {
@@ -159,12 +159,12 @@ impl Rounds {
                 self.cut.get_or_insert(self.clock());
             }
             Now::Cut => self.host.lock().power_cut(),
-            Now::Corrupt => {
+            Now::Corrupt(why) => {
                 assert!(
                     self.cut.is_some() || !self.ledger.is_empty(),
                     "a database as it was loaded is sound"
                 );
-                self.row.corrupt += 1;
+                self.row.damaged(&why);
                 self.row.lost += self.ledger.new_entries();
                 self.replace();
             }
@@ -183,29 +183,32 @@ impl Rounds {
     }
 
     /// Why something failed.
-    fn why(&self) -> Now {
-        if self.host.lock().is_powered() { Now::Corrupt } else { Now::Cut }
+    fn why(&self, said: impl ToString) -> Now {
+        if self.host.lock().is_powered() { Now::Corrupt(said.to_string()) } else { Now::Cut }
     }
 
     fn until_cut(&mut self, event: Option<u64>) -> Now {
         let began = self.clock();
         if self.host.lock().power_on(event).is_err() {
-            return Now::Corrupt;
+            return Now::Corrupt("the filesystem has no metadata that is whole".to_owned());
         }
-        let Ok(instance) = self.open() else { return self.why() };
+        let instance = match self.open() {
+            Ok(instance) => instance,
+            Err(error) => return self.why(error),
+        };
         self.row.recovery.add(Nanos::new(self.clock().get() - began.get()));
         let database = instance.database();
         match self.look(&*database) {
-            Ok(true) => {}
-            Ok(false) => return Now::Corrupt,
-            Err(_) => return self.why(),
+            Ok(None) => {}
+            Ok(Some(why)) => return Now::Corrupt(why),
+            Err(error) => return self.why(error),
         }
         if event.is_none() {
             return Now::Cut;
         }
         match database.session() {
             Ok(mut session) => self.ask(&mut *session),
-            Err(_) => self.why(),
+            Err(error) => self.why(error),
         }
     }
 
@@ -216,20 +219,19 @@ impl Rounds {
         Ok(instance)
     }
 
-    /// Looks for everything that was acknowledged, and for contradictions; whether the database is one that there was.
-    fn look(&mut self, database: &dyn Database) -> Result<bool, OltpError> {
+    /// Looks for everything that was acknowledged, and for contradictions; what cannot be, if something is.
+    fn look(&mut self, database: &dyn Database) -> Result<Option<String>, OltpError> {
         if let Some(cut) = self.cut {
             let found = self.ledger.look(database, &self.scale, cut)?;
             self.row.lost += found.lost;
             self.row.oldest_lost = self.row.oldest_lost.max(found.oldest);
-            if found.gap || found.strange > 0 {
-                return Ok(false);
+            if let Some(told) = found.told(true) {
+                return Ok(Some(told));
             }
         }
-        let conditions = check::all(database, &self.scale)?;
-        let whole = database.damage()?.is_empty() && conditions.iter().all(|it| it.broken == 0);
-        self.cut = self.cut.filter(|_| !whole);
-        Ok(whole)
+        let told = contradiction(database, &self.scale)?;
+        self.cut = self.cut.filter(|_| told.is_some());
+        Ok(told)
     }
 
     /// Asks for one transaction after another until the power is gone.
@@ -242,9 +244,9 @@ impl Rounds {
                     let at = self.clock();
                     self.row.acknowledged += u64::from(self.ledger.acknowledge(&transaction, outcome, at));
                 }
-                Err(_) => {
+                Err(failure) => {
                     self.ledger.unknown(transaction);
-                    return self.why();
+                    return self.why(failure);
                 }
             }
         }
