@@ -10,29 +10,22 @@ use super::SimulatedSsd;
 const MAX_STEPS_PER_PAGE: u32 = 64;
 
 impl SimulatedSsd {
-    /// Opens a block for host data; cleans first where only the collector's own blocks are left.
-    pub(super) fn open_for_host(&mut self) {
+    /// Cleans while only the collector's own blocks are erased.
+    pub(super) fn keep_the_floor(&mut self) {
         while self.free_blocks() <= self.geometry.floor_blocks {
             let credit = self.reclaim_step(self.controller_busy_ns);
             let credit =
                 credit.expect("a valid drive has blocks to clean whenever it runs out of erased ones");
             self.collector.pay(credit);
         }
+    }
+
+    /// Opens a block for host data; cleans first where only the collector's own blocks are left.
+    pub(super) fn open_for_host(&mut self) {
+        self.keep_the_floor();
         let block = self.host.open(&mut self.blocks).expect("the floor leaves a block for the host");
         self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
         self.observe_pool();
-    }
-
-    /// Opens a block for merged log units; cleans first as for host data.
-    pub(super) fn open_for_merge(&mut self) {
-        while self.free_blocks() <= self.geometry.floor_blocks {
-            let Some(credit) = self.reclaim_step(self.controller_busy_ns) else { break };
-            self.collector.pay(credit);
-        }
-        if self.cleaned.needs_block() {
-            self.cleaned.open(&mut self.blocks).expect("the floor leaves blocks for the collector");
-            self.observe_pool();
-        }
     }
 
     /// Cleans as much as a host page in `block` must pay for.
@@ -133,8 +126,7 @@ impl SimulatedSsd {
                     self.nand.program(to, now_ns, read_ns.max(ready_ns), self.geometry.page_units);
                 done_ns = done_ns.max(programmed_ns);
                 if placed.block_full {
-                    self.blocks.fill(placed.block);
-                    self.selector.filled(placed.block, self.blocks.count(placed.block));
+                    self.fill_block(placed.block);
                 }
             }
         }

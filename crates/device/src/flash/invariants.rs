@@ -63,6 +63,9 @@ impl SimulatedSsd {
         self.blocks.free().for_each(&mut put);
         self.host.open_blocks().for_each(&mut put);
         self.cleaned.open_blocks().for_each(&mut put);
+        if let Some(logs) = &self.logs {
+            logs.open_blocks().for_each(&mut put);
+        }
         if let Some(slc) = &self.slc {
             slc.frontier.open_blocks().chain(slc.full.iter().copied()).for_each(&mut put);
         }
