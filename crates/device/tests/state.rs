@@ -211,7 +211,7 @@ fn the_layout_is_that_of_its_version() {
         (15824, 2288459308),
         (157, 3206141899),
         (215649, 1767325767),
-        (23273, 1784577577),
+        (23290, 2175553445),
     ];
     assert_eq!(layouts, version_3, "raise `VERSION` of crates/device/src/state, then what is expected here");
 }

@@ -2,7 +2,7 @@
 //!
 //! How much is due is the [`super::collector`]'s account, which block comes next is [`super::victim`]'s choice.
 //! A unit counts as moved when it has a place in the page being gathered; leaves out that a victim must not be
-//! erased before that page is programmed.
+//! erased before that page is programmed. A drive with log units has nothing to clean: [`super::log_units`] erases what dies.
 
 use super::SimulatedSsd;
 
@@ -10,19 +10,14 @@ use super::SimulatedSsd;
 const MAX_STEPS_PER_PAGE: u32 = 64;
 
 impl SimulatedSsd {
-    /// Cleans while only the collector's own blocks are erased.
-    pub(super) fn keep_the_floor(&mut self) {
+    /// Opens a block for host data; cleans first where only the collector's own blocks are left.
+    pub(super) fn open_for_host(&mut self) {
         while self.free_blocks() <= self.geometry.floor_blocks {
             let credit = self.reclaim_step(self.controller_busy_ns);
             let credit =
                 credit.expect("a valid drive has blocks to clean whenever it runs out of erased ones");
             self.collector.pay(credit);
         }
-    }
-
-    /// Opens a block for host data; cleans first where only the collector's own blocks are left.
-    pub(super) fn open_for_host(&mut self) {
-        self.keep_the_floor();
         let block = self.host.open(&mut self.blocks).expect("the floor leaves a block for the host");
         self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
         self.observe_pool();
@@ -166,6 +161,7 @@ impl SimulatedSsd {
             self.fold_while_idle(from_ns, until_ns);
         }
         if let Some(idle) = self.spec.gc.idle
+            && self.logs.is_none()
             && from_ns + idle.after.get() < until_ns
         {
             self.refill_pool(idle.until, from_ns + idle.after.get(), until_ns);

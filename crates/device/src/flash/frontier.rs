@@ -116,12 +116,6 @@ impl Frontier {
         self.lanes.iter().map(|lane| lane.block).filter(|&block| block != NONE)
     }
 
-    /// The open blocks, and how many units of each are not written.
-    pub(super) fn unwritten(&self) -> impl Iterator<Item = (u32, u32)> {
-        let open = self.lanes.iter().filter(|lane| lane.block != NONE);
-        open.map(|lane| (lane.block, self.written_units - lane.written))
-    }
-
     /// Forgets all open blocks.
     pub(super) fn clear(&mut self) {
         self.lanes.iter_mut().for_each(|lane| *lane = Lane { block: NONE, written: 0, ready_at_ns: 0 });

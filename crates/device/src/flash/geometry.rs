@@ -34,8 +34,8 @@ pub struct Geometry {
     pub log_units: u32,
     /// Open blocks that each open log unit has for itself, a page on each in turn: its row.
     pub row_lanes: u32,
-    /// Rows that may be open: one for each log, and one for what is merged.
-    pub rows: u32,
+    /// Log units that may take their blocks twice: each open one, and in a merge one more.
+    pub doubled_units: u32,
     /// Blocks cleaned at the same time.
     pub gc_slots: u32,
     /// Erased blocks below which the host waits until one is cleaned.
@@ -121,7 +121,7 @@ impl Geometry {
             gc_lanes,
             log_units: log_blocks * block_units,
             row_lanes,
-            rows: logs.map_or(0, |logs| logs.open + 1),
+            doubled_units: logs.map_or(0, |logs| logs.open + 1),
             gc_slots: gc.concurrency,
             floor_blocks,
             set_point_blocks,
@@ -162,12 +162,17 @@ impl Geometry {
         self.written_blocks() + u64::from(self.gc_lanes) + u64::from(self.gc_slots) + cache
     }
 
-    /// Blocks being filled by the host: its frontier, or the rows of log units.
+    /// Blocks being filled by the host: its frontier, or what open log units take beside their old blocks.
     fn written_blocks(&self) -> u64 {
-        match self.rows {
+        match self.doubled_units {
             0 => u64::from(self.host_lanes),
-            rows => u64::from(rows) * u64::from(self.row_lanes),
+            units => u64::from(units) * u64::from(self.unit_blocks()),
         }
+    }
+
+    /// Blocks of a log unit; one without log units.
+    pub fn unit_blocks(&self) -> u32 {
+        (self.log_units / self.block_units.max(1)).max(1)
     }
 
     /// Erased blocks that the collector must be able to gather: the set point, or where catching up ends.
@@ -194,7 +199,7 @@ impl Geometry {
     /// Blocks beyond what the capacity, the open blocks and the pool need; negative where the drive cannot work.
     pub fn spare_blocks(&self) -> i64 {
         // A log unit has its blocks to itself, also the last one, of which there may be only a part.
-        let unit_blocks = (self.log_units / self.block_units.max(1)).max(1);
+        let unit_blocks = self.unit_blocks();
         let data = self.logical_units.div_ceil((unit_blocks * self.block_units).max(1)) * unit_blocks;
         i64::from(self.blocks)
             - i64::from(data)

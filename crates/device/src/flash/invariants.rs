@@ -16,7 +16,10 @@ impl SimulatedSsd {
     pub fn check_invariants(&self) {
         self.check_map();
         self.check_places();
-        self.selector.check(&self.blocks);
+        match &self.logs {
+            None => self.selector.check(&self.blocks),
+            Some(_) => self.check_nothing_to_clean(),
+        }
     }
 
     /// Whether the unit that holds a byte is mapped.
@@ -54,6 +57,15 @@ impl SimulatedSsd {
         for (block, &count) in counts.iter().enumerate() {
             assert_eq!(self.blocks.count(block as u32), count, "block {block} counts its valid units");
         }
+    }
+
+    /// Log units leave nothing to the collector: what is full holds something, and always enough is erased.
+    fn check_nothing_to_clean(&self) {
+        for &block in self.blocks.full() {
+            assert_ne!(self.blocks.count(block), 0, "full block {block} holds something");
+        }
+        assert!(self.free_blocks() > self.geometry.high_blocks, "{} blocks are erased", self.free_blocks());
+        assert!(self.collector.slots.iter().all(|slot| slot.victim.is_none()), "nothing is cleaned");
     }
 
     /// Each block is erased, open, being cleaned or full, and in one of these only.

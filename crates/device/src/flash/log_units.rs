@@ -6,10 +6,11 @@
 //! Firmware of that time serves one command at a time, so the controller waits for a merge. A page that stays on its
 //! die is copied within it (copy-back).
 //!
-//! Each log has a row of blocks to itself, and so has what is merged. A unit is a whole number of rows, so all of it
-//! dies together, and cleaning finds blocks that hold nothing valid and only erases them. Each unit lies on the same
-//! dies as before. Pages hold one map unit, so no page is ever begun and not full. Leaves out the search of logs after
-//! a power cut, and that a unit with holes keeps its pages at their places.
+//! Each log has a row of blocks to itself, and so has what is merged, on the dies on which the unit always lies. A unit is
+//! a whole number of rows, so a row holds one unit only, and a block in which nothing is valid any more is erased at
+//! once. There is nothing to collect then: what holds data are the rows of units, and of the open ones twice, for which the
+//! description leaves room. Pages hold one map unit, so no page is ever begun and not full. Leaves out the search of logs
+//! after a power cut, and that a unit with holes keeps its pages at their places.
 
 use super::frontier::{Frontier, Placed};
 use super::spec::LogUnits;
@@ -101,9 +102,8 @@ impl SimulatedSsd {
         let Some(logs) = &mut self.logs else { return 0 };
         let closed = logs.close(unit, count, log_units);
         let begun_ns = self.controller_busy_ns;
-        let merged_ns = closed.map_or(begun_ns, |log| self.merge(begun_ns, log)).max(begun_ns);
-        // Whatever was cleaned meanwhile took the controller, too.
-        self.controller_busy_ns += merged_ns - begun_ns;
+        let merged_ns = closed.map_or(begun_ns, |log| self.merge(begun_ns, log));
+        self.controller_busy_ns = merged_ns;
         let row = || new_row(&self.geometry, unit);
         if let Some(logs) = &mut self.logs {
             logs.append(unit, offset, count, row);
@@ -113,7 +113,6 @@ impl SimulatedSsd {
 
     /// A place in the log that was opened last.
     fn place_in_log(&mut self) -> Placed {
-        // It is not among the others while a block is opened for it, which may clean.
         let logs = self.logs.as_mut().expect("a drive without logs has no log to write to");
         let mut log = logs.logs.pop().expect("a log was opened");
         let placed = self.place_in_row(&mut log.row);
@@ -125,8 +124,7 @@ impl SimulatedSsd {
 
     fn place_in_row(&mut self, row: &mut Frontier) -> Placed {
         if row.needs_block() {
-            self.keep_the_floor();
-            let block = row.open(&mut self.blocks).expect("the floor leaves a block for a row");
+            let block = row.open(&mut self.blocks).expect("a valid drive has room for every row");
             self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
             self.observe_pool();
         }
@@ -159,10 +157,8 @@ impl SimulatedSsd {
                 continue;
             }
             let placed = self.place_in_row(row);
-            // Opening a block may have moved the unit.
             let old = self.table.map(logical, placed.physical);
             let from = self.blocks.die_of(self.geometry.block_of(old));
-            self.drop_unit(old);
             self.blocks.add(placed.block);
             self.counts.moved_units += 1;
             let ready_ns = now_ns.max(placed.page_full.expect("a page holds one map unit"));
@@ -177,23 +173,28 @@ impl SimulatedSsd {
             if placed.block_full {
                 self.fill_block(placed.block);
             }
-            self.pay_for_page(placed.block);
+            self.drop_unit(old);
         }
         done_ns
     }
 
     /// Gives up what is not written of a row's open blocks, until they are erased.
     fn leave(&mut self, row: &Frontier) {
-        for (block, unwritten) in row.unwritten() {
-            self.fill_block(block);
-            self.collector.charge(unwritten);
-        }
+        row.open_blocks().for_each(|block| self.fill_block(block));
+    }
+
+    /// Erases a full block in which nothing is valid any more.
+    pub(super) fn erase_dead(&mut self, block: u32) {
+        self.blocks.take_full(block);
+        let ready_ns = self.nand.erase(self.blocks.die_of(block), self.controller_busy_ns);
+        self.blocks.erased(block, ready_ns);
+        self.observe_pool();
     }
 }
 
 /// An unwritten row for a unit, on the dies on which the unit always lies.
 fn new_row(geometry: &Geometry, unit: u32) -> Frontier {
     let block = geometry.block_units;
-    let die = (u64::from(unit) * u64::from(geometry.row_lanes) % u64::from(geometry.dies)) as u32;
-    Frontier::new(geometry.row_lanes, geometry.dies, geometry.page_units, block, block).starting_on(die)
+    Frontier::new(geometry.row_lanes, geometry.dies, geometry.page_units, block, block)
+        .starting_on(unit % geometry.dies)
 }

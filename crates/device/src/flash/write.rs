@@ -115,6 +115,9 @@ impl SimulatedSsd {
         let block = self.geometry.block_of(physical);
         let count = self.blocks.remove(block);
         self.selector.lowered(block, count);
+        if count == 0 && self.logs.is_some() {
+            self.erase_dead(block);
+        }
     }
 
     /// Programs a page of host data, there at `now_ns`, once its block can be programmed.
@@ -142,7 +145,11 @@ impl SimulatedSsd {
     /// Nothing more is written to an open block.
     pub(super) fn fill_block(&mut self, block: u32) {
         self.blocks.fill(block);
-        self.selector.filled(block, self.blocks.count(block));
+        match (&self.logs, self.blocks.count(block)) {
+            (None, count) => self.selector.filled(block, count),
+            (Some(_), 0) => self.erase_dead(block),
+            (Some(_), _) => {}
+        }
     }
 
     /// Programs the page being filled, with padding, if it holds anything; the instant it is durable.

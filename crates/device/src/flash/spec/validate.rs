@@ -224,12 +224,12 @@ impl FlashSpec {
         if geometry.spare_blocks() >= 4 {
             return Ok(());
         }
-        if geometry.rows > 0 {
-            let rows = u64::from(geometry.rows) * u64::from(geometry.row_lanes);
-            let others = geometry.open_blocks() - rows + u64::from(geometry.pool_blocks());
+        if geometry.doubled_units > 0 {
+            let twice = u64::from(geometry.doubled_units) * u64::from(geometry.unit_blocks());
+            let others = geometry.open_blocks() - twice + u64::from(geometry.pool_blocks());
             let message = format!(
-                "{} open ones, and one more while they are merged, take {rows} blocks of {} beside {} of capacity and {others} blocks that are open for cleaning or kept erased; {} of NAND has too few",
-                geometry.rows - 1,
+                "{} open ones, and one that is merged, take {twice} blocks of {} beside {} of capacity and {others} blocks that are kept erased; {} of NAND has too few",
+                geometry.doubled_units - 1,
                 self.block_bytes(),
                 self.capacity,
                 self.nand.raw,
