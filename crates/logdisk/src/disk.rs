@@ -433,6 +433,13 @@ impl<M: Medium> Disk<M> {
         self.price() > 0 && self.log.dead_until().0 > 0
     }
 
+    /// Whether a flush is worth its time although nobody asks for one: writes have to clean, and it would free a good part of what is to
+    /// be kept free.
+    pub fn flush_frees_much(&self) -> bool {
+        let much = (self.kept_free() as usize / 16).max(2);
+        self.price() > 0 && self.log.segments().dead() >= much && self.log.dead_until().0 >= much
+    }
+
     /// Whether the next write has to clean.
     pub fn wants_room(&self) -> bool {
         self.owed > 0 || self.price() > 0

@@ -257,6 +257,10 @@ impl<D: BlockDevice> Inner<D> {
             self.read(lba..lba + 1)?;
         }
         for lba in all {
+            // Where the host never flushes, what was emptied would wait for a checkpoint, and cleaning would cost ever more until then.
+            if self.disk().flush_frees_much() {
+                self.flush()?;
+            }
             let checkpoints = self.disk().counters().checkpoints;
             self.disk_mut().write(lba, &[0; BLOCK])?;
             if self.disk().counters().checkpoints != checkpoints {

@@ -2,7 +2,7 @@
 //!
 //! How much is due is the [`super::collector`]'s account, which block comes next is [`super::victim`]'s choice.
 //! A unit counts as moved when it has a place in the page being gathered; leaves out that a victim must not be
-//! erased before that page is programmed.
+//! erased before that page is programmed. A drive with log units has nothing to clean: [`super::log_units`] erases what dies.
 
 use super::SimulatedSsd;
 
@@ -21,18 +21,6 @@ impl SimulatedSsd {
         let block = self.host.open(&mut self.blocks).expect("the floor leaves a block for the host");
         self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
         self.observe_pool();
-    }
-
-    /// Opens a block for merged log units; cleans first as for host data.
-    pub(super) fn open_for_merge(&mut self) {
-        while self.free_blocks() <= self.geometry.floor_blocks {
-            let Some(credit) = self.reclaim_step(self.controller_busy_ns) else { break };
-            self.collector.pay(credit);
-        }
-        if self.cleaned.needs_block() {
-            self.cleaned.open(&mut self.blocks).expect("the floor leaves blocks for the collector");
-            self.observe_pool();
-        }
     }
 
     /// Cleans as much as a host page in `block` must pay for.
@@ -133,8 +121,7 @@ impl SimulatedSsd {
                     self.nand.program(to, now_ns, read_ns.max(ready_ns), self.geometry.page_units);
                 done_ns = done_ns.max(programmed_ns);
                 if placed.block_full {
-                    self.blocks.fill(placed.block);
-                    self.selector.filled(placed.block, self.blocks.count(placed.block));
+                    self.fill_block(placed.block);
                 }
             }
         }
@@ -174,6 +161,7 @@ impl SimulatedSsd {
             self.fold_while_idle(from_ns, until_ns);
         }
         if let Some(idle) = self.spec.gc.idle
+            && self.logs.is_none()
             && from_ns + idle.after.get() < until_ns
         {
             self.refill_pool(idle.until, from_ns + idle.after.get(), until_ns);

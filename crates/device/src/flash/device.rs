@@ -102,7 +102,7 @@ impl SimulatedSsd {
             }),
             collector: Collector::new(&geometry, &spec.gc),
             slc: spec.slc_cache.as_ref().map(|slc| Slc::new(&geometry, slc)),
-            logs: spec.log_units.as_ref().map(|logs| Logs::new(logs, geometry.unit_bytes)),
+            logs: spec.log_units.as_ref().map(Logs::new),
             rng: seed.part("victims", 0).stream(),
             link_busy_ns: 0,
             link_last: (0, 0),

@@ -1,7 +1,7 @@
 //! A write frontier: the open blocks that one kind of data goes to, a page on each in turn.
 //!
-//! The drive has two, one for host data and one for what garbage collection moves, so that data of different
-//! age does not mix. Leaves out time.
+//! The drive has one for host data and one for what garbage collection moves, so that data of different age does not
+//! mix; a log unit has one of its own. Leaves out time.
 
 use super::blocks::Blocks;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,8 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Frontier {
     lanes: Vec<Lane>,
     turn: usize,
+    /// Where the first lane lies, if that die has an erased block.
+    first_die: u32,
     dies: u32,
     page_units: u32,
     /// From one block to the next, and how much of a block is written.
@@ -49,6 +51,7 @@ impl Frontier {
         Frontier {
             lanes: vec![lane; lanes as usize],
             turn: 0,
+            first_die: 0,
             dies,
             page_units,
             block_units,
@@ -56,6 +59,11 @@ impl Frontier {
             in_page: 0,
             open_on: vec![0; dies as usize],
         }
+    }
+
+    /// The same with its first lane on `die`.
+    pub(super) fn starting_on(self, die: u32) -> Self {
+        Frontier { first_die: die, ..self }
     }
 
     /// Whether the next unit needs a new block first.
@@ -72,7 +80,8 @@ impl Frontier {
 
     /// Opens an erased block for the next unit and names it; `None` where none is left.
     pub(super) fn open(&mut self, blocks: &mut Blocks) -> Option<u32> {
-        let die = self.turn as u32 * self.dies / self.lanes.len() as u32;
+        let lane_die = self.turn as u32 * self.dies / self.lanes.len() as u32;
+        let die = (self.first_die + lane_die) % self.dies;
         let (block, ready_at_ns) = blocks.take_free(die, &self.open_on)?;
         self.open_on[blocks.die_of(block) as usize] += 1;
         self.lanes[self.turn] = Lane { block, written: 0, ready_at_ns };

@@ -26,10 +26,16 @@ pub struct Geometry {
     pub dies: u32,
     /// Channels.
     pub channels: u32,
-    /// Open blocks that host data goes to, page by page in turn.
+    /// Open blocks that host data goes to, page by page in turn; without log units, which have rows instead.
     pub host_lanes: u32,
     /// Open blocks that garbage collection writes to.
     pub gc_lanes: u32,
+    /// Map units in a log unit; none without log units.
+    pub log_units: u32,
+    /// Open blocks that each open log unit has for itself, a page on each in turn: its row.
+    pub row_lanes: u32,
+    /// Log units that may take their blocks twice: each open one, and in a merge one more.
+    pub doubled_units: u32,
     /// Blocks cleaned at the same time.
     pub gc_slots: u32,
     /// Erased blocks below which the host waits until one is cleaned.
@@ -71,6 +77,11 @@ impl Geometry {
         let blocks = (nand.raw.get() / spec.block_bytes().get()) as u32;
         let host_lanes = nand.dies.min((blocks / 16).max(1));
         let gc_lanes = gc.concurrency.min(host_lanes);
+        let logs = spec.log_units.as_ref();
+        let log_blocks = logs.map_or(0, |logs| (logs.unit.get() / spec.block_bytes().get()) as u32);
+        // A unit fills its last row, too.
+        let divides = |lanes: &u32| log_blocks.is_multiple_of(*lanes);
+        let row_lanes = if log_blocks == 0 { 0 } else { (1..=host_lanes).rev().find(divides).unwrap_or(1) };
         let slc = spec.slc_cache.as_ref();
         let bits = slc.map_or(1, |slc| slc.bits_per_cell.max(1));
         let fold_slots = if slc.is_some() { gc.concurrency } else { 0 };
@@ -108,6 +119,9 @@ impl Geometry {
             channels: nand.channels.min(nand.dies),
             host_lanes,
             gc_lanes,
+            log_units: log_blocks * block_units,
+            row_lanes,
+            doubled_units: logs.map_or(0, |logs| logs.open + 1),
             gc_slots: gc.concurrency,
             floor_blocks,
             set_point_blocks,
@@ -145,7 +159,20 @@ impl Geometry {
     /// Blocks being filled or being cleaned.
     pub fn open_blocks(&self) -> u64 {
         let cache = u64::from(self.slc_lanes) + u64::from(self.fold_slots);
-        u64::from(self.host_lanes) + u64::from(self.gc_lanes) + u64::from(self.gc_slots) + cache
+        self.written_blocks() + u64::from(self.gc_lanes) + u64::from(self.gc_slots) + cache
+    }
+
+    /// Blocks being filled by the host: its frontier, or what open log units take beside their old blocks.
+    fn written_blocks(&self) -> u64 {
+        match self.doubled_units {
+            0 => u64::from(self.host_lanes),
+            units => u64::from(units) * u64::from(self.unit_blocks()),
+        }
+    }
+
+    /// Blocks of a log unit; one without log units.
+    pub fn unit_blocks(&self) -> u32 {
+        (self.log_units / self.block_units.max(1)).max(1)
     }
 
     /// Erased blocks that the collector must be able to gather: the set point, or where catching up ends.
@@ -165,14 +192,17 @@ impl Geometry {
     /// full of it on average, one being cleaned has half of its share left.
     pub fn live_open_blocks(&self, data: f64) -> f64 {
         let share = data / self.circulating_blocks().max(1) as f64;
-        0.5 * (f64::from(self.host_lanes + self.gc_lanes) + f64::from(self.gc_slots) * share)
+        let filled = self.written_blocks() as f64 + f64::from(self.gc_lanes);
+        0.5 * (filled + f64::from(self.gc_slots) * share)
     }
 
     /// Blocks beyond what the capacity, the open blocks and the pool need; negative where the drive cannot work.
     pub fn spare_blocks(&self) -> i64 {
-        let data = i64::from(self.logical_units.div_ceil(self.block_units.max(1)));
+        // A log unit has its blocks to itself, also the last one, of which there may be only a part.
+        let unit_blocks = self.unit_blocks();
+        let data = self.logical_units.div_ceil((unit_blocks * self.block_units).max(1)) * unit_blocks;
         i64::from(self.blocks)
-            - data
+            - i64::from(data)
             - self.open_blocks() as i64
             - i64::from(self.pool_blocks())
             - i64::from(self.slc_static_blocks)

@@ -16,7 +16,10 @@ impl SimulatedSsd {
     pub fn check_invariants(&self) {
         self.check_map();
         self.check_places();
-        self.selector.check(&self.blocks);
+        match &self.logs {
+            None => self.selector.check(&self.blocks),
+            Some(_) => self.check_nothing_to_clean(),
+        }
     }
 
     /// Whether the unit that holds a byte is mapped.
@@ -56,6 +59,15 @@ impl SimulatedSsd {
         }
     }
 
+    /// Log units leave nothing to the collector: what is full holds something, and always enough is erased.
+    fn check_nothing_to_clean(&self) {
+        for &block in self.blocks.full() {
+            assert_ne!(self.blocks.count(block), 0, "full block {block} holds something");
+        }
+        assert!(self.free_blocks() > self.geometry.high_blocks, "{} blocks are erased", self.free_blocks());
+        assert!(self.collector.slots.iter().all(|slot| slot.victim.is_none()), "nothing is cleaned");
+    }
+
     /// Each block is erased, open, being cleaned or full, and in one of these only.
     fn check_places(&self) {
         let mut places = vec![0u32; self.geometry.blocks as usize];
@@ -63,6 +75,9 @@ impl SimulatedSsd {
         self.blocks.free().for_each(&mut put);
         self.host.open_blocks().for_each(&mut put);
         self.cleaned.open_blocks().for_each(&mut put);
+        if let Some(logs) = &self.logs {
+            logs.open_blocks().for_each(&mut put);
+        }
         if let Some(slc) = &self.slc {
             slc.frontier.open_blocks().chain(slc.full.iter().copied()).for_each(&mut put);
         }

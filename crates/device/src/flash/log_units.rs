@@ -4,13 +4,18 @@
 //! least recently written one is closed: if all of it was written in order, the log takes the unit's place (switch);
 //! if only its beginning was, the rest is copied behind (partial merge); otherwise all of it is copied (full merge).
 //! Firmware of that time serves one command at a time, so the controller waits for a merge. A page that stays on its
-//! die is copied within it (copy-back), where a page holds one map unit. Logs lie on
-//! the host's frontier, merged units on the collector's; a unit as large as a block on each die leaves blocks that are
-//! all garbage, which cleaning only erases. Leaves out the search of logs after a power cut.
+//! die is copied within it (copy-back).
+//!
+//! Each log has a row of blocks to itself, and so has what is merged, on the dies on which the unit always lies. A unit is
+//! a whole number of rows, so a row holds one unit only, and a block in which nothing is valid any more is erased at
+//! once. There is nothing to collect then: what holds data are the rows of units, and of the open ones twice, for which the
+//! description leaves room. Pages hold one map unit, so no page is ever begun and not full. Leaves out the search of logs
+//! after a power cut, and that a unit with holes keeps its pages at their places.
 
-use super::SimulatedSsd;
+use super::frontier::{Frontier, Placed};
 use super::spec::LogUnits;
 use super::table::UNMAPPED;
+use super::{Geometry, SimulatedSsd};
 use serde::{Deserialize, Serialize};
 
 /// An open unit.
@@ -21,41 +26,48 @@ struct Log {
     appended: u32,
     /// Whether they are the unit's first ones, in order.
     in_order: bool,
+    /// Where they are, and where the next one goes.
+    row: Frontier,
 }
 
 /// The open units, the least recently written first.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Logs {
-    units: u32,
     open: usize,
     logs: Vec<Log>,
 }
 
 impl Logs {
-    pub(super) fn new(spec: &LogUnits, map_unit_bytes: u64) -> Self {
-        let units = (spec.unit.get() / map_unit_bytes) as u32;
-        Logs { units, open: spec.open as usize, logs: Vec::with_capacity(spec.open as usize) }
+    pub(super) fn new(spec: &LogUnits) -> Self {
+        Logs { open: spec.open as usize, logs: Vec::with_capacity(spec.open as usize) }
     }
 
-    /// Notes that `count` map units of `unit` are written at `offset` in it. What must be merged first: a unit, and
-    /// the first of its map units to be copied.
-    fn append(&mut self, unit: u32, offset: u32, count: u32) -> Option<(u32, u32)> {
+    /// Takes out the log that is in the way of `count` more map units of `unit`: its own, where they do not fit, or the
+    /// least recently written one.
+    fn close(&mut self, unit: u32, count: u32, log_units: u32) -> Option<Log> {
+        match self.logs.iter().position(|log| log.unit == unit) {
+            Some(at) => (self.logs[at].appended + count > log_units).then(|| self.logs.remove(at)),
+            None => (self.logs.len() == self.open).then(|| self.logs.remove(0)),
+        }
+    }
+
+    /// Notes that `count` map units of `unit` are written at `offset` in it; a unit that has no log yet gets `row`.
+    fn append(&mut self, unit: u32, offset: u32, count: u32, row: impl FnOnce() -> Frontier) {
         let found = self.logs.iter().position(|log| log.unit == unit);
-        let (mut log, closed) = match found.map(|at| self.logs.remove(at)) {
-            Some(log) if log.appended + count <= self.units => (log, None),
-            full => {
-                let evicted = if full.is_none() && self.logs.len() == self.open {
-                    Some(self.logs.remove(0))
-                } else {
-                    full
-                };
-                (Log { unit, appended: 0, in_order: true }, evicted)
-            }
-        };
+        let mut log = found.map(|at| self.logs.remove(at)).unwrap_or_else(|| Log {
+            unit,
+            appended: 0,
+            in_order: true,
+            row: row(),
+        });
         log.in_order &= offset == log.appended;
         log.appended += count;
         self.logs.push(log);
-        closed.map(|log| (log.unit, if log.in_order { log.appended } else { 0 }))
+    }
+
+    /// The blocks being filled.
+    pub(super) fn open_blocks(&self) -> impl Iterator<Item = u32> {
+        self.logs.iter().flat_map(|log| log.row.open_blocks())
     }
 
     pub(super) fn clear(&mut self) {
@@ -64,64 +76,125 @@ impl Logs {
 }
 
 impl SimulatedSsd {
-    /// Opens the units that a write touches, and merges those that make way; the instant that is done.
-    pub(super) fn open_logs(&mut self, now_ns: u64, first: u32, end: u32) -> u64 {
-        let mut done_ns = now_ns;
-        let Some(units) = self.logs.as_ref().map(|logs| logs.units) else { return now_ns };
+    /// Writes logical units to their logs, as [`SimulatedSsd::place_units`] does; with it, how long the controller merged.
+    pub(super) fn write_to_logs(&mut self, now_ns: u64, first: u32, end: u32) -> ((u64, u64), u64) {
+        let log_units = self.geometry.log_units;
+        let (mut at_ns, mut durable_ns, mut merges_ns) = (now_ns, now_ns, 0);
         let mut logical = first;
         while logical < end {
-            let (unit, offset) = (logical / units, logical % units);
-            let count = (end - logical).min(units - offset);
-            let merge = self.logs.as_mut().and_then(|logs| logs.append(unit, offset, count));
-            if let Some((closed, from)) = merge {
-                let last = ((closed + 1) * units).min(self.geometry.logical_units);
-                done_ns = self.copy(done_ns, closed * units + from, last);
-            }
+            let (unit, offset) = (logical / log_units, logical % log_units);
+            let count = (end - logical).min(log_units - offset);
+            let begun_ns = self.controller_busy_ns;
+            let merge_ns = self.open_log(unit, offset, count);
+            merges_ns += merge_ns;
+            let ready_ns = at_ns.max(begun_ns + merge_ns);
+            let written = self.place_units(ready_ns, logical..logical + count, Self::place_in_log);
+            (at_ns, durable_ns) = (written.0, durable_ns.max(written.1));
             logical += count;
+        }
+        ((at_ns, durable_ns), merges_ns)
+    }
+
+    /// Opens the log of `unit` for `count` map units at `offset` in it, and merges the one that makes way; the time
+    /// that takes of the controller.
+    fn open_log(&mut self, unit: u32, offset: u32, count: u32) -> u64 {
+        let log_units = self.geometry.log_units;
+        let Some(logs) = &mut self.logs else { return 0 };
+        let closed = logs.close(unit, count, log_units);
+        let begun_ns = self.controller_busy_ns;
+        let merged_ns = closed.map_or(begun_ns, |log| self.merge(begun_ns, log));
+        self.controller_busy_ns = merged_ns;
+        let row = || new_row(&self.geometry, unit);
+        if let Some(logs) = &mut self.logs {
+            logs.append(unit, offset, count, row);
+        }
+        merged_ns - begun_ns
+    }
+
+    /// A place in the log that was opened last.
+    fn place_in_log(&mut self) -> Placed {
+        let logs = self.logs.as_mut().expect("a drive without logs has no log to write to");
+        let mut log = logs.logs.pop().expect("a log was opened");
+        let placed = self.place_in_row(&mut log.row);
+        if let Some(logs) = &mut self.logs {
+            logs.logs.push(log);
+        }
+        placed
+    }
+
+    fn place_in_row(&mut self, row: &mut Frontier) -> Placed {
+        if row.needs_block() {
+            let block = row.open(&mut self.blocks).expect("a valid drive has room for every row");
+            self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
+            self.observe_pool();
+        }
+        row.place()
+    }
+
+    /// Makes a closed log's unit whole; the instant that is done.
+    fn merge(&mut self, now_ns: u64, log: Log) -> u64 {
+        let Log { unit, appended, in_order, mut row } = log;
+        let first = unit * self.geometry.log_units;
+        let end = (first + self.geometry.log_units).min(self.geometry.logical_units);
+        if in_order {
+            let done_ns = self.copy(now_ns, first + appended, end, &mut row);
+            self.leave(&row);
+            return done_ns;
+        }
+        let mut whole = new_row(&self.geometry, unit);
+        let done_ns = self.copy(now_ns, first, end, &mut whole);
+        // The log's own row holds nothing valid any more.
+        self.leave(&row);
+        self.leave(&whole);
+        done_ns
+    }
+
+    /// Reads logical units and writes them behind what a row holds, in order; the instant that is done.
+    fn copy(&mut self, now_ns: u64, first: u32, end: u32, row: &mut Frontier) -> u64 {
+        let mut done_ns = now_ns;
+        for logical in first..end {
+            if self.table.physical(logical) == UNMAPPED {
+                continue;
+            }
+            let placed = self.place_in_row(row);
+            let old = self.table.map(logical, placed.physical);
+            let from = self.blocks.die_of(self.geometry.block_of(old));
+            self.blocks.add(placed.block);
+            self.counts.moved_units += 1;
+            let ready_ns = now_ns.max(placed.page_full.expect("a page holds one map unit"));
+            let to = self.blocks.die_of(placed.block);
+            let at_ns = if to == from {
+                self.nand.copy_back(from, ready_ns)
+            } else {
+                let read_ns = self.nand.read(from, now_ns, now_ns, 1, 1);
+                self.nand.program(to, now_ns, read_ns.max(ready_ns), 1)
+            };
+            done_ns = done_ns.max(at_ns);
+            if placed.block_full {
+                self.fill_block(placed.block);
+            }
+            self.drop_unit(old);
         }
         done_ns
     }
 
-    /// Reads logical units and writes them anew, in order; the instant that is done.
-    fn copy(&mut self, now_ns: u64, first: u32, end: u32) -> u64 {
-        let mut done_ns = now_ns;
-        let mut last_page = u32::MAX;
-        for logical in first..end {
-            let old = self.table.physical(logical);
-            if old == UNMAPPED {
-                continue;
-            }
-            let page = old / self.geometry.page_units;
-            let die = self.blocks.die_of(self.geometry.block_of(old));
-            let pages = u32::from(page != last_page);
-            last_page = page;
-            if self.cleaned.needs_block() {
-                self.open_for_merge();
-            }
-            let placed = self.cleaned.place();
-            // Opening a block may have cleaned the one that held the unit.
-            let old = self.table.map(logical, placed.physical);
-            self.drop_unit(old);
-            self.blocks.add(placed.block);
-            self.counts.moved_units += 1;
-            if let Some(ready_ns) = placed.page_full {
-                let to = self.blocks.die_of(placed.block);
-                let at_ns = if to == die && self.geometry.page_units == 1 {
-                    self.nand.copy_back(die, now_ns.max(ready_ns))
-                } else {
-                    let read_ns = self.nand.read(die, now_ns, now_ns, pages, 1);
-                    self.nand.program(to, now_ns, read_ns.max(ready_ns), self.geometry.page_units)
-                };
-                done_ns = done_ns.max(at_ns);
-                if placed.block_full {
-                    self.blocks.fill(placed.block);
-                    self.selector.filled(placed.block, self.blocks.count(placed.block));
-                }
-                self.pay_for_page(placed.block);
-            } else {
-                done_ns = done_ns.max(self.nand.read(die, now_ns, now_ns, pages, 1));
-            }
-        }
-        done_ns
+    /// Gives up what is not written of a row's open blocks, until they are erased.
+    fn leave(&mut self, row: &Frontier) {
+        row.open_blocks().for_each(|block| self.fill_block(block));
     }
+
+    /// Erases a full block in which nothing is valid any more.
+    pub(super) fn erase_dead(&mut self, block: u32) {
+        self.blocks.take_full(block);
+        let ready_ns = self.nand.erase(self.blocks.die_of(block), self.controller_busy_ns);
+        self.blocks.erased(block, ready_ns);
+        self.observe_pool();
+    }
+}
+
+/// An unwritten row for a unit, on the dies on which the unit always lies.
+fn new_row(geometry: &Geometry, unit: u32) -> Frontier {
+    let block = geometry.block_units;
+    Frontier::new(geometry.row_lanes, geometry.dies, geometry.page_units, block, block)
+        .starting_on(unit % geometry.dies)
 }

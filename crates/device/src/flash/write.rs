@@ -5,6 +5,7 @@
 use super::SimulatedSsd;
 use super::frontier::Placed;
 use super::table::UNMAPPED;
+use std::ops::Range;
 
 impl SimulatedSsd {
     pub(super) fn write(&mut self, now_ns: u64, offset: u64, length: u64, fua: bool) -> u64 {
@@ -28,19 +29,40 @@ impl SimulatedSsd {
         if !(self.geometry.is_whole(offset) && self.geometry.is_whole(length)) {
             ready_ns = self.read_to_merge(ready_ns, offset, length, first, end);
         }
-        if self.logs.is_some() {
-            // Firmware that maps in large units serves nobody else meanwhile.
-            begun_ns = self.open_logs(begun_ns, first, end);
-            ready_ns = ready_ns.max(begun_ns);
-        }
         // The controller serves others while this write waits for its map page or its merge.
         self.controller_busy_ns = begun_ns + units_ns;
         // Cleaning that this write must pay for takes the controller from here on.
-        let paid_ns = self.controller_busy_ns;
-        let mut at_ns = (ready_ns + units_ns).max(self.link_busy_ns);
-        let mut durable_ns = at_ns;
-        for logical in first..end {
-            let placed = self.place_host_unit();
+        let mut paid_ns = self.controller_busy_ns;
+        let at_ns = (ready_ns + units_ns).max(self.link_busy_ns);
+        let (mut at_ns, durable_ns) = if self.logs.is_some() {
+            let (written, merges_ns) = self.write_to_logs(at_ns, first, end);
+            paid_ns += merges_ns;
+            written
+        } else {
+            self.place_units(at_ns, first..end, Self::place_host_unit)
+        };
+        self.counts.placed_units += u64::from(end - first);
+        self.counts.host_written_bytes += length;
+        if fua && self.waits_for_medium() {
+            at_ns = at_ns.max(durable_ns).max(self.pad_page(at_ns));
+        }
+        let stall_ns = self.controller_busy_ns - paid_ns;
+        self.counts.gc_stall_ns += stall_ns;
+        at_ns + stall_ns + latency_ns
+    }
+
+    /// Gives logical units new places, and programs the pages that they fill; the instant all are in the buffer, and that
+    /// at which those pages are durable.
+    #[inline]
+    pub(super) fn place_units(
+        &mut self,
+        now_ns: u64,
+        units: Range<u32>,
+        place: impl Fn(&mut Self) -> Placed,
+    ) -> (u64, u64) {
+        let (mut at_ns, mut durable_ns) = (now_ns, now_ns);
+        for logical in units {
+            let placed = place(self);
             let old = self.table.map(logical, placed.physical);
             if old != UNMAPPED {
                 self.drop_unit(old);
@@ -53,14 +75,7 @@ impl SimulatedSsd {
                 self.pay_for_page(placed.block);
             }
         }
-        self.counts.placed_units += u64::from(end - first);
-        self.counts.host_written_bytes += length;
-        if fua && self.waits_for_medium() {
-            at_ns = at_ns.max(durable_ns).max(self.pad_page(at_ns));
-        }
-        let stall_ns = self.controller_busy_ns - paid_ns;
-        self.counts.gc_stall_ns += stall_ns;
-        at_ns + stall_ns + latency_ns
+        (at_ns, durable_ns)
     }
 
     /// A place for the next unit of host data.
@@ -100,6 +115,9 @@ impl SimulatedSsd {
         let block = self.geometry.block_of(physical);
         let count = self.blocks.remove(block);
         self.selector.lowered(block, count);
+        if count == 0 && self.logs.is_some() {
+            self.erase_dead(block);
+        }
     }
 
     /// Programs a page of host data, there at `now_ns`, once its block can be programmed.
@@ -119,10 +137,19 @@ impl SimulatedSsd {
         let durable_ns = self.nand.program(self.blocks.die_of(block), now_ns, now_ns.max(ready_ns), units);
         self.buffer.programmed(durable_ns);
         if block_full {
-            self.blocks.fill(block);
-            self.selector.filled(block, self.blocks.count(block));
+            self.fill_block(block);
         }
         durable_ns
+    }
+
+    /// Nothing more is written to an open block.
+    pub(super) fn fill_block(&mut self, block: u32) {
+        self.blocks.fill(block);
+        match (&self.logs, self.blocks.count(block)) {
+            (None, count) => self.selector.filled(block, count),
+            (Some(_), 0) => self.erase_dead(block),
+            (Some(_), _) => {}
+        }
     }
 
     /// Programs the page being filled, with padding, if it holds anything; the instant it is durable.

@@ -71,6 +71,29 @@ fn the_drive_is_asked_in_the_order_of_time_whatever_the_host_does() {
     assert!(asked(&device).is_sorted_by_key(|(at, _)| *at));
 }
 
+/// Once, emptied segments waited for a checkpoint where the host never flushed: cleaning cost ever more until then and nothing after it,
+/// and writes came in bursts. A flush comes by itself since, and not for a single segment.
+#[test]
+fn what_was_emptied_does_not_wait_for_a_host_that_never_flushes() {
+    let mut device = device(256 << 20);
+    let mut rng = Seed::new(11).part("requests", 0).stream();
+    let (mut now, blocks) = (VirtualTime::START, device.capacity().get() / BLOCK as u64 / 2);
+    let (mut most, mut cleaning) = (0, 0);
+    for _ in 0..5 * blocks {
+        now = device.submit(now, &Request::write(below(&mut rng, blocks) << 12, 4096)).at;
+        let inner = device.inner.borrow();
+        if inner.disk().wants_room() {
+            cleaning += 1;
+            most = most.max(inner.disk().log().dead_until().0);
+        }
+    }
+    let flushes = asked(&device).iter().filter(|(_, request)| request.op == Op::Flush).count() as u64;
+    let cleaned = device.log_counters().cleaned;
+    assert!(cleaning > blocks / 100, "{cleaning} writes had to clean");
+    assert!(most <= 3, "{most} segments waited for a flush");
+    assert!(flushes < cleaned, "{flushes} flushes for {cleaned} segments");
+}
+
 #[test]
 fn what_was_written_together_is_read_together() {
     let mut device = device(64 << 20);

@@ -37,13 +37,14 @@ pub enum WhenFull {
     Fold,
 }
 
-/// Addresses mapped in large units (block mapping), of which a few are open for writing.
+/// Addresses mapped in large units (block mapping), of which a few are open for writing. Each open one has a row of
+/// blocks to itself. The map unit must be a NAND page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LogUnits {
-    /// Bytes that stay together; a multiple of the map unit.
+    /// Bytes that stay together; a multiple of an erase block.
     pub unit: Bytes,
-    /// How many are open at the same time.
+    /// How many are open at the same time; 1 to 1024.
     pub open: u32,
 }
 

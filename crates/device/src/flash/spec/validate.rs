@@ -10,6 +10,7 @@ use lowtide_core::{Bytes, Nanos};
 const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
 const SLOWEST: Bytes = Bytes::new(1_000_000);
 const LARGEST_PAGE: Bytes = Bytes::gib(1);
+const LARGEST_UNIT: Bytes = Bytes::gib(1);
 const MOST_CHOICES: u32 = 4096;
 const MOST_PACE: f64 = 64.0;
 const MOST_BITS: u32 = 5;
@@ -187,18 +188,23 @@ impl FlashSpec {
             }
         }
         if let Some(logs) = &self.log_units {
-            let unit = self.map.unit;
-            if logs.unit < unit || !logs.unit.get().is_multiple_of(unit.get()) || logs.unit > LARGEST_PAGE {
-                return fail(
-                    "log-units.unit",
-                    format!("{} is not a multiple of the map unit {unit}, up to {LARGEST_PAGE}", logs.unit),
+            if self.slc_cache.is_some() {
+                return fail("log-units", "and slc-cache exclude each other".to_owned());
+            }
+            let (block, page) = (self.block_bytes(), self.nand.page);
+            if logs.unit < block || !logs.unit.get().is_multiple_of(block.get()) || logs.unit > LARGEST_UNIT {
+                let message = format!(
+                    "{} is not a multiple of an erase block, {block}, up to {LARGEST_UNIT}",
+                    logs.unit
                 );
+                return fail("log-units.unit", message);
+            }
+            if self.map.unit != page {
+                let message = format!("{} is not a NAND page, {page}, as log-units need it", self.map.unit);
+                return fail("map.unit", message);
             }
             if logs.open == 0 || logs.open > MOST_LOGS {
                 return fail("log-units.open", format!("must be from 1 to {MOST_LOGS}"));
-            }
-            if self.slc_cache.is_some() {
-                return fail("log-units", "and slc-cache exclude each other".to_owned());
             }
         }
         if let Some(ftl) = &self.host_ftl
@@ -217,6 +223,18 @@ impl FlashSpec {
         let geometry = Geometry::new(self);
         if geometry.spare_blocks() >= 4 {
             return Ok(());
+        }
+        if geometry.doubled_units > 0 {
+            let twice = u64::from(geometry.doubled_units) * u64::from(geometry.unit_blocks());
+            let others = geometry.open_blocks() - twice + u64::from(geometry.pool_blocks());
+            let message = format!(
+                "{} open ones, and one that is merged, take {twice} blocks of {} beside {} of capacity and {others} blocks that are kept erased; {} of NAND has too few",
+                geometry.doubled_units - 1,
+                self.block_bytes(),
+                self.capacity,
+                self.nand.raw,
+            );
+            return fail("log-units.open", message);
         }
         let message = format!(
             "{} leaves no room to clean: {} of capacity, and {} blocks of {} open or kept erased, need more",
