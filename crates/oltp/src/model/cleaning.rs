@@ -20,12 +20,16 @@ use std::collections::VecDeque;
 /// Pages of a batch (`srv_doublewrite_batch_size`).
 const BATCH: usize = 120;
 
-/// Frames at the end of the list that are looked at for one that can be had (`BUF_LRU_FREE_SEARCH_LEN`).
+/// Frames at the end of the list that are looked at for one that can be had (`buf_LRU_search_free_block`).
 const SEARCHED: u32 = 100;
 
-/// Frames at the end of the list that are kept clean: by who needs one, then (`BUF_FLUSH_FREE_BLOCK_MARGIN` and its extra), and by the
-/// page cleaner now (`innodb_lru_scan_depth`).
+/// Who has read a page looks at so many frames at the end of the list (`BUF_LRU_FREE_SEARCH_LEN`).
+const LOOKED_AT: u32 = 133;
+/// Where fewer of them could be had at once (`BUF_FLUSH_FREE_BLOCK_MARGIN`), it has the rest of so many written, and waits for that
+/// (with `BUF_FLUSH_EXTRA_MARGIN`).
+const MARGIN: u32 = 69;
 const KEPT_CLEAN: u32 = 186;
+
 /// Frames that the page cleaner keeps free: once there are less than half as many, it frees so many (`innodb_lru_scan_depth`).
 const SCAN_DEPTH: u32 = 1536;
 
@@ -39,8 +43,13 @@ pub(super) struct Cleaner {
     neighbours: bool,
     io_capacity: f64,
     most_changed: f64,
+    /// What was changed first, and what somebody waits for because it was least used.
     queue: VecDeque<u32>,
-    queued: Vec<bool>,
+    urgent: VecDeque<u32>,
+    queued: Vec<Queued>,
+    /// Of the frames looked at last, how many could be had, and evictions until then.
+    replaceable: u32,
+    looked_at: u32,
     /// The log at the last look, and its growth per second.
     log: u64,
     growth: f64,
@@ -50,6 +59,14 @@ pub(super) struct Cleaner {
     /// Pages that the last look wanted and were not whole.
     rest: f64,
     average: f64,
+}
+
+/// In which queue a frame waits. What became urgent stands in both, and goes with the urgent ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Queued {
+    No,
+    Yes,
+    Urgently,
 }
 
 /// Pages that are written together.
@@ -75,7 +92,10 @@ impl Cleaner {
             io_capacity: f64::from(model.io_capacity),
             most_changed: model.most_changed,
             queue: VecDeque::new(),
-            queued: vec![false; model.frames() as usize],
+            urgent: VecDeque::new(),
+            queued: vec![Queued::No; model.frames() as usize],
+            replaceable: 0,
+            looked_at: 0,
             log: 0,
             growth: 0.0,
             least_used: 0.0,
@@ -147,33 +167,91 @@ impl Cleaner {
         while let Some(frame) =
             next.filter(|frame| self.queue.len() < most && pool.changed_at(*frame) < until)
         {
-            if !self.queued[frame as usize] {
-                self.enqueue(pool, frame, false);
+            if self.queued[frame as usize] == Queued::No {
+                self.enqueue(pool, frame, Queued::Yes);
             }
             next = pool.changed_after(frame);
         }
     }
 
-    /// What is changed among the least used; how many pages more are in the queue.
-    pub(super) fn enqueue_least_used(&mut self, pool: &Pool, depth: u32) -> usize {
+    /// What is changed among the least used.
+    pub(super) fn enqueue_least_used(&mut self, pool: &Pool, depth: u32) {
         let before = self.queue.len();
         let mut next = pool.least_used();
         for _ in 0..depth.min(pool.size() / 4) {
             let Some(frame) = next else { break };
-            if pool.is_changed(frame) && !self.queued[frame as usize] {
-                self.enqueue(pool, frame, true);
+            if pool.is_changed(frame) && self.queued[frame as usize] == Queued::No {
+                self.enqueue(pool, frame, Queued::Yes);
             }
             next = pool.used_after(frame);
         }
-        let more = self.queue.len() - before;
-        self.least_used_now += more as u32;
-        more
+        self.least_used_now += (self.queue.len() - before) as u32;
+    }
+
+    /// Whoever has read a page sees to it that more can be read: has least used pages written where too few of the last ones could be
+    /// had (`buf_flush_free_margin` of MySQL 5.1 to 5.5); whether it has.
+    pub(super) fn keeps_margin(&mut self, pool: &Pool) -> bool {
+        if self.style == Style::PageCleaner {
+            return false;
+        }
+        // What is evicted is one less, and what comes to the end of the list can only be one more.
+        let evicted = pool.evictions().wrapping_sub(self.looked_at);
+        if self.replaceable.saturating_sub(evicted) >= MARGIN {
+            return false;
+        }
+        self.look(pool);
+        if self.replaceable >= MARGIN {
+            return false;
+        }
+        self.write_least_used(pool);
+        true
+    }
+
+    /// How many of the frames at the end of the list could be had.
+    fn look(&mut self, pool: &Pool) {
+        let (mut next, mut replaceable) = (pool.least_used(), pool.free());
+        for _ in 0..LOOKED_AT {
+            let Some(frame) = next.filter(|_| replaceable < KEPT_CLEAN) else { break };
+            replaceable += u32::from(pool.is_replaceable(frame));
+            next = pool.used_after(frame);
+        }
+        (self.replaceable, self.looked_at) = (replaceable, pool.evictions());
+    }
+
+    /// Has as many of the least used pages written as are missing.
+    fn write_least_used(&mut self, pool: &Pool) {
+        let wanted = KEPT_CLEAN.saturating_sub(self.replaceable) as usize;
+        let before = self.urgent.len();
+        let mut next = pool.least_used();
+        // Those that are waited for already are some of them.
+        while let Some(frame) = next.filter(|_| self.urgent.len() < wanted) {
+            if pool.is_changed(frame) && self.queued[frame as usize] != Queued::Urgently {
+                self.enqueue(pool, frame, Queued::Urgently);
+            }
+            next = pool.used_after(frame);
+        }
+        self.least_used_now += (self.urgent.len() - before) as u32;
+    }
+
+    /// Nobody can have a frame: pages are written until somebody can.
+    pub(super) fn needs_frame(&mut self, pool: &Pool) {
+        match self.style {
+            Style::PageCleaner => self.enqueue_least_used(pool, SCAN_DEPTH),
+            _ => {
+                self.look(pool);
+                self.write_least_used(pool);
+            }
+        }
+    }
+    /// Whether somebody waits for pages that are not being written yet.
+    pub(super) fn is_urgent(&self) -> bool {
+        !self.urgent.is_empty()
     }
 
     /// A page, and its neighbours where they are to be written along.
-    fn enqueue(&mut self, pool: &Pool, frame: u32, least_used: bool) {
+    fn enqueue(&mut self, pool: &Pool, frame: u32, how: Queued) {
         if !self.neighbours {
-            return self.push(frame);
+            return self.push(frame, how);
         }
         let page = pool.page(frame);
         let first = page / EXTENT * EXTENT;
@@ -186,20 +264,39 @@ impl Cleaner {
             let before = (first..page).rev().map_while(changed);
             let after = (page + 1..first + EXTENT).map_while(changed);
             let all: Vec<u32> = before.chain(after).collect();
-            self.push(frame);
-            return all.into_iter().for_each(|frame| self.push(frame));
+            self.push(frame, how);
+            return all.into_iter().for_each(|frame| self.push(frame, how));
         }
         for other in (first..first + EXTENT).filter_map(changed) {
-            if other == frame || !least_used || pool.is_old(other) {
-                self.push(other);
+            if other == frame || how == Queued::Yes || pool.is_old(other) {
+                self.push(other, how);
             }
         }
     }
 
-    fn push(&mut self, frame: u32) {
-        if !std::mem::replace(&mut self.queued[frame as usize], true) {
-            self.queue.push_back(frame);
+    fn push(&mut self, frame: u32, how: Queued) {
+        let queued = &mut self.queued[frame as usize];
+        match (*queued, how) {
+            (Queued::No, Queued::Yes) => self.queue.push_back(frame),
+            (Queued::No | Queued::Yes, Queued::Urgently) => self.urgent.push_back(frame),
+            _ => return,
         }
+        *queued = how;
+    }
+
+    /// The next frame to be written: what somebody waits for first.
+    fn pop(&mut self) -> Option<u32> {
+        if let Some(frame) = self.urgent.pop_front() {
+            self.queued[frame as usize] = Queued::No;
+            return Some(frame);
+        }
+        while let Some(frame) = self.queue.pop_front() {
+            if self.queued[frame as usize] == Queued::Yes {
+                self.queued[frame as usize] = Queued::No;
+                return Some(frame);
+            }
+        }
+        None
     }
 
     /// How many frames are to be freed ahead now, of so many that are free.
@@ -212,10 +309,6 @@ impl Cleaner {
     pub(super) const fn searched(&self) -> u32 {
         SEARCHED
     }
-    /// Frames at the end of the list that are kept clean when somebody needs one.
-    pub(super) fn kept_clean(&self) -> u32 {
-        if self.style == Style::PageCleaner { SCAN_DEPTH } else { KEPT_CLEAN }
-    }
 
     /// The next pages to be written; they stay until the batch is over.
     pub(super) fn next_batch(&mut self, pool: &mut Pool, batch: &mut Batch) -> bool {
@@ -223,9 +316,8 @@ impl Cleaner {
         batch.runs.clear();
         (batch.next, batch.under_way, batch.oldest, batch.synced) = (0, 0, u64::MAX, 0);
         while batch.frames.len() < BATCH
-            && let Some(frame) = self.queue.pop_front()
+            && let Some(frame) = self.pop()
         {
-            self.queued[frame as usize] = false;
             if pool.is_changed(frame) {
                 batch.oldest = batch.oldest.min(pool.changed_at(frame));
                 pool.begin_write(frame);

@@ -84,6 +84,8 @@ pub(super) struct Engine<'m, 's> {
     readers: BTreeMap<u32, Vec<u32>>,
     /// Who waits for a frame.
     frameless: VecDeque<u32>,
+    /// Who has read a page, and waits until enough of the least used ones are written.
+    keeping: Vec<u32>,
     locks: Vec<Lock>,
     processors: Processors,
     redo: Redo,
@@ -128,6 +130,7 @@ impl<'m, 's> Engine<'m, 's> {
             pool,
             readers: BTreeMap::new(),
             frameless: VecDeque::new(),
+            keeping: Vec::new(),
             processors: Processors::new(model),
             redo: Redo::new(model),
             stalled: VecDeque::new(),
@@ -389,8 +392,7 @@ impl<'m, 's> Engine<'m, 's> {
                 return true;
             }
         }
-        let depth = self.cleaner.kept_clean();
-        self.cleaner.enqueue_least_used(&self.pool, depth);
+        self.cleaner.needs_frame(&self.pool);
         false
     }
 
@@ -452,7 +454,8 @@ impl<'m, 's> Engine<'m, 's> {
     fn done(&mut self, tag: Tag) -> Result<(), DeviceError> {
         let frame = tag as u32;
         match tag & FOR {
-            READ | MERGE => self.arrived(frame),
+            READ => self.read_by(frame),
+            MERGE => self.arrived(frame),
             TWICE if self.model.barrier => self.ask(Request::flush(), self.system_device(), TWICE_FLUSH),
             TWICE | TWICE_FLUSH => self.write_runs(),
             PAGES => {
@@ -475,6 +478,19 @@ impl<'m, 's> Engine<'m, 's> {
             }
             _ => self.log_written(),
         }
+    }
+
+    /// A page was read by whoever waits for it first. It sees to it that more can be read, and goes on after.
+    fn read_by(&mut self, frame: u32) -> Result<(), DeviceError> {
+        if self.cleaner.keeps_margin(&self.pool) {
+            self.write_pages()?;
+            if self.batch.is_some()
+                && let Some(terminals) = self.readers.get_mut(&frame)
+            {
+                self.keeping.push(terminals.remove(0));
+            }
+        }
+        self.arrived(frame)
     }
 
     /// A page was read.
@@ -595,7 +611,13 @@ impl<'m, 's> Engine<'m, 's> {
     fn written(&mut self) -> Result<(), DeviceError> {
         let batch = self.batch.take().expect("it was being written");
         batch.frames.iter().for_each(|frame| self.pool.written(*frame));
+        let over = !self.cleaner.is_urgent();
         self.write_pages()?;
+        if over {
+            for terminal in std::mem::take(&mut self.keeping) {
+                self.go(terminal)?;
+            }
+        }
         self.unstall()?;
         self.give_frames()
     }

@@ -156,6 +156,15 @@ impl Pool {
         let it = &self.frames[frame as usize];
         it.changed && !it.busy
     }
+    /// Whether a frame could be evicted.
+    pub(super) fn is_replaceable(&self, frame: u32) -> bool {
+        let it = &self.frames[frame as usize];
+        !it.changed && !it.busy
+    }
+    /// How many pages were evicted, and round again.
+    pub(super) fn evictions(&self) -> u32 {
+        self.evictions
+    }
     /// Whether a frame is one of the old ones.
     pub(super) fn is_old(&self, frame: u32) -> bool {
         self.frames[frame as usize].old
