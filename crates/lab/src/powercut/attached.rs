@@ -240,6 +240,7 @@ impl<'a> Rounds<'a> {
         let database = self.database();
         let found = self.lock().look(&*database, &self.scale, cut)?;
         self.row.lost += found.lost;
+        self.row.returned += found.returned;
         self.row.oldest_lost = self.row.oldest_lost.max(found.oldest);
         match found.told(false) {
             None => contradiction(&*database, &self.scale),

@@ -2,7 +2,7 @@
 //!
 //! Payments have amounts that no other has, so each is found by its own; new orders are counted by customer, deliveries in all;
 //! of what is missing among equals, the newest is taken for lost. What was under way when the power went may be there or
-//! not. Leaves out whether rows fit each other, which the conditions of consistency tell (`lowtide_oltp::check`).
+//! not, and what a cut before took may come back. Leaves out whether rows fit each other, which the conditions of consistency tell (`lowtide_oltp::check`).
 
 use lowtide_core::Nanos;
 use lowtide_oltp::tpcc::{DISTRICTS, Scale, Transaction};
@@ -41,6 +41,8 @@ pub struct Found {
     /// Something is there that was acknowledged after something that is not. It says something where one asked after the
     /// other; where several ask at once, acknowledgements come in another order than commits.
     pub gap: bool,
+    /// There again, though it was not after a cut before.
+    pub returned: u64,
     /// There, though nobody asked for it.
     pub strange: u64,
 }
@@ -62,6 +64,8 @@ pub struct Ledger {
     entries: Vec<Entry>,
     /// Transactions whose end was not heard of.
     unknown: Vec<Transaction>,
+    /// What was not there when it was looked for.
+    lost: Vec<Mark>,
     next_amount: i64,
     /// Entries that were looked for before.
     looked: usize,
@@ -135,9 +139,16 @@ impl Ledger {
             }
         }
         found.gap |= found.lost > 0 && !more.is_empty();
+        let (returned, lost) = std::mem::take(&mut self.lost).into_iter().partition(|mark| there.take(mark));
+        self.lost = lost;
+        found.returned = Vec::len(&returned) as u64;
+        more.extend(returned.into_iter().map(|mark| Entry { mark, at: cut }));
         found.strange = there.left();
         let mut kept = kept.into_iter();
-        self.entries.retain(|_| kept.next().unwrap_or(false));
+        let (kept, lost) =
+            std::mem::take(&mut self.entries).into_iter().partition(|_| kept.next() == Some(true));
+        self.lost.extend(Vec::into_iter(lost).map(|entry: Entry| entry.mark));
+        self.entries = kept;
         self.entries.append(&mut more);
         self.looked = self.entries.len();
         Ok(found)
@@ -300,7 +311,11 @@ mod tests {
             (Holds(vec![], 0, 0), ledger(), Found { lost: 4, oldest: age(900), ..nothing }),
             // A later one is there without an earlier one.
             (Holds(vec![1], 1, 4), ledger(), Found { lost: 1, oldest: age(900), gap: true, ..nothing }),
-            (Holds(vec![0, 1], 1, 3), ledger(), Found { lost: 1, oldest: age(700), gap: true, strange: 1 }),
+            (
+                Holds(vec![0, 1], 1, 3),
+                ledger(),
+                Found { lost: 1, oldest: age(700), gap: true, strange: 1, ..nothing },
+            ),
             // Nobody asked for these.
             (Holds(vec![0, 1, 2], 2, 4), ledger(), Found { strange: 2, ..nothing }),
             // One was under way: it may be there or not, but not without all before it.
@@ -321,5 +336,18 @@ mod tests {
             }
             assert_eq!(whose.new_entries(), 0);
         }
+    }
+
+    #[test]
+    fn what_was_lost_and_comes_back_is_nobody_elses() {
+        let (scale, mut ledger) = (Scale::warehouses(1), ledger());
+        let first = ledger.look(&Holds(vec![0], 1, 4), &scale, CUT).expect("it answers");
+        assert_eq!((first.lost, first.returned), (1, 0));
+        let third = pay(&mut ledger);
+        assert!(ledger.acknowledge(&third, Outcome::Committed, CUT));
+        let second = ledger.look(&Holds(vec![0, 1], 1, 4), &scale, CUT).expect("it answers");
+        assert_eq!(second, Found { lost: 1, oldest: Some(Nanos::ZERO), returned: 1, ..Found::default() });
+        let third = ledger.look(&Holds(vec![0, 1, 7], 1, 4), &scale, CUT).expect("it answers");
+        assert_eq!((third.lost, third.returned, third.strange), (0, 0, 1));
     }
 }

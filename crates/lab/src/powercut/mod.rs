@@ -201,6 +201,8 @@ pub struct Row {
     pub acknowledged: u64,
     /// Those of them that were not found afterwards. Of a database that answers no more, all since it was last looked at.
     pub lost: u64,
+    /// Of those, how many were there again after a later cut.
+    pub returned: u64,
     /// How long before its cut the oldest of those was acknowledged.
     pub oldest_lost: Option<Nanos>,
     /// Databases that could not be opened or read, contradicted themselves, or were in a state that they never had been in.
@@ -221,6 +223,7 @@ impl Row {
             cuts: 0,
             acknowledged: 0,
             lost: 0,
+            returned: 0,
             oldest_lost: None,
             corrupt: 0,
             first_damage: None,

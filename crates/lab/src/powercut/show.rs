@@ -25,6 +25,7 @@ struct Record<'a> {
     recovery_s_max: Option<f64>,
     oldest_lost_s: Option<f64>,
     first_damage: Option<&'a str>,
+    transactions_returned: u64,
     transactions_acknowledged: u64,
     cuts: u64,
     transactions_lost: u64,
@@ -49,6 +50,7 @@ impl<'a> Record<'a> {
             recovery_s_max: row.recovery.longest_s(),
             oldest_lost_s: row.oldest_lost.map(|span| span.as_secs_f64()),
             first_damage: row.first_damage.as_deref(),
+            transactions_returned: row.returned,
             transactions_acknowledged: row.acknowledged,
             cuts: row.cuts,
             transactions_lost: row.lost,
@@ -200,6 +202,7 @@ mod tests {
           "recovery_s_max": 0.0025,
           "oldest_lost_s": 0.02,
           "first_damage": "after cut 3: told",
+          "transactions_returned": 0,
           "transactions_acknowledged": 81234,
           "cuts": 10000,
           "transactions_lost": 80001,
@@ -209,10 +212,10 @@ mod tests {
         let list: serde_json::Value = serde_json::from_str(&json(&rows)).expect("JSON");
         assert_eq!(list.as_array().map(Vec::len), Some(3));
         insta::assert_snapshot!(csv(&rows), @r"
-        engine,durability,journal,filesystem,barrier,cache,device,seed,promised,kept,recovery_s_mean,recovery_s_max,oldest_lost_s,first_damage,transactions_acknowledged,cuts,transactions_lost,corrupt
-        sqlite,full,wal,simulated,on,protected,intel-320-160gb,7,all,true,0.002,0.0025,,,81234,10000,0,0
-        sqlite,second,wal,simulated,off,lying,intel-320-160gb,7,nothing,true,0.002,0.0025,0.02,after cut 3: told,81234,10000,80001,4321
-        mariadb,full,,ext4,on,protected,intel-320-160gb,7,all,false,0.002,0.0025,,,81234,50,1,0
+        engine,durability,journal,filesystem,barrier,cache,device,seed,promised,kept,recovery_s_mean,recovery_s_max,oldest_lost_s,first_damage,transactions_returned,transactions_acknowledged,cuts,transactions_lost,corrupt
+        sqlite,full,wal,simulated,on,protected,intel-320-160gb,7,all,true,0.002,0.0025,,,0,81234,10000,0,0
+        sqlite,second,wal,simulated,off,lying,intel-320-160gb,7,nothing,true,0.002,0.0025,0.02,after cut 3: told,0,81234,10000,80001,4321
+        mariadb,full,,ext4,on,protected,intel-320-160gb,7,all,false,0.002,0.0025,,,0,81234,50,1,0
         ");
     }
 }

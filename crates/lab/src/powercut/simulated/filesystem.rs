@@ -287,6 +287,16 @@ impl FileSystem {
         Ok(())
     }
 
+    /// What lies behind the end of a file in its last page reads as zeroes before it becomes longer from `offset` on: the page may
+    /// have been written when the file was longer than its metadata knew.
+    fn clear_gap(&mut self, number: FileNumber, offset: u64) {
+        let size = self.file(number).size;
+        let (page, within) = ((size / BLOCK) as u32, (size % BLOCK) as usize);
+        if offset > size && within > 0 {
+            self.change(number, page, |page| page[within..].fill(0));
+        }
+    }
+
     /// Gives the blocks of a file from a page on back.
     fn cut_off(&mut self, number: FileNumber, first: u32) {
         let file = &mut self.files[number as usize];
@@ -378,6 +388,7 @@ impl Files for Host {
     fn write(&mut self, file: FileNumber, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
         let mut its = self.lock();
         its.call()?;
+        its.clear_gap(file, offset);
         each_page(offset, bytes.len() as u64, |page, within, range| {
             let new = &bytes[range];
             its.change(file, page, |page| page[within..within + new.len()].copy_from_slice(new));

@@ -224,6 +224,7 @@ impl Rounds {
         if let Some(cut) = self.cut {
             let found = self.ledger.look(database, &self.scale, cut)?;
             self.row.lost += found.lost;
+            self.row.returned += found.returned;
             self.row.oldest_lost = self.row.oldest_lost.max(found.oldest);
             if let Some(told) = found.told(true) {
                 return Ok(Some(told));

@@ -104,6 +104,24 @@ proptest! {
 }
 
 #[test]
+fn what_was_behind_the_end_of_a_file_is_zero_when_it_becomes_longer() {
+    let seed = 755;
+    let mut host = host(Cache::Protected, true, seed);
+    let file = host.open("one", true).expect("made");
+    host.write(file, 0, &[7; 4_097]).expect("there is room");
+    host.sync(file).expect("it is on");
+    host.write(file, 4_097, &[8; 2]).expect("there is room");
+    // Written back, and no metadata after it.
+    host.lock().write_all_back(file).expect("it is on");
+    host.lock().power_cut();
+    host.lock().power_on(None).expect("metadata is whole");
+    let file = host.open("one", true).expect("it is there");
+    assert_eq!(host.size(file), Ok(4_097), "seed {seed}");
+    host.write(file, 4_100, &[9]).expect("there is room");
+    assert_eq!(all(&mut host, "one").expect("it is there")[4_096..], [7, 0, 0, 0, 9], "seed {seed}");
+}
+
+#[test]
 fn a_removal_is_durable_with_the_next_sync_of_anything_and_room_comes_back() {
     let seed = 5;
     let mut host = host(Cache::Protected, true, seed);
