@@ -211,7 +211,7 @@ pub trait BlockDevice {
         Bytes::new(512)
     }
 
-    /// All NAND bytes behind the capacity, where the device has NAND.
+    /// All bytes behind the capacity, where garbage is collected in them: NAND, or what a log layer lies on.
     fn raw_capacity(&self) -> Option<Bytes> {
         None
     }

@@ -323,7 +323,8 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
         Bytes::new(self.geometry.capacity())
     }
     fn raw_capacity(&self) -> Option<Bytes> {
-        self.with_drive(D::raw_capacity)
+        // Whatever the drive does, the log is full once as much was written as it has room for.
+        self.with_drive(|drive| drive.raw_capacity().or(Some(drive.capacity())))
     }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
         if let Some(error) = self.refusal(request) {

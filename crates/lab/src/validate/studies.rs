@@ -96,9 +96,9 @@ pub fn choose(names: &[String], seed: Seed, scale: u64) -> Result<Vec<Chosen>, C
         accepted.dedup();
         return Err(ChooseError::Unknown { name: name.clone(), accepted });
     }
-    // Databases take wall time and a machine of their own, and models of them minutes: they are run where they are asked for.
+    // Databases take wall time and a machine of their own: they are run where they are asked for.
     let meant = |known: &[String], experiment: &Experiment| match names {
-        [] => experiment.load.oltp.is_none(),
+        [] => experiment.load.oltp.is_none() || experiment.is_modelled(),
         names => names.iter().any(|name| known.contains(name)),
     };
     let mut chosen = Vec::new();

@@ -50,6 +50,8 @@ pub(super) struct Cleaner {
     /// Of the frames looked at last, how many could be had, and evictions until then.
     replaceable: u32,
     looked_at: u32,
+    /// Frames looked at since somebody asked.
+    looks: u64,
     /// The log at the last look, and its growth per second.
     log: u64,
     growth: f64,
@@ -96,6 +98,7 @@ impl Cleaner {
             queued: vec![Queued::No; model.frames() as usize],
             replaceable: 0,
             looked_at: 0,
+            looks: 0,
             log: 0,
             growth: 0.0,
             least_used: 0.0,
@@ -194,7 +197,8 @@ impl Cleaner {
         if self.style == Style::PageCleaner {
             return false;
         }
-        // What is evicted is one less, and what comes to the end of the list can only be one more.
+        self.looks += u64::from(LOOKED_AT);
+        // What is evicted is one less, and what comes to the end of the list can only be one more: the look may be left out here.
         let evicted = pool.evictions().wrapping_sub(self.looked_at);
         if self.replaceable.saturating_sub(evicted) >= MARGIN {
             return false;
@@ -222,11 +226,14 @@ impl Cleaner {
     fn write_least_used(&mut self, pool: &Pool) {
         let wanted = KEPT_CLEAN.saturating_sub(self.replaceable) as usize;
         let before = self.urgent.len();
-        let mut next = pool.least_used();
+        let (mut next, mut distance) = (pool.least_used(), 0);
         // Those that are waited for already are some of them.
         while let Some(frame) = next.filter(|_| self.urgent.len() < wanted) {
+            distance += 1;
             if pool.is_changed(frame) && self.queued[frame as usize] != Queued::Urgently {
                 self.enqueue(pool, frame, Queued::Urgently);
+                // After each it begins at the end of the list again (`buf_flush_LRU_list_batch`).
+                self.looks += distance;
             }
             next = pool.used_after(frame);
         }
@@ -242,6 +249,10 @@ impl Cleaner {
                 self.write_least_used(pool);
             }
         }
+    }
+    /// Frames that were looked at since this was asked last, by who held the pool's lock meanwhile.
+    pub(super) fn take_looks(&mut self) -> u64 {
+        std::mem::take(&mut self.looks)
     }
     /// Whether somebody waits for pages that are not being written yet.
     pub(super) fn is_urgent(&self) -> bool {
@@ -333,6 +344,11 @@ impl Cleaner {
                 }
                 _ => batch.runs.push((page, 1)),
             }
+        }
+        if self.neighbours && self.style == Style::Master {
+            // Each page of the extent is looked for, also those that are not there (`buf_flush_try_neighbors`). Percona Server has a
+            // lock of its own for that.
+            self.looks += batch.runs.len() as u64 * u64::from(EXTENT);
         }
         !batch.frames.is_empty()
     }

@@ -4,6 +4,7 @@
 //! takes the time it takes on a processor. Leaves out how long a measurement is: whoever hears of the intervals decides.
 
 use super::cleaning::{Batch, Cleaner};
+use super::latch::Latch;
 use super::layout::{DOUBLEWRITE, FILES, Page};
 use super::pool::{Found, Pool};
 use super::processors::Processors;
@@ -56,6 +57,8 @@ struct Lock {
 enum Event {
     /// A terminal has done what it needed a processor for.
     Worked(u32),
+    /// A terminal has looked at the end of the pool's list.
+    Looked(u32),
     Tick,
 }
 
@@ -86,6 +89,7 @@ pub(super) struct Engine<'m, 's> {
     frameless: VecDeque<u32>,
     /// Who has read a page, and waits until enough of the least used ones are written.
     keeping: Vec<u32>,
+    latch: Latch,
     locks: Vec<Lock>,
     processors: Processors,
     redo: Redo,
@@ -131,6 +135,7 @@ impl<'m, 's> Engine<'m, 's> {
             readers: BTreeMap::new(),
             frameless: VecDeque::new(),
             keeping: Vec::new(),
+            latch: Latch::new(model, steps),
             processors: Processors::new(model),
             redo: Redo::new(model),
             stalled: VecDeque::new(),
@@ -176,6 +181,7 @@ impl<'m, 's> Engine<'m, 's> {
                 Some((_, tag)) => self.done(tag)?,
                 None => match self.events.pop().expect("the clock ticks").0.2 {
                     Event::Worked(terminal) => self.worked(terminal)?,
+                    Event::Looked(terminal) => self.go(terminal)?,
                     Event::Tick => self.tick()?,
                 },
             }
@@ -266,7 +272,7 @@ impl<'m, 's> Engine<'m, 's> {
 
     /// Does steps until something is missing, and has a processor for that long.
     fn go(&mut self, terminal: u32) -> Result<(), DeviceError> {
-        let mut ns = 0;
+        let (mut ns, mut steps) = (0, 0);
         let it = terminal as usize;
         self.terminals[it].next = loop {
             let Some(step) = self.terminals[it].step() else { break Next::Commit };
@@ -274,6 +280,7 @@ impl<'m, 's> Engine<'m, 's> {
                 break Next::Fetch;
             }
             ns += self.step_ns;
+            steps += 1;
             self.terminals[it].at += 1;
         };
         if ns == 0 {
@@ -282,10 +289,17 @@ impl<'m, 's> Engine<'m, 's> {
         // The work of requests is somebody's: a little with each burst.
         let debt_ns = self.debt_ns.min(ns + MOST_DEBT);
         self.debt_ns -= debt_ns;
+        self.terminals[it].steps = steps;
         if let Some(ns) = self.processors.take(terminal, ns + debt_ns) {
-            self.at(self.now_ns + ns, Event::Worked(terminal));
+            self.work(terminal, ns);
         }
         Ok(())
+    }
+
+    /// A terminal has a processor for so long, or until it has had the pool's lock as often as it needs it.
+    fn work(&mut self, terminal: u32, ns: u64) {
+        let had_ns = self.latch.take(self.now_ns, self.terminals[terminal as usize].steps, 0);
+        self.at(had_ns.max(self.now_ns + ns), Event::Worked(terminal));
     }
 
     /// Does a step, where its page is here or need not be.
@@ -343,7 +357,7 @@ impl<'m, 's> Engine<'m, 's> {
     /// A terminal has worked, and leaves its processor to another.
     fn worked(&mut self, terminal: u32) -> Result<(), DeviceError> {
         if let Some((next, ns)) = self.processors.leave() {
-            self.at(self.now_ns + ns, Event::Worked(next));
+            self.work(next, ns);
         }
         self.worked_without(terminal)
     }
@@ -480,14 +494,21 @@ impl<'m, 's> Engine<'m, 's> {
         }
     }
 
-    /// A page was read by whoever waits for it first. It sees to it that more can be read, and goes on after.
+    /// A page was read by whoever waits for it first. Under the pool's lock it sees to it that more can be read, and goes on after.
     fn read_by(&mut self, frame: u32) -> Result<(), DeviceError> {
-        if self.cleaner.keeps_margin(&self.pool) {
+        let written = self.cleaner.keeps_margin(&self.pool);
+        let looks = self.cleaner.take_looks();
+        let had_ns = self.latch.take(self.now_ns, 0, looks);
+        if written {
             self.write_pages()?;
-            if self.batch.is_some()
-                && let Some(terminals) = self.readers.get_mut(&frame)
-            {
-                self.keeping.push(terminals.remove(0));
+        }
+        if (written || had_ns > self.now_ns)
+            && let Some(terminals) = self.readers.get_mut(&frame)
+        {
+            let terminal = terminals.remove(0);
+            match written && self.batch.is_some() {
+                true => self.keeping.push(terminal),
+                false => self.at(had_ns, Event::Looked(terminal)),
             }
         }
         self.arrived(frame)
@@ -569,6 +590,7 @@ impl<'m, 's> Engine<'m, 's> {
         if !self.cleaner.next_batch(&mut self.pool, &mut batch) {
             return Ok(());
         }
+        self.latch.take(self.now_ns, 0, self.cleaner.take_looks());
         let pages = batch.frames.len() as u64;
         self.batch = Some(batch);
         if !self.model.doublewrite {

@@ -12,6 +12,7 @@
 
 mod cleaning;
 mod engine;
+mod latch;
 mod layout;
 mod pool;
 mod processors;

@@ -62,6 +62,10 @@ pub struct ModelSettings {
     pub cpu: Nanos,
     /// Processor time of a request to a device, the kernel's with it.
     pub io_cpu: Nanos,
+    /// How much of its time a transaction has the lock of the pool, which one has at a time, on average over the mix.
+    pub pool_lock: Nanos,
+    /// Time to look at a frame at the end of the pool's list, which only one can do at a time.
+    pub look: Nanos,
     /// How much longer everything takes for each other transaction that is at work: the serial share of Gunther's law of
     /// scalability ("Guerrilla Capacity Planning", 2007, chapter 4).
     pub contention: f64,
@@ -69,8 +73,11 @@ pub struct ModelSettings {
     pub system_with_log: bool,
 }
 
+/// Time to look at a frame whose lines another processor had last.
+const LOOK: Nanos = Nanos::new(500);
+
 impl ModelSettings {
-    const KEYS: [&'static str; 10] = [
+    const KEYS: [&'static str; 12] = [
         "barrier",
         "change-buffer",
         "cleaner",
@@ -79,6 +86,8 @@ impl ModelSettings {
         "cpu",
         "foreign-keys",
         "io-cpu",
+        "look",
+        "pool-lock",
         "system-with-log",
         "write-threads",
     ];
@@ -111,6 +120,10 @@ impl ModelSettings {
             cores: 16,
             cpu: Nanos::from_micros(500),
             io_cpu: Nanos::from_micros(20),
+            pool_lock: Nanos::ZERO,
+            // Five lines of memory that another processor had last (Molka and others, "Memory Performance and Cache Coherency
+            // Effects on an Intel Nehalem Multiprocessor System", 2009: about 100 ns each).
+            look: if old { LOOK } else { Nanos::ZERO },
             contention: 0.0,
             system_with_log: false,
         };
@@ -145,6 +158,8 @@ impl ModelSettings {
             ("cores", self.cores.to_string()),
             ("cpu of a transaction", self.cpu.to_string()),
             ("cpu of a request", self.io_cpu.to_string()),
+            ("pool lock", self.pool_lock.to_string()),
+            ("look at a frame", self.look.to_string()),
             ("contention", self.contention.to_string()),
             ("foreign-keys", on(self.foreign_keys)),
         ];
@@ -181,10 +196,10 @@ impl ModelSettings {
             }
             "cores" => self.cores = number(key, value)?,
             "write-threads" => self.writes = number(key, value)?,
-            "cpu" | "io-cpu" => {
-                let time = value.parse().map_err(|_| wrong(key, value, "a time, such as 400us", &[]))?;
-                *(if key == "cpu" { &mut self.cpu } else { &mut self.io_cpu }) = time;
-            }
+            "cpu" => self.cpu = time(key, value)?,
+            "io-cpu" => self.io_cpu = time(key, value)?,
+            "look" => self.look = time(key, value)?,
+            "pool-lock" => self.pool_lock = time(key, value)?,
             _ => {
                 let near = suggest::nearest(key, Self::KEYS);
                 let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
@@ -200,6 +215,10 @@ impl ModelSettings {
 
 fn number(key: &str, value: &str) -> Result<u32, OltpError> {
     value.parse().map_err(|_| wrong(key, value, "a number, such as 16", &[]))
+}
+
+fn time(key: &str, value: &str) -> Result<Nanos, OltpError> {
+    value.parse().map_err(|_| wrong(key, value, "a time, such as 400us", &[]))
 }
 
 fn switch(key: &str, value: &str) -> Result<bool, OltpError> {

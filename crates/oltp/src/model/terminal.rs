@@ -31,6 +31,8 @@ pub(super) struct Terminal {
     pub(super) locked: usize,
     pub(super) began_ns: u64,
     pub(super) next: Next,
+    /// Steps of the work under way.
+    pub(super) steps: u64,
 }
 
 impl Terminal {
@@ -51,6 +53,7 @@ impl Terminal {
             locked: 0,
             began_ns: 0,
             next: Next::Commit,
+            steps: 0,
         }
     }
 
