@@ -74,7 +74,7 @@ pub struct ModelSettings {
 }
 
 /// Time to look at a frame whose lines another processor had last.
-const LOOK: Nanos = Nanos::new(500);
+const LOOK: Nanos = Nanos::new(600);
 
 impl ModelSettings {
     const KEYS: [&'static str; 12] = [
@@ -122,7 +122,7 @@ impl ModelSettings {
             io_cpu: Nanos::from_micros(20),
             pool_lock: Nanos::ZERO,
             // Five lines of memory that another processor had last (Molka and others, "Memory Performance and Cache Coherency
-            // Effects on an Intel Nehalem Multiprocessor System", 2009: about 100 ns each).
+            // Effects on an Intel Nehalem Multiprocessor System", 2009: 102 to 109 ns each from another socket).
             look: if old { LOOK } else { Nanos::ZERO },
             contention: 0.0,
             system_with_log: false,

@@ -107,6 +107,34 @@ fn in_memory_it_is_as_fast_as_its_processors_and_contention_follows_its_law() {
 }
 
 #[test]
+fn what_one_has_at_a_time_bounds_the_rate_whatever_there_is_of_processors() {
+    let took = Nanos::from_micros(50);
+    let at = |pool, lock: &str, look: &str| {
+        let options = [
+            ("cores", "64"),
+            ("cpu", "500us"),
+            ("io-cpu", "0s"),
+            ("pool-lock", lock),
+            ("look", look),
+            ("cleaner", "master"),
+        ];
+        let mut settings = settings(pool, &options);
+        settings.flush_neighbours = Some(false);
+        settings.io_capacity = Some(100_000);
+        run_on(took, &settings, 40, 64, 8)
+    };
+    // All in memory: the lock is all that counts.
+    assert_near("the lock alone", at(Bytes::gib(8), "400us", "0s").rate(), 2_500.0, 0.03);
+    // With reads, each adds a look at 133 frames, and what is written because it is least used a little more.
+    let reads = at(Bytes::mib(512), "400us", "1us");
+    let looks = reads.done.reads as f64 / reads.transactions() * 133.0;
+    let bound = 1e6 / (400.0 + looks);
+    assert!(looks > 133.0, "seed {SEED}: {looks} looks");
+    let rate = reads.rate();
+    assert!(rate < bound * 1.03 && rate > bound * 0.5, "seed {SEED}: {rate}, at most {bound}");
+}
+
+#[test]
 fn a_commit_that_must_be_durable_waits_for_the_log_and_shares_it() {
     let took = Nanos::from_millis(2);
     let options = [("cores", "16"), ("cpu", "100us")];
