@@ -10,7 +10,7 @@ use super::work::{Act, Contents};
 /// Transactions at most.
 const MOST: u64 = 4_000_000;
 /// Transactions at least, so that the mean number of steps is known.
-const LEAST: u64 = 2_000;
+const LEAST: u64 = 20_000;
 
 /// Warms a pool; steps of a transaction on average.
 pub(super) fn warm(pool: &mut Pool, contents: &mut Contents, terminals: &mut [Terminal]) -> f64 {
