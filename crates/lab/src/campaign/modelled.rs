@@ -7,7 +7,7 @@ use crate::analysis::Verdict;
 use crate::load::{Ended, on_model};
 use crate::plan::{PlanTarget, PlannedCell};
 use crate::prepare::History;
-use crate::record::{Oltp as Facts, Row};
+use crate::record::{MODELLED, Oltp as Facts, Row};
 use crate::store::{CellEnd, CellStart, Entry, Measured};
 use lowtide_core::BlockDevice;
 use lowtide_oltp::model::{self, ModelSettings};
@@ -40,7 +40,7 @@ impl Cells<'_> {
         });
         if !replay {
             let facts = Facts {
-                database: format!("{} (modelled, virtual time)", oltp.settings.engine),
+                database: format!("{}{MODELLED}", oltp.settings.engine),
                 warehouses: oltp.warehouses,
                 instances: 1,
                 loaded_bytes: model::loaded(&settings, oltp.warehouses).get(),

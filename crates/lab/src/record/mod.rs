@@ -7,7 +7,7 @@
 mod oltp;
 mod quantity;
 
-pub use oltp::{Condition, Counted, Done, Oltp, Said, Transactions};
+pub use oltp::{Condition, Counted, Done, MODELLED, Oltp, Said, Transactions};
 pub use quantity::Quantity;
 
 use crate::latency_parts::LatencyParts;

@@ -60,6 +60,9 @@ impl Done {
     }
 }
 
+/// What the name of a database ends with that is modelled.
+pub const MODELLED: &str = " (modelled)";
+
 /// What is known of the database of a cell. Parts that are not known yet are empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]

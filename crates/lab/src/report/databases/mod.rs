@@ -17,7 +17,7 @@ pub(crate) use verdict::{broken, sentences};
 use super::answer::Answer;
 use super::table::Table;
 use crate::lifetime::device_of;
-use crate::record::{Campaign, Cell, Done, Oltp, Row};
+use crate::record::{Campaign, Cell, Done, MODELLED, Oltp, Row};
 use lowtide_oltp::tpcc::Kind;
 
 /// More cells than this have their transactions by kind folded away.
@@ -80,8 +80,15 @@ impl<'a> Asked<'a> {
     pub fn per_transaction(&self, amount: u64) -> Option<f64> {
         (self.ended() > 0).then(|| amount as f64 / self.ended() as f64)
     }
-    /// Attempts that were made again, per transaction that ended.
+    /// Whether the database is a model of one.
+    pub fn is_modelled(&self) -> bool {
+        self.oltp.database.ends_with(MODELLED)
+    }
+    /// Attempts that were made again, per transaction that ended; `None` of a model, which has none.
     pub fn retries(&self) -> Option<f64> {
+        if self.is_modelled() {
+            return None;
+        }
         self.per_transaction(self.kinds.iter().map(|done| done.retries).sum())
     }
     /// Something of the whole measurement per transaction; `None` where none ended, or nobody could tell (0).

@@ -205,6 +205,11 @@ fn dollars(campaign: &Campaign, all: &[One<'_>], cells: usize) -> Option<String>
 fn consistent(all: &[One<'_>]) -> Option<String> {
     let conditions = || all.iter().flat_map(|one| &one.asked.oltp.conditions);
     let most = all.iter().map(|one| one.asked.oltp.conditions.len()).max()?;
+    if all.iter().all(|one| one.asked.is_modelled()) {
+        return Some(
+            "The database is a model of one: it has no data that could contradict each other.".to_owned(),
+        );
+    }
     if most == 0 {
         return Some("Nobody checked whether the data are consistent.".to_owned());
     }
