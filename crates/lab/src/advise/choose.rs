@@ -6,7 +6,7 @@ use super::AdviseError;
 use super::candidate::{Candidate, candidates};
 use super::question::{Asked, Question, loaded, warehouses};
 use super::row::{Life, Measured, Outcome, Row};
-use super::search::{first_enough, up_to};
+use super::search::{UpTo, first_enough, up_to};
 use super::text::log_size;
 use super::trial::{Bench, Ended, Trial, TrialError};
 use crate::campaign::on_all_cores;
@@ -17,6 +17,11 @@ use std::sync::{Arc, Mutex};
 
 /// Memory of a database that is tried, as a share of the data.
 pub(super) const POOLS: [u64; 5] = [16, 8, 4, 2, 1];
+
+/// Of so many that meet all it is tried how full they may get, the cheapest first …
+const LIMITS: usize = 6;
+/// … and of so many that are too slow, the nearest first.
+const NEAR_LIMITS: usize = 4;
 
 /// What is advised.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,7 +78,10 @@ pub fn advise(
     let rows = rows.into_inner().expect("nobody panicked while holding it");
     let rows: Result<Vec<Option<Row>>, TrialError> = rows.into_iter().collect();
     let rows: Option<Vec<Row>> = rows?.into_iter().collect();
-    let rows = in_order(question, rows.ok_or(AdviseError::Interrupted)?);
+    let mut rows = in_order(question, rows.ok_or(AdviseError::Interrupted)?);
+    if let Asked::Block(_) = question.asked {
+        limits(question, &mut rows, interrupt, hear)?;
+    }
     let mut advice = Advice { question: question.clone(), rows, checks: Vec::new() };
     for row in 0..advice.rows.len() {
         let Row { candidate, .. } = &advice.rows[row];
@@ -146,25 +154,57 @@ fn unstopped<T>(result: Result<T, Stop>) -> Result<Result<T, Ended>, TrialError>
     }
 }
 
-/// The level at the data, and how full the device may get.
+/// The level at the data.
 fn by_fill(bench: &Bench<'_>) -> Result<Result<Measured, Ended>, TrialError> {
     let Bench { question, candidate, .. } = bench;
-    let rate = question.rate();
-    let capacity = candidate.capacity();
-    let search = || {
-        let trial = bench.run(question.data, None)?.map_err(Stop::Ended)?;
-        let limit = up_to(candidate.fill(question.data), trial.meets(rate), |fill| {
-            let data = Bytes::new((capacity.get() as f64 * fill) as u64).align_down(Bytes::mib(1));
-            match bench.run(data, None)? {
-                Ok(trial) => Ok(trial.meets(rate)),
-                // So little, or so much, that the model cannot do it.
-                Err(Ended::Failed(_)) => Ok(false),
-                Err(ended) => Err(Stop::Ended(ended)),
-            }
-        })?;
-        Ok(Measured::new(question, candidate, trial, None, Some(limit)))
+    let trial = bench.run(question.data, None)?;
+    Ok(trial.map(|trial| Measured::new(question, candidate, trial, None, None)))
+}
+
+/// How full the first of those may get that meet all, and the nearest of those that do not.
+fn limits(
+    question: &Question,
+    rows: &mut [Row],
+    interrupt: &Arc<AtomicBool>,
+    hear: &(dyn Fn(&str) + Sync),
+) -> Result<(), AdviseError> {
+    let meet = rows.iter().filter(|row| row.objections(question).is_empty()).count();
+    let slow = |row: &Row| row.measured().is_some_and(|measured| !measured.trial.meets(question.rate()));
+    let near = (meet..rows.len()).filter(|at| slow(&rows[*at])).take(NEAR_LIMITS);
+    let asked: Vec<usize> = (0..meet.min(LIMITS)).chain(near).collect();
+    let found = Mutex::new(Vec::new());
+    on_all_cores(&asked, |at| {
+        let candidate = &rows[*at].candidate;
+        let met = !slow(&rows[*at]);
+        let limit = limit(&Bench { question, candidate, interrupt }, met);
+        if let Ok(Ok(limit)) = &limit {
+            hear(&format!("{}: {}", candidate.device.name, limit.words()));
+        }
+        found.lock().expect("nobody panics while holding it").push((*at, limit));
+    });
+    for (at, limit) in found.into_inner().expect("nobody panicked while holding it") {
+        let limit = limit?.map_err(|_| AdviseError::Interrupted)?;
+        if let Outcome::Measured(measured) = &mut rows[at].outcome {
+            measured.up_to = Some(limit);
+        }
+    }
+    Ok(())
+}
+
+/// How full a device may get; an end only where the user ended it.
+fn limit(bench: &Bench<'_>, met: bool) -> Result<Result<UpTo, Ended>, TrialError> {
+    let Bench { question, candidate, .. } = bench;
+    let capacity = candidate.capacity().get() as f64;
+    let meets = |fill: f64| {
+        let data = Bytes::new((capacity * fill) as u64).align_down(Bytes::mib(1));
+        match bench.run(data, None)? {
+            Ok(trial) => Ok(trial.meets(question.rate())),
+            // So little, or so much, that the model cannot do it.
+            Err(Ended::Failed(_)) => Ok(false),
+            Err(ended) => Err(Stop::Ended(ended)),
+        }
     };
-    unstopped(search())
+    unstopped(up_to(candidate.fill(question.data), met, meets))
 }
 
 /// The level with the smallest memory that is enough, or with as much as there are data.

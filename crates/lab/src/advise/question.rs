@@ -146,6 +146,12 @@ pub enum QuestionError {
         /// Bytes of a request.
         block: Bytes,
     },
+    /// No device takes such requests.
+    #[error("requests of {block}: devices take multiples of 512 bytes")]
+    Block {
+        /// Bytes of a request.
+        block: Bytes,
+    },
     /// Nothing is paid for nothing.
     #[error(
         "a load of reads alone does not wear a device: --reads below 100 %, or see `lowtide run` for what it reads"
@@ -165,6 +171,7 @@ impl QuestionError {
             }
             QuestionError::Warehouse { .. } => "more data, such as `--data 10GB`",
             QuestionError::LittleData { .. } => "more data, or smaller requests with `--block`",
+            QuestionError::Block { .. } => "a block such as `--block 16KiB`",
             QuestionError::OnlyReads => "a share such as `--reads 70%`",
         }
     }
@@ -183,6 +190,9 @@ impl Question {
             Asked::Block(load) => {
                 if let Some(set) = load.working_set.filter(|set| *set > self.data) {
                     return Err(QuestionError::WorkingSet { set, data: self.data });
+                }
+                if load.block == Bytes::ZERO || !load.block.get().is_multiple_of(512) {
+                    return Err(QuestionError::Block { block: load.block });
                 }
                 if self.data.get() / load.block.get().max(1) < LEAST_REQUESTS {
                     let (data, block) = (self.data, load.block);

@@ -20,6 +20,15 @@ pub enum UpTo {
 }
 
 impl UpTo {
+    /// `meets it up to 83 % full`.
+    pub fn words(self) -> String {
+        match self {
+            UpTo::Fill(fill, _) if fill >= 1.0 => "meets it when it is full, too".to_owned(),
+            UpTo::Fill(fill, _) => format!("meets it up to {} % full", (fill * 100.0).floor()),
+            UpTo::Never => "does not meet it with a quarter of the data either".to_owned(),
+        }
+    }
+
     /// The largest share that was found to meet the rate.
     pub fn fill(self) -> Option<f64> {
         match self {

@@ -83,6 +83,16 @@ fn verdict(advice: &Advice) -> Vec<String> {
         }
         None => {
             said.push("Nothing that comes into question meets all that was asked.".to_owned());
+            let small = |row: &Row| matches!(row.outcome, Outcome::TooSmall);
+            let largest = advice.rows.iter().max_by_key(|row| row.candidate.capacity());
+            if let Some(largest) = largest.filter(|_| advice.rows.iter().all(small)) {
+                said.push(format!(
+                    "None does hold {}: the largest, {}, holds {}.",
+                    decimal(largest.data.get() as f64),
+                    largest.candidate.device.name,
+                    decimal(largest.candidate.capacity().get() as f64)
+                ));
+            }
             if let Some(row) = advice.rows.first().filter(|row| row.measured().is_some()) {
                 let against = row.objections(question).join("; ");
                 let name = &row.candidate.device.name;

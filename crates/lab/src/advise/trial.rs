@@ -15,10 +15,10 @@ use lowtide_core::{Bytes, Seed};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// How well the level of a candidate is known, as a share of it.
-const PRECISION: f64 = 0.03;
-/// How well that of the choice is.
-const CHECKED_PRECISION: f64 = 0.015;
+/// How well the level of a candidate has to be known, as a share of it …
+const PRECISION: f64 = 0.1;
+/// … where that does not tell whether it is the rate, and for the choice.
+const CLOSE_PRECISION: f64 = 0.03;
 /// Host bytes that a new order is taken to write before anybody measured it.
 const BYTES_PER_ORDER: f64 = 150e3;
 /// A database is measured until the NAND was written this often, at least.
@@ -85,6 +85,11 @@ impl Trial {
     pub fn meets(&self, rate: f64) -> bool {
         self.unsettled.is_none() && self.low >= rate
     }
+
+    /// Whether the rate is inside the interval.
+    fn leaves_open(&self, rate: f64) -> bool {
+        self.unsettled.is_none() && self.low < rate && rate <= self.high
+    }
 }
 
 /// What is asked of a candidate: a data size, and memory where it is a database.
@@ -97,22 +102,26 @@ pub(super) struct Bench<'a> {
 impl Bench<'_> {
     /// A trial of a candidate.
     pub fn run(&self, data: Bytes, pool: Option<Bytes>) -> Result<Result<Trial, Ended>, TrialError> {
-        let scale = self.candidate.scale;
+        let (scale, seed) = (self.candidate.scale, self.question.seed);
         match self.question.asked {
             Asked::Block(_) => {
-                self.once(&Setup { data, pool, end: End::Steady(PRECISION) }, self.question.seed, scale)
+                let steady = |precision| Setup { data, pool, end: End::Steady(precision) };
+                let trial = self.once(&steady(PRECISION), seed, scale)?;
+                match trial.as_ref().is_ok_and(|trial| trial.leaves_open(self.question.rate())) {
+                    true => self.once(&steady(CLOSE_PRECISION), seed, scale),
+                    false => Ok(trial),
+                }
             }
-            Asked::Tpcc(_) => self.grown(data, pool, self.question.seed, scale, 1.0),
+            Asked::Tpcc(_) => self.grown(data, pool, seed, scale, 1.0),
         }
     }
 
     /// A trial of the choice: longer, of a larger model, and with another seed.
     pub fn check(&self, data: Bytes, pool: Option<Bytes>) -> Result<Result<Trial, Ended>, TrialError> {
         let (scale, seed) = ((self.candidate.scale / 2).max(1), self.question.seed.wrapping_add(1));
+        let end = End::Steady(CLOSE_PRECISION);
         match self.question.asked {
-            Asked::Block(_) => {
-                self.once(&Setup { data, pool, end: End::Steady(CHECKED_PRECISION) }, seed, scale)
-            }
+            Asked::Block(_) => self.once(&Setup { data, pool, end }, seed, scale),
             Asked::Tpcc(_) => self.grown(data, pool, seed, scale, 2.0),
         }
     }
