@@ -16,6 +16,8 @@ const LEAST_REQUESTS: u64 = 400_000;
 /// Bytes of that drive, at least and at most where the bytes of requests ask for more or less.
 const LEAST_BYTES: Bytes = Bytes::new(2_000_000_000);
 const MOST_BYTES: Bytes = Bytes::new(10_000_000_000);
+/// Terminals that a warehouse of a smaller database has at most; the benchmark itself has ten.
+const TERMINALS_PER_WAREHOUSE: u32 = 4;
 /// The largest divisor that is tried.
 const MOST_SCALE: u64 = 1 << 16;
 
@@ -172,10 +174,10 @@ fn scale(question: &Question, spec: &DeviceSpec) -> u64 {
             (Box::new(move |scale| capacity / scale >= least && data / scale >= fewest), data)
         }
         Asked::Tpcc(load) => {
-            // As many warehouses as terminals, so that they get no more in each other's way than they would.
+            // With fewer warehouses terminals would get in each other's way more than they do.
             let warehouses = super::question::warehouses(question.data);
-            let terminals = load.terminals;
-            (Box::new(move |scale| u64::from(warehouses) / scale >= u64::from(terminals)), question.data)
+            let fewest = u64::from(load.terminals / TERMINALS_PER_WAREHOUSE).max(4);
+            (Box::new(move |scale| u64::from(warehouses) / scale >= fewest), question.data)
         }
     };
     let fits = |scale: u64| {

@@ -65,20 +65,24 @@ pub fn advise(
     let mut candidates = candidates(question)?;
     // Those that take longest first, so that the cores end together.
     candidates.sort_by_key(|one| std::cmp::Reverse(one.capacity().get() / one.scale));
-    let (rows, ended) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
     let all = candidates.len();
-    on_all_cores(&candidates, |candidate| {
-        let row = tried(question, candidate, interrupt);
+    // A trial of a database takes long, and what has a price is preferred.
+    let wait = matches!(question.asked, Asked::Tpcc(_)) && question.devices.is_empty();
+    let (first, later): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|one| one.price_usd.is_some() || !wait);
+    let ended = AtomicUsize::new(0);
+    let told = |row: &Row| {
         let number = ended.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Ok(Some(row)) = &row {
-            hear(&format!("[{number}/{all}] {}: {}", candidate.device.name, heard(question, row)));
-        }
-        rows.lock().expect("nobody panics while holding it").push(row);
-    });
-    let rows = rows.into_inner().expect("nobody panicked while holding it");
-    let rows: Result<Vec<Option<Row>>, TrialError> = rows.into_iter().collect();
-    let rows: Option<Vec<Row>> = rows?.into_iter().collect();
-    let mut rows = in_order(question, rows.ok_or(AdviseError::Interrupted)?);
+        hear(&format!("[{number}/{all}] {}: {}", row.candidate.device.name, heard(question, row)));
+    };
+    let mut rows = trials(question, &first, interrupt, &told)?;
+    if rows.iter().any(|row| row.objections(question).is_empty()) {
+        let passed_over = |candidate| Row { candidate, data: needed(question), outcome: Outcome::PassedOver };
+        rows.extend(later.into_iter().map(passed_over));
+    } else {
+        rows.extend(trials(question, &later, interrupt, &told)?);
+    }
+    let mut rows = in_order(question, rows);
     if let Asked::Block(_) = question.asked {
         limits(question, &mut rows, interrupt, hear)?;
     }
@@ -105,16 +109,42 @@ pub fn advise(
     Ok(advice)
 }
 
+/// What candidates come to, side by side; `told` hears of each.
+fn trials(
+    question: &Question,
+    candidates: &[Candidate],
+    interrupt: &Arc<AtomicBool>,
+    told: &(dyn Fn(&Row) + Sync),
+) -> Result<Vec<Row>, AdviseError> {
+    let rows = Mutex::new(Vec::new());
+    on_all_cores(candidates, |candidate| {
+        let row = tried(question, candidate, interrupt);
+        if let Ok(Some(row)) = &row {
+            told(row);
+        }
+        rows.lock().expect("nobody panics while holding it").push(row);
+    });
+    let rows = rows.into_inner().expect("nobody panicked while holding it");
+    let rows: Vec<Option<Row>> = rows.into_iter().collect::<Result<_, TrialError>>()?;
+    let rows: Option<Vec<Row>> = rows.into_iter().collect();
+    rows.ok_or(AdviseError::Interrupted)
+}
+
+/// Bytes that have to lie on a device: the data, or as many warehouses as they hold and a log.
+fn needed(question: &Question) -> Bytes {
+    match question.asked {
+        Asked::Block(_) => question.data,
+        Asked::Tpcc(_) => loaded(warehouses(question.data)) + log_size(question.data),
+    }
+}
+
 /// What a candidate came to; `None` where the user ended it.
 fn tried(
     question: &Question,
     candidate: &Candidate,
     interrupt: &Arc<AtomicBool>,
 ) -> Result<Option<Row>, TrialError> {
-    let data = match question.asked {
-        Asked::Block(_) => question.data,
-        Asked::Tpcc(_) => loaded(warehouses(question.data)) + log_size(question.data),
-    };
+    let data = needed(question);
     let row = |outcome| Some(Row { candidate: candidate.clone(), data, outcome });
     if data > candidate.capacity() {
         return Ok(row(Outcome::TooSmall));

@@ -31,6 +31,8 @@ pub enum Outcome {
     TooSmall,
     /// The device alone costs more than the budget; nothing was simulated.
     TooDear,
+    /// Nobody says what it costs, and one that has a price meets all; nothing was simulated.
+    PassedOver,
     /// The model cannot do it; why.
     Failed(String),
     /// It was simulated.
@@ -143,7 +145,7 @@ impl Row {
     pub fn measured(&self) -> Option<&Measured> {
         match &self.outcome {
             Outcome::Measured(measured) => Some(measured),
-            Outcome::TooSmall | Outcome::TooDear | Outcome::Failed(_) => None,
+            Outcome::TooSmall | Outcome::TooDear | Outcome::PassedOver | Outcome::Failed(_) => None,
         }
     }
 
@@ -163,6 +165,9 @@ impl Row {
                 )];
             }
             Outcome::TooDear => return self.candidate.price_usd.and_then(dear).into_iter().collect(),
+            Outcome::PassedOver => {
+                return vec!["no price is known, and one that has a price is enough".to_owned()];
+            }
             Outcome::Failed(reason) => return vec![format!("cannot be simulated: {reason}")],
             Outcome::Measured(measured) => measured,
         };

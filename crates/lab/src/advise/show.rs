@@ -25,7 +25,12 @@ pub fn report(advice: &Advice) -> Report {
     let (meet, not): (Vec<&Row>, Vec<&Row>) =
         advice.rows.iter().partition(|row| row.objections(question).is_empty());
     let mut tables = Vec::new();
-    tables.extend((!meet.is_empty()).then(|| meeting(question, &meet)));
+    let (priced, unpriced): (Vec<&Row>, Vec<&Row>) =
+        meet.into_iter().partition(|row| row.candidate.price_usd.is_some());
+    let title = "What meets all that was asked, the cheapest first";
+    tables.extend((!priced.is_empty()).then(|| meeting(question, "meeting", title, &priced)));
+    let title = "What meets it, too, but nobody says what it costs";
+    tables.extend((!unpriced.is_empty()).then(|| meeting(question, "unpriced", title, &unpriced)));
     tables.extend(others(question, &not));
     tables.push(assumptions(advice));
     Report {
@@ -74,10 +79,13 @@ fn verdict(advice: &Advice) -> Vec<String> {
             let measured = row.measured().expect("a choice was measured");
             said.push(choice(question, row, measured));
             said.push(life_and_cost(question, measured));
+            let size = match trial.scale {
+                1 => "full size".to_owned(),
+                scale => format!("1/{scale} of the size"),
+            };
             said.push(format!(
-                "Checked with seed {}, longer, at 1/{} of the size: {}.",
+                "Checked with seed {}, longer, at {size}: {}.",
                 trial.seed,
-                trial.scale,
                 level(question, trial)
             ));
         }
@@ -87,7 +95,7 @@ fn verdict(advice: &Advice) -> Vec<String> {
             let largest = advice.rows.iter().max_by_key(|row| row.candidate.capacity());
             if let Some(largest) = largest.filter(|_| advice.rows.iter().all(small)) {
                 said.push(format!(
-                    "None does hold {}: the largest, {}, holds {}.",
+                    "None holds {}: the largest, {}, holds {}.",
                     decimal(largest.data.get() as f64),
                     largest.candidate.device.name,
                     decimal(largest.candidate.capacity().get() as f64)
@@ -128,12 +136,12 @@ fn choice(question: &Question, row: &Row, measured: &Measured) -> String {
         format!(", with {} of memory for the database", decimal(pool.get() as f64))
     });
     let limit = match measured.up_to {
-        Some(UpTo::Fill(fill, _)) if fill >= 1.0 => "; it would even when it is full".to_owned(),
-        Some(UpTo::Fill(fill, _)) => format!("; it does up to {} full", percent(fill)),
+        Some(UpTo::Fill(fill, _)) if fill >= 1.0 => "; it meets that when it is full, too".to_owned(),
+        Some(UpTo::Fill(fill, _)) => format!("; it meets that up to {} full", percent(fill)),
         Some(UpTo::Never) | None => String::new(),
     };
     format!(
-        "{} ({}): {full} full{memory} it does {}, and {} were asked for{limit}.",
+        "{} ({}): {full} full{memory} it does {} of the {} asked for{limit}.",
         device.name,
         device.title,
         level(question, &measured.trial),
@@ -183,7 +191,7 @@ fn whole(key: &str, name: &str, unit: &str) -> Column {
 }
 
 /// What meets all that was asked.
-fn meeting(question: &Question, rows: &[&Row]) -> Table {
+fn meeting(question: &Question, key: &str, title: &str, rows: &[&Row]) -> Table {
     let columns = vec![
         Column::text("device", "device").naming(),
         each("total_usd", "price", "$"),
@@ -191,9 +199,9 @@ fn meeting(question: &Question, rows: &[&Row]) -> Table {
         whole("fill_most", "up to", "%").scaled(100.0),
         each("pool_bytes", "memory", "GB").scaled(1e-9),
         each(&format!("level_{}", question.unit().key()), "level", question.unit().word()),
-        Column::text("life", "life, years"),
+        Column { unit: "years".to_owned(), ..Column::text("life", "life") },
         each("usd_per_year", "a year", "$"),
-        each("usd_per_million", "a million", "$"),
+        each("usd_per_million", "million", "$"),
     ];
     let row = |row: &&Row| {
         let measured = row.measured().expect("it meets the rate");
@@ -211,39 +219,56 @@ fn meeting(question: &Question, rows: &[&Row]) -> Table {
         ]
     };
     let table = Table {
-        key: "meeting".to_owned(),
-        title: "What meets all that was asked, the cheapest first".to_owned(),
-        note: format!(
-            "Price: device and memory, where it is known. Full: the data as a share of the capacity; what is not filled is \
-             reserve. Up to: the fill that was found to meet the rate still. A million: of {}.",
-            question.unit().counted()
-        ),
+        key: key.to_owned(),
+        title: title.to_owned(),
+        note: notes(question, key),
         columns,
         rows: rows.iter().map(row).collect(),
     };
     table.without_empty_columns()
 }
 
+/// What the columns of what meets it mean, said once.
+fn notes(question: &Question, key: &str) -> String {
+    match key {
+        "meeting" => format!(
+            "Price: device and memory. Full: the data as a share of the capacity; what is not filled is reserve. Up to: the fill \
+             that was found to meet the rate still. Million: of {}.",
+            question.unit().counted()
+        ),
+        _ => String::new(),
+    }
+}
+
 /// Why the others do not; those that the data do not fit on are only named.
 fn others(question: &Question, rows: &[&Row]) -> Option<Table> {
-    let (small, told): (Vec<&Row>, Vec<&Row>) =
-        rows.iter().partition(|row| matches!(row.outcome, Outcome::TooSmall));
     if rows.is_empty() {
         return None;
     }
     let name = |row: &Row| row.candidate.device.name.clone();
-    let row = |row: &&Row| vec![Value::text(name(row)), Value::text(row.objections(question).join("; "))];
-    let holds = |row: &&Row| format!("{} ({})", name(row), decimal(row.candidate.capacity().get() as f64));
-    let note = match small.is_empty() {
-        true => String::new(),
-        false => format!("Too small: {}.", small.iter().map(holds).collect::<Vec<_>>().join(", ")),
+    let holds = |row: &Row| format!("{} ({})", name(row), decimal(row.candidate.capacity().get() as f64));
+    let row = |row: &Row| vec![Value::text(name(row)), Value::text(row.objections(question).join("; "))];
+    let (mut small, mut passed_over, mut told) = (Vec::new(), Vec::new(), Vec::new());
+    for one in rows {
+        match one.outcome {
+            Outcome::TooSmall => small.push(holds(one)),
+            Outcome::PassedOver => passed_over.push(name(one)),
+            Outcome::TooDear | Outcome::Failed(_) | Outcome::Measured(_) => told.push(row(one)),
+        }
+    }
+    let list = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!("{what}: {}. ", names.join(", ")),
     };
+    let passed_over =
+        list("Without a price, and not tried because one that has a price is enough", &passed_over);
+    let note = (list("Too small", &small) + &passed_over).trim_end().to_owned();
     Some(Table {
         key: "others".to_owned(),
         title: "Why the others are not chosen, the nearest first".to_owned(),
         note,
         columns: vec![Column::text("device", "device").naming(), Column::text("why", "why").wide()],
-        rows: told.iter().map(row).collect(),
+        rows: told,
     })
 }
 

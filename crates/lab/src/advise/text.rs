@@ -45,7 +45,7 @@ pub(super) fn text(question: &Question, target: &str, setup: &Setup) -> String {
             format!("until = \"steady\"\nmax = \"{LONGEST}\"\nprecision = {precision}\ninterval = \"10s\"\n")
         }
         End::Seconds(seconds) => {
-            format!("duration = \"{seconds}s\"\ninterval = \"{}s\"\n", (seconds / 120).max(1))
+            format!("duration = \"{seconds}s\"\ninterval = \"{}s\"\n", (seconds / 200).max(1))
         }
     }
 }

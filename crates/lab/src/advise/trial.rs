@@ -13,17 +13,17 @@ use crate::record::{Campaign, Cell, Row, Status};
 use crate::store::{About, StoreError};
 use lowtide_core::{Bytes, Seed};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How well the level of a candidate has to be known, as a share of it …
 const PRECISION: f64 = 0.1;
 /// … where that does not tell whether it is the rate, and for the choice.
 const CLOSE_PRECISION: f64 = 0.03;
-/// Host bytes that a new order is taken to write before anybody measured it.
-const BYTES_PER_ORDER: f64 = 150e3;
-/// A database is measured until the NAND was written this often, at least.
-const TURNOVERS: f64 = 1.7;
-/// And for as long as this, at full size.
+/// A database is asked for as long as this at first, at full size: what is too slow while NAND is free is too slow.
+const FIRST_SECONDS: u64 = 900;
+/// Then until the NAND was written this often, with the data among it.
+const TURNOVERS: f64 = 1.4;
+/// And for as long as this.
 const LEAST_SECONDS: f64 = 1800.0;
 const MOST_SECONDS: f64 = 4e6;
 /// Trials that were too short are made again, so often.
@@ -136,25 +136,26 @@ impl Bench<'_> {
         longer: f64,
     ) -> Result<Result<Trial, Ended>, TrialError> {
         let raw = nand(self.candidate) as f64;
-        let rate = self.question.rate();
-        let seconds = |bytes_per_order: f64, rate: f64| {
-            let needed = raw * TURNOVERS / (bytes_per_order * rate / 60.0);
-            (needed.clamp(LEAST_SECONDS, MOST_SECONDS) * longer) as u64
-        };
-        let mut asked = seconds(BYTES_PER_ORDER, rate);
+        let unwritten = (raw * TURNOVERS - data.get() as f64).max(raw * 0.3);
+        let mut asked = FIRST_SECONDS;
         let mut trial = self.once(&Setup { data, pool, end: End::Seconds(asked) }, seed, scale)?;
-        for _ in 0..AGAIN {
+        for _ in 0..=AGAIN {
             let Ok(found) = &trial else { break };
             // Below the rate while NAND is still free: it will not be faster when there is none.
-            if found.unsettled.is_none() || found.mean < rate {
+            if found.mean < self.question.rate() {
                 break;
             }
-            let wanted = seconds(found.written_per_unit, found.mean);
+            let bytes_per_s = found.written_per_unit * found.mean / 60.0;
+            let wanted = ((unwritten / bytes_per_s).clamp(LEAST_SECONDS, MOST_SECONDS) * longer) as u64;
             if wanted <= asked {
                 break;
             }
-            asked = wanted;
+            // A little more each time, so that it ends.
+            asked = wanted + asked / 10;
             trial = self.once(&Setup { data, pool, end: End::Seconds(asked) }, seed, scale)?;
+            if trial.as_ref().is_ok_and(|trial| trial.unsettled.is_none()) {
+                break;
+            }
         }
         Ok(trial)
     }
@@ -168,6 +169,9 @@ impl Bench<'_> {
             // What does not fit on this device, or not on a smaller one, is an answer about it.
             Err(error) => return Ok(Err(Ended::Failed(error.to_string()))),
         };
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Ok(Err(Ended::Interrupted));
+        }
         let running = Running::in_memory(&plan, &About::default(), self.interrupt, &Silent)?;
         running.group(&plan.groups[0]);
         let (store, outcome) = running.finish()?;
