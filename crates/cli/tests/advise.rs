@@ -122,7 +122,7 @@ fn where_nothing_meets_it_the_nearest_is_told() {
     let (dear, _) = lab.ends(&writes("100GB", "8MB/s", "1", &dear), 1);
     assert_says(&dear, &["299 of 200 dollars"]);
     let (large, _) = lab.ends(&writes("2TB", "8MB/s", "1", &[]), 1);
-    assert_says(&large, &["None does hold 2 TB: the largest, intel-320-160gb, holds 160 GB"]);
+    assert_says(&large, &["None holds 2 TB: the largest, intel-320-160gb, holds 160 GB"]);
 }
 
 #[test]
@@ -139,7 +139,8 @@ fn what_contradicts_itself_is_refused() {
         &with(&["--working-set", "200GB"]),
         &["a working set of 200GB is more than the 100GB of data"],
     );
-    assert_says(&with(&["--reads", "70%"]), &["--requests"]);
+    assert_says(&with(&["--reads", "70%"]), &["--reads is a share of --requests"]);
+    assert_says(&with(&["--cores", "4"]), &["--cores is of a database"]);
     assert_says(
         &with(&["--price", "mtron-32gb=3", "--price", "mtron-32gb=4"]),
         &["two prices for mtron-32gb"],

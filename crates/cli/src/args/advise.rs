@@ -31,7 +31,7 @@ pub struct AdviseArguments {
     #[arg(long, value_name = "NUMBER", value_parser = per_second)]
     pub requests: Option<f64>,
     /// The share of the requests that reads [default: 0]
-    #[arg(long, value_name = "SHARE", value_parser = share, requires = "requests")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub reads: Option<f64>,
     /// New orders a minute of TPC-C on a modelled database
     #[arg(long, value_name = "NUMBER", value_parser = positive)]
@@ -46,13 +46,13 @@ pub struct AdviseArguments {
     #[arg(long, value_name = "NUMBER", conflicts_with = "tpmc", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
     /// Terminals of TPC-C, which do not think [default: 32]
-    #[arg(long, value_name = "NUMBER", requires = "tpmc", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub terminals: Option<u32>,
     /// Processors of the database server [default: 16]
-    #[arg(long, value_name = "NUMBER", requires = "tpmc", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cores: Option<u32>,
     /// Processor time of a transaction [default: 500us]
-    #[arg(long, value_name = "TIME", requires = "tpmc", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub cpu: Option<Nanos>,
     /// What device and memory may cost, in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = positive)]
@@ -92,6 +92,18 @@ impl AdviseArguments {
     /// # Errors
     /// What goes together, but not so.
     pub fn question(&self) -> Result<Question, String> {
+        // clap does not ask for an option that excludes one that is there.
+        if self.reads.is_some() && self.requests.is_none() {
+            return Err("--reads is a share of --requests, and those are not given".to_owned());
+        }
+        let of_database = [
+            ("--terminals", self.terminals.is_some()),
+            ("--cores", self.cores.is_some()),
+            ("--cpu", self.cpu.is_some()),
+        ];
+        if let (None, Some((option, _))) = (self.tpmc, of_database.iter().find(|(_, given)| *given)) {
+            return Err(format!("{option} is of a database: it goes with --tpmc"));
+        }
         let block = |rate: f64, unit: Unit| {
             Asked::Block(BlockLoad {
                 rate,

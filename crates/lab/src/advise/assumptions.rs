@@ -141,6 +141,9 @@ fn sizes(advice: &Advice) -> String {
         advice.rows.iter().filter(|row| row.measured().is_some()).map(|row| row.candidate.scale).collect();
     scales.sort_unstable();
     scales.dedup();
+    if scales.is_empty() {
+        return "nothing had to be simulated".to_owned();
+    }
     let words: Vec<String> = scales
         .iter()
         .map(|scale| if *scale == 1 { "full size".to_owned() } else { format!("1/{scale}") })
