@@ -6,7 +6,7 @@ use super::{Format, above_zero, rate, scale, share, size};
 use clap::{ArgGroup, Args};
 use lowtide_core::suggest::nearest;
 use lowtide_core::{Bytes, Nanos};
-use lowtide_lab::advise::{Asked, BlockLoad, Question, TpccLoad, Unit};
+use lowtide_lab::advise::{Asked, BlockLoad, Question, QuestionError, TpccLoad, Unit};
 use lowtide_lab::lifetime::WriteRate;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -103,6 +103,9 @@ impl AdviseArguments {
         ];
         if let (None, Some((option, _))) = (self.tpmc, of_database.iter().find(|(_, given)| *given)) {
             return Err(format!("{option} is of a database: it goes with --tpmc"));
+        }
+        if self.tpmc.is_some() && self.working_set.is_some() {
+            return Err(QuestionError::TpccWorkingSet.to_string());
         }
         let block = |rate: f64, unit: Unit| {
             Asked::Block(BlockLoad {
