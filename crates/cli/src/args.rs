@@ -2,12 +2,14 @@
 //!
 //! Leaves out what they do; see `command`.
 
+mod advise;
 mod attach;
 pub mod live;
 mod logdisk;
 mod oltp;
 mod powercut;
 
+pub use advise::AdviseArguments;
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 pub use live::{
     DriveArguments, FailArguments, PowercutArguments, PowercutVerb, RecordArguments, RecordVerb,
@@ -66,6 +68,8 @@ pub enum Verb {
     Lifetime(LifetimeArguments),
     /// Tell what capacity and speed cost
     Cost(CostArguments),
+    /// Advise which device to buy for a load, how full, with how much memory
+    Advise(Box<AdviseArguments>),
     /// Run the published studies on simulated devices, and say how near the models come
     Validate(ValidateArguments),
     /// Serve simulated drives to NBD clients

@@ -2,6 +2,7 @@
 
 use crate::output;
 use lowtide_host::{HostError, Operation};
+use lowtide_lab::advise::{AdviseError, CandidateError, TrialError};
 use lowtide_lab::campaign::CampaignError;
 use lowtide_lab::catalogue::CatalogueError;
 use lowtide_lab::compare::ThresholdError;
@@ -204,6 +205,23 @@ impl From<ValidateError> for Failure {
             ValidateError::Campaign(error) => error.into(),
             ValidateError::Store(error) => error.into(),
             ValidateError::Experiment(error) => error.into(),
+        }
+    }
+}
+
+impl From<AdviseError> for Failure {
+    fn from(error: AdviseError) -> Self {
+        match error {
+            AdviseError::Question(error) => Failure::usage(&error, error.advice()),
+            AdviseError::Candidate(CandidateError::Catalogue(error)) => error.into(),
+            AdviseError::Candidate(error) => Failure::usage(
+                &error,
+                "`lowtide devices` lists names; docs/formats.md the keys of a device file",
+            ),
+            AdviseError::Trial(TrialError::Experiment { error, .. }) => error.into(),
+            AdviseError::Trial(TrialError::Campaign(error)) => error.into(),
+            AdviseError::Trial(TrialError::Store(error)) => error.into(),
+            AdviseError::Interrupted => Failure::new(INTERRUPTED, miette::miette!("{error}")),
         }
     }
 }

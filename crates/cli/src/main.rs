@@ -50,6 +50,7 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Experiments(arguments) => command::catalogue::experiments(&arguments),
         Verb::Lifetime(arguments) => command::lifetime::run(&arguments),
         Verb::Cost(arguments) => command::cost::run(&arguments),
+        Verb::Advise(arguments) => command::advise::run(&arguments),
         Verb::Validate(arguments) => command::validate::run(&arguments),
         Verb::Attach(arguments) => command::attach::run(&arguments),
         Verb::Detach(arguments) => command::attach::detach(&arguments),

@@ -27,7 +27,7 @@ pub struct Device {
     pub name: String,
     /// A line for people: maker, model, year.
     pub title: String,
-    /// What it cost when it was new, in US dollars.
+    /// What it cost when it was new, in US dollars. It is of one device: what begins with another has a price of its own, or none.
     pub price_usd: Option<f64>,
     /// The published numbers that were used to choose parameters, as `study:row` (`e02:3`).
     pub fitted_to: Vec<String>,
@@ -229,6 +229,8 @@ fn merged(mut own: Table, texts: &mut Vec<String>, depth: usize) -> Result<Table
     let base: Table = toml::from_str(&text)?;
     texts.push(text);
     let mut base = merged(base, texts, depth - 1)?;
+    // What is twice as large, or of other NAND, costs something else.
+    base.remove("price-usd");
     overlay(&mut base, own);
     Ok(base)
 }
@@ -268,6 +270,14 @@ mod tests {
             assert!(device.fitted_to.contains(&"e02:3".to_owned()), "what its members were fitted to");
             assert!(device.spec.capacity().get() > 319_000_000_000, "{}", device.spec.capacity());
         }
+    }
+
+    #[test]
+    fn a_price_is_not_that_of_a_device_it_is_like() {
+        let like = "like = 'virident-tachion-400'\nname = 'double'\ntitle = 'Twice as large'\n";
+        let price = |text: &str| super::parse(text).unwrap_or_else(|error| panic!("{error}")).price_usd;
+        assert_eq!(price(like), None);
+        assert_eq!(price(&format!("{like}price-usd = 20000\n")), Some(20_000.0));
     }
 
     #[test]

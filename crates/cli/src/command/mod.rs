@@ -1,5 +1,6 @@
 //! The verbs, a file each.
 
+pub mod advise;
 pub mod attach;
 pub mod baseline;
 pub mod bench;

@@ -141,11 +141,35 @@ impl<'a> Running<'a> {
         let taken = Taken::of(plan)?;
         let (mut store, begin) = open(path, resume)?;
         let begun = begin(&mut store, plan, about)?;
+        Ok(Running::with(store, begun, taken, plan, interrupt, progress))
+    }
+
+    /// Begins a campaign on models in a store that nobody keeps.
+    pub(crate) fn in_memory(
+        plan: &'a Plan,
+        about: &About,
+        interrupt: &'a Arc<AtomicBool>,
+        progress: &'a dyn Progress,
+    ) -> Result<Self, CampaignError> {
+        let taken = Taken::of(plan)?;
+        let mut store = Store::in_memory()?;
+        let begun = begin_new(&mut store, plan, about)?;
+        Ok(Running::with(store, begun, taken, plan, interrupt, progress))
+    }
+
+    fn with(
+        store: Store,
+        begun: Begun,
+        taken: Option<Taken<'a>>,
+        plan: &'a Plan,
+        interrupt: &'a Arc<AtomicBool>,
+        progress: &'a dyn Progress,
+    ) -> Self {
         let writer = Writer::start(store, Arc::clone(interrupt));
         let sender = writer.sender(begun.campaign);
         let cells = Cells::new(plan, begun, interrupt, progress, sender);
         *cells.taken.lock().expect("nobody else has it yet") = taken;
-        Ok(Running { cells, writer })
+        Running { cells, writer }
     }
 
     /// Waits until everything is in the store.
@@ -200,12 +224,14 @@ pub(crate) fn open(path: &Path, resume: bool) -> Result<(Store, Begin), StoreErr
             Begun::new(store, plan, found)
         }
     } else {
-        |store, plan, about| {
-            let campaign = store.begin(plan, about)?;
-            Begun::new(store, plan, (campaign, vec![false; plan.cells.len()]))
-        }
+        begin_new
     };
     Ok((if resume { Store::open_to_resume(path)? } else { Store::open(path)? }, begin))
+}
+
+fn begin_new(store: &mut Store, plan: &Plan, about: &About) -> Result<Begun, StoreError> {
+    let campaign = store.begin(plan, about)?;
+    Begun::new(store, plan, (campaign, vec![false; plan.cells.len()]))
 }
 
 /// The cells of a campaign that has begun.

@@ -23,3 +23,4 @@ pub use rate::{RateError, WriteRate, YEAR_DAYS};
 pub use show::{Question, of_cases, of_life};
 pub use simulate::{Conditions, Pattern, SimulateError, Simulated, simulate};
 pub use smart::{Life, LifeError, Media, Period, Reading, ReadingError};
+pub(crate) use words::{decimal, span as span_words, years as years_words};

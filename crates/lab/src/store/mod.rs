@@ -62,6 +62,17 @@ impl Store {
         Ok(Store { connection, path: path.to_owned(), _lock: lock })
     }
 
+    /// A store in memory, gone when it is dropped: for a campaign of which only what it finds is kept.
+    ///
+    /// # Errors
+    /// [`StoreError`] where there is no memory for it.
+    pub(crate) fn in_memory() -> Result<Store, StoreError> {
+        let path = PathBuf::from("a store in memory");
+        let connection = Connection::open_in_memory().map_err(StoreError::on(&path))?;
+        schema::prepare(&connection, &path)?;
+        Ok(Store { connection, path, _lock: None })
+    }
+
     /// Opens a store that exists, for writing.
     ///
     /// # Errors

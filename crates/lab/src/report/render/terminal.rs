@@ -8,7 +8,7 @@ use crate::report::table::{Align, Table};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, presets};
 
 /// Columns of words are wrapped at the first of these widths with which the table needs no splitting, or else
-/// at the first.
+/// at the first. Wide columns take what the others leave.
 const TEXT_WIDTHS: [usize; 3] = [28, 20, 14];
 /// Headings are wrapped at this width, or at that of their numbers where these are wider.
 const WIDEST_HEADING: usize = 11;
@@ -38,8 +38,8 @@ fn clean(text: &str) -> String {
 
 fn one_table(table: &Table, width: usize) -> String {
     let whole = |columns: &Vec<Prepared>| columns.iter().map(|c| c.width + 2).sum::<usize>() <= width;
-    let mut choices = TEXT_WIDTHS.iter().map(|text| prepare(table, *text));
-    let columns = choices.find(whole).unwrap_or_else(|| prepare(table, TEXT_WIDTHS[0]));
+    let mut choices = TEXT_WIDTHS.iter().map(|text| prepare(table, *text, width));
+    let columns = choices.find(whole).unwrap_or_else(|| prepare(table, TEXT_WIDTHS[0], width));
     let naming: Vec<usize> = (0..columns.len()).filter(|c| table.columns[*c].names_row).collect();
     let taken = |parts: &[usize]| parts.iter().map(|c| columns[*c].width + 2).sum::<usize>();
     let mut parts: Vec<Vec<usize>> = Vec::new();
@@ -67,9 +67,9 @@ struct Prepared {
     width: usize,
 }
 
-fn prepare(table: &Table, text_width: usize) -> Vec<Prepared> {
+fn prepare(table: &Table, text_width: usize, width: usize) -> Vec<Prepared> {
     let formatted = table.formatted();
-    let prepare_one = |c: usize| {
+    let prepare_one = |c: usize, text_width: usize| {
         let column = &table.columns[c];
         let cells: Vec<Vec<String>> = formatted
             .iter()
@@ -87,7 +87,12 @@ fn prepare(table: &Table, text_width: usize) -> Vec<Prepared> {
         let width = heading.iter().map(|line| length(line)).max().unwrap_or(0).max(widest);
         Prepared { heading, cells: cells.into_iter().map(|lines| lines.join("\n")).collect(), width }
     };
-    (0..table.columns.len()).map(prepare_one).collect()
+    let (wide, others): (Vec<usize>, Vec<usize>) =
+        (0..table.columns.len()).partition(|c| table.columns[*c].wide);
+    let taken: usize = others.iter().map(|c| prepare_one(*c, text_width).width + 2).sum();
+    let room = (width.saturating_sub(taken) / wide.len().max(1)).saturating_sub(2).max(text_width);
+    let width_of = |c: usize| if table.columns[c].wide { room } else { text_width };
+    (0..table.columns.len()).map(|c| prepare_one(c, width_of(c))).collect()
 }
 
 fn draw(table: &Table, columns: &[Prepared], part: &[usize]) -> String {

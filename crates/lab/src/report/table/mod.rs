@@ -42,6 +42,8 @@ pub struct Column {
     pub names_row: bool,
     /// On a page its values are shaded, together with those of the table's other such columns.
     pub shaded: bool,
+    /// Its words take the room that the other columns leave.
+    pub wide: bool,
 }
 
 /// On which side of a column values are set.
@@ -142,6 +144,7 @@ impl Column {
             digits: Digits::Each,
             names_row: false,
             shaded: false,
+            wide: false,
         }
     }
     /// A column of numbers that are shown as they are stored.
@@ -168,6 +171,10 @@ impl Column {
     /// The same column, its values shaded on a page.
     pub fn shaded(self) -> Column {
         Column { shaded: true, ..self }
+    }
+    /// The same column, its words as wide as there is room.
+    pub fn wide(self) -> Column {
+        Column { wide: true, ..self }
     }
     /// Heading and unit on one line: `settled (MiB/s)`.
     pub fn heading(&self) -> String {

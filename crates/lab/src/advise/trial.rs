@@ -1,0 +1,249 @@
+//! One trial: an experiment of one cell, planned and run as any other, in a store that nobody keeps.
+//!
+//! Leaves out which trials are made (`search`).
+
+use super::candidate::Candidate;
+use super::question::{Asked, Question, Unit};
+use super::text::{End, Setup, text};
+use crate::analysis::Verdict;
+use crate::campaign::{CampaignError, Progress, Running, Stage};
+use crate::experiment::{BadInput, Experiment};
+use crate::plan::{Plan, PlannedCell};
+use crate::record::{Campaign, Cell, Row, Status};
+use crate::store::{About, StoreError};
+use lowtide_core::{Bytes, Seed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How well the level of a candidate has to be known, as a share of it …
+const PRECISION: f64 = 0.1;
+/// … where that does not tell whether it is the rate, and for the choice.
+const CLOSE_PRECISION: f64 = 0.03;
+/// A database is asked for as long as this at first, at full size: what is too slow while NAND is free is too slow.
+const FIRST_SECONDS: u64 = 900;
+/// Then until the NAND was written this often, with the data among it.
+const TURNOVERS: f64 = 1.4;
+/// And for as long as this.
+const LEAST_SECONDS: f64 = 1800.0;
+const MOST_SECONDS: f64 = 4e6;
+/// Trials that were too short are made again, so often.
+const AGAIN: usize = 2;
+
+/// What a trial found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The level, in the unit that was asked for: the settled one, or that of the last quarter.
+    pub mean: f64,
+    /// The ends of its 95 % interval; the level itself where it did not settle.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Why it did not settle.
+    pub unsettled: Option<String>,
+    /// Bytes of NAND for each byte the host wrote.
+    pub write_amplification: Option<f64>,
+    /// Bytes that the host wrote for each request, or each new order.
+    pub written_per_unit: f64,
+    /// The text of the experiment.
+    pub experiment: String,
+    /// How many times smaller it was run.
+    pub scale: u64,
+    /// Its seed.
+    pub seed: u64,
+}
+
+/// Why a trial was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The experiment cannot be planned.
+    #[error("{device}: {error}")]
+    Experiment {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        error: BadInput,
+    },
+    /// The campaign failed.
+    #[error(transparent)]
+    Campaign(#[from] CampaignError),
+    /// Its store did.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What ended a trial without a figure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The model refused a request, or could not go on; why.
+    Failed(String),
+    /// The user.
+    Interrupted,
+}
+
+impl Trial {
+    /// Whether the level is the rate or more, in all of its interval.
+    pub fn meets(&self, rate: f64) -> bool {
+        self.unsettled.is_none() && self.low >= rate
+    }
+
+    /// Whether the rate is inside the interval.
+    fn leaves_open(&self, rate: f64) -> bool {
+        self.unsettled.is_none() && self.low < rate && rate <= self.high
+    }
+}
+
+/// What is asked of a candidate: a data size, and memory where it is a database.
+pub(super) struct Bench<'a> {
+    pub question: &'a Question,
+    pub candidate: &'a Candidate,
+    pub interrupt: &'a Arc<AtomicBool>,
+}
+
+impl Bench<'_> {
+    /// A trial of a candidate.
+    pub fn run(&self, data: Bytes, pool: Option<Bytes>) -> Result<Result<Trial, Ended>, TrialError> {
+        let (scale, seed) = (self.candidate.scale, self.question.seed);
+        match self.question.asked {
+            Asked::Block(_) => {
+                let steady = |precision| Setup { data, pool, end: End::Steady(precision) };
+                let trial = self.once(&steady(PRECISION), seed, scale)?;
+                match trial.as_ref().is_ok_and(|trial| trial.leaves_open(self.question.rate())) {
+                    true => self.once(&steady(CLOSE_PRECISION), seed, scale),
+                    false => Ok(trial),
+                }
+            }
+            Asked::Tpcc(_) => self.grown(data, pool, seed, scale, 1.0),
+        }
+    }
+
+    /// A trial of the choice: longer, of a larger model, and with another seed.
+    pub fn check(&self, data: Bytes, pool: Option<Bytes>) -> Result<Result<Trial, Ended>, TrialError> {
+        let (scale, seed) = ((self.candidate.scale / 2).max(1), self.question.seed.wrapping_add(1));
+        let end = End::Steady(CLOSE_PRECISION);
+        match self.question.asked {
+            Asked::Block(_) => self.once(&Setup { data, pool, end }, seed, scale),
+            Asked::Tpcc(_) => self.grown(data, pool, seed, scale, 2.0),
+        }
+    }
+
+    /// A database is measured for a time in which the NAND is written often enough, `longer` times that.
+    fn grown(
+        &self,
+        data: Bytes,
+        pool: Option<Bytes>,
+        seed: u64,
+        scale: u64,
+        longer: f64,
+    ) -> Result<Result<Trial, Ended>, TrialError> {
+        let raw = nand(self.candidate) as f64;
+        let unwritten = (raw * TURNOVERS - data.get() as f64).max(raw * 0.3);
+        let mut asked = FIRST_SECONDS;
+        let mut trial = self.once(&Setup { data, pool, end: End::Seconds(asked) }, seed, scale)?;
+        for _ in 0..=AGAIN {
+            let Ok(found) = &trial else { break };
+            // Below the rate while NAND is still free: it will not be faster when there is none.
+            if found.mean < self.question.rate() {
+                break;
+            }
+            let bytes_per_s = found.written_per_unit * found.mean / 60.0;
+            let wanted = ((unwritten / bytes_per_s).clamp(LEAST_SECONDS, MOST_SECONDS) * longer) as u64;
+            if wanted <= asked {
+                break;
+            }
+            // A little more each time, so that it ends.
+            asked = wanted + asked / 10;
+            trial = self.once(&Setup { data, pool, end: End::Seconds(asked) }, seed, scale)?;
+            if trial.as_ref().is_ok_and(|trial| trial.unsettled.is_none()) {
+                break;
+            }
+        }
+        Ok(trial)
+    }
+
+    fn once(&self, setup: &Setup, seed: u64, scale: u64) -> Result<Result<Trial, Ended>, TrialError> {
+        let text = text(self.question, &self.candidate.target, setup);
+        let refused = |error| TrialError::Experiment { device: self.candidate.device.name.clone(), error };
+        let experiment = Experiment::parse("the advised experiment", &text, &[]).map_err(refused)?;
+        let plan = match Plan::new(experiment, Seed::new(seed), scale) {
+            Ok(plan) => plan,
+            // What does not fit on this device, or not on a smaller one, is an answer about it.
+            Err(error) => return Ok(Err(Ended::Failed(error.to_string()))),
+        };
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Ok(Err(Ended::Interrupted));
+        }
+        let running = Running::in_memory(&plan, &About::default(), self.interrupt, &Silent)?;
+        running.group(&plan.groups[0]);
+        let (store, outcome) = running.finish()?;
+        if outcome.interrupted {
+            return Ok(Err(Ended::Interrupted));
+        }
+        let campaign = store.load(outcome.campaign)?;
+        Ok(self.read(&campaign, text, seed, scale))
+    }
+
+    fn read(&self, campaign: &Campaign, experiment: String, seed: u64, scale: u64) -> Result<Trial, Ended> {
+        let cell = &campaign.cells[0];
+        if cell.status != Status::Done {
+            let reason = cell.failure.clone().unwrap_or_else(|| "it was not measured".to_owned());
+            return Err(Ended::Failed(reason));
+        }
+        let (from, to, _) = cell.window();
+        let factor = self.factor();
+        let ((mean, half), unsettled) = match &cell.verdict {
+            Some(Verdict::Steady(estimate)) => ((estimate.mean, estimate.half_width), None),
+            Some(Verdict::NoSteadyState { reason }) => {
+                ((cell.mean_rate_between(from, to).unwrap_or(0.0), 0.0), Some(reason.clone()))
+            }
+            None => ((0.0, 0.0), Some("it was not analysed".to_owned())),
+        };
+        Ok(Trial {
+            mean: mean * factor,
+            low: (mean - half) * factor,
+            high: (mean + half) * factor,
+            unsettled,
+            write_amplification: cell.write_amplification_between(from, to),
+            written_per_unit: written_per_unit(cell, from, to),
+            experiment,
+            scale,
+            seed,
+        })
+    }
+
+    /// What a level of the analysis is multiplied by to be in the unit that was asked for.
+    fn factor(&self) -> f64 {
+        match &self.question.asked {
+            Asked::Block(load) if load.unit == Unit::Requests => {
+                Bytes::mib(1).get() as f64 / load.block.get() as f64
+            }
+            _ => 1.0,
+        }
+    }
+}
+
+/// Bytes that the host wrote for each request, or each new order of a database.
+fn written_per_unit(cell: &Cell, from: u64, to: u64) -> f64 {
+    let rows = cell.rows.iter().filter(|row| row.start_ns >= from && row.end_ns <= to);
+    let units = |row: &Row| match &row.transactions {
+        Some(transactions) => transactions.new_orders(),
+        None => row.reads + row.writes,
+    };
+    let (bytes, units) = rows.fold((0, 0), |(bytes, all), row| (bytes + row.write_bytes, all + units(row)));
+    bytes as f64 / units.max(1) as f64
+}
+
+/// Bytes that have to be written until no NAND is as new any more; none where there is no NAND.
+fn nand(candidate: &Candidate) -> u64 {
+    let built = candidate.device.spec.scaled(candidate.scale).build(Seed::new(0));
+    let raw = built.ok().and_then(|device| device.raw_capacity()).map_or(0, Bytes::get);
+    raw.max(if raw > 0 { candidate.capacity().get() / candidate.scale } else { 0 }) * candidate.scale
+}
+
+/// Nobody watches a trial; what is found is told when it ends.
+struct Silent;
+
+impl Progress for Silent {
+    fn cell(&self, _cell: &PlannedCell, _stage: Stage, _share: f64, _last: Option<&Row>) {}
+    fn ended(&self, _cell: &PlannedCell, _failure: Option<&str>) {}
+    fn note(&self, _text: &str) {}
+}
