@@ -25,8 +25,16 @@ pub(super) fn assumptions(advice: &Advice) -> Table {
     ));
     list.push((
         "history",
-        "erased, the data written once in order, then the load until all NAND was written and the level no longer changes"
-            .to_owned(),
+        match question.asked {
+            Asked::Block(_) => {
+                "erased, the data written once in order, then the load until all NAND was written and the level no longer changes"
+            }
+            Asked::Tpcc(_) => {
+                "erased, the data written once in order and then at random until all NAND was written, then transactions for a quarter \
+                 of an hour (made smaller as the rest is)"
+            }
+        }
+        .to_owned(),
     ));
     list.push((
         "reserve",

@@ -24,7 +24,7 @@ pub(super) struct Setup {
 pub(super) enum End {
     /// When the level is known so well, as a share of it.
     Steady(f64),
-    /// After so many seconds at full size: a database that grows all the time is never quite steady.
+    /// After so many seconds: a database that grows all the time is never quite steady.
     Seconds(u64),
 }
 
@@ -32,9 +32,14 @@ pub(super) enum End {
 pub(super) fn text(question: &Question, target: &str, setup: &Setup) -> String {
     let mut text = format!(
         "name = \"advised\"\ntitle = {}\n\n[target]\ndevice = {}\n\n[before-each-cell]\npurge = \"secure-erase\"\n\
-         fill = \"sequential\"\n\n",
+         fill = \"{}\"\n\n",
         quoted(&format!("{} on {target}", what(question))),
-        quoted(target)
+        quoted(target),
+        match question.asked {
+            Asked::Block(_) => "sequential",
+            // Transactions would take long to use up free NAND.
+            Asked::Tpcc(_) => "aged",
+        }
     );
     text += &match &question.asked {
         Asked::Block(load) => block(load, setup),

@@ -19,15 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const PRECISION: f64 = 0.1;
 /// … where that does not tell whether it is the rate, and for the choice.
 const CLOSE_PRECISION: f64 = 0.03;
-/// A database is asked for as long as this at first, at full size: what is too slow while NAND is free is too slow.
-const FIRST_SECONDS: u64 = 900;
-/// Then until the NAND was written this often, with the data among it.
-const TURNOVERS: f64 = 1.4;
-/// And for as long as this.
-const LEAST_SECONDS: f64 = 1800.0;
-const MOST_SECONDS: f64 = 4e6;
-/// Trials that were too short are made again, so often.
-const AGAIN: usize = 2;
+/// How long a database is asked, at full size; it is not yet settled where it goes on becoming slower.
+const SECONDS: u64 = 900;
 
 /// What a trial found.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +105,7 @@ impl Bench<'_> {
                     false => Ok(trial),
                 }
             }
-            Asked::Tpcc(_) => self.grown(data, pool, seed, scale, 1.0),
+            Asked::Tpcc(_) => self.once(&Setup { data, pool, end: End::Seconds(SECONDS) }, seed, scale),
         }
     }
 
@@ -122,42 +115,8 @@ impl Bench<'_> {
         let end = End::Steady(CLOSE_PRECISION);
         match self.question.asked {
             Asked::Block(_) => self.once(&Setup { data, pool, end }, seed, scale),
-            Asked::Tpcc(_) => self.grown(data, pool, seed, scale, 2.0),
+            Asked::Tpcc(_) => self.once(&Setup { data, pool, end: End::Seconds(2 * SECONDS) }, seed, scale),
         }
-    }
-
-    /// A database is measured for a time in which the NAND is written often enough, `longer` times that.
-    fn grown(
-        &self,
-        data: Bytes,
-        pool: Option<Bytes>,
-        seed: u64,
-        scale: u64,
-        longer: f64,
-    ) -> Result<Result<Trial, Ended>, TrialError> {
-        let raw = nand(self.candidate) as f64;
-        let unwritten = (raw * TURNOVERS - data.get() as f64).max(raw * 0.3);
-        let mut asked = FIRST_SECONDS;
-        let mut trial = self.once(&Setup { data, pool, end: End::Seconds(asked) }, seed, scale)?;
-        for _ in 0..=AGAIN {
-            let Ok(found) = &trial else { break };
-            // Below the rate while NAND is still free: it will not be faster when there is none.
-            if found.mean < self.question.rate() {
-                break;
-            }
-            let bytes_per_s = found.written_per_unit * found.mean / 60.0;
-            let wanted = ((unwritten / bytes_per_s).clamp(LEAST_SECONDS, MOST_SECONDS) * longer) as u64;
-            if wanted <= asked {
-                break;
-            }
-            // A little more each time, so that it ends.
-            asked = wanted + asked / 10;
-            trial = self.once(&Setup { data, pool, end: End::Seconds(asked) }, seed, scale)?;
-            if trial.as_ref().is_ok_and(|trial| trial.unsettled.is_none()) {
-                break;
-            }
-        }
-        Ok(trial)
     }
 
     fn once(&self, setup: &Setup, seed: u64, scale: u64) -> Result<Result<Trial, Ended>, TrialError> {
@@ -230,13 +189,6 @@ fn written_per_unit(cell: &Cell, from: u64, to: u64) -> f64 {
     };
     let (bytes, units) = rows.fold((0, 0), |(bytes, all), row| (bytes + row.write_bytes, all + units(row)));
     bytes as f64 / units.max(1) as f64
-}
-
-/// Bytes that have to be written until no NAND is as new any more; none where there is no NAND.
-fn nand(candidate: &Candidate) -> u64 {
-    let built = candidate.device.spec.scaled(candidate.scale).build(Seed::new(0));
-    let raw = built.ok().and_then(|device| device.raw_capacity()).map_or(0, Bytes::get);
-    raw.max(if raw > 0 { candidate.capacity().get() / candidate.scale } else { 0 }) * candidate.scale
 }
 
 /// Nobody watches a trial; what is found is told when it ends.

@@ -9,7 +9,7 @@ use crate::plan::{PlanTarget, PlannedCell};
 use crate::prepare::History;
 use crate::record::{MODELLED, Oltp as Facts, Row};
 use crate::store::{CellEnd, CellStart, Entry, Measured};
-use lowtide_core::BlockDevice;
+use lowtide_core::{BlockDevice, Bytes, DeviceError};
 use lowtide_oltp::model::{self, ModelSettings};
 use std::collections::BTreeMap;
 
@@ -65,7 +65,13 @@ impl Cells<'_> {
         };
         let seed = seed.part("load", 0);
         let ended = on_model(prepared, log.as_mut(), load, &settings, seed, self.interrupt, each);
-        let ended = ended.map_err(|error| error.to_string())?;
+        let ended = ended.map_err(|error| match error {
+            DeviceError::OutOfRange { capacity, .. } => format!(
+                "the database has grown past the end of the device, which has {}: each new order adds rows",
+                Bytes::new(capacity)
+            ),
+            other => other.to_string(),
+        })?;
         if let (Ended::Complete(verdict), false) = (&ended, replay) {
             let wear = wear(&history.drive().erase_counts());
             self.sender.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));

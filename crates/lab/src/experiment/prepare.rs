@@ -53,6 +53,9 @@ words! {
     Sequential = "sequential",
     /// Every block once, in random order.
     Random = "random",
+    /// From the first byte to the last, and then blocks of 16 KiB in random order until as much was written as there is NAND: no
+    /// free block is left over from the last purge.
+    Aged = "aged",
 }
 
 impl Purge {

@@ -33,6 +33,9 @@ pub(super) fn on_files(cells: &[PlannedCell]) -> Vec<String> {
         if layout.mkfs_trims {
             say("no filesystem is made for files: `mkfs-trims = true` is not done".to_owned());
         }
+        if preparation.fill == Fill::Aged {
+            say("nobody knows how much NAND there is: `fill = \"aged\"` writes every block once in random order".to_owned());
+        }
         if preparation.fill == Fill::None && cell.settings.load.oltp.is_none() {
             say("files are filled in order, whatever is asked: `fill = \"none\"` is not done".to_owned());
         }

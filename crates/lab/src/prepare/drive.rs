@@ -12,6 +12,8 @@ use lowtide_device::{AnyDevice, DeviceSpec, power};
 
 /// Bytes of a request while filling and trimming.
 const CHUNK: u64 = 1 << 20;
+/// Bytes of a request while a drive is aged.
+const AGING: Bytes = Bytes::kib(16);
 
 /// A simulated drive and what has happened to it.
 pub struct History {
@@ -96,9 +98,15 @@ impl History {
                     self.each_chunk(extent.device_offset, extent.length, Request::write)?;
                 }
             }
+            Fill::Aged => {
+                for extent in layout.files.pieces() {
+                    self.each_chunk(extent.device_offset, extent.length, Request::write)?;
+                }
+                self.age(&layout.files, seed)?;
+            }
             Fill::Random => {
                 let block = if database.is_some() { Bytes::new(CHUNK) } else { cell.settings.load.block };
-                self.fill_at_random(&layout.files, block, seed)?;
+                self.fill_at_random(&layout.files, block, seed, u64::MAX)?;
             }
         }
         if let Some(passes) = cell.precondition {
@@ -164,10 +172,32 @@ impl History {
     }
 
     /// Writes every block once, in random order.
-    fn fill_at_random(&mut self, files: &Extents, block: Bytes, seed: Seed) -> Result<(), DeviceError> {
+    /// Writes the data again and again until there is no NAND that was not written since the last purge.
+    fn age(&mut self, files: &Extents, seed: Seed) -> Result<(), DeviceError> {
+        let raw = self.drive.raw_capacity().map_or(0, Bytes::get);
+        for round in 0.. {
+            let written = self.drive.counters().host_written_bytes - self.written_at_purge;
+            let missing = raw.saturating_sub(written);
+            if missing == 0 || files.length() < AGING.get() {
+                break;
+            }
+            self.fill_at_random(files, AGING, seed.part("age", round), missing.div_ceil(AGING.get()))?;
+        }
+        Ok(())
+    }
+
+    /// Writes every block once, in random order, or so many of them.
+    fn fill_at_random(
+        &mut self,
+        files: &Extents,
+        block: Bytes,
+        seed: Seed,
+        most: u64,
+    ) -> Result<(), DeviceError> {
         let mut rng = seed.part("fill", 0).stream();
         let mut order: Vec<u32> = (0..(files.length() / block.get()) as u32).collect();
         shuffle(&mut rng, &mut order);
+        order.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         for number in order {
             let mut parts = Vec::with_capacity(1);
             files.split(&Request::write(u64::from(number) * block.get(), block.get()), |part| {

@@ -41,7 +41,8 @@ pub struct PreparedHost<'a> {
 /// In which order data of the host is written for the first time.
 fn fill_order(cell: &PlannedCell) -> Order {
     match cell.settings.preparation.fill {
-        Fill::Random => Order::Random(cell.settings.load.block),
+        // Of what is real nobody knows how much NAND there is.
+        Fill::Random | Fill::Aged => Order::Random(cell.settings.load.block),
         Fill::Sequential | Fill::None => Order::Sequential,
     }
 }
