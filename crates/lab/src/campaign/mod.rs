@@ -12,7 +12,7 @@ use crate::analysis::Verdict;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, Told, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
-use crate::prepare::{Block, Files, History, PreparedHost};
+use crate::prepare::{Block, Files, History, PreparedDrive, PreparedHost};
 use crate::record::Row;
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
@@ -404,26 +404,12 @@ impl<'a> Cells<'a> {
         histories: &mut BTreeMap<String, History>,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
-        let PlanTarget::Simulated(devices) = &self.plan.target else { unreachable!("a simulated cell") };
-        let name = cell.settings.device.clone().expect("a simulated target names its device");
-        let replay = self.done[cell.index as usize];
-        let stage = |stage| if replay { Stage::Replay } else { stage };
-        self.progress.cell(cell, stage(Stage::Prepare), 0.0, None);
-        let seed = self.plan.cell_seed(cell);
-        let history = histories
-            .entry(name.clone())
-            .or_insert_with(|| History::new(&devices[&name].spec, seed.part("device", 0)));
+        let (replay, seed) = (self.is_replay(cell), self.plan.cell_seed(cell));
+        let history = self.history(cell, histories);
         let prepared = history.prepare(cell, seed).map_err(|error| error.to_string())?;
-        if !replay {
-            let start = CellStart {
-                raw_capacity: prepared.drive.raw_capacity(),
-                written_before: Some(prepared.written_before),
-                counters: Some(prepared.drive.counters()),
-            };
-            self.sender.send(Entry::Start(cell.index, start));
-        }
+        self.starts(cell, &prepared);
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
-            rows.push(self.interval(cell, stage(Stage::Measure), interval, share, so_far));
+            rows.push(self.interval(cell, self.stage(cell, Stage::Measure), interval, share, so_far));
         };
         let load = &cell.settings.load;
         let mut told = Vec::new();
@@ -436,11 +422,52 @@ impl<'a> Cells<'a> {
                 ("event".to_owned(), format!("{}{at}: {what}", cell.label()))
             }));
         }
-        if let (Ended::Complete(verdict), false) = (&ended, replay) {
+        self.ends(cell, &ended, history);
+        Ok(ended)
+    }
+
+    /// Whether a cell was measured before, and is run again for the sake of what comes after it.
+    fn is_replay(&self, cell: &PlannedCell) -> bool {
+        self.done[cell.index as usize]
+    }
+
+    /// The stage that the user hears of.
+    fn stage(&self, cell: &PlannedCell, stage: Stage) -> Stage {
+        if self.is_replay(cell) { Stage::Replay } else { stage }
+    }
+
+    /// What has happened so far to the model that a cell runs on.
+    fn history<'h>(
+        &self,
+        cell: &PlannedCell,
+        histories: &'h mut BTreeMap<String, History>,
+    ) -> &'h mut History {
+        let PlanTarget::Simulated(devices) = &self.plan.target else { unreachable!("a cell on a model") };
+        let name = cell.settings.device.clone().expect("a simulated target names its device");
+        self.progress.cell(cell, self.stage(cell, Stage::Prepare), 0.0, None);
+        let seed = self.plan.cell_seed(cell).part("device", 0);
+        histories.entry(name.clone()).or_insert_with(|| History::new(&devices[&name].spec, seed))
+    }
+
+    /// A cell begins on a model that has its history.
+    fn starts(&self, cell: &PlannedCell, prepared: &PreparedDrive<'_>) {
+        if self.is_replay(cell) {
+            return;
+        }
+        let start = CellStart {
+            raw_capacity: prepared.drive.raw_capacity(),
+            written_before: Some(prepared.written_before),
+            counters: Some(prepared.drive.counters()),
+        };
+        self.sender.send(Entry::Start(cell.index, start));
+    }
+
+    /// A cell on a model has ended.
+    fn ends(&self, cell: &PlannedCell, ended: &Ended, history: &History) {
+        if let (Ended::Complete(verdict), false) = (ended, self.is_replay(cell)) {
             let wear = wear(&history.drive().erase_counts());
             self.sender.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));
         }
-        Ok(ended)
     }
 
     fn host(&self, cell: &PlannedCell, host: &mut Host<'_>, rows: &mut Vec<Row>) -> Result<Ended, String> {
@@ -536,7 +563,18 @@ impl<'a> Cells<'a> {
         share: f64,
         so_far: &dyn Fn() -> Verdict,
     ) -> Row {
-        let measured = Measured::of(interval);
+        self.measured(cell, stage, Measured::of(interval), share, so_far)
+    }
+
+    /// Keeps what an interval gave, and lets the user see it.
+    fn measured(
+        &self,
+        cell: &PlannedCell,
+        stage: Stage,
+        measured: Measured,
+        share: f64,
+        so_far: &dyn Fn() -> Verdict,
+    ) -> Row {
         let row = measured.row.clone();
         self.progress.cell(cell, stage, share, Some(&measured.row));
         self.progress.so_far(cell, so_far);

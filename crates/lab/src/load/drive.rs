@@ -12,6 +12,20 @@ use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Interval, Seed, virtual_load};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// What is known of a prepared drive apart from what is measured on it.
+pub(super) fn context(prepared: &PreparedDrive<'_>, read_only: bool) -> Context {
+    let PreparedDrive { drive, extents, written_before, database, .. } = prepared;
+    Context {
+        capacity: drive.capacity(),
+        raw_capacity: drive.raw_capacity(),
+        data: database.as_ref().map_or(Bytes::new(extents.length()), |database| database.engine.data()),
+        read_only,
+        // A disk, or a volume of which nobody tells what it is made of, has no honeymoon that is known of.
+        medium: if drive.raw_capacity().is_some() { Medium::Flash } else { Medium::Other },
+        written_before: Some(*written_before),
+    }
+}
+
 /// Runs `load` on a prepared drive; `each` hears of every interval and of how far the load is. What came
 /// of events is left in `told`.
 ///
@@ -25,17 +39,8 @@ pub fn on_drive(
     each: &mut Each<'_>,
     told: &mut Vec<Told>,
 ) -> Result<Ended, DeviceError> {
-    let PreparedDrive { drive, now, extents, written_before, database, cache } = prepared;
-    let context = Context {
-        capacity: drive.capacity(),
-        raw_capacity: drive.raw_capacity(),
-        data: database.as_ref().map_or(Bytes::new(extents.length()), |database| database.engine.data()),
-        read_only: load.workload().reads_only(),
-        // A disk, or a volume of which nobody tells what it is made of, has no honeymoon that is known of.
-        medium: if drive.raw_capacity().is_some() { Medium::Flash } else { Medium::Other },
-        written_before: Some(written_before),
-    };
-    let mut watch = Watch::new(load, context);
+    let mut watch = Watch::new(load, context(&prepared, load.workload().reads_only()));
+    let PreparedDrive { drive, now, extents, database, cache, .. } = prepared;
     let total = database.as_ref().map(|database| database.engine.total_rows());
     let (mut interrupted, mut rows) = (false, 0);
     let on_interval = &mut |interval: Interval| {

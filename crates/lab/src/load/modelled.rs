@@ -3,15 +3,15 @@
 //! Leaves out the engine itself (`lowtide_oltp::model`).
 
 use super::Ended;
+use super::drive::context;
 use super::terminals::EachMeasured;
 use super::watch::Watch;
-use crate::analysis::{Context, Medium};
 use crate::experiment::Load;
 use crate::prepare::PreparedDrive;
 use crate::record::Row;
 use crate::store::Measured;
 use lowtide_core::storage::{Place, Storage};
-use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Seed};
+use lowtide_core::{Control, DeviceError, Seed};
 use lowtide_device::AnyDevice;
 use lowtide_oltp::model::{self, Done, ModelLoad, ModelSettings};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,16 +31,8 @@ pub fn on_model(
     each: &mut EachMeasured<'_>,
 ) -> Result<Ended, DeviceError> {
     let oltp = load.oltp.as_ref().expect("a load of terminals");
-    let PreparedDrive { drive, now, extents, written_before, .. } = prepared;
-    let context = Context {
-        capacity: drive.capacity(),
-        raw_capacity: drive.raw_capacity(),
-        data: Bytes::new(extents.length()),
-        read_only: false,
-        medium: if drive.raw_capacity().is_some() { Medium::Flash } else { Medium::Other },
-        written_before: Some(written_before),
-    };
-    let mut watch = Watch::new(load, context);
+    let mut watch = Watch::new(load, context(&prepared, false));
+    let PreparedDrive { drive, now, extents, .. } = prepared;
     let asked =
         ModelLoad { warehouses: oltp.warehouses, terminals: load.threads, interval: load.interval, seed };
     let first = extents.pieces().first().map_or(0, |piece| piece.device_offset);

@@ -93,16 +93,13 @@ impl History {
         let loaded = cell.settings.load.oltp.is_some();
         match preparation.fill {
             Fill::None if !loaded => {}
-            Fill::None | Fill::Sequential => {
+            Fill::None | Fill::Sequential | Fill::Aged => {
                 for extent in layout.files.pieces() {
                     self.each_chunk(extent.device_offset, extent.length, Request::write)?;
                 }
-            }
-            Fill::Aged => {
-                for extent in layout.files.pieces() {
-                    self.each_chunk(extent.device_offset, extent.length, Request::write)?;
+                if preparation.fill == Fill::Aged {
+                    self.age(&layout.files, seed)?;
                 }
-                self.age(&layout.files, seed)?;
             }
             Fill::Random => {
                 let block = if database.is_some() { Bytes::new(CHUNK) } else { cell.settings.load.block };
