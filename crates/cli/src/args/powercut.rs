@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use lowtide_device::power::CacheKind;
 use lowtide_lab::powercut::{Filesystem, Journal};
 use lowtide_oltp::{Durability, Engine};
+use std::path::PathBuf;
 
 /// Which databases to take through power cuts, and how.
 #[derive(Debug, Args)]
@@ -51,6 +52,9 @@ pub struct PowercutOltpArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Keep the files of databases on attached drives that are found corrupt, as the power cut left them
+    #[arg(long, value_name = "DIRECTORY")]
+    pub keep: Option<PathBuf>,
     /// How to print it
     #[arg(long, default_value = "table")]
     pub format: RowsFormat,

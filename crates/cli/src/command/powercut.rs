@@ -18,6 +18,7 @@ pub fn oltp(arguments: &PowercutOltpArguments) -> Result<u8, Failure> {
         scale: arguments.scale,
         cuts: arguments.cuts,
         seed: Seed::new(arguments.seed),
+        keep: arguments.keep.clone(),
     };
     let settings = settings(arguments, &asked)?;
     attached::set_server(super::attach::server_of);

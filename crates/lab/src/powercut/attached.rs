@@ -12,6 +12,7 @@
 //! filesystem cannot be mounted, is replaced by the one that was loaded, on a new drive. SQLite has one terminal, and its
 //! file to itself. Leaves out log disks, and how fast all this is. It needs root, FUSE and loop devices.
 
+use super::keep::Keeper;
 use super::ledger::Ledger;
 use super::{Asked, Filesystem, PowercutError, Row, Setting, contradiction};
 use crate::live::Offer;
@@ -76,6 +77,7 @@ struct Rounds<'a> {
     began: Instant,
     /// Drives so far.
     drives: u64,
+    keeper: Option<Keeper<'a>>,
 }
 
 impl<'a> Rounds<'a> {
@@ -114,6 +116,7 @@ impl<'a> Rounds<'a> {
             ledger: Mutex::default(),
             began: Instant::now(),
             drives: 0,
+            keeper: asked.keep.as_deref().map(|directory| Keeper::new(directory, interrupt)),
         };
         rounds.attach()?;
         data_set::make(&rounds.places())?;
@@ -215,15 +218,27 @@ impl<'a> Rounds<'a> {
         let drive = self.drive.as_mut().expect("it is attached");
         drive.power_on()?;
         let up = drive.again();
+        let mounting = begin.elapsed();
+        if let (Some(keeper), true) = (&self.keeper, up.is_ok()) {
+            keeper.copy(&self.row, &self.places().data)?;
+        }
+        let begin = Instant::now();
         let started = up.map_err(PowercutError::from).and_then(|()| Ok(self.start()?));
         let told = match started {
             Ok(()) => {
-                self.row.recovery.add(Nanos::new(begin.elapsed().as_nanos() as u64));
+                self.row.recovery.add(Nanos::new((mounting + begin.elapsed()).as_nanos() as u64));
                 self.look(cut).unwrap_or_else(|error| Some(error.to_string()))
             }
             Err(error) => Some(error.to_string()),
         };
-        if self.interrupt.load(Ordering::Relaxed) {
+        let interrupted = self.interrupt.load(Ordering::Relaxed);
+        if let Some(keeper) = &self.keeper {
+            match &told {
+                Some(why) if !interrupted => keeper.keep(&self.row, why)?,
+                _ => keeper.forget(&self.row),
+            }
+        }
+        if interrupted {
             return Err(PowercutError::Interrupted);
         }
         if let Some(why) = told {

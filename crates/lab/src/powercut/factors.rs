@@ -110,7 +110,7 @@ mod tests {
     use lowtide_core::Seed;
 
     fn asked(device: &str) -> Asked {
-        Asked { device: device.to_owned(), scale: 16, cuts: None, seed: Seed::new(1) }
+        Asked { device: device.to_owned(), scale: 16, cuts: None, seed: Seed::new(1), keep: None }
     }
 
     fn factors() -> Factors {

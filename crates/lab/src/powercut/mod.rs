@@ -11,6 +11,7 @@
 
 mod attached;
 mod factors;
+mod keep;
 mod ledger;
 mod show;
 mod simulated;
@@ -26,6 +27,7 @@ use lowtide_oltp::tpcc::Scale;
 use lowtide_oltp::{Database, Durability, Engine, OltpError, check};
 use rayon::prelude::*;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -44,6 +46,8 @@ pub struct Asked {
     pub cuts: Option<u64>,
     /// The seed of every random choice.
     pub seed: Seed,
+    /// Where the files of databases on attached drives that are found corrupt are kept.
+    pub keep: Option<PathBuf>,
 }
 
 /// Takes a database of each setting through power cuts; a row for each, in their order. `each` hears of a row when it is done.

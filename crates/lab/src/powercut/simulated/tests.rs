@@ -14,7 +14,8 @@ fn setting(durability: Durability, cache: CacheKind, barrier: bool) -> Setting {
 }
 
 fn asked() -> Asked {
-    Asked { device: "intel-320-160gb".to_owned(), scale: 16, cuts: None, seed: Seed::new(SEED) }
+    let device = "intel-320-160gb".to_owned();
+    Asked { device, scale: 16, cuts: None, seed: Seed::new(SEED), keep: None }
 }
 
 fn through(setting: Setting, cuts: u64) -> Row {
