@@ -8,6 +8,7 @@ pub mod live;
 mod logdisk;
 mod oltp;
 mod powercut;
+mod run;
 
 pub use advise::AdviseArguments;
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
@@ -18,6 +19,7 @@ pub use live::{
 pub use logdisk::{LogdiskArguments, LogdiskAttachArguments, LogdiskFormatArguments, LogdiskVerb};
 pub use oltp::OltpBenchArguments;
 pub use powercut::{OnOff, PowercutOltpArguments, RowsFormat};
+pub use run::{MergeArguments, RunArguments};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
@@ -60,6 +62,8 @@ pub enum Verb {
     Export(ExportArguments),
     /// Read what fio or sysbench measured into a store
     Import(ImportArguments),
+    /// Put stores together: parts of a campaign become one
+    Merge(MergeArguments),
     /// List simulated devices, or show the file of one
     Devices(CatalogueArguments),
     /// List experiments, or show the file of one
@@ -122,51 +126,6 @@ pub struct ExperimentArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-}
-
-/// Arguments of `run`.
-#[derive(Debug, Args)]
-pub struct RunArguments {
-    /// What to run
-    #[command(flatten)]
-    pub experiment: ExperimentArguments,
-    /// With --interleave: the experiments to measure in turns with the first
-    #[arg(value_name = "OTHERS", requires = "interleave")]
-    pub others: Vec<String>,
-    /// Measure two or more experiments in turns, cell by cell, so that a machine that drifts, drifts for all; then
-    /// compare them
-    #[arg(long, requires = "others")]
-    pub interleave: bool,
-    /// The store that keeps every number
-    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-    pub store: PathBuf,
-    /// Go on with the last campaign of the same experiment, seed and scale
-    #[arg(long)]
-    pub resume: bool,
-    /// Where to write the HTML report
-    #[arg(long, default_value = "report.html", value_name = "FILE")]
-    pub report: PathBuf,
-    /// How to print the answer
-    #[arg(long, default_value = "table")]
-    pub format: Format,
-    /// Exit with code 4 where a cell has no steady state
-    #[arg(long)]
-    pub require_steady: bool,
-    /// Overwrite the block device with this serial number; `lowtide plan` says which it is
-    #[arg(long, value_name = "SERIAL")]
-    pub destroy: Option<String>,
-    /// With --destroy: although it has partitions or carries a filesystem, RAID, LVM, LUKS or ZFS label
-    #[arg(long, requires = "destroy")]
-    pub force_signature: bool,
-    /// Draw the running cell in the terminal: throughput, latency, the verdict so far
-    #[arg(long)]
-    pub watch: bool,
-    /// Show the growing report to a browser while it runs, at http://127.0.0.1:PORT; 0 takes any free port
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
-    pub serve: Option<SocketAddr>,
-    /// Cells that run at the same time on simulated devices [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
 }
 
 /// Arguments of `plan`.
@@ -700,31 +659,6 @@ impl ExperimentArguments {
         }
         words.push(format!("--seed {}", self.seed));
         words.join(" ")
-    }
-}
-
-impl RunArguments {
-    /// The arguments as the user would type them again, with the places that are not the usual ones.
-    pub fn command(&self) -> String {
-        let mut command = self.experiment.command();
-        if self.interleave {
-            command.push_str(" --interleave");
-            self.others.iter().for_each(|other| command.push_str(&format!(" {}", quoted(other))));
-        }
-        for (name, path, usual) in
-            [("--store", &self.store, "lowtide.db"), ("--report", &self.report, "report.html")]
-        {
-            if path.as_os_str() != usual {
-                command.push_str(&format!(" {name} {}", quoted(&path.to_string_lossy())));
-            }
-        }
-        if let Some(serial) = &self.destroy {
-            command.push_str(&format!(" --destroy {}", quoted(serial)));
-        }
-        if self.force_signature {
-            command.push_str(" --force-signature");
-        }
-        command
     }
 }
 

@@ -46,6 +46,7 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Baseline(arguments) => command::baseline::run(&arguments),
         Verb::Export(arguments) => command::export::run(&arguments),
         Verb::Import(arguments) => command::import::run(&arguments),
+        Verb::Merge(arguments) => command::merge::run(&arguments),
         Verb::Devices(arguments) => command::catalogue::devices(&arguments),
         Verb::Experiments(arguments) => command::catalogue::experiments(&arguments),
         Verb::Lifetime(arguments) => command::lifetime::run(&arguments),

@@ -14,6 +14,7 @@ pub mod import;
 pub mod interleave;
 pub mod lifetime;
 pub mod logdisk;
+pub mod merge;
 pub mod plan;
 pub mod powercut;
 pub mod report;

@@ -19,6 +19,9 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     attached::set_server(super::attach::server_of);
     let mut plan = plan_of(&arguments.experiment)?;
     plan.allow(arguments.destroy.clone(), arguments.force_signature);
+    if let Some(part) = arguments.part {
+        plan.keep_part(part.number, part.of);
+    }
     if let Some(jobs) = arguments.jobs {
         campaign::set_jobs(usize::from(jobs).min(plan.groups.len()));
     }

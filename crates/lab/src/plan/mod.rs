@@ -96,6 +96,13 @@ impl Plan {
         Ok(Plan { experiment, seed, scale, target, cells, groups, beside: String::new() })
     }
 
+    /// Leaves out the groups that are not in part `number` (from 1) of `of`. It stays the same plan: its cells keep their
+    /// numbers, and what was measured in parts can be put together.
+    pub fn keep_part(&mut self, number: usize, of: usize) {
+        let groups = std::mem::take(&mut self.groups).into_iter().enumerate();
+        self.groups = groups.filter(|(index, _)| index % of == number - 1).map(|(_, group)| group).collect();
+    }
+
     /// A text that is the same for two plans exactly when they measure the same, on whichever device of the host: kept
     /// in the store, so that only the same plan resumes a campaign.
     pub fn identity(&self) -> String {

@@ -35,7 +35,8 @@ impl<'a> Keeper<'a> {
     pub(super) fn copy(&self, row: &Row, data: &Path) -> Result<(), OltpError> {
         let folder = self.folder(row);
         if folder.exists() {
-            let why = format!("{} is there already, of an earlier run: name another --keep", folder.display());
+            let why =
+                format!("{} is there already, of an earlier run: name another --keep", folder.display());
             return Err(OltpError::Invalid(why));
         }
         snapshot::copy(data, &folder.join("data"), self.interrupt, &|_| {}).map(drop)
@@ -48,7 +49,8 @@ impl<'a> Keeper<'a> {
     pub(super) fn keep(&self, row: &Row, why: &str) -> Result<(), OltpError> {
         let path = self.folder(row).join("why.txt");
         // Where not even the filesystem could be mounted there are no files.
-        let written = fs::create_dir_all(self.folder(row)).and_then(|()| fs::write(&path, format!("{why}\n")));
+        let written =
+            fs::create_dir_all(self.folder(row)).and_then(|()| fs::write(&path, format!("{why}\n")));
         written.map_err(|source| OltpError::Io { path, source })
     }
 

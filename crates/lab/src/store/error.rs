@@ -92,6 +92,13 @@ pub enum StoreError {
         /// The one that is there.
         before: Box<super::Baseline>,
     },
+    /// A store would be merged into itself.
+    #[error("{} is the store that is written: it cannot be merged into itself", path.display())]
+    #[diagnostic(help("leave it out: what it has stays in it"))]
+    IntoItself {
+        /// The file.
+        path: PathBuf,
+    },
     /// A value in the store does not read back.
     #[error("the store {} is damaged: {what}", path.display())]
     Damaged {

@@ -11,12 +11,14 @@
 mod add;
 mod baseline;
 mod error;
+mod merge;
 mod reader;
 mod schema;
 mod writer;
 
 pub use baseline::{Baseline, is_baseline_name};
 pub use error::StoreError;
+pub use merge::Merged;
 pub use reader::Listed;
 pub use writer::{CellEnd, CellStart, Entry, Measured, Sender, Writer};
 

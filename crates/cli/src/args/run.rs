@@ -1,0 +1,128 @@
+//! The arguments of `lowtide run`, and of `lowtide merge`, which makes one campaign of what several ran.
+//!
+//! Leaves out which experiment (`ExperimentArguments`).
+
+use super::{ExperimentArguments, Format, address, quoted};
+use clap::Args;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// What to run
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// With --interleave: the experiments to measure in turns with the first
+    #[arg(value_name = "OTHERS", requires = "interleave")]
+    pub others: Vec<String>,
+    /// Measure two or more experiments in turns, cell by cell, so that a machine that drifts, drifts for all; then
+    /// compare them
+    #[arg(long, requires = "others")]
+    pub interleave: bool,
+    /// The store that keeps every number
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+    pub store: PathBuf,
+    /// Go on with the last campaign of the same experiment, seed and scale
+    #[arg(long)]
+    pub resume: bool,
+    /// Where to write the HTML report
+    #[arg(long, default_value = "report.html", value_name = "FILE")]
+    pub report: PathBuf,
+    /// How to print the answer
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+    /// Exit with code 4 where a cell has no steady state
+    #[arg(long)]
+    pub require_steady: bool,
+    /// Overwrite the block device with this serial number; `lowtide plan` says which it is
+    #[arg(long, value_name = "SERIAL")]
+    pub destroy: Option<String>,
+    /// With --destroy: although it has partitions or carries a filesystem, RAID, LVM, LUKS or ZFS label
+    #[arg(long, requires = "destroy")]
+    pub force_signature: bool,
+    /// Draw the running cell in the terminal: throughput, latency, the verdict so far
+    #[arg(long)]
+    pub watch: bool,
+    /// Show the growing report to a browser while it runs, at http://127.0.0.1:PORT; 0 takes any free port
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
+    pub serve: Option<SocketAddr>,
+    /// Run only part K of N, such as 2/4: cells that share a history stay together; `lowtide merge` makes the parts one
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["interleave", "require_steady"])]
+    pub part: Option<Part>,
+    /// Cells that run at the same time on simulated devices [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+}
+
+impl RunArguments {
+    /// The arguments as the user would type them again, with the places that are not the usual ones.
+    pub fn command(&self) -> String {
+        let mut command = self.experiment.command();
+        if self.interleave {
+            command.push_str(" --interleave");
+            self.others.iter().for_each(|other| command.push_str(&format!(" {}", quoted(other))));
+        }
+        for (name, path, usual) in
+            [("--store", &self.store, "lowtide.db"), ("--report", &self.report, "report.html")]
+        {
+            if path.as_os_str() != usual {
+                command.push_str(&format!(" {name} {}", quoted(&path.to_string_lossy())));
+            }
+        }
+        if let Some(part) = self.part {
+            command.push_str(&format!(" --part {part}"));
+        }
+        if let Some(serial) = &self.destroy {
+            command.push_str(&format!(" --destroy {}", quoted(serial)));
+        }
+        if self.force_signature {
+            command.push_str(" --force-signature");
+        }
+        command
+    }
+}
+
+/// A part of a campaign: one of several, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parsed = text.split_once('/').and_then(|(number, of)| {
+            let part = Part { number: number.trim().parse().ok()?, of: of.trim().parse().ok()? };
+            (1..=part.of).contains(&part.number).then_some(part)
+        });
+        parsed.ok_or_else(|| "a part is K/N, with K from 1 to N, such as 2/4".to_owned())
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+/// Arguments of `merge`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Campaigns of the same experiment, device, seed and scale become one where no cell was measured twice with other\n\
+    numbers; all others are taken as they are. A store that is there already keeps what it has, and takes the rest."
+)]
+pub struct MergeArguments {
+    /// Stores to take campaigns from
+    #[arg(required = true, value_name = "STORE")]
+    pub stores: Vec<PathBuf>,
+    /// The store to write, made where there is none
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+}
