@@ -4,6 +4,7 @@
 
 mod advise;
 mod attach;
+mod fit;
 pub mod live;
 mod logdisk;
 mod oltp;
@@ -12,6 +13,7 @@ mod run;
 
 pub use advise::AdviseArguments;
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
+pub use fit::FitArguments;
 pub use live::{
     DriveArguments, FailArguments, PowercutArguments, PowercutVerb, RecordArguments, RecordVerb,
     ServeArguments, ServerArguments, StatArguments, TlsUse,
@@ -74,6 +76,8 @@ pub enum Verb {
     Cost(CostArguments),
     /// Advise which device to buy for a load, how full, with how much memory
     Advise(Box<AdviseArguments>),
+    /// Fit a device to what was measured
+    Fit(FitArguments),
     /// Run the published studies on simulated devices, and say how near the models come
     Validate(ValidateArguments),
     /// Serve simulated drives to NBD clients

@@ -7,6 +7,7 @@ use lowtide_lab::campaign::CampaignError;
 use lowtide_lab::catalogue::CatalogueError;
 use lowtide_lab::compare::ThresholdError;
 use lowtide_lab::experiment::BadInput;
+use lowtide_lab::fit::FitError;
 use lowtide_lab::import::ImportError;
 use lowtide_lab::interleave::InterleaveError;
 use lowtide_lab::live::OpenError;
@@ -174,6 +175,13 @@ impl From<OltpError> for Failure {
 impl From<ImportError> for Failure {
     fn from(error: ImportError) -> Self {
         Failure::new(BAD_INPUT, error.into())
+    }
+}
+
+impl From<FitError> for Failure {
+    fn from(error: FitError) -> Self {
+        let code = if matches!(error, FitError::Interrupted) { INTERRUPTED } else { BAD_INPUT };
+        Failure::new(code, miette::miette!("{error}"))
     }
 }
 

@@ -52,6 +52,7 @@ fn run(verb: Verb) -> Result<u8, Failure> {
         Verb::Lifetime(arguments) => command::lifetime::run(&arguments),
         Verb::Cost(arguments) => command::cost::run(&arguments),
         Verb::Advise(arguments) => command::advise::run(&arguments),
+        Verb::Fit(arguments) => command::fit::run(&arguments),
         Verb::Validate(arguments) => command::validate::run(&arguments),
         Verb::Attach(arguments) => command::attach::run(&arguments),
         Verb::Detach(arguments) => command::attach::detach(&arguments),

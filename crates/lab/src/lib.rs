@@ -14,6 +14,7 @@ pub mod cost;
 pub mod device;
 pub mod experiment;
 pub mod fio_job;
+pub mod fit;
 pub mod import;
 pub mod interleave;
 pub mod latency_parts;

@@ -10,6 +10,7 @@ pub mod completions;
 pub mod control;
 pub mod cost;
 pub mod export;
+pub mod fit;
 pub mod import;
 pub mod interleave;
 pub mod lifetime;

@@ -1,0 +1,160 @@
+//! The drives among which the measured one is looked for: everything but a few parameters is known or assumed.
+//!
+//! Without an example the controller is what limits: a request takes its time for each unit, a moved unit takes its own, and the NAND is
+//! fast enough not to be seen. With `--like` all else is as in that device file. Leaves out arrays, disks and drives with log units:
+//! their levels follow other laws.
+
+use super::FitError;
+use crate::catalogue;
+use crate::device;
+use lowtide_core::{Bytes, Nanos};
+use lowtide_device::DeviceSpec;
+use lowtide_device::flash::FlashSpec;
+use lowtide_device::flash::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};
+
+/// Bytes of a map unit where nobody says.
+pub(super) const UNIT: Bytes = Bytes::kib(4);
+/// A block of the assumed NAND: that of drives of the time of the studies, and small enough for models to be small.
+const PAGE: Bytes = Bytes::kib(16);
+const PAGES_PER_BLOCK: u32 = 128;
+const DIES: u32 = 32;
+/// Bytes of the table for each map unit.
+const ENTRY: u64 = 4;
+/// A page of the table: one read from NAND finds so many units.
+const MAP_PAGE: Bytes = Bytes::new(512);
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameters {
+    /// Bytes of NAND that data can lie on.
+    pub raw: f64,
+    /// Seconds that a written byte takes: one over the peak rate.
+    pub write: f64,
+    /// Seconds that a moved byte takes, beyond that.
+    pub moved: f64,
+    /// What is cleaned next.
+    pub policy: Policy,
+    /// Bytes of data that the table in memory reaches, and seconds that a byte takes more when its entry is not there.
+    pub map: Option<Reach>,
+}
+
+/// A mapping table that does not fit its memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reach {
+    /// Bytes of data it reaches.
+    pub bytes: f64,
+    /// Seconds more for a byte whose entry has to be read.
+    pub miss: f64,
+}
+
+/// What all drives of a family have in common.
+#[derive(Debug, Clone)]
+pub(super) struct Family {
+    base: FlashSpec,
+    /// The device it is like.
+    pub like: Option<String>,
+    /// Bytes of a request of the load.
+    pub block: Bytes,
+    pub threads: u32,
+}
+
+impl Family {
+    /// # Errors
+    /// [`FitError`] where the example is not one flash drive.
+    pub(super) fn new(
+        like: Option<&str>,
+        capacity: Bytes,
+        block: Bytes,
+        threads: u32,
+    ) -> Result<Family, FitError> {
+        let base = match like {
+            None => assumed(capacity, block),
+            Some(name) => {
+                let found = catalogue::device(name).map_err(|error| FitError::Like(error.to_string()))?;
+                let read = device::parse(&found.text);
+                match read.map_err(|error| FitError::Like(format!("{name}: {error}")))?.spec {
+                    DeviceSpec::Flash(spec) if spec.log_units.is_none() && spec.slc_cache.is_none() => {
+                        FlashSpec { capacity, ..spec }
+                    }
+                    _ => {
+                        return Err(FitError::Like(format!(
+                            "`{name}` is not one flash drive that maps pages: what is fitted here follows the laws of those"
+                        )));
+                    }
+                }
+            }
+        };
+        Ok(Family { base, like: like.map(str::to_owned), block, threads })
+    }
+
+    /// Units of an erase block.
+    pub(super) fn units_per_block(&self) -> u64 {
+        self.base.units_per_block()
+    }
+
+    /// The drive with these parameters.
+    pub(super) fn drive(&self, parameters: &Parameters) -> FlashSpec {
+        let mut spec = self.base.clone();
+        let unit = spec.map.unit.get() as f64;
+        let nanos = |seconds: f64| Nanos::new((seconds * 1e9).round().max(0.0) as u64);
+        let requests = spec.controller.request + spec.controller.write_request;
+        let of_requests = requests.get() as f64 / 1e9 / self.block.get() as f64;
+        let block = spec.block_bytes();
+        spec.nand.raw = block * (parameters.raw / block.get() as f64).round() as u64;
+        spec.controller.write_unit = nanos((parameters.write - of_requests).max(0.0) * unit);
+        spec.controller.gc_unit = nanos(parameters.moved * unit);
+        spec.gc.policy = parameters.policy;
+        if let Some(Reach { bytes, miss }) = parameters.map {
+            let entries = Bytes::new((bytes / unit) as u64 * ENTRY);
+            let page = spec.map.page;
+            spec.map.cache = Some(entries.align_up(page).max(page * 2));
+            // The controller waits for the page it has to read.
+            spec.map.blocking = true;
+            spec.nand.read = nanos(miss * self.block.get() as f64);
+        }
+        if let Some(ftl) = &mut spec.host_ftl {
+            ftl.cpu_per_moved_unit = spec.controller.gc_unit;
+        }
+        spec
+    }
+
+    /// Whether a request of the load is so long that units of it lie together.
+    pub(super) fn unit(&self) -> Bytes {
+        self.base.map.unit
+    }
+}
+
+/// A drive of which nothing is known but its capacity and the load.
+fn assumed(capacity: Bytes, block: Bytes) -> FlashSpec {
+    FlashSpec {
+        capacity,
+        nand: Nand {
+            raw: capacity,
+            channels: DIES,
+            dies: DIES,
+            page: PAGE,
+            pages_per_block: PAGES_PER_BLOCK,
+            read: Nanos::from_micros(10),
+            program: Nanos::from_micros(20),
+            erase: Nanos::from_micros(100),
+            channel_rate: Bytes::new(2_000_000_000),
+            pe_cycles: None,
+        },
+        map: Map { unit: UNIT.min(block), cache: None, blocking: false, page: MAP_PAGE },
+        controller: Controller {
+            latency: Nanos::ZERO,
+            request: Nanos::ZERO,
+            read_unit: Nanos::from_micros(1),
+            write_unit: Nanos::ZERO,
+            write_request: Nanos::ZERO,
+            gc_unit: Nanos::ZERO,
+            gc_page: Nanos::ZERO,
+            link_rate: Bytes::new(20_000_000_000),
+        },
+        write_buffer: WriteBuffer { size: Bytes::mib(4), protected: true, honours_flush: true },
+        gc: Gc { policy: Policy::Greedy, concurrency: 8, set_point: 0.005, catch_up: None, idle: None },
+        slc_cache: None,
+        log_units: None,
+        host_ftl: None,
+    }
+}

@@ -1,0 +1,230 @@
+//! The parameters that suit levels best, when the amplification by fill is known: small linear problems inside a search over one number.
+//!
+//! A byte takes `write + moved (A(ρ) − 1) + miss (1 − reach / data)₊` seconds, with ρ = data / raw. For a given raw capacity (and
+//! reach) that is linear in the three costs, which are not negative. Residuals are relative, over their standard deviation. Each
+//! level has a factor, what the simulator says over what this form says. Leaves out where factors come from (`search`).
+
+use super::amplification::{Amplification, FULLEST};
+use super::data::{Knee, Point};
+use super::family::{Parameters, Reach};
+use lowtide_device::flash::spec::Policy;
+
+/// How far raw capacity is looked for, in sizes of what must fit in it.
+const LARGEST: f64 = 3.0;
+/// Raw capacities of the first search; then it is halved so often between neighbours.
+const CAPACITIES: usize = 160;
+const HALVINGS: usize = 24;
+/// Reaches that are tried.
+const REACHES: usize = 24;
+/// How well the bytes up to a knee are known: a share of them.
+const OF_KNEE: f64 = 0.03;
+
+/// What is known beforehand.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Fixed {
+    /// Bytes of raw NAND.
+    pub raw: Option<f64>,
+    /// Seconds of a byte written.
+    pub write: Option<f64>,
+    /// Seconds of a byte moved.
+    pub moved: Option<f64>,
+    /// What is cleaned next.
+    pub policy: Option<Policy>,
+    /// Bytes that the table in memory reaches.
+    pub reach: Option<f64>,
+}
+
+/// A level with what the simulator corrects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub data: f64,
+    pub rate: f64,
+    pub deviation: f64,
+    /// The simulator's level over that of the form.
+    pub factor: f64,
+}
+
+impl Seen {
+    pub(super) fn of(point: &Point, deviation: f64) -> Seen {
+        let deviation = point.deviation.unwrap_or(deviation);
+        Seen { data: point.data.get() as f64, rate: point.rate, deviation, factor: 1.0 }
+    }
+}
+
+/// A knee with what the simulator corrects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bent {
+    pub knee: Knee,
+    /// The simulator's bytes until then over raw NAND less data.
+    pub factor: f64,
+}
+
+/// A problem: one policy, levels, what is fixed.
+pub(super) struct Problem<'a> {
+    pub policy: Policy,
+    pub amplification: &'a Amplification,
+    pub seen: &'a [Seen],
+    pub knee: Option<Bent>,
+    pub fixed: Fixed,
+    /// Raw NAND is not less.
+    pub least: f64,
+    /// Whether a mapping table that does not fit is looked for.
+    pub reach: bool,
+}
+
+/// The best parameters, and the sum of squares they leave.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Solution {
+    pub parameters: Parameters,
+    pub squares: f64,
+}
+
+impl Problem<'_> {
+    /// The level of the form without a factor, bytes a second.
+    pub(super) fn rate(&self, parameters: &Parameters, data: f64) -> f64 {
+        let Parameters { raw, write, moved, map, .. } = *parameters;
+        let missed = map.map_or(0.0, |map| map.miss * missed(map.bytes, data));
+        1.0 / (write + moved * (self.amplification.at(data / raw) - 1.0) + missed)
+    }
+
+    /// The best of all.
+    pub(super) fn solve(&self) -> Solution {
+        let reaches: Vec<Option<f64>> = match (self.reach, self.fixed.reach) {
+            (_, Some(reach)) => vec![Some(reach)],
+            (false, None) => vec![None],
+            (true, None) => {
+                let (first, last) = (self.seen[0].data, self.seen[self.seen.len() - 1].data);
+                let (from, to) = (first / 2.0, (first + last) / 2.0);
+                (0..REACHES).map(|n| Some(from * (to / from).powf(n as f64 / (REACHES - 1) as f64))).collect()
+            }
+        };
+        let each = reaches.into_iter().map(|reach| self.with_reach(reach));
+        each.min_by(|a, b| a.squares.total_cmp(&b.squares)).expect("there is one reach at least")
+    }
+
+    fn with_reach(&self, reach: Option<f64>) -> Solution {
+        if let Some(raw) = self.fixed.raw {
+            return self.at(raw, reach);
+        }
+        // Room is spread evenly on a scale of how much there is beside the data.
+        let capacity = |n: usize| {
+            let share = n as f64 / (CAPACITIES - 1) as f64;
+            self.least * (1.0 + (LARGEST - 1.0) * (1e-3f64).powf(1.0 - share))
+        };
+        let all: Vec<Solution> = (0..CAPACITIES).map(|n| self.at(capacity(n), reach)).collect();
+        let best = (0..CAPACITIES).min_by(|a, b| all[*a].squares.total_cmp(&all[*b].squares)).expect("many");
+        let (mut low, mut high) =
+            (capacity(best.saturating_sub(1)), capacity((best + 1).min(CAPACITIES - 1)));
+        let mut found = all[best];
+        for _ in 0..HALVINGS {
+            let (left, right) = (low + (high - low) * 0.382, low + (high - low) * 0.618);
+            let (a, b) = (self.at(left, reach), self.at(right, reach));
+            let better = if a.squares < b.squares { a } else { b };
+            if a.squares < b.squares {
+                high = right
+            } else {
+                low = left
+            }
+            if better.squares < found.squares {
+                found = better;
+            }
+        }
+        found
+    }
+
+    /// The best costs for a raw capacity and a reach.
+    fn at(&self, raw: f64, reach: Option<f64>) -> Solution {
+        let mut rows: Vec<([f64; 3], f64)> = Vec::with_capacity(self.seen.len() + 1);
+        let mut row = |data: f64, amplification: f64, rate: f64, deviation: f64| {
+            let missed = reach.map_or(0.0, |reach| missed(reach, data));
+            let scale = rate / deviation;
+            rows.push(([scale, scale * (amplification - 1.0), scale * missed], 1.0 / deviation));
+        };
+        for seen in self.seen {
+            let amplification = self.amplification.at(seen.data / raw);
+            row(seen.data, amplification, seen.rate / seen.factor, seen.deviation);
+        }
+        let mut squares = 0.0;
+        if let Some(Bent { knee, factor }) = self.knee {
+            let data = knee.data.get() as f64;
+            row(data, 1.0, knee.rate, OF_KNEE);
+            squares += (((raw - data) * factor / knee.written - 1.0) / OF_KNEE).powi(2);
+        }
+        let fixed = [self.fixed.write, self.fixed.moved, reach.is_none().then_some(0.0)];
+        let (costs, left) = least_squares(&rows, fixed);
+        // What is fuller than any form knows is no answer.
+        let fullest = self.seen.iter().map(|seen| seen.data / raw).fold(0.0, f64::max);
+        squares += left + if fullest > FULLEST { 1e6 * (fullest - FULLEST) } else { 0.0 };
+        let map = reach.map(|bytes| Reach { bytes, miss: costs[2] });
+        let [write, moved, _] = costs;
+        Solution { parameters: Parameters { raw, write, moved, policy: self.policy, map }, squares }
+    }
+}
+
+/// The share of random accesses whose entry is not in memory.
+fn missed(reach: f64, data: f64) -> f64 {
+    (1.0 - reach / data).max(0.0)
+}
+
+/// Costs that are not negative and leave the least squares; those that are fixed stay as they are.
+fn least_squares(rows: &[([f64; 3], f64)], fixed: [Option<f64>; 3]) -> ([f64; 3], f64) {
+    let mut best: Option<([f64; 3], f64)> = None;
+    // Three unknowns: every choice of those that are zero.
+    for zeroes in 0..8u8 {
+        let held = |n: usize| fixed[n].or((zeroes >> n & 1 == 1).then_some(0.0));
+        if (0..3).any(|n| fixed[n].is_some() && zeroes >> n & 1 == 1) {
+            continue;
+        }
+        let free: Vec<usize> = (0..3).filter(|n| held(*n).is_none()).collect();
+        let mut costs = [0, 1, 2].map(|n| held(n).unwrap_or(0.0));
+        if !free.is_empty() {
+            let Some(found) = normal(rows, &costs, &free) else { continue };
+            if found.iter().any(|cost| *cost < 0.0) {
+                continue;
+            }
+            free.iter().zip(found).for_each(|(n, cost)| costs[*n] = cost);
+        }
+        let left = |(row, target): &([f64; 3], f64)| {
+            (row.iter().zip(costs).map(|(a, cost)| a * cost).sum::<f64>() - target).powi(2)
+        };
+        let squares: f64 = rows.iter().map(left).sum();
+        if best.is_none_or(|(_, least)| squares < least) {
+            best = Some((costs, squares));
+        }
+    }
+    best.unwrap_or(([fixed[0].unwrap_or(0.0), fixed[1].unwrap_or(0.0), 0.0], f64::INFINITY))
+}
+
+/// Solves the normal equations of the free costs by elimination; `None` where they do not determine them.
+fn normal(rows: &[([f64; 3], f64)], held: &[f64; 3], free: &[usize]) -> Option<Vec<f64>> {
+    let size = free.len();
+    let mut matrix = vec![vec![0.0; size + 1]; size];
+    for (row, target) in rows {
+        let rest = target - (0..3).filter(|n| !free.contains(n)).map(|n| row[n] * held[n]).sum::<f64>();
+        for (i, a) in free.iter().enumerate() {
+            for (j, b) in free.iter().enumerate() {
+                matrix[i][j] += row[*a] * row[*b];
+            }
+            matrix[i][size] += row[*a] * rest;
+        }
+    }
+    for pivot in 0..size {
+        let largest = matrix[pivot][pivot];
+        let whole = (0..size).map(|n| matrix[pivot][n].abs()).fold(0.0, f64::max);
+        if largest <= whole * 1e-12 {
+            return None;
+        }
+        for below in pivot + 1..size {
+            let factor = matrix[below][pivot] / largest;
+            for column in pivot..=size {
+                matrix[below][column] -= factor * matrix[pivot][column];
+            }
+        }
+    }
+    let mut found = vec![0.0; size];
+    for n in (0..size).rev() {
+        let rest: f64 = (n + 1..size).map(|k| matrix[n][k] * found[k]).sum();
+        found[n] = (matrix[n][size] - rest) / matrix[n][n];
+    }
+    Some(found)
+}
