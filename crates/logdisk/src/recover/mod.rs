@@ -167,6 +167,8 @@ fn follow(
             Some(found) if found.records.last().is_some_and(|last| last.seq >= least) => found,
             _ => scan::by_slots(&scan::image(medium, geometry, segment), superblock, least),
         };
+        // Whoever wrote it: it may tell of slots that were durable and are not found from an older checkpoint.
+        followed.durable = followed.durable.max(found.durable);
         // Another stream may have begun the segment since it was named.
         let other = |record: &Record| match record.kind {
             Kind::Segment => record.lba as usize != stream,
@@ -175,7 +177,6 @@ fn follow(
         if found.records.iter().any(|record| record.seq >= least && other(record)) {
             break;
         }
-        followed.durable = followed.durable.max(found.durable);
         let new = found.records.iter().filter(|record| record.number >= first && record.seq >= least);
         let new: Vec<(Record, Slot)> =
             new.map(|record| (*record, geometry.slot(segment, record.number))).collect();
