@@ -14,8 +14,7 @@ use crate::error::LogError;
 use crate::format::checkpoint::StreamState;
 use crate::format::slot::{HEADER, MOST_SEQ, SLOT};
 use crate::format::{
-    BLOCK, Before, Checkpoint, FormatError, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, summary,
-    unmaps,
+    BLOCK, Checkpoint, FormatError, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, summary, unmaps,
 };
 use crate::log::{Entry, Log, Resumed, ResumedSegment, Which};
 use crate::{Medium, disk};
@@ -215,10 +214,9 @@ fn resume(
     let passed = followed.segments.iter().find(|it| it.segment == segment);
     let named = if segment == state.segment { Some(state.next) } else { None };
     let next = passed.and_then(|it| it.next).or(named);
-    let before = last.map(|(record, _)| Before::new(record.kind, record.lba, record.seq));
     let ended = last.is_some_and(|(record, _)| record.number + 1 == geometry.segment_slots());
     if ended {
-        return Resumed { next, before, open: None };
+        return Resumed { next, open: None };
     }
     number = number.min(geometry.segment_slots());
     let image = scan::image(medium, geometry, segment);
@@ -227,11 +225,7 @@ fn resume(
         entries[record.number as usize] =
             Some(summary::Entry { kind: record.kind, lba: record.lba, seq: record.seq });
     }
-    Resumed {
-        next,
-        before,
-        open: Some(ResumedSegment { segment, slot: number, image: image.to_vec(), entries }),
-    }
+    Resumed { next, open: Some(ResumedSegment { segment, slot: number, image: image.to_vec(), entries }) }
 }
 
 /// The slots of all streams in the order of their numbers.
