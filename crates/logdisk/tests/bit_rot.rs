@@ -335,3 +335,29 @@ fn what_was_forgotten_with_a_page_of_the_map_becomes_free_with_one_checkpoint() 
     let checked = check(medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
     assert_eq!(checked.contradictions, Vec::<String>::new());
 }
+
+#[test]
+fn what_cannot_be_read_for_a_while_takes_no_room_after_it() {
+    let medium = Memory::new(BYTES);
+    let mut disk = full_disk(&medium);
+    let (mut rng, blocks) = (stream("while", 0), u64::from(disk.geometry().blocks));
+    let mut values: HashMap<u32, u64> = (0..blocks as u32).map(|lba| (lba, 5)).collect();
+    let mut write = |disk: &mut Disk<&Memory>, n: u64| {
+        let lba = below(&mut rng, blocks) as u32;
+        disk.write(lba, &block_of(lba, n))?;
+        values.insert(lba, n);
+        Ok(())
+    };
+    let segments = disk.geometry().start / BLOCK as u64..disk.geometry().end() / BLOCK as u64;
+    segments.step_by(300).for_each(|block| medium.lose(block * BLOCK as u64));
+    let failed = (10..10 + 6 * blocks).find_map(|n| write(&mut disk, n).err());
+    assert!(matches!(failed, Some(LogError::Exhausted { stuck: 1.., .. })), "{failed:?}");
+    medium.find_again();
+    (1 << 32..(1 << 32) + 6 * blocks).for_each(|n| write(&mut disk, n).expect("there is room"));
+    let mut disk = Disk::open(disk.close().expect("closed"), Running::default()).expect("opened");
+    let mut block = [0; BLOCK];
+    for (&lba, &value) in &values {
+        disk.read(lba, &mut block).expect("nothing is lost");
+        assert_eq!(value_of(lba, &block), value);
+    }
+}
