@@ -490,6 +490,28 @@ fn a_disk_that_grew_takes_as_much_as_it_offers() {
     all_is_there_on(BYTES * 3, &medium.blocks(), &values);
 }
 
+/// A flush after every write leaves half of a segment unused, and the cleaner's are padded by it, too.
+#[test]
+fn the_smallest_reserve_is_enough_for_a_full_disk_however_often_it_is_flushed() {
+    for (flush, slots) in [(1, 100), (1, 1 << 40), (3, 1 << 40)] {
+        let medium = Memory::new(BYTES);
+        let options = Options { segment: 1 << 20, reserve: 0.02 };
+        let mut disk = Disk::format(&medium, options, [7; 16]).expect("formatted");
+        disk.set_running(running(slots));
+        let (mut rng, mut values) = (stream("tight", flush), Values::new());
+        let blocks = disk.geometry().blocks;
+        for n in 0..3 * blocks {
+            let lba = if n < blocks { n } else { below(&mut rng, blocks.into()) as u32 };
+            disk.write(lba, &block_of(lba, u64::from(n) + 1)).expect("there is room");
+            values.insert(lba, u64::from(n) + 1);
+            if u64::from(n) % flush == 0 {
+                disk.flush().expect("flushed");
+            }
+        }
+        all_is_there(&disk.close().expect("closed").blocks(), &values);
+    }
+}
+
 #[test]
 fn a_checkpoint_that_was_overtaken_is_not_written() {
     let (base, _) = full_disk();
