@@ -12,7 +12,7 @@ use crate::log::{Counters, Entry, Log, Stall, Where};
 use crate::reader::Reader;
 use crate::recover::{self, Recovery};
 use crate::{Aligned, Medium, format::checkpoint::Use};
-use cleaning::Cleaning;
+use cleaning::{Cleaning, Refusals};
 
 /// How a log disk is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,6 +57,8 @@ pub struct Disk<M> {
     cleaning: Option<Cleaning>,
     /// Slots that are still to be cleaned before the next write.
     owed: u32,
+    /// What the medium did not give, and to be looked at before anything of a segment is moved.
+    refusals: Refusals,
     /// No checkpoint was made since it was opened, so nothing may be written yet.
     fresh: bool,
     /// A write or a flush of the medium failed: it is not known any more what is there.
@@ -96,6 +98,7 @@ impl<M: Medium> Disk<M> {
             recovery,
             cleaning: None,
             owed: 0,
+            refusals: Refusals::default(),
             fresh: false,
             broken: false,
         };
@@ -114,7 +117,8 @@ impl<M: Medium> Disk<M> {
     /// [`LogError`]: there is none, or it is damaged in a way that would give wrong data.
     pub fn open(medium: M, running: Running) -> Result<Disk<M>, LogError> {
         let (log, recovery) = recover::open(&medium)?;
-        Ok(Disk { medium, log, running, recovery, cleaning: None, owed: 0, fresh: true, broken: false })
+        let (cleaning, refusals) = (None, Refusals::default());
+        Ok(Disk { medium, log, running, recovery, cleaning, owed: 0, refusals, fresh: true, broken: false })
     }
 
     /// How it behaves.
@@ -252,7 +256,7 @@ impl<M: Medium> Disk<M> {
             }
             owed => owed,
         };
-        self.owed = owed - self.clean_a_piece(owed)?;
+        self.owed = owed - self.with_all_segments(|disk| disk.clean_a_piece(owed))?;
         self.shrink();
         Ok(self.owed == 0)
     }
@@ -264,7 +268,7 @@ impl<M: Medium> Disk<M> {
     pub fn append(&mut self, lba: Lba, data: &[u8]) -> Result<(), LogError> {
         self.is_whole()?;
         self.within(lba, 1)?;
-        self.retry(true, |log| log.write(lba, data))?;
+        self.with_all_segments(|disk| disk.retry(true, |log| log.write(lba, data)))?;
         self.run_jobs()
     }
 
@@ -284,7 +288,7 @@ impl<M: Medium> Disk<M> {
             while !self.make_room()? {}
             let pages = (Geometry::page_of(at).0..=Geometry::page_of(end - 1).0).collect();
             load_pages(&self.medium, &mut self.log, pages)?;
-            self.retry(true, |log| log.unmap(&[(at, end - at)]))?;
+            self.with_all_segments(|disk| disk.retry(true, |log| log.unmap(&[(at, end - at)])))?;
             self.run_jobs()?;
             self.shrink();
             at = end;
@@ -383,7 +387,11 @@ impl<M: Medium> Disk<M> {
                     again = false;
                     self.flush()?;
                 }
-                Err(Stall::NoSegment) => return Err(self.exhausted()),
+                Err(Stall::NoSegment) => {
+                    // Of the pages that were written there is no other word.
+                    self.run_jobs()?;
+                    return Err(self.exhausted());
+                }
             }
         };
         self.run_jobs()?;
@@ -483,7 +491,8 @@ impl<M: Medium> Disk<M> {
         clean: bool,
         mut act: impl FnMut(&mut Log) -> Result<T, Stall>,
     ) -> Result<T, LogError> {
-        let mut fruitless = 0;
+        let segments = self.geometry().segments;
+        let (mut fruitless, mut tries) = (0, 0);
         loop {
             match act(&mut self.log) {
                 Ok(done) => return Ok(done),
@@ -495,11 +504,25 @@ impl<M: Medium> Disk<M> {
                         self.clean_a_segment()?;
                     }
                     fruitless = if self.log.segments().free() > before { 0 } else { fruitless + 1 };
-                    if fruitless > self.geometry().segments {
+                    // Where what could be gained is in segments that are left alone, one may become free for each that is filled.
+                    tries += 1;
+                    if fruitless > segments || tries > 4 * segments.clamp(64, 256) {
                         return Err(self.exhausted());
                     }
                 }
             }
+        }
+    }
+
+    /// Does something that ends in want of room once more, where segments were left alone for what the medium did not give of them, and
+    /// it gives one of them now.
+    fn with_all_segments<T>(
+        &mut self,
+        act: impl Fn(&mut Self) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        match act(self) {
+            Err(LogError::Exhausted { .. }) if self.one_more_is_given()? => act(self),
+            done => done,
         }
     }
 

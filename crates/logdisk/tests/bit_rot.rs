@@ -203,16 +203,66 @@ fn full_disk(medium: &Memory) -> Disk<&Memory> {
     Disk::open(disk.close().expect("closed"), Running::default()).expect("opened")
 }
 
-/// Where a page of the map of a disk that was just opened lies.
-fn page_of_map(disk: &Disk<&Memory>, page: usize) -> u64 {
+/// The newer of the checkpoints of a disk, and where it lies.
+fn newest_checkpoint(disk: &Disk<&Memory>) -> (Checkpoint, u64) {
     let geometry = disk.geometry();
     let read = |which| {
+        let place = geometry.checkpoint(which).start;
         let mut bytes = vec![0; (geometry.needs() as usize).next_multiple_of(BLOCK)];
-        disk.medium().read(geometry.checkpoint(which).start, &mut bytes).expect("read");
-        Checkpoint::read(&bytes, disk.log().superblock().salt, geometry).ok()
+        disk.medium().read(place, &mut bytes).expect("read");
+        Checkpoint::read(&bytes, disk.log().superblock().salt, geometry).ok().map(|it| (it, place))
     };
-    let newest = read(0).into_iter().chain(read(1)).max_by_key(|it| it.generation).expect("there is one");
-    geometry.offset(Slot::new(newest.pages[page]))
+    read(0).into_iter().chain(read(1)).max_by_key(|(it, _)| it.generation).expect("there is one")
+}
+
+/// Where a page of the map of a disk that was just opened lies.
+fn page_of_map(disk: &Disk<&Memory>, page: usize) -> u64 {
+    disk.geometry().offset(Slot::new(newest_checkpoint(disk).0.pages[page]))
+}
+
+/// From the older checkpoint all is found, or it is not opened: segments that were written before the newer one may be free since, and
+/// in use by another stream, which ends the one that was there without a gap.
+#[test]
+fn a_spoiled_checkpoint_does_not_bring_back_old_data() {
+    let (mut refused, mut opened) = (0, 0);
+    for number in 0..40 {
+        let (mut rng, mut values) = (stream("older", number), HashMap::new());
+        let medium = Memory::new(BYTES);
+        let mut disk =
+            Disk::format(&medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
+        let blocks = u64::from(disk.geometry().blocks);
+        let fill = if number % 2 == 0 { blocks } else { blocks * 3 / 4 };
+        let lengths = [fill, 200 + below(&mut rng, 1500), 200 + below(&mut rng, 8000)];
+        for (round, length) in (1..).zip(lengths) {
+            for n in 0..length {
+                let lba = if round == 1 { n } else { below(&mut rng, fill) } as u32;
+                disk.write(lba, &block_of(lba, round << 32 | n)).expect("written");
+                values.insert(lba, round << 32 | n);
+                if below(&mut rng, 100) == 0 {
+                    disk.flush().expect("flushed");
+                }
+            }
+            if round < 3 {
+                disk.checkpoint(false).expect("made");
+            }
+        }
+        disk.flush().expect("flushed");
+        medium.rot(newest_checkpoint(&disk).1 + 100, 3);
+        match Disk::open(&medium, Running::default()) {
+            Ok(mut disk) => {
+                opened += 1;
+                let mut block = [0; BLOCK];
+                for (&lba, &value) in &values {
+                    disk.read(lba, &mut block).unwrap_or_else(|error| panic!("history {number}: {error}"));
+                    assert_eq!(value_of(lba, &block), value, "history {number}: block {lba}");
+                }
+            }
+            Err(LogError::Damaged(_)) => refused += 1,
+            Err(error) => panic!("history {number}: {error}"),
+        }
+    }
+    println!("{opened} opened, {refused} refused");
+    assert!(opened > 0 && refused > 0);
 }
 
 /// Writes at random until everything was cleaned several times, but for some blocks.
@@ -284,4 +334,30 @@ fn what_was_forgotten_with_a_page_of_the_map_becomes_free_with_one_checkpoint() 
     let medium = disk.close().expect("closed");
     let checked = check(medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
     assert_eq!(checked.contradictions, Vec::<String>::new());
+}
+
+#[test]
+fn what_cannot_be_read_for_a_while_takes_no_room_after_it() {
+    let medium = Memory::new(BYTES);
+    let mut disk = full_disk(&medium);
+    let (mut rng, blocks) = (stream("while", 0), u64::from(disk.geometry().blocks));
+    let mut values: HashMap<u32, u64> = (0..blocks as u32).map(|lba| (lba, 5)).collect();
+    let mut write = |disk: &mut Disk<&Memory>, n: u64| {
+        let lba = below(&mut rng, blocks) as u32;
+        disk.write(lba, &block_of(lba, n))?;
+        values.insert(lba, n);
+        Ok(())
+    };
+    let segments = disk.geometry().start / BLOCK as u64..disk.geometry().end() / BLOCK as u64;
+    segments.step_by(300).for_each(|block| medium.lose(block * BLOCK as u64));
+    let failed = (10..10 + 6 * blocks).find_map(|n| write(&mut disk, n).err());
+    assert!(matches!(failed, Some(LogError::Exhausted { stuck: 1.., .. })), "{failed:?}");
+    medium.find_again();
+    (1 << 32..(1 << 32) + 6 * blocks).for_each(|n| write(&mut disk, n).expect("there is room"));
+    let mut disk = Disk::open(disk.close().expect("closed"), Running::default()).expect("opened");
+    let mut block = [0; BLOCK];
+    for (&lba, &value) in &values {
+        disk.read(lba, &mut block).expect("nothing is lost");
+        assert_eq!(value_of(lba, &block), value);
+    }
 }

@@ -6,7 +6,8 @@ mod common;
 use common::{Blocks, Fate, Memory, block_of, stream, value_of};
 use lowtide_core::rng::{Rng, below};
 use lowtide_logdisk::disk::Running;
-use lowtide_logdisk::format::Checkpoint;
+use lowtide_logdisk::format::slot::SLOT;
+use lowtide_logdisk::format::{Checkpoint, Header, Kind as SlotKind, Slot};
 use lowtide_logdisk::resize::grow;
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
 use std::collections::HashMap;
@@ -266,6 +267,37 @@ fn every_cut_after_an_opening_that_had_to_recover_leaves_a_prefix() {
     assert!(cuts > 100);
 }
 
+/// What a slot says of the one before it has the low bits of a number, which leaps with every opening: of two openings they are the same.
+#[test]
+fn the_first_slots_after_an_opening_say_nothing_of_slots_before_it() {
+    let (base, _) = full_disk();
+    let medium = Memory::of(BYTES, base);
+    let kind = Kind { slots: 1 << 40, steps: 300, hot: 1 << 30, flush: 20 };
+    (0..2)
+        .for_each(|number| drop(history(&medium, kind, &mut stream("openings", number), (number + 1) << 32)));
+    let disk = Disk::open(&medium, running(1 << 40)).expect("opened");
+    let (geometry, salt) = (*disk.geometry(), disk.log().superblock().salt);
+    let slots = (0..geometry.segments * geometry.segment_slots()).map(Slot::new);
+    let mut bytes = [0; 2 * BLOCK];
+    let mut headers: Vec<Header> = slots
+        .filter_map(|slot| {
+            let begin = geometry.offset(slot);
+            medium.read(begin / BLOCK as u64 * BLOCK as u64, &mut bytes).expect("read");
+            Header::open(salt, &bytes[(begin % BLOCK as u64) as usize..][..SLOT])
+        })
+        .collect();
+    headers.sort_by_key(|header| header.seq);
+    let opening = |header: &Header| header.seq >> 32;
+    let last = headers.iter().map(opening).max().expect("some");
+    let of_last = headers.iter().filter(|header| opening(header) == last && header.kind != SlotKind::Map);
+    let without = of_last.clone().filter(|header| header.before.is_none()).count();
+    assert_eq!(without, 2, "of the host, and of what is moved");
+    let before = of_last.filter_map(|header| header.before);
+    assert!(
+        before.into_iter().all(|before| headers.iter().any(|it| opening(it) == last && before.is(it.seq)))
+    );
+}
+
 #[test]
 fn after_a_write_or_a_flush_that_failed_nothing_is_promised_any_more() {
     let (base, values) = full_disk();
@@ -456,6 +488,28 @@ fn a_disk_that_grew_takes_as_much_as_it_offers() {
     all_is_there_on(BYTES * 3, &medium.blocks(), &values);
     assert!(grow(&medium, Some(0.5)).is_err(), "it does not become smaller");
     all_is_there_on(BYTES * 3, &medium.blocks(), &values);
+}
+
+/// A flush after every write leaves half of a segment unused, and the cleaner's are padded by it, too.
+#[test]
+fn the_smallest_reserve_is_enough_for_a_full_disk_however_often_it_is_flushed() {
+    for (flush, slots) in [(1, 100), (1, 1 << 40), (3, 1 << 40)] {
+        let medium = Memory::new(BYTES);
+        let options = Options { segment: 1 << 20, reserve: 0.02 };
+        let mut disk = Disk::format(&medium, options, [7; 16]).expect("formatted");
+        disk.set_running(running(slots));
+        let (mut rng, mut values) = (stream("tight", flush), Values::new());
+        let blocks = disk.geometry().blocks;
+        for n in 0..3 * blocks {
+            let lba = if n < blocks { n } else { below(&mut rng, blocks.into()) as u32 };
+            disk.write(lba, &block_of(lba, u64::from(n) + 1)).expect("there is room");
+            values.insert(lba, u64::from(n) + 1);
+            if u64::from(n) % flush == 0 {
+                disk.flush().expect("flushed");
+            }
+        }
+        all_is_there(&disk.close().expect("closed").blocks(), &values);
+    }
 }
 
 #[test]

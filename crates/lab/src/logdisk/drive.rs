@@ -404,7 +404,8 @@ fn note(first: &mut Option<LogError>, error: LogError) -> i32 {
 
 fn errno(error: &LogError) -> i32 {
     match error {
-        LogError::Exhausted { .. } => Errno::NOSPC.raw_os_error(),
+        // Where segments are left alone, what is wanting is not room but what the medium does not give.
+        LogError::Exhausted { stuck: 0, .. } => Errno::NOSPC.raw_os_error(),
         _ => Errno::IO.raw_os_error(),
     }
 }

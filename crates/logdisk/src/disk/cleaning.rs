@@ -40,6 +40,15 @@ pub(super) struct Cleaning {
     refused: bool,
 }
 
+/// What the medium did not give since the log was opened.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    /// A segment was left that was emptied in part: that takes room and frees none. None is begun any more that is not given as a whole.
+    any: bool,
+    /// From here on a segment is looked for that was left alone and is given now.
+    next: u32,
+}
+
 impl<M: Medium> Disk<M> {
     /// Cleans a piece of what is owed: how many slots are paid for by it.
     pub(super) fn clean_a_piece(&mut self, owed: u32) -> Result<u32, LogError> {
@@ -93,6 +102,10 @@ impl<M: Medium> Disk<M> {
             self.clean_map(segment)?;
             return Ok(None);
         }
+        if self.refusals.any && !self.is_given(segment)? {
+            self.log.stuck(segment);
+            return Ok(None);
+        }
         let newest = self.log.segments().full_since(segment);
         let bytes = Aligned::zeroes(0);
         Ok(Some(Cleaning { segment, newest, number: 1, slots: 0..0, bytes, skip: 0, refused: false }))
@@ -113,6 +126,47 @@ impl<M: Medium> Disk<M> {
             self.log.emptied();
         }
         Ok(())
+    }
+
+    /// Whether the medium gives all that counts as live in a segment. Where it gives every piece, what is spoiled is not its refusal.
+    fn is_given(&mut self, segment: u32) -> Result<bool, LogError> {
+        let geometry = *self.geometry();
+        let (mut refused, mut live) = (false, 0);
+        for piece in (Pieces { geometry, number: 1 }) {
+            let (place, length) = (geometry.offset(geometry.slot(segment, piece.start)), piece.len() * SLOT);
+            refused |= scan::read_around(&self.medium, place, length).is_err();
+        }
+        if !refused {
+            return Ok(true);
+        }
+        for piece in (Pieces { geometry, number: 1 }) {
+            let (place, length) = (geometry.offset(geometry.slot(segment, piece.start)), piece.len() * SLOT);
+            let (bytes, skip) = scan::read_what_can_be(&self.medium, place, length);
+            for (at, number) in (skip..).step_by(SLOT).zip(piece) {
+                let header = Header::open(self.log.superblock().salt, &bytes[at..][..SLOT]);
+                let Some(header) = header.filter(|it| it.kind == Kind::Data && it.lba < geometry.blocks)
+                else {
+                    continue;
+                };
+                match self.entry(header.lba) {
+                    Ok(entry) => live += u32::from(entry == Entry::At(geometry.slot(segment, number))),
+                    Err(LogError::Medium { .. }) => return Ok(false),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(live == self.log.segments().live(segment))
+    }
+
+    /// Whether the medium gives a segment that was left alone; then all of them are tried again. One is looked at each time.
+    pub(super) fn one_more_is_given(&mut self) -> Result<bool, LogError> {
+        let Some(segment) = self.log.segments().next_stuck(self.refusals.next) else { return Ok(false) };
+        self.refusals.next = segment + 1;
+        let given = self.is_given(segment)?;
+        if given {
+            self.log.try_stuck();
+        }
+        Ok(given)
     }
 
     fn clean_slot(&mut self, cleaning: &mut Cleaning) -> Result<(), LogError> {
@@ -182,6 +236,7 @@ impl<M: Medium> Disk<M> {
         if !self.is_still(cleaning) {
             self.log.emptied();
         } else if refused {
+            self.refusals.any = true;
             self.log.stuck(cleaning.segment);
         } else {
             self.log.abandon(cleaning.segment);

@@ -271,6 +271,10 @@ impl Log {
     pub fn stuck(&mut self, segment: u32) {
         self.segments.stuck(segment);
     }
+    /// Has all such segments tried again.
+    pub fn try_stuck(&mut self) {
+        self.segments.try_stuck();
+    }
 
     /// Hands out what was written so far, and says up to which slot everything is durable once it is written and flushed.
     pub fn seal(&mut self) -> Seq {

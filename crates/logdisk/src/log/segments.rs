@@ -235,6 +235,15 @@ impl Segments {
     pub fn stuck(&mut self, segment: u32) {
         self.all[segment as usize].stuck = true;
     }
+    /// The next of those that could not be emptied, from `from` on and round.
+    pub fn next_stuck(&self, from: u32) -> Option<u32> {
+        let count = self.all.len() as u32;
+        (0..count).map(|n| (from % count + n) % count).find(|&segment| self.all[segment as usize].stuck)
+    }
+    /// Has all of them tried again.
+    pub fn try_stuck(&mut self) {
+        self.all.iter_mut().for_each(|it| it.stuck = false);
+    }
     /// Segments that cannot be cleaned.
     pub fn stuck_count(&self) -> usize {
         self.all.iter().filter(|it| it.stuck).count()

@@ -36,8 +36,6 @@ struct Open {
 pub struct Resumed {
     /// The segment that comes next, where that is known.
     pub next: Option<u32>,
-    /// What the newest slot holds.
-    pub before: Option<Before>,
     /// The segment that is not full.
     pub open: Option<ResumedSegment>,
 }
@@ -65,7 +63,7 @@ pub struct Stream {
     open: Option<Open>,
     /// The segment that comes after this one, which its header names.
     next: Option<u32>,
-    /// What the newest slot holds.
+    /// What the newest slot holds, since the log was opened.
     before: Option<Before>,
     /// The memory of the segment before.
     spare: Vec<u8>,
@@ -90,7 +88,7 @@ impl Stream {
 
     /// A stream that was written before, and goes on where it was.
     pub fn resumed(used: Use, number: u32, resumed: Resumed, geometry: &Geometry) -> Stream {
-        let Resumed { next, before, open } = resumed;
+        let Resumed { next, open } = resumed;
         let open = open.map(|it| {
             let first_of_summary = geometry.segment_slots() - geometry.summary_slots();
             // A summary that came to the medium in part is written again as a whole.
@@ -98,7 +96,8 @@ impl Stream {
             let handed = Geometry::within(slot) / BLOCK * BLOCK;
             Open { segment: it.segment, image: it.image, entries: it.entries, slot, filled: handed, handed }
         });
-        Stream { used, number, open, next, before, spare: Vec::new() }
+        // Numbers leap with every opening, and what is said of a slot has their low bits only: nothing is said of one before it.
+        Stream { used, number, open, next, before: None, spare: Vec::new() }
     }
 
     /// Whether the segment has room for a slot more.

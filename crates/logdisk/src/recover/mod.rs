@@ -14,8 +14,7 @@ use crate::error::LogError;
 use crate::format::checkpoint::StreamState;
 use crate::format::slot::{HEADER, MOST_SEQ, SLOT};
 use crate::format::{
-    BLOCK, Before, Checkpoint, FormatError, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, summary,
-    unmaps,
+    BLOCK, Checkpoint, FormatError, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, summary, unmaps,
 };
 use crate::log::{Entry, Log, Resumed, ResumedSegment, Which};
 use crate::{Medium, disk};
@@ -167,6 +166,8 @@ fn follow(
             Some(found) if found.records.last().is_some_and(|last| last.seq >= least) => found,
             _ => scan::by_slots(&scan::image(medium, geometry, segment), superblock, least),
         };
+        // Whoever wrote it: it may tell of slots that were durable and are not found from an older checkpoint.
+        followed.durable = followed.durable.max(found.durable);
         // Another stream may have begun the segment since it was named.
         let other = |record: &Record| match record.kind {
             Kind::Segment => record.lba as usize != stream,
@@ -175,7 +176,6 @@ fn follow(
         if found.records.iter().any(|record| record.seq >= least && other(record)) {
             break;
         }
-        followed.durable = followed.durable.max(found.durable);
         let new = found.records.iter().filter(|record| record.number >= first && record.seq >= least);
         let new: Vec<(Record, Slot)> =
             new.map(|record| (*record, geometry.slot(segment, record.number))).collect();
@@ -214,10 +214,9 @@ fn resume(
     let passed = followed.segments.iter().find(|it| it.segment == segment);
     let named = if segment == state.segment { Some(state.next) } else { None };
     let next = passed.and_then(|it| it.next).or(named);
-    let before = last.map(|(record, _)| Before::new(record.kind, record.lba, record.seq));
     let ended = last.is_some_and(|(record, _)| record.number + 1 == geometry.segment_slots());
     if ended {
-        return Resumed { next, before, open: None };
+        return Resumed { next, open: None };
     }
     number = number.min(geometry.segment_slots());
     let image = scan::image(medium, geometry, segment);
@@ -226,11 +225,7 @@ fn resume(
         entries[record.number as usize] =
             Some(summary::Entry { kind: record.kind, lba: record.lba, seq: record.seq });
     }
-    Resumed {
-        next,
-        before,
-        open: Some(ResumedSegment { segment, slot: number, image: image.to_vec(), entries }),
-    }
+    Resumed { next, open: Some(ResumedSegment { segment, slot: number, image: image.to_vec(), entries }) }
 }
 
 /// The slots of all streams in the order of their numbers.

@@ -69,11 +69,16 @@ pub fn by_summary(medium: &impl Medium, superblock: &Superblock, segment: u32) -
     let first = geometry.segment_slots() - geometry.summary_slots();
     let offset = geometry.offset(geometry.slot(segment, first));
     let (bytes, skip) = read_what_can_be(medium, offset, geometry.summary_slots() as usize * SLOT);
-    let mut found = Found::default();
+    let (mut found, mut made) = (Found::default(), None);
     for n in 0..geometry.summary_slots() {
         let slot = &bytes[skip + n as usize * SLOT..][..SLOT];
         let header = Header::open(superblock.salt, slot)?;
         if header.kind != Kind::Summary || header.lba != n {
+            return None;
+        }
+        // A torn one has slots of the summary that was there before; those of a data segment are numbered, others have one number.
+        let made = *made.get_or_insert(header.seq);
+        if header.seq != made && header.seq != made + Seq::from(n) {
             return None;
         }
         let payload = &slot[HEADER..];
@@ -140,4 +145,66 @@ pub fn by_slots(image: &[u8], superblock: &Superblock, least: Seq) -> Found {
     }
     found.next = found.next.filter(|&next| next < geometry.segments);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::checkpoint::Use;
+    use crate::log::{Common, Job, Stream};
+    use std::cell::RefCell;
+    use std::io;
+
+    /// A medium in memory.
+    struct Bytes(RefCell<Vec<u8>>);
+
+    impl Medium for Bytes {
+        fn bytes(&self) -> u64 {
+            self.0.borrow().len() as u64
+        }
+        fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+            into.copy_from_slice(&self.0.borrow()[offset as usize..][..into.len()]);
+            Ok(())
+        }
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.0.borrow_mut()[offset as usize..][..data.len()].copy_from_slice(data);
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A segment is large enough here that sixteen slots of its summary are whole sectors.
+    #[test]
+    fn a_summary_of_two_lives_of_its_segment_is_none() {
+        let geometry = Geometry { segment_frames: 32, segments: 1, blocks: 1, start: 1 << 20 };
+        let superblock = Superblock { geometry, id: [1; 16], salt: 5 };
+        let medium = Bytes(RefCell::new(vec![0; geometry.end() as usize]));
+        let put = |job: Job| medium.write(job.offset, &job.data).expect("written");
+        let life = |seq: Seq| {
+            let common = Common { geometry, salt: superblock.salt, durable: seq - 1 };
+            let mut stream = Stream::new(Use::Data, 0);
+            stream.begin(0, 0, seq, &common);
+            for n in 1..u64::from(geometry.data_range().end) {
+                stream.append(Kind::Data, n as u32, seq + n, &[0; BLOCK], &common);
+            }
+            let (_, job, _) = stream.finish(seq + 10_000, true, &common).expect("it was begun");
+            put(job);
+            medium.0.borrow().clone()
+        };
+        let (old, new) = (life(1_000_000), life(2_000_000));
+        let whole = by_summary(&medium, &superblock, 0).expect("it is of one life");
+        assert!(whole.records.iter().all(|record| record.seq >= 2_000_000));
+        // Slots begin where sectors do once in sixteen.
+        let slots = geometry.segment_slots();
+        let within = |number| (geometry.segment_offset(0) as usize) + Geometry::within(number);
+        let first = (slots - geometry.summary_slots() + 1..slots - 17)
+            .find(|&slot| within(slot).is_multiple_of(512))
+            .expect("there is one");
+        let torn = within(first)..within(first + 16);
+        assert!(torn.end.is_multiple_of(512) && old[torn.clone()] != new[torn.clone()]);
+        medium.0.borrow_mut()[torn.clone()].copy_from_slice(&old[torn]);
+        assert!(by_summary(&medium, &superblock, 0).is_none());
+    }
 }
