@@ -403,16 +403,17 @@ impl Files for Host {
     fn truncate(&mut self, file: FileNumber, length: u64) -> Result<(), FileError> {
         let mut its = self.lock();
         its.call()?;
+        its.clear_gap(file, length);
         its.cut_off(file, length.div_ceil(BLOCK) as u32);
-        let within = (length % BLOCK) as usize;
-        if within > 0 && length < its.file(file).size {
+        let (within, size) = ((length % BLOCK) as usize, its.file(file).size);
+        if within > 0 && length < size {
             // What comes after the end reads as zeroes, should the file become longer again.
             its.change(file, (length / BLOCK) as u32, |page| page[within..].fill(0));
         }
-        its.file(file).size = length;
-        let written = its.file(file).written.min(length);
+        // A file that is made longer is so at once; one that is made shorter may not have been as long on the drive.
+        let written = if length > size { length } else { its.file(file).written.min(length) };
         its.changed |= written != its.file(file).written;
-        its.file(file).written = written;
+        (its.file(file).size, its.file(file).written) = (length, written);
         its.event()
     }
 

@@ -67,12 +67,11 @@ proptest! {
                     plain[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
                     synced = None;
                 }
-                Step::Truncate(length) if (length as usize) < plain.len() => {
+                Step::Truncate(length) => {
                     host.truncate(file, length).expect("it is on");
-                    plain.truncate(length as usize);
+                    plain.resize(length as usize, 0);
                     synced = None;
                 }
-                Step::Truncate(_) => {}
                 Step::Sync => {
                     host.sync(file).expect("it is on");
                     synced = Some(plain.clone());
@@ -119,6 +118,20 @@ fn what_was_behind_the_end_of_a_file_is_zero_when_it_becomes_longer() {
     assert_eq!(host.size(file), Ok(4_097), "seed {seed}");
     host.write(file, 4_100, &[9]).expect("there is room");
     assert_eq!(all(&mut host, "one").expect("it is there")[4_096..], [7, 0, 0, 0, 9], "seed {seed}");
+}
+
+#[test]
+fn a_file_that_is_made_longer_is_so_once_it_is_synced() {
+    let mut host = host(Cache::Protected, true, 5);
+    let file = host.open("one", true).expect("made");
+    host.write(file, 0, &[7; 10]).expect("there is room");
+    host.truncate(file, 9_000).expect("it is on");
+    host.sync(file).expect("it is on");
+    host.lock().power_cut();
+    host.lock().power_on(None).expect("metadata is whole");
+    let mut expected = vec![0; 9_000];
+    expected[..10].fill(7);
+    assert_eq!(all(&mut host, "one"), Some(expected));
 }
 
 #[test]
