@@ -1,7 +1,8 @@
 //! What an advice assumes, and what it leaves out: a list to read before money is spent.
 
+use super::candidate::TERMINALS_PER_WAREHOUSE;
 use super::choose::{Advice, POOLS};
-use super::question::{Asked, BlockLoad, Question, TpccLoad, WORKING_SET_ACCESS, warehouses};
+use super::question::{Asked, BlockLoad, Question, TpccLoad, WORKING_SET_ACCESS, plain, warehouses};
 use super::text::{io_capacity, log_size, what};
 use crate::report::number::significant;
 use crate::report::{Column, Table, Value};
@@ -70,7 +71,7 @@ pub(super) fn assumptions(advice: &Advice) -> Table {
     ));
     list.push((
         "left out",
-        "servers, controllers, power, interest; more than one device; failures, retention, temperature; filesystems, TRIM; \
+        "how long a request or a transaction takes; servers, controllers, power, interest; more than one device; failures, retention, temperature; filesystems, TRIM; \
          compression"
             .to_owned(),
     ));
@@ -119,19 +120,36 @@ fn tpcc(question: &Question, load: &TpccLoad) -> Vec<(&'static str, String)> {
         (
             "database",
             format!(
-                "a model of InnoDB (docs/models/oltp.md): each commit durable, doublewrite, a redo log of {} on the same device, \
-                 io_capacity {}",
+                "a model of InnoDB (docs/models/oltp.md): each commit durable, doublewrite, changed neighbours written along on flash, \
+                 too, a redo log of {} on the same device, io_capacity {}",
                 log_size(question.data),
                 io_capacity(load)
             ),
         ),
         (
             "server",
-            format!("{} processors (--cores), {} of one for a transaction (--cpu)", load.cores, load.cpu),
+            format!(
+                "{} processors (--cores) that do not hinder each other, {} of one for a transaction (--cpu) and {} for each request \
+                 to the device",
+                load.cores,
+                load.cpu,
+                plain().io_cpu
+            ),
+        ),
+        (
+            "warehouses",
+            format!(
+                "made smaller, the database has one warehouse for {TERMINALS_PER_WAREHOUSE} terminals at least, where --scale is not \
+                 given: transactions wait for each other's rows more often than in the whole"
+            ),
         ),
         (
             "memory",
-            format!("the smallest that is enough of {} of the data ({})", pools.join(", "), question.data),
+            format!(
+                "the smallest buffer pool that is enough of {} of the data ({}); what the server needs beside is not counted",
+                pools.join(", "),
+                question.data
+            ),
         ),
         (
             "growth",
@@ -160,7 +178,10 @@ fn sizes(advice: &Advice) -> String {
         Asked::Block(_) => "devices and data",
         Asked::Tpcc(_) => "devices, data, memory and log",
     };
-    format!("{what} were simulated at {} (--scale), with the same timings", words.join(", "))
+    format!(
+        "{what} were simulated at {} (--scale), with the same timings; what is different at another size is not in the intervals",
+        words.join(", ")
+    )
 }
 
 fn prices(advice: &Advice) -> String {

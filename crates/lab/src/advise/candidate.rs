@@ -17,7 +17,7 @@ const LEAST_REQUESTS: u64 = 400_000;
 const LEAST_BYTES: Bytes = Bytes::new(2_000_000_000);
 const MOST_BYTES: Bytes = Bytes::new(10_000_000_000);
 /// Terminals that a warehouse of a smaller database has at most; the benchmark itself has ten.
-const TERMINALS_PER_WAREHOUSE: u32 = 4;
+pub(super) const TERMINALS_PER_WAREHOUSE: u32 = 4;
 /// The largest divisor that is tried.
 const MOST_SCALE: u64 = 1 << 16;
 

@@ -8,7 +8,7 @@ use super::question::{Asked, Question, loaded, warehouses};
 use super::row::{Life, Measured, Outcome, Row};
 use super::search::{UpTo, first_enough, up_to};
 use super::text::log_size;
-use super::trial::{Bench, Ended, Trial, TrialError};
+use super::trial::{Bench, Stop, Trial};
 use crate::campaign::on_all_cores;
 use crate::report::number::significant;
 use lowtide_core::Bytes;
@@ -30,7 +30,7 @@ pub struct Advice {
     pub question: Question,
     /// Every candidate: first those that meet all, the cheapest first; then the others, the nearest first.
     pub rows: Vec<Row>,
-    /// Which was run again, in order; the last is the choice where it met the rate again.
+    /// Which was run again, in order; the last is the choice where it met all that was asked again.
     pub checks: Vec<Checked>,
 }
 
@@ -43,14 +43,61 @@ pub struct Checked {
     pub found: Result<Trial, String>,
 }
 
+impl Checked {
+    /// What speaks against the candidate by what was found then.
+    pub(super) fn objections(&self, question: &Question, row: &Row) -> Vec<String> {
+        let trial = match &self.found {
+            Ok(trial) => trial.clone(),
+            Err(reason) => return vec![reason.clone()],
+        };
+        let pool = row.measured().and_then(|measured| measured.pool);
+        let again = Measured::new(question, &row.candidate, trial, pool, None);
+        Row { outcome: Outcome::Measured(Box::new(again)), ..row.clone() }.objections(question)
+    }
+}
+
 impl Advice {
     /// The choice and the trial that it was checked by; `None` where nothing meets all that was asked.
     pub fn choice(&self) -> Option<(&Row, &Trial)> {
         let last = self.checks.last()?;
-        let trial = last.found.as_ref().ok().filter(|trial| trial.meets(self.question.rate()))?;
-        Some((&self.rows[last.row], trial))
+        let row = &self.rows[last.row];
+        let met = last.objections(&self.question, row).is_empty();
+        Some((row, last.found.as_ref().ok().filter(|_| met)?))
+    }
+
+    /// Takes more rows; all are in order afterwards.
+    fn take(&mut self, rows: Vec<Row>) {
+        let checked = |check: &Checked| self.rows[check.row].candidate.target.clone();
+        let targets: Vec<String> = self.checks.iter().map(checked).collect();
+        self.rows.extend(rows);
+        in_order(&self.question, &mut self.rows);
+        for (check, target) in self.checks.iter_mut().zip(targets) {
+            let row = self.rows.iter().position(|row| row.candidate.target == target);
+            check.row = row.expect("it was there before");
+        }
+    }
+
+    /// Has those that meet all run again, the first first, until one meets all again.
+    fn check(&mut self, again: Again<'_>) -> Result<(), AdviseError> {
+        for row in 0..self.rows.len() {
+            let (it, question) = (&self.rows[row], &self.question);
+            if self.choice().is_some() || !it.objections(question).is_empty() {
+                break;
+            }
+            if self.checks.iter().any(|check| check.row == row) {
+                continue;
+            }
+            let found = again(it)?;
+            self.checks.push(Checked { row, found });
+        }
+        Ok(())
     }
 }
+
+/// What candidates come to.
+type Tried<'a> = &'a dyn Fn(&[Candidate]) -> Result<Vec<Row>, AdviseError>;
+/// What a candidate comes to when it is run again, or why to nothing.
+type Again<'a> = &'a dyn Fn(&Row) -> Result<Result<Trial, String>, AdviseError>;
 
 /// Tries every candidate, chooses, and checks the choice; `hear` is told of every trial, from any thread.
 ///
@@ -66,45 +113,46 @@ pub fn advise(
     // Those that take longest first, so that the cores end together.
     candidates.sort_by_key(|one| std::cmp::Reverse(one.capacity().get() / one.scale));
     let all = candidates.len();
-    // A trial of a database takes long, and what has a price is preferred.
-    let wait = matches!(question.asked, Asked::Tpcc(_)) && question.devices.is_empty();
-    let (first, later): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|one| one.price_usd.is_some() || !wait);
     let ended = AtomicUsize::new(0);
     let told = |row: &Row| {
         let number = ended.fetch_add(1, Ordering::Relaxed) + 1;
         hear(&format!("[{number}/{all}] {}: {}", row.candidate.device.name, heard(question, row)));
     };
-    let mut rows = trials(question, &first, interrupt, &told)?;
-    if rows.iter().any(|row| row.objections(question).is_empty()) {
-        let passed_over = |candidate| Row { candidate, data: needed(question), outcome: Outcome::PassedOver };
-        rows.extend(later.into_iter().map(passed_over));
-    } else {
-        rows.extend(trials(question, &later, interrupt, &told)?);
-    }
-    let mut rows = in_order(question, rows);
-    if let Asked::Block(_) = question.asked {
-        limits(question, &mut rows, interrupt, hear)?;
-    }
-    let mut advice = Advice { question: question.clone(), rows, checks: Vec::new() };
-    for row in 0..advice.rows.len() {
-        let Row { candidate, .. } = &advice.rows[row];
-        let Some(measured) = advice.rows[row].measured() else { break };
-        if !advice.rows[row].objections(question).is_empty() {
-            break;
-        }
+    let tried = |candidates: &[Candidate]| trials(question, candidates, interrupt, &told);
+    let again = |row: &Row| {
+        let Row { candidate, .. } = row;
         hear(&format!("{}: once more with another seed, and longer", candidate.device.name));
-        let found = Bench { question, candidate, interrupt }.check(question.data, measured.pool)?;
-        let found = match found {
-            Err(Ended::Interrupted) => return Err(AdviseError::Interrupted),
-            Err(Ended::Failed(reason)) => Err(reason),
-            Ok(trial) => Ok(trial),
-        };
-        let meets = found.as_ref().is_ok_and(|trial| trial.meets(question.rate()));
-        advice.checks.push(Checked { row, found });
-        if meets {
-            break;
-        }
+        let pool = row.measured().and_then(|measured| measured.pool);
+        let found = Bench { question, candidate, interrupt }.check(question.data, pool);
+        found.map_or_else(|stop| stop.reason().map(Err), |trial| Ok(Ok(trial)))
+    };
+    let mut advice = advice(question, candidates, &tried, &again)?;
+    if let Asked::Block(_) = question.asked {
+        limits(question, &mut advice.rows, interrupt, hear)?;
+    }
+    Ok(advice)
+}
+
+/// The choice among candidates.
+fn advice(
+    question: &Question,
+    candidates: Vec<Candidate>,
+    tried: Tried<'_>,
+    again: Again<'_>,
+) -> Result<Advice, AdviseError> {
+    // A trial of a database takes long, and what has a price is preferred.
+    let wait = matches!(question.asked, Asked::Tpcc(_)) && question.devices.is_empty();
+    let (first, later): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|one| one.price_usd.is_some() || !wait);
+    let mut advice = Advice { question: question.clone(), rows: Vec::new(), checks: Vec::new() };
+    advice.take(tried(&first)?);
+    advice.check(again)?;
+    if advice.choice().is_none() {
+        advice.take(tried(&later)?);
+        advice.check(again)?;
+    } else {
+        let passed_over = |candidate| Row { candidate, data: needed(question), outcome: Outcome::PassedOver };
+        advice.take(later.into_iter().map(passed_over).collect());
     }
     Ok(advice)
 }
@@ -119,15 +167,12 @@ fn trials(
     let rows = Mutex::new(Vec::new());
     on_all_cores(candidates, |candidate| {
         let row = tried(question, candidate, interrupt);
-        if let Ok(Some(row)) = &row {
+        if let Ok(row) = &row {
             told(row);
         }
         rows.lock().expect("nobody panics while holding it").push(row);
     });
-    let rows = rows.into_inner().expect("nobody panicked while holding it");
-    let rows: Vec<Option<Row>> = rows.into_iter().collect::<Result<_, TrialError>>()?;
-    let rows: Option<Vec<Row>> = rows.into_iter().collect();
-    rows.ok_or(AdviseError::Interrupted)
+    rows.into_inner().expect("nobody panicked while holding it").into_iter().collect()
 }
 
 /// Bytes that have to lie on a device: the data, or as many warehouses as they hold and a log.
@@ -138,14 +183,14 @@ fn needed(question: &Question) -> Bytes {
     }
 }
 
-/// What a candidate came to; `None` where the user ended it.
+/// What a candidate came to.
 fn tried(
     question: &Question,
     candidate: &Candidate,
     interrupt: &Arc<AtomicBool>,
-) -> Result<Option<Row>, TrialError> {
+) -> Result<Row, AdviseError> {
     let data = needed(question);
-    let row = |outcome| Some(Row { candidate: candidate.clone(), data, outcome });
+    let row = |outcome| Row { candidate: candidate.clone(), data, outcome };
     if data > candidate.capacity() {
         return Ok(row(Outcome::TooSmall));
     }
@@ -154,41 +199,19 @@ fn tried(
     }
     let bench = Bench { question, candidate, interrupt };
     let found = match question.asked {
-        Asked::Block(_) => by_fill(&bench)?,
-        Asked::Tpcc(_) => by_memory(&bench)?,
+        Asked::Block(_) => by_fill(&bench),
+        Asked::Tpcc(_) => by_memory(&bench),
     };
-    Ok(match found {
-        Ok(measured) => row(Outcome::Measured(Box::new(measured))),
-        Err(Ended::Failed(reason)) => row(Outcome::Failed(reason)),
-        Err(Ended::Interrupted) => None,
-    })
-}
-
-/// A failure of the machinery, or an end without a figure.
-enum Stop {
-    Trial(TrialError),
-    Ended(Ended),
-}
-
-impl From<TrialError> for Stop {
-    fn from(error: TrialError) -> Self {
-        Stop::Trial(error)
-    }
-}
-
-fn unstopped<T>(result: Result<T, Stop>) -> Result<Result<T, Ended>, TrialError> {
-    match result {
-        Ok(found) => Ok(Ok(found)),
-        Err(Stop::Ended(ended)) => Ok(Err(ended)),
-        Err(Stop::Trial(error)) => Err(error),
-    }
+    Ok(row(match found {
+        Ok(measured) => Outcome::Measured(Box::new(measured)),
+        Err(stop) => Outcome::Failed(stop.reason()?),
+    }))
 }
 
 /// The level at the data.
-fn by_fill(bench: &Bench<'_>) -> Result<Result<Measured, Ended>, TrialError> {
+fn by_fill(bench: &Bench<'_>) -> Result<Measured, Stop> {
     let Bench { question, candidate, .. } = bench;
-    let trial = bench.run(question.data, None)?;
-    Ok(trial.map(|trial| Measured::new(question, candidate, trial, None, None)))
+    Ok(Measured::new(question, candidate, bench.run(question.data, None)?, None, None))
 }
 
 /// How full the first of those may get that meet all, and the nearest of those that do not.
@@ -207,54 +230,49 @@ fn limits(
         let candidate = &rows[*at].candidate;
         let met = !slow(&rows[*at]);
         let limit = limit(&Bench { question, candidate, interrupt }, met);
-        if let Ok(Ok(limit)) = &limit {
+        if let Ok(limit) = &limit {
             hear(&format!("{}: {}", candidate.device.name, limit.words()));
         }
         found.lock().expect("nobody panics while holding it").push((*at, limit));
     });
     for (at, limit) in found.into_inner().expect("nobody panicked while holding it") {
-        let limit = limit?.map_err(|_| AdviseError::Interrupted)?;
         if let Outcome::Measured(measured) = &mut rows[at].outcome {
-            measured.up_to = Some(limit);
+            measured.up_to = Some(limit?);
         }
     }
     Ok(())
 }
 
-/// How full a device may get; an end only where the user ended it.
-fn limit(bench: &Bench<'_>, met: bool) -> Result<Result<UpTo, Ended>, TrialError> {
+/// How full a device may get.
+fn limit(bench: &Bench<'_>, met: bool) -> Result<UpTo, AdviseError> {
     let Bench { question, candidate, .. } = bench;
     let capacity = candidate.capacity().get() as f64;
     let meets = |fill: f64| {
         let data = Bytes::new((capacity * fill) as u64).align_down(Bytes::mib(1));
-        match bench.run(data, None)? {
+        match bench.run(data, None) {
             Ok(trial) => Ok(trial.meets(question.rate())),
             // So little, or so much, that the model cannot do it.
-            Err(Ended::Failed(_)) => Ok(false),
-            Err(ended) => Err(Stop::Ended(ended)),
+            Err(stop) => stop.reason().map(|_| false),
         }
     };
-    unstopped(up_to(candidate.fill(question.data), met, meets))
+    up_to(candidate.fill(question.data), met, meets)
 }
 
 /// The level with the smallest memory that is enough, or with as much as there are data.
-fn by_memory(bench: &Bench<'_>) -> Result<Result<Measured, Ended>, TrialError> {
+fn by_memory(bench: &Bench<'_>) -> Result<Measured, Stop> {
     let Bench { question, candidate, .. } = bench;
     let mut tried: Vec<(usize, Trial)> = Vec::new();
     let pool = |step: usize| (question.data / POOLS[step]).align_down(Bytes::mib(1));
-    let search = || {
-        let found = first_enough(POOLS.len(), |step| {
-            let trial = bench.run(question.data, Some(pool(step)))?.map_err(Stop::Ended)?;
-            let meets = trial.meets(question.rate());
-            tried.push((step, trial));
-            Ok::<bool, Stop>(meets)
-        })?;
-        // Without one that is enough the last that was tried is the largest.
-        let step = found.unwrap_or(POOLS.len() - 1);
-        let (_, trial) = tried.into_iter().find(|(at, _)| *at == step).expect("it was tried");
-        Ok(Measured::new(question, candidate, trial, Some(pool(step)), None))
-    };
-    unstopped(search())
+    let found = first_enough(POOLS.len(), |step| {
+        let trial = bench.run(question.data, Some(pool(step)))?;
+        let meets = trial.meets(question.rate());
+        tried.push((step, trial));
+        Ok::<bool, Stop>(meets)
+    })?;
+    // Without one that is enough the last that was tried is the largest.
+    let step = found.unwrap_or(POOLS.len() - 1);
+    let (_, trial) = tried.into_iter().find(|(at, _)| *at == step).expect("it was tried");
+    Ok(Measured::new(question, candidate, trial, Some(pool(step)), None))
 }
 
 /// What is said while others are still tried.
@@ -268,7 +286,7 @@ fn heard(question: &Question, row: &Row) -> String {
 }
 
 /// Those that meet all first, the cheapest first; the others as near as they come.
-fn in_order(question: &Question, mut rows: Vec<Row>) -> Vec<Row> {
+fn in_order(question: &Question, rows: &mut [Row]) {
     let key = |row: &Row| {
         let meets = row.objections(question).is_empty();
         let cost = row.measured().and_then(|measured| measured.cost);
@@ -288,13 +306,14 @@ fn in_order(question: &Question, mut rows: Vec<Row>) -> Vec<Row> {
             .then(a_key.2[1].total_cmp(&b_key.2[1]))
             .then_with(|| a.candidate.device.name.cmp(&b.candidate.device.name))
     });
-    rows
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::tests::{candidate, row, trial, writes};
+    use super::super::question::TpccLoad;
+    use super::super::row::tests::{candidate, question, row, trial, writes};
     use super::*;
+    use lowtide_core::Nanos;
 
     fn names(rows: &[Row]) -> Vec<&str> {
         rows.iter().map(|row| row.candidate.device.name.as_str()).collect()
@@ -310,23 +329,57 @@ mod tests {
             measured.life = Life::Unknown("why");
         }
         let too_small = Row { outcome: Outcome::TooSmall, ..one("small", Some(1.0), 5000.0) };
-        let rows = in_order(
-            &question,
-            vec![
-                too_small,
-                one("slow", Some(10.0), 900.0),
-                one("slower", Some(10.0), 500.0),
-                one("unpriced", None, 9000.0),
-                one("dear", Some(1900.0), 9000.0),
-                one("too-dear", Some(4000.0), 9000.0),
-                unknown,
-                one("cheap", Some(300.0), 1100.0),
-            ],
-        );
+        let mut rows = vec![
+            too_small,
+            one("slow", Some(10.0), 900.0),
+            one("slower", Some(10.0), 500.0),
+            one("unpriced", None, 9000.0),
+            one("dear", Some(1900.0), 9000.0),
+            one("too-dear", Some(4000.0), 9000.0),
+            unknown,
+            one("cheap", Some(300.0), 1100.0),
+        ];
+        in_order(&question, &mut rows);
         assert_eq!(
             names(&rows),
             ["cheap", "dear", "unknown", "unpriced", "slow", "too-dear", "slower", "small"]
         );
+    }
+
+    #[test]
+    fn what_was_passed_over_is_tried_where_no_choice_stands_when_it_is_run_again() {
+        let load = TpccLoad { per_minute: 1000.0, terminals: 4, cores: 4, cpu: Nanos::from_micros(500) };
+        let question = Question { years: 0.5, ..question(Asked::Tpcc(load)) };
+        let tried = |candidates: &[Candidate]| {
+            let measured = |one: &Candidate| row(&question, one.clone(), trial(1100.0, 10.0), None);
+            Ok(candidates.iter().map(measured).collect())
+        };
+        let all = || vec![candidate("priced", Some(100.0), "3000"), candidate("unpriced", None, "3000")];
+        let fails = |_: &Row| Ok(Ok(trial(500.0, 10.0)));
+        let nothing = advice(&question, all(), &tried, &fails).expect("it ends");
+        assert_eq!(nothing.checks.len(), 2, "{:?}", nothing.checks);
+        assert!(nothing.choice().is_none() && nothing.rows.iter().all(|row| row.measured().is_some()));
+        let second = |row: &Row| {
+            let level = if row.candidate.price_usd.is_some() { 500.0 } else { 1100.0 };
+            Ok(Ok(trial(level, 10.0)))
+        };
+        let unpriced = advice(&question, all(), &tried, &second).expect("it ends");
+        let chosen = unpriced.choice().map(|(row, _)| row.candidate.device.name.as_str());
+        assert_eq!(chosen, Some("unpriced"), "{:?}", unpriced.checks);
+        let again = |_: &Row| Ok(Ok(trial(1050.0, 10.0)));
+        let priced = advice(&question, all(), &tried, &again).expect("it ends");
+        assert_eq!(priced.choice().map(|(row, _)| row.candidate.device.name.as_str()), Some("priced"));
+        assert_eq!(priced.rows[1].outcome, Outcome::PassedOver);
+    }
+
+    #[test]
+    fn a_choice_that_lives_too_short_when_it_is_run_again_is_none() {
+        let question = Question { years: 0.5, ..writes() };
+        let row = row(&question, candidate("a", Some(100.0), "3000"), trial(1100.0, 10.0), None);
+        let worn = Trial { write_amplification: Some(20.0), ..trial(1100.0, 10.0) };
+        let checks = vec![Checked { row: 0, found: Ok(worn) }];
+        let advice = Advice { question, rows: vec![row], checks };
+        assert_eq!(advice.choice(), None);
     }
 
     #[test]

@@ -113,14 +113,8 @@ fn verdict(advice: &Advice) -> Vec<String> {
     let chosen = advice.choice().map(|(row, _)| row.candidate.device.name.as_str());
     let failed = advice.checks.iter().filter(|check| Some(name(advice, check)) != chosen);
     said.extend(failed.map(|check| {
-        let found = match &check.found {
-            Ok(trial) => level(question, trial),
-            Err(reason) => reason.clone(),
-        };
-        format!(
-            "{} came first, but did not meet the rate when it was run again: {found}.",
-            name(advice, check)
-        )
+        let against = check.objections(question, &advice.rows[check.row]).join("; ");
+        format!("{} came first, but not when it was run again: {against}.", name(advice, check))
     }));
     said
 }

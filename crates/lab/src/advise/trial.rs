@@ -2,6 +2,7 @@
 //!
 //! Leaves out which trials are made (`search`).
 
+use super::AdviseError;
 use super::candidate::Candidate;
 use super::question::{Asked, Question, Unit};
 use super::text::{End, Setup, text};
@@ -64,13 +65,35 @@ pub enum TrialError {
     Store(#[from] StoreError),
 }
 
-/// What ended a trial without a figure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// The model refused a request, or could not go on; why.
+/// Why there is no figure.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The model refused a request, or could not go on; why. That is an answer about the candidate.
     Failed(String),
-    /// The user.
+    /// The user ended it.
     Interrupted,
+    /// The machinery failed.
+    Broken(TrialError),
+}
+
+impl Stop {
+    /// What speaks against the candidate.
+    ///
+    /// # Errors
+    /// [`AdviseError`] where nothing does, but there is no answer.
+    pub fn reason(self) -> Result<String, AdviseError> {
+        match self {
+            Stop::Failed(reason) => Ok(reason),
+            Stop::Interrupted => Err(AdviseError::Interrupted),
+            Stop::Broken(error) => Err(error.into()),
+        }
+    }
+}
+
+impl<E: Into<TrialError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Stop::Broken(error.into())
+    }
 }
 
 impl Trial {
@@ -94,13 +117,13 @@ pub(super) struct Bench<'a> {
 
 impl Bench<'_> {
     /// A trial of a candidate.
-    pub fn run(&self, data: Bytes, pool: Option<Bytes>) -> Result<Result<Trial, Ended>, TrialError> {
+    pub fn run(&self, data: Bytes, pool: Option<Bytes>) -> Result<Trial, Stop> {
         let (scale, seed) = (self.candidate.scale, self.question.seed);
         match self.question.asked {
             Asked::Block(_) => {
                 let steady = |precision| Setup { data, pool, end: End::Steady(precision) };
                 let trial = self.once(&steady(PRECISION), seed, scale)?;
-                match trial.as_ref().is_ok_and(|trial| trial.leaves_open(self.question.rate())) {
+                match trial.leaves_open(self.question.rate()) {
                     true => self.once(&steady(CLOSE_PRECISION), seed, scale),
                     false => Ok(trial),
                 }
@@ -110,7 +133,7 @@ impl Bench<'_> {
     }
 
     /// A trial of the choice: longer, of a larger model, and with another seed.
-    pub fn check(&self, data: Bytes, pool: Option<Bytes>) -> Result<Result<Trial, Ended>, TrialError> {
+    pub fn check(&self, data: Bytes, pool: Option<Bytes>) -> Result<Trial, Stop> {
         let (scale, seed) = ((self.candidate.scale / 2).max(1), self.question.seed.wrapping_add(1));
         let end = End::Steady(CLOSE_PRECISION);
         match self.question.asked {
@@ -119,33 +142,31 @@ impl Bench<'_> {
         }
     }
 
-    fn once(&self, setup: &Setup, seed: u64, scale: u64) -> Result<Result<Trial, Ended>, TrialError> {
+    fn once(&self, setup: &Setup, seed: u64, scale: u64) -> Result<Trial, Stop> {
         let text = text(self.question, &self.candidate.target, setup);
         let refused = |error| TrialError::Experiment { device: self.candidate.device.name.clone(), error };
         let experiment = Experiment::parse("the advised experiment", &text, &[]).map_err(refused)?;
-        let plan = match Plan::new(experiment, Seed::new(seed), scale) {
-            Ok(plan) => plan,
-            // What does not fit on this device, or not on a smaller one, is an answer about it.
-            Err(error) => return Ok(Err(Ended::Failed(error.to_string()))),
-        };
+        // What does not fit on this device, or not on a smaller one, is an answer about it.
+        let plan =
+            Plan::new(experiment, Seed::new(seed), scale).map_err(|error| Stop::Failed(error.to_string()))?;
         if self.interrupt.load(Ordering::Relaxed) {
-            return Ok(Err(Ended::Interrupted));
+            return Err(Stop::Interrupted);
         }
         let running = Running::in_memory(&plan, &About::default(), self.interrupt, &Silent)?;
         running.group(&plan.groups[0]);
         let (store, outcome) = running.finish()?;
         if outcome.interrupted {
-            return Ok(Err(Ended::Interrupted));
+            return Err(Stop::Interrupted);
         }
         let campaign = store.load(outcome.campaign)?;
-        Ok(self.read(&campaign, text, seed, scale))
+        self.read(&campaign, text, seed, scale)
     }
 
-    fn read(&self, campaign: &Campaign, experiment: String, seed: u64, scale: u64) -> Result<Trial, Ended> {
+    fn read(&self, campaign: &Campaign, experiment: String, seed: u64, scale: u64) -> Result<Trial, Stop> {
         let cell = &campaign.cells[0];
         if cell.status != Status::Done {
             let reason = cell.failure.clone().unwrap_or_else(|| "it was not measured".to_owned());
-            return Err(Ended::Failed(reason));
+            return Err(Stop::Failed(reason));
         }
         let (from, to, _) = cell.window();
         let factor = self.factor();

@@ -1,7 +1,7 @@
 //! The load on a simulated drive, in virtual time.
 
 use super::events::{Events, Told, eventful};
-use super::watch::Watch;
+use super::watch::{Going, Watch};
 use super::{Each, Ended, burst};
 use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
@@ -9,8 +9,8 @@ use crate::prepare::PreparedDrive;
 use crate::record::Row;
 use lowtide_core::inserts;
 use lowtide_core::storage::{Place, Storage};
-use lowtide_core::{BlockDevice, Bytes, Control, DeviceError, Interval, Seed, virtual_load};
-use std::sync::atomic::{AtomicBool, Ordering};
+use lowtide_core::{BlockDevice, Bytes, DeviceError, Interval, Seed, virtual_load};
+use std::sync::atomic::AtomicBool;
 
 /// What is known of a prepared drive apart from what is measured on it.
 pub(super) fn context(prepared: &PreparedDrive<'_>, read_only: bool) -> Context {
@@ -39,34 +39,30 @@ pub fn on_drive(
     each: &mut Each<'_>,
     told: &mut Vec<Told>,
 ) -> Result<Ended, DeviceError> {
-    let mut watch = Watch::new(load, context(&prepared, load.workload().reads_only()));
+    let watch = Watch::new(load, context(&prepared, load.workload().reads_only()));
+    let mut going = Going::new(watch, interrupt);
     let PreparedDrive { drive, now, extents, database, cache, .. } = prepared;
     let total = database.as_ref().map(|database| database.engine.total_rows());
-    let (mut interrupted, mut rows) = (false, 0);
+    let mut rows = 0;
     let on_interval = &mut |interval: Interval| {
-        interrupted = interrupt.load(Ordering::Relaxed);
-        if interrupted {
-            return Control::Stop;
-        }
         let row = Row::of(&interval);
-        let control = watch.push(&row);
         rows += row.writes;
-        let share = total.map_or_else(|| watch.progress(&row), |total| rows as f64 / total as f64);
-        each(&interval, share, &|| watch.so_far());
-        control
+        going.push(&row, |share, so_far| {
+            each(&interval, total.map_or(share, |total| rows as f64 / total as f64), so_far);
+        })
     };
     if let Some(database) = database {
         let place = |offset| Place { device: 0, offset };
         let (data, log) = (place(database.data), place(database.log));
         let storage = Storage { devices: vec![drive.as_mut()], data, log };
         *now = inserts::run(&database.engine, storage, seed, *now, load.interval, on_interval)?;
-        return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
+        return Ok(going.ended());
     }
     let workload = load.workload();
     if let Some((burst, pause)) = load.bursts() {
         let when = (*now, burst, pause);
         *now = burst::on_device(drive.as_mut(), &extents, &workload, seed, when, on_interval)?;
-        return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
+        return Ok(going.ended());
     }
     let requests = match load.length {
         Length::Requests(number) => Some(number),
@@ -76,7 +72,7 @@ pub fn on_drive(
         let trace = replay.trace.as_ref().expect("the plan read the trace");
         let span = virtual_load::Span { start: *now, interval: load.interval, requests };
         *now = virtual_load::replay(drive, &extents, trace, pacing, span, on_interval)?;
-        return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
+        return Ok(going.ended());
     }
     let span = virtual_load::Span { start: *now, interval: load.interval, requests };
     if !load.events.is_empty() {
@@ -93,8 +89,8 @@ pub fn on_drive(
         );
         *now = ended.end;
         *told = events.told(&ended);
-        return Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) });
+        return Ok(going.ended());
     }
     *now = virtual_load::run_span(drive, &extents, &workload, seed, span, on_interval)?;
-    Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) })
+    Ok(going.ended())
 }

@@ -5,16 +5,16 @@
 use super::Ended;
 use super::drive::context;
 use super::terminals::EachMeasured;
-use super::watch::Watch;
+use super::watch::{Going, Watch};
 use crate::experiment::Load;
 use crate::prepare::PreparedDrive;
 use crate::record::Row;
 use crate::store::Measured;
 use lowtide_core::storage::{Place, Storage};
-use lowtide_core::{Control, DeviceError, Seed};
+use lowtide_core::{DeviceError, Seed};
 use lowtide_device::AnyDevice;
 use lowtide_oltp::model::{self, Done, ModelLoad, ModelSettings};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Runs `load` on a model of an engine whose data lie on a prepared drive, after its log or with that on a drive of its own; `each` hears
 /// of every interval. Files lie in one piece, where the filesystem begins to put them.
@@ -31,7 +31,7 @@ pub fn on_model(
     each: &mut EachMeasured<'_>,
 ) -> Result<Ended, DeviceError> {
     let oltp = load.oltp.as_ref().expect("a load of terminals");
-    let mut watch = Watch::new(load, context(&prepared, false));
+    let mut going = Going::new(Watch::new(load, context(&prepared, false)), interrupt);
     let PreparedDrive { drive, now, extents, .. } = prepared;
     let asked =
         ModelLoad { warehouses: oltp.warehouses, terminals: load.threads, interval: load.interval, seed };
@@ -48,12 +48,8 @@ pub fn on_model(
             devices: vec![drive],
         },
     };
-    let (mut interrupted, mut last) = (false, Done::default());
+    let mut last = Done::default();
     let on_interval = &mut |interval: lowtide_oltp::terminals::Interval, done: Done| {
-        interrupted = interrupt.load(Ordering::Relaxed);
-        if interrupted {
-            return Control::Stop;
-        }
         let row = Row {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
@@ -66,11 +62,9 @@ pub fn on_model(
         };
         last = done;
         let measured = Measured::of_terminals(row, &interval);
-        let control = watch.push(&measured.row);
-        let share = watch.progress(&measured.row);
-        each(measured, share, &|| watch.so_far());
-        control
+        let row = measured.row.clone();
+        going.push(&row, |share, so_far| each(measured, share, so_far))
     };
     *now = model::run(settings, &asked, storage, *now, on_interval)?;
-    Ok(if interrupted { Ended::Interrupted } else { Ended::Complete(watch.verdict()) })
+    Ok(going.ended())
 }

@@ -2,10 +2,12 @@
 //!
 //! Leaves out the rules themselves (`analysis`).
 
+use super::Ended;
 use crate::analysis::{Confidence, Context, Criterion, Online, Snia, Step, Verdict, steady};
 use crate::experiment::{Length, Load, SteadyRule};
 use crate::record::Row;
 use lowtide_core::Control;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Watches one cell.
 pub(super) struct Watch {
@@ -80,5 +82,35 @@ impl Watch {
     /// What it says at the end.
     pub(super) fn verdict(self) -> Verdict {
         self.so_far()
+    }
+}
+
+/// A load in virtual time that goes on until its watch, or the user, ends it.
+pub(super) struct Going<'a> {
+    watch: Watch,
+    interrupt: &'a AtomicBool,
+    interrupted: bool,
+}
+
+impl<'a> Going<'a> {
+    pub(super) fn new(watch: Watch, interrupt: &'a AtomicBool) -> Self {
+        Going { watch, interrupt, interrupted: false }
+    }
+
+    /// Takes an interval and says whether to go on. `each` hears of it, how far the load is, and what can be said of all so far; of one
+    /// in which the user ended it nobody does.
+    pub(super) fn push(&mut self, row: &Row, each: impl FnOnce(f64, &dyn Fn() -> Verdict)) -> Control {
+        self.interrupted = self.interrupt.load(Ordering::Relaxed);
+        if self.interrupted {
+            return Control::Stop;
+        }
+        let control = self.watch.push(row);
+        each(self.watch.progress(row), &|| self.watch.so_far());
+        control
+    }
+
+    /// How it ended.
+    pub(super) fn ended(self) -> Ended {
+        if self.interrupted { Ended::Interrupted } else { Ended::Complete(self.watch.verdict()) }
     }
 }

@@ -28,7 +28,7 @@ use lowtide_oltp::{
     sqlite,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Transactions between two cuts, at least: drawn between these.
@@ -212,7 +212,7 @@ impl<'a> Rounds<'a> {
     /// Writes until the power is cut, brings everything up again, and looks.
     fn round(&mut self) -> Result<(), PowercutError> {
         let seed = self.asked.seed.part("round", self.row.cuts);
-        let cut = self.write_and_cut(seed)?;
+        let (cut, failed) = self.write_and_cut(seed)?;
         self.row.cuts += 1;
         let begin = Instant::now();
         let drive = self.drive.as_mut().expect("it is attached");
@@ -241,7 +241,7 @@ impl<'a> Rounds<'a> {
         if interrupted {
             return Err(PowercutError::Interrupted);
         }
-        if let Some(why) = told {
+        if let Some(why) = failed.or(told) {
             self.row.damaged(&why);
             let unseen = self.lock().new_entries();
             self.row.lost += unseen;
@@ -263,8 +263,8 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Asks for transactions until the power is cut in the middle of them; when that was.
-    fn write_and_cut(&mut self, seed: Seed) -> Result<Nanos, PowercutError> {
+    /// Asks for transactions until the power is cut in the middle of them; when that was, and what failed while it was on.
+    fn write_and_cut(&mut self, seed: Seed) -> Result<(Nanos, Option<String>), PowercutError> {
         let mut random = Random::new(seed.part("cut", 0));
         let wanted = u64::from(random.between(COMMITS[0], COMMITS[1]));
         let pause = Duration::from_millis(random.between(0, WITHIN_MS).into());
@@ -274,7 +274,7 @@ impl<'a> Rounds<'a> {
         let sessions = (0..terminals).map(|_| database.session()).collect::<Result<Vec<_>, _>>()?;
         drop(database);
         let instance = self.instance.take();
-        let (ended, over, broken) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
+        let (ended, over, broken) = (AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
         let (cut, acknowledged) = std::thread::scope(|scope| {
             let writers: Vec<_> = sessions
                 .into_iter()
@@ -297,7 +297,7 @@ impl<'a> Rounds<'a> {
                 })
                 .collect();
             let (mut last, mut since) = (0, Instant::now());
-            while ended.load(Ordering::Relaxed) < wanted && !broken.load(Ordering::Relaxed) {
+            while ended.load(Ordering::Relaxed) < wanted && broken.get().is_none() {
                 let now = ended.load(Ordering::Relaxed);
                 if now != last {
                     (last, since) = (now, Instant::now());
@@ -317,20 +317,21 @@ impl<'a> Rounds<'a> {
             (lost.map(|_| cut), acknowledged)
         });
         self.row.acknowledged += acknowledged;
-        Ok(cut?)
+        Ok((cut?, broken.into_inner()))
     }
 }
 
 /// One that asks for transactions.
 struct Writer<'a> {
-    session: Box<dyn Session>,
+    session: Box<dyn Session + 'a>,
     deck: Deck,
     inputs: Inputs,
     ledger: &'a Mutex<Ledger>,
     began: Instant,
     ended: &'a AtomicU64,
     over: &'a AtomicBool,
-    broken: &'a AtomicBool,
+    /// What failed first before it was over.
+    broken: &'a OnceLock<String>,
 }
 
 impl Writer<'_> {
@@ -357,13 +358,72 @@ impl Writer<'_> {
                     self.ended.fetch_add(1, Ordering::Relaxed);
                 }
                 ended => {
-                    let broke = ended.is_err() && !self.over.load(Ordering::SeqCst);
-                    self.broken.fetch_or(broke, Ordering::Relaxed);
+                    if let (Err(failure), false) = (ended, self.over.load(Ordering::SeqCst)) {
+                        let told = format!("a transaction failed while the power was on: {failure}");
+                        self.broken.get_or_init(|| told);
+                    }
                     self.lock().unknown(transaction);
                     break;
                 }
             }
         }
         acknowledged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_oltp::Outcome;
+    use lowtide_oltp::tpcc::Transaction;
+
+    /// Commits so many transactions and then fails; the power goes before it says so, or not.
+    struct Fails<'a>(u32, Option<&'a AtomicBool>);
+
+    impl Session for Fails<'_> {
+        fn run(&mut self, _: &Transaction) -> Result<Outcome, Failure> {
+            match self.0.checked_sub(1) {
+                Some(left) => self.0 = left,
+                None => {
+                    if let Some(over) = self.1 {
+                        over.store(true, Ordering::SeqCst);
+                    }
+                    return Err(Failure::Refused("database disk image is malformed".to_owned()));
+                }
+            }
+            Ok(Outcome::Committed)
+        }
+        fn statements(&self) -> u64 {
+            0
+        }
+    }
+
+    /// What is told of a session that fails after five transactions.
+    fn told(cut_before: bool) -> Option<String> {
+        let (ledger, ended, over, broken) =
+            (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
+        let seed = Seed::new(1);
+        let random = |name| Random::new(seed.part(name, 0));
+        let scale = Scale { warehouses: 1..=1, customers: 20, items: 200 };
+        let writer = Writer {
+            session: Box::new(Fails(5, cut_before.then_some(&over))),
+            deck: Deck::new(random("deck")),
+            inputs: Inputs::new(&scale, 1, 1, RunConstants::of(seed), random("inputs")),
+            ledger: &ledger,
+            began: Instant::now(),
+            ended: &ended,
+            over: &over,
+            broken: &broken,
+        };
+        writer.run();
+        assert_eq!(ended.into_inner(), 5);
+        broken.into_inner()
+    }
+
+    #[test]
+    fn what_fails_while_the_power_is_on_is_told_and_what_fails_with_it_is_not() {
+        let failed = told(false).expect("it failed by itself");
+        assert!(failed.contains("while the power was on: database disk image is malformed"), "{failed}");
+        assert_eq!(told(true), None);
     }
 }

@@ -18,7 +18,7 @@ use super::settings::{Cleaner as Style, ModelSettings};
 use std::collections::VecDeque;
 
 /// Pages of a batch (`srv_doublewrite_batch_size`).
-const BATCH: usize = 120;
+pub(super) const BATCH: usize = 120;
 
 /// Frames at the end of the list that are looked at for one that can be had (`buf_LRU_search_free_block`).
 const SEARCHED: u32 = 100;
@@ -32,6 +32,9 @@ const KEPT_CLEAN: u32 = 186;
 
 /// Frames that the page cleaner keeps free: once there are less than half as many, it frees so many (`innodb_lru_scan_depth`).
 const SCAN_DEPTH: u32 = 1536;
+
+/// What `innodb_io_capacity_max` is at least, where nobody says it: else it is twice `innodb_io_capacity`.
+const LEAST_MOST: f64 = 2000.0;
 
 /// Seconds over which the growth of the log is averaged.
 const AVERAGE: f64 = 20.0;
@@ -142,7 +145,7 @@ impl Cleaner {
 
     /// `page_cleaner_flush_pages_recommendation`: of the age of the log, the log's growth and what was written lately.
     fn recommended(&mut self, pool: &Pool, changed: f64, age: u64, hurry: u64) -> f64 {
-        let most = self.io_capacity.max(self.io_capacity * 2.0).max(2000.0_f64.min(self.io_capacity * 10.0));
+        let most = (2.0 * self.io_capacity).max(LEAST_MOST);
         let factor = age as f64 * 100.0 / hurry as f64;
         let too_many = changed >= self.most_changed * f64::from(pool.size());
         if factor < 10.0 && !too_many {
@@ -351,5 +354,28 @@ impl Cleaner {
             self.looks += batch.runs.len() as u64 * u64::from(EXTENT);
         }
         !batch.frames.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Engine, Settings};
+
+    #[test]
+    fn the_page_cleaner_writes_twice_what_the_device_is_taken_for_and_2000_pages_a_second_at_least() {
+        for (io_capacity, most) in [(100, 2_000.0), (200, 2_000.0), (5_000, 10_000.0)] {
+            let settings = Settings {
+                engine: Engine::InnodbModel,
+                io_capacity: Some(io_capacity),
+                ..Settings::default()
+            };
+            let model = ModelSettings::of(&settings).expect("valid");
+            let mut cleaner = Cleaner::new(&model);
+            cleaner.growth = 1e12;
+            // As old as the log may be: everything that is changed lies within a second's growth.
+            let wanted = cleaner.recommended(&Pool::new(model.frames(), 0), 1e6, 1 << 30, 1 << 30);
+            assert_eq!(wanted, most, "io_capacity {io_capacity}");
+        }
     }
 }

@@ -487,9 +487,7 @@ impl<'m, 's> Engine<'m, 's> {
                 self.ask(Request::flush(), self.storage.data.device, PAGES_FLUSH)
             }
             JOURNAL | PAGES_FLUSH => self.sync_next(),
-            LOG if self.model.barrier && self.model.durability != Durability::None => {
-                self.ask(Request::flush(), self.storage.log.device, LOG_FLUSH)
-            }
+            LOG if self.model.barrier => self.ask(Request::flush(), self.storage.log.device, LOG_FLUSH),
             _ => self.log_written(),
         }
     }
@@ -596,9 +594,7 @@ impl<'m, 's> Engine<'m, 's> {
         if !self.model.doublewrite {
             return self.write_runs();
         }
-        let half = u64::from(DOUBLEWRITE) / 2 * PAGE;
-        let place = self.system() + self.tenth % 2 * half;
-        self.ask(Request::write(place, (pages * PAGE).min(half)), self.system_device(), TWICE)
+        self.ask(Request::write(self.system(), pages * PAGE), self.system_device(), TWICE)
     }
 
     /// Begins as many writes of the batch as may be under way.

@@ -268,12 +268,12 @@ impl Pool {
 
     /// Frees a frame that was not changed and is not busy; whether it could.
     pub(super) fn evict(&mut self, frame: u32) -> bool {
-        let it = self.frames[frame as usize];
-        if it.changed || it.busy || it.page == NONE {
+        if !self.is_replaceable(frame) {
             return false;
         }
+        let page = self.page(frame);
         self.unlink(frame);
-        self.places[it.page as usize] = NONE;
+        self.places[page as usize] = NONE;
         self.frames[frame as usize].page = NONE;
         self.free.push(frame);
         self.evictions = self.evictions.wrapping_add(1);

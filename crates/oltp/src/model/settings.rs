@@ -12,7 +12,8 @@ pub enum Cleaner {
     /// The master thread of MySQL 5.1 to 5.5: once a second, as many pages as the log grew, `io_capacity` at most (adaptive
     /// flushing); a list of least used pages only when a page is needed.
     Master,
-    /// The page cleaner of MySQL 5.6 and MariaDB since: by the age of the log, up to twice `io_capacity`, and least used pages ahead.
+    /// The page cleaner of MySQL 5.6 and MariaDB since: by the age of the log, up to `innodb_io_capacity_max`, and
+    /// least used pages ahead.
     PageCleaner,
     /// Percona Server 5.5, `innodb_adaptive_flushing_method = keep_average`: every 100 ms as many pages as keep the age of the log
     /// where it is, whatever `io_capacity` says.

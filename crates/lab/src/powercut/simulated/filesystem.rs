@@ -12,8 +12,8 @@
 //! is committed. With barriers, the drive is flushed before metadata is written, which is written with forced unit access,
 //! and at the end of a sync that had none to write; without, a sync waits for writes alone.
 //!
-//! The host writes any dirty page back at any time, seeded: a kernel does within half a minute, in an order of its own. All of
-//! its memory is lost with the power. Leaves out folders, locks, permissions, and how long the host's processors take, but for
+//! The host writes any dirty page back, and commits metadata, at any time, seeded: a kernel does the one within half a minute, in an
+//! order of its own, the other every few seconds (`commit=5` of ext4, `xfssyncd_centisecs`), whoever syncs. All of its memory is lost with the power. Leaves out folders, locks, permissions, and how long the host's processors take, but for
 //! two microseconds of every system call that is no read.
 
 use super::drive::{BLOCK, Drive};
@@ -29,6 +29,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SYSTEM_CALL: Nanos = Nanos::from_micros(2);
 /// Of so many writes, one is followed by a dirty page's being written back.
 const WRITE_BACK: u64 = 16;
+/// Of so many writes, one is followed by the metadata's being committed, where it has changed.
+const COMMIT: u64 = 64;
 /// Milliseconds from the beginning of 1970 to that of virtual time: when the load says that it was made.
 const BEGAN_MS: i64 = lowtide_oltp::tpcc::LOADED_AT_SECONDS * 1_000;
 
@@ -246,6 +248,11 @@ impl FileSystem {
         pages.into_iter().try_for_each(|page| self.write_back(number, page))
     }
 
+    /// Now and then, commits metadata that nobody has synced.
+    fn perhaps_commit(&mut self) -> Result<(), FileError> {
+        if self.changed && below(&mut self.rng, COMMIT) == 0 { self.commit() } else { Ok(()) }
+    }
+
     /// Now and then, writes any dirty page back.
     fn perhaps_write_back(&mut self) -> Result<(), FileError> {
         if below(&mut self.rng, WRITE_BACK) != 0 {
@@ -397,22 +404,24 @@ impl Files for Host {
         let end = offset + bytes.len() as u64;
         its.file(file).size = its.file(file).size.max(end);
         its.event()?;
-        its.perhaps_write_back()
+        its.perhaps_write_back()?;
+        its.perhaps_commit()
     }
 
     fn truncate(&mut self, file: FileNumber, length: u64) -> Result<(), FileError> {
         let mut its = self.lock();
         its.call()?;
+        its.clear_gap(file, length);
         its.cut_off(file, length.div_ceil(BLOCK) as u32);
-        let within = (length % BLOCK) as usize;
-        if within > 0 && length < its.file(file).size {
+        let (within, size) = ((length % BLOCK) as usize, its.file(file).size);
+        if within > 0 && length < size {
             // What comes after the end reads as zeroes, should the file become longer again.
             its.change(file, (length / BLOCK) as u32, |page| page[within..].fill(0));
         }
-        its.file(file).size = length;
-        let written = its.file(file).written.min(length);
+        // A file that is made longer is so at once; one that is made shorter may not have been as long on the drive.
+        let written = if length > size { length } else { its.file(file).written.min(length) };
         its.changed |= written != its.file(file).written;
-        its.file(file).written = written;
+        (its.file(file).size, its.file(file).written) = (length, written);
         its.event()
     }
 

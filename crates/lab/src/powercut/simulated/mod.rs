@@ -84,6 +84,8 @@ struct Rounds {
     rng: Rng,
     /// The first cut since the database was looked at.
     cut: Option<Nanos>,
+    /// The power was not cut since it was as it was loaded.
+    fresh: bool,
 }
 
 /// How a round goes on.
@@ -130,6 +132,7 @@ impl Rounds {
             scale,
             rng: seed.part("cuts", 0).stream(),
             cut: None,
+            fresh: true,
         })
     }
 
@@ -157,13 +160,11 @@ impl Rounds {
             Now::Cut if event.is_some() => {
                 self.row.cuts += 1;
                 self.cut.get_or_insert(self.clock());
+                self.fresh = false;
             }
             Now::Cut => self.host.lock().power_cut(),
             Now::Corrupt(why) => {
-                assert!(
-                    self.cut.is_some() || !self.ledger.is_empty(),
-                    "a database as it was loaded is sound"
-                );
+                assert!(!self.fresh, "a database as it was loaded is sound, but: {why}");
                 self.row.damaged(&why);
                 self.row.lost += self.ledger.new_entries();
                 self.replace();
@@ -175,7 +176,7 @@ impl Rounds {
     fn replace(&mut self) {
         self.host.lock().restore(&self.image);
         self.ledger = Ledger::default();
-        self.cut = None;
+        (self.cut, self.fresh) = (None, true);
     }
 
     fn clock(&self) -> Nanos {
@@ -200,7 +201,8 @@ impl Rounds {
         let database = instance.database();
         match self.look(&*database) {
             Ok(None) => {}
-            Ok(Some(why)) => return Now::Corrupt(why),
+            // What a check says that had no power to its end says nothing.
+            Ok(Some(why)) => return self.why(why),
             Err(error) => return self.why(error),
         }
         if event.is_none() {

@@ -89,6 +89,20 @@ fn a_filesystem_that_forgets_syncs_is_found_out() {
 }
 
 #[test]
+fn damage_after_all_was_lost_and_seen_is_counted() {
+    let setting = setting(Durability::None, CacheKind::Lying, true);
+    let filesystem = made(&setting, &asked()).expect("it can be made");
+    let mut rounds = Rounds::begin(&setting, &asked(), filesystem).expect("it is loaded");
+    rounds.round(Some(5));
+    assert_eq!(rounds.row.cuts, 1, "seed {SEED}");
+    // It was looked at, and nothing of the ledger was left.
+    (rounds.ledger, rounds.cut) = (Ledger::default(), None);
+    rounds.host.lock().restore(&[]);
+    rounds.round(Some(5));
+    assert_eq!(rounds.row.corrupt, 1, "seed {SEED}: {:?}", rounds.row);
+}
+
+#[test]
 fn what_cannot_be_is_told() {
     let setting = setting(Durability::Full, CacheKind::Protected, true);
     let asked = |device: &str, scale| Asked { device: device.to_owned(), scale, ..self::asked() };
