@@ -78,26 +78,28 @@ fn greedy(rho: f64, units: usize) -> f64 {
 /// The best of `d` blocks drawn at random: points along the curve, whose parameter is `c`.
 fn best_of(d: u32, units: usize) -> Vec<(f64, f64)> {
     let b = units as f64;
-    let taken = |share: f64| 1.0 - (1.0 - share).powi(d as i32);
+    // 1 − (1 − F)^d; the first shares of a full drive are as small as 1e-30.
+    let taken = |share: f64| -(f64::from(d) * (-share).ln_1p()).exp_m1();
     // The last share, and the sum of what is taken, for a first share.
     let run = |c: f64, first: f64| {
         let (mut share, mut sum) = (first, 0.0);
         for i in 1..=units {
             sum += taken(share);
             share += c * taken(share) / i as f64;
-            if share > 1.0 {
-                return (share, sum);
+            if share >= 1.0 {
+                return (share, sum + (units - i) as f64);
             }
         }
         (share, sum)
     };
     let point = |c: f64| {
-        let (mut low, mut high) = (0.0, 1.0);
+        // The logarithm of the first share.
+        let (mut low, mut high) = (-700.0f64, 0.0f64);
         for _ in 0..STEPS {
             let middle = (low + high) / 2.0;
-            if run(c, middle).0 < 1.0 { low = middle } else { high = middle }
+            if run(c, middle.exp()).0 < 1.0 { low = middle } else { high = middle }
         }
-        let gained = run(c, low).1;
+        let gained = run(c, low.exp()).1;
         (c * gained / b, b / gained)
     };
     // ρ = c (b − x) / b, so c runs from little data to nearly full.

@@ -5,6 +5,7 @@
 //! their levels follow other laws.
 
 use super::FitError;
+use super::simulate::small;
 use crate::catalogue;
 use crate::device;
 use lowtide_core::{Bytes, Nanos};
@@ -20,6 +21,8 @@ const PAGES_PER_BLOCK: u32 = 128;
 const DIES: u32 = 32;
 /// Bytes of the table for each map unit.
 const ENTRY: u64 = 4;
+/// How finely the least raw NAND is looked for, as a share of the capacity.
+const STEP: f64 = 0.002;
 /// A page of the table: one read from NAND finds so many units.
 const MAP_PAGE: Bytes = Bytes::new(512);
 
@@ -90,6 +93,18 @@ impl Family {
     /// Units of an erase block.
     pub(super) fn units_per_block(&self) -> u64 {
         self.base.units_per_block()
+    }
+
+    /// The least raw NAND with which a drive of this family works, bytes.
+    pub(super) fn least_raw(&self) -> f64 {
+        let works = |raw: f64| {
+            let parameters = Parameters { raw, write: 1e-9, moved: 1e-9, policy: Policy::Greedy, map: None };
+            let drive = self.drive(&parameters);
+            drive.validate().is_ok() && small(&drive).1.validate().is_ok()
+        };
+        let capacity = self.base.capacity.get() as f64;
+        let steps = (0..1000).map(|n| capacity * (1.0 + STEP * f64::from(n)));
+        steps.into_iter().find(|raw| works(*raw)).unwrap_or(capacity)
     }
 
     /// The drive with these parameters.

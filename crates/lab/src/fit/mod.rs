@@ -192,7 +192,7 @@ pub fn fit(measured: &Measured, question: &Question, interrupt: &AtomicBool) -> 
         family: &family,
         measured,
         fixed: question.fixed,
-        least: capacity.get() as f64,
+        least: family.least_raw(),
         seed: question.seed,
         interrupt,
     };

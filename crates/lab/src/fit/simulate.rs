@@ -58,6 +58,12 @@ pub(super) fn knee(drive: &FlashSpec, load: &Load, seed: Seed, interrupt: &Atomi
     written
 }
 
+/// The drive made small, and how many times.
+pub(super) fn small(drive: &FlashSpec) -> (u64, FlashSpec) {
+    let scale = (drive.nand.raw.get() / SMALL).max(1);
+    (scale, drive.scaled(scale))
+}
+
 /// Runs a small drive; `each` hears the rate of an interval, and the bytes at full size after which moving began.
 fn run(
     drive: &FlashSpec,
@@ -66,8 +72,7 @@ fn run(
     interrupt: &AtomicBool,
     each: &mut dyn FnMut(f64, Option<f64>) -> Control,
 ) -> Option<()> {
-    let scale = (drive.nand.raw.get() / SMALL).max(1);
-    let small = drive.scaled(scale);
+    let (scale, small) = small(drive);
     let mut model = SimulatedSsd::new(&small, seed).ok()?;
     let data = (load.data / scale).align_down(load.block).min(model.capacity().align_down(load.block));
     let chunk = Bytes::mib(1).get();

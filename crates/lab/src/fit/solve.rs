@@ -109,7 +109,7 @@ impl Problem<'_> {
         // Room is spread evenly on a scale of how much there is beside the data.
         let capacity = |n: usize| {
             let share = n as f64 / (CAPACITIES - 1) as f64;
-            self.least * (1.0 + (LARGEST - 1.0) * (1e-3f64).powf(1.0 - share))
+            self.least * (1.0 + (LARGEST - 1.0) * (5e-4f64).powf(1.0 - share))
         };
         let all: Vec<Solution> = (0..CAPACITIES).map(|n| self.at(capacity(n), reach)).collect();
         let best = (0..CAPACITIES).min_by(|a, b| all[*a].squares.total_cmp(&all[*b].squares)).expect("many");

@@ -51,13 +51,15 @@ fn levels(parameters: &Parameters, capacity: Bytes, seed: u64) -> Measured {
 #[test]
 fn known_drives_are_found_again() {
     let capacity = Bytes::gib(150);
+    // With noise of 2 % nobody can tell more from six levels than the Cramér–Rao bound: for 10 % of spare NAND raw capacity is known
+    // to 0.4 % and moving to 4 % (one deviation), for 20 % to 1.3 and 7 %. So the last is only held to its intervals.
     let cases = [
-        (180.0, 25.0, 60.0, Policy::Greedy),
-        (200.0, 5.0, 20.0, Policy::Fifo),
-        (170.0, 40.0, 40.0, Policy::Greedy),
+        (165.0, 10.0, 30.0, Policy::Greedy, true),
+        (167.0, 25.0, 60.0, Policy::Fifo, true),
+        (180.0, 25.0, 60.0, Policy::Greedy, false),
     ];
     println!("seed {SEED}");
-    for (raw, write, moved, policy) in cases {
+    for (raw, write, moved, policy, tight) in cases {
         let per_byte = 1e-6 / 4096.0;
         let truth = Parameters {
             raw: raw * (1u64 << 30) as f64,
@@ -71,16 +73,16 @@ fn known_drives_are_found_again() {
         let error = |found: f64, truth: f64| found / truth - 1.0;
         let (of_raw, of_moved) = (error(fitted.raw.best, truth.raw), error(fitted.moved.best, truth.moved));
         println!(
-            "{raw} GiB, {write} and {moved} us: raw {of_raw:+.4}, moving {of_moved:+.4}, {} runs",
-            fitted.simulations
+            "{raw} GiB, {write} and {moved} us: raw {of_raw:+.4} {:?}, moving {of_moved:+.4} {:?}, {:?}, {} runs",
+            fitted.raw, fitted.moved, fitted.parameters.policy, fitted.simulations
         );
-        assert!(of_raw.abs() < 0.015, "raw capacity {raw} GiB: {}", write::size(fitted.raw.best));
-        assert!(of_moved.abs() < 0.1, "moving takes {moved} us: {:.2}", fitted.moved.best / per_byte);
-        assert!(
-            fitted.raw.low <= truth.raw * 1.015 && fitted.raw.high >= truth.raw * 0.985,
-            "{:?}",
-            fitted.raw
-        );
+        if tight {
+            assert!(of_raw.abs() < 0.015, "raw capacity {raw} GiB: {}", write::size(fitted.raw.best));
+            assert!(of_moved.abs() < 0.1, "moving takes {moved} us: {:.2}", fitted.moved.best / per_byte);
+        }
+        let holds = |it: &Interval, truth: f64| it.low <= truth && truth <= it.high;
+        assert!(holds(&fitted.raw, truth.raw), "{:?} has not {}", fitted.raw, truth.raw);
+        assert!(holds(&fitted.moved, truth.moved), "{:?} has not {}", fitted.moved, truth.moved);
     }
 }
 
