@@ -14,7 +14,7 @@
 
 use super::layout::{EXTENT, Page};
 use super::pool::{Found, Pool};
-use super::settings::{Cleaner as Style, ModelSettings};
+use super::settings::{Cleaner as Style, InnodbSettings};
 use std::collections::VecDeque;
 
 /// Pages of a batch (`srv_doublewrite_batch_size`).
@@ -87,7 +87,7 @@ pub(super) struct Batch {
 }
 
 impl Cleaner {
-    pub(super) fn new(model: &ModelSettings) -> Cleaner {
+    pub(super) fn new(model: &InnodbSettings) -> Cleaner {
         Cleaner {
             style: model.cleaner,
             neighbours: model.neighbours,
