@@ -315,6 +315,17 @@ mod tests {
     }
 
     #[test]
+    fn a_warehouse_is_as_large_as_its_rows_and_keys() {
+        let mib =
+            |warehouses| (u64::from(Layout::new(warehouses).pages()) * PAGE) as f64 / f64::from(1 << 20);
+        let each = (mib(100) - mib(50)) / 50.0;
+        assert!((74.0..76.0).contains(&each), "{each} MiB");
+        let layout = Layout::new(100);
+        let keys = layout.blocks().count() as f64 * BLOCK as f64 / f64::from(1 << 20) / 100.0;
+        assert!((9.0..10.0).contains(&keys), "{keys} MiB");
+    }
+
+    #[test]
     fn files_do_not_overlap_and_grow_at_the_end() {
         let layout = Layout::new(7);
         let mut last = 0;
