@@ -79,7 +79,8 @@ mod tests {
     fn one_writes_at_a_time_alone_unless_it_inserts_and_nobody_waits_for_ever() {
         let (seed, mut lock) = (11, Lock::default());
         let mut rng = Seed::new(seed).stream();
-        let (mut has, mut waits): (Vec<(u32, Mode)>, Vec<(u32, Mode)>) = (Vec::new(), Vec::new());
+        let mut has: Vec<(u32, Mode)> = Vec::new();
+        let mut waits = has.clone();
         let mut granted = Vec::new();
         for who in 0..100_000 {
             if who < 90_000 && below(&mut rng, 2) == 0 {
