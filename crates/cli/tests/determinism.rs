@@ -46,19 +46,28 @@ fn reports_of_the_same_numbers_are_the_same() {
 #[test]
 fn a_modelled_database_says_so_and_gives_the_same_bytes() {
     let lab = Lab::new();
+    for engine in ["innodb-model", "myisam-model"] {
+        says_so_and_gives_the_same_bytes(&lab, engine);
+    }
+}
+
+fn says_so_and_gives_the_same_bytes(lab: &Lab, engine: &str) {
     lab.write(
         "modelled.toml",
-        "name = \"modelled\"\ntitle = \"m\"\n[target]\ndevice = \"intel-x25-e-32gb\"\n\
-         [oltp]\nengine = \"innodb-model\"\nwarehouses = 4\nbuffer_pool = \"64MiB\"\nduration = \"1min\"\ninterval = \"5s\"\n\
-         [sweep]\nterminals = [1, 8]\n",
+        &format!(
+            "name = \"modelled\"\ntitle = \"m\"\n[target]\ndevice = \"intel-x25-e-32gb\"\n\
+             [oltp]\nengine = \"{engine}\"\nwarehouses = 4\nbuffer_pool = \"64MiB\"\nduration = \"1min\"\ninterval = \"5s\"\n\
+             [sweep]\nterminals = [1, 8]\n"
+        ),
     );
     let run = |store: &str, jobs: &str| {
         lab.ok(&["run", "./modelled.toml", "--seed", "3", "--jobs", jobs, "--store", store]);
         lab.exports(store)
     };
-    let (csv, json) = run("a.db", "1");
+    let (csv, json) = run(&format!("{engine}-a.db"), "1");
+    let told = format!("{engine} (modelled)");
     assert_eq!(csv.lines().count(), 1 + 2 * 12, "{csv}");
-    assert!(json.contains("innodb-model (modelled)"), "{json}");
-    assert!((csv, json) == run("b.db", "2"), "seed 3");
-    assert!(lab.read("report.html").contains("innodb-model (modelled)"), "the report says what it is");
+    assert!(json.contains(&told), "{json}");
+    assert!((csv, json) == run(&format!("{engine}-b.db"), "2"), "seed 3");
+    assert!(lab.read("report.html").contains(&told), "the report says what it is");
 }

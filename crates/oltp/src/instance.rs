@@ -81,7 +81,7 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
         Engine::Mariadb | Engine::MariadbAria | Engine::MariadbMyisam => {
             crate::mariadb::start(settings, places)
         }
-        Engine::InnodbModel => {
+        Engine::InnodbModel | Engine::MyisamModel => {
             let name = settings.engine.name();
             Err(OltpError::Invalid(format!("{name} is a model in virtual time: there is nothing to start")))
         }

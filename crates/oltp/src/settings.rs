@@ -26,17 +26,20 @@ pub enum Engine {
     Postgresql,
     /// A model of InnoDB, in virtual time.
     InnodbModel,
+    /// A model of MyISAM over the page cache of the kernel, in virtual time.
+    MyisamModel,
 }
 
 impl Engine {
     /// All of them, with the name that experiments call them by.
-    pub const NAMES: [(&str, Engine); 6] = [
+    pub const NAMES: [(&str, Engine); 7] = [
         ("sqlite", Engine::Sqlite),
         ("mariadb", Engine::Mariadb),
         ("mariadb-aria", Engine::MariadbAria),
         ("mariadb-myisam", Engine::MariadbMyisam),
         ("postgresql", Engine::Postgresql),
         ("innodb-model", Engine::InnodbModel),
+        ("myisam-model", Engine::MyisamModel),
     ];
     /// Its name in experiments.
     pub fn name(self) -> &'static str {
@@ -44,11 +47,11 @@ impl Engine {
     }
     /// Whether it is a model, in virtual time.
     pub fn is_modelled(self) -> bool {
-        self == Engine::InnodbModel
+        matches!(self, Engine::InnodbModel | Engine::MyisamModel)
     }
     /// Whether a transaction that fails leaves nothing behind.
     pub fn has_transactions(self) -> bool {
-        !matches!(self, Engine::MariadbAria | Engine::MariadbMyisam)
+        !matches!(self, Engine::MariadbAria | Engine::MariadbMyisam | Engine::MyisamModel)
     }
     /// The least memory and log that it starts with.
     pub fn least(self) -> Least {
@@ -57,6 +60,7 @@ impl Engine {
             Engine::Postgresql => Least { buffer_pool: Bytes::kib(128), log: Bytes::mib(32) },
             Engine::MariadbAria => Least { buffer_pool: Bytes::kib(128), log: Bytes::mib(8) },
             Engine::InnodbModel => Least { buffer_pool: Bytes::mib(4), log: Bytes::mib(4) },
+            Engine::MyisamModel => Least { buffer_pool: Bytes::mib(1), log: Bytes::ZERO },
             Engine::Sqlite | Engine::MariadbMyisam => Least { buffer_pool: Bytes::ZERO, log: Bytes::ZERO },
         }
     }

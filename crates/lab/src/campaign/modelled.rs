@@ -39,6 +39,7 @@ impl Cells<'_> {
                 instances: 1,
                 loaded_bytes: model::loaded(&settings, oltp.warehouses).get(),
                 settings: settings.told(),
+                ignored: settings.ignored().to_vec(),
                 ..Facts::default()
             };
             self.sender.send(Entry::Oltp(cell.index, Box::new(facts)));

@@ -43,7 +43,7 @@ pub fn on_model(
             log: Place { device: 1, offset: 0 },
         },
         None => Storage {
-            data: Place { device: 0, offset: first + settings.log.get() },
+            data: Place { device: 0, offset: first + settings.log().get() },
             log: Place { device: 0, offset: first },
             devices: vec![drive],
         },

@@ -65,7 +65,7 @@ fn modelled(experiment: &Experiment, oltp: &Oltp) -> Result<Bytes, BadInput> {
         let key = if experiment.span_of("oltp.options").is_some() { "oltp.options" } else { "oltp" };
         experiment.blame(key, error.to_string(), "docs/models/oltp.md says what a modelled engine takes")
     })?;
-    let log = if oltp.log_device.is_some() { Bytes::ZERO } else { model.log };
+    let log = if oltp.log_device.is_some() { Bytes::ZERO } else { model.log() };
     Ok(model::loaded(&model, oltp.warehouses) + log)
 }
 

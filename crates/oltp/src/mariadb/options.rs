@@ -127,7 +127,7 @@ impl Options {
             Engine::Mariadb => options.innodb(settings, known)?,
             Engine::MariadbAria => options.aria(settings, known)?,
             Engine::MariadbMyisam => options.myisam(settings, known),
-            Engine::Sqlite | Engine::Postgresql | Engine::InnodbModel => {
+            Engine::Sqlite | Engine::Postgresql | Engine::InnodbModel | Engine::MyisamModel => {
                 return Err(OltpError::Invalid(format!("`{}` is not MariaDB", settings.engine.name())));
             }
         }

@@ -1,43 +1,32 @@
-//! TPC-C on a model of a storage engine, in virtual time: what a database would do on a device, without either.
+//! TPC-C on models of storage engines, in virtual time: what a database would do on a device, without either.
 //!
 //! ```text
-//!   terminals ─► steps ─► pool ─┬─► reads ────────────────────────┐
-//!       │                       └─► cleaner ─► doublewrite, pages ─┼─► devices (virtual time)
-//!       └─► processors          └─► redo log, group commit ────────┘
+//!   Terminal ─► Transaction ─► innodb │ myisam ─► Timeline ─► devices (virtual time)
+//!                                  └─► Processors
 //! ```
 //!
-//! The transactions, their mix and their inputs are those that real databases are asked (`tpcc`); what a transaction does is which
-//! pages it reads and changes (`work`), not what is in them. docs/models/oltp.md has the equations, sources and limits. Leaves out
-//! results of queries, plans, latches, recovery.
+//! The transactions, their mix and their inputs are those that real databases are asked (`tpcc`). Shared are terminals, processors and
+//! time; how a transaction becomes accesses to pages, and what becomes of those, is each engine's. docs/models/oltp.md has the
+//! equations, sources and limits. Leaves out results of queries.
 
-mod cleaning;
-mod engine;
-mod latch;
-mod layout;
-mod pool;
+pub mod innodb;
+mod machine;
+pub mod myisam;
 mod processors;
-mod redo;
 mod settings;
 mod terminal;
 #[cfg(test)]
-mod tests;
-mod warm;
-mod work;
+mod testing;
+mod timeline;
 
-pub use settings::{Cleaner, ModelSettings};
+pub use machine::Machine;
+pub use settings::ModelSettings;
 
 use crate::terminals::Interval;
-use crate::tpcc::random::{Random, RunConstants};
-use engine::Engine;
-use layout::Layout;
 use lowtide_core::storage::Storage;
 use lowtide_core::{Bytes, Control, Counters, DeviceError, Nanos, Seed, VirtualTime};
-use work::Contents;
 
-/// Bytes of a page.
-pub const PAGE: u64 = 16 << 10;
-
-/// A load of terminals on the model; each asks again at once.
+/// A load of terminals on a model; each asks again at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelLoad {
     /// Warehouses.
@@ -48,13 +37,6 @@ pub struct ModelLoad {
     pub interval: Nanos,
     /// Where random choices come from.
     pub seed: Seed,
-}
-
-impl ModelLoad {
-    fn contents(&self, model: &ModelSettings) -> Contents {
-        let random = Random::new(self.seed.part("contents", 0));
-        Contents::new(self.warehouses, model.foreign_keys, PAGE, RunConstants::of(self.seed), random)
-    }
 }
 
 /// What was asked of the devices, and what they counted, until the end of an interval.
@@ -74,10 +56,13 @@ pub struct Done {
 
 /// Bytes of the data files after the load.
 pub fn loaded(model: &ModelSettings, warehouses: u32) -> Bytes {
-    Bytes::new(u64::from(Layout::new(warehouses, model.foreign_keys, PAGE).pages()) * PAGE)
+    match model {
+        ModelSettings::Innodb(model) => innodb::loaded(model, warehouses),
+        ModelSettings::Myisam(_) => myisam::loaded(warehouses),
+    }
 }
 
-/// Runs terminals on the model from the instant `start`, with a pool that is warm, until `each` says to stop: it hears of every
+/// Runs terminals on a model from the instant `start`, with memory that is warm, until `each` says to stop: it hears of every
 /// interval, and what the devices have counted by its end. The instant of the end.
 ///
 /// # Errors
@@ -89,9 +74,9 @@ pub fn run(
     start: VirtualTime,
     each: &mut dyn FnMut(Interval, Done) -> Control,
 ) -> Result<VirtualTime, DeviceError> {
-    let mut engine = Engine::new(model, load, storage, start);
-    let end = engine.run(load.interval, each);
-    // After an error too, so that a later load does not meet what is queued.
-    engine.drain();
+    let end = match model {
+        ModelSettings::Innodb(model) => innodb::run(model, load, storage, start, each),
+        ModelSettings::Myisam(model) => myisam::run(model, load, storage, start, each),
+    };
     end.map(VirtualTime::from_nanos)
 }

@@ -2,7 +2,6 @@
 //!
 //! Leaves out the scheduler's time slices: whoever has a processor keeps it until it waits for something.
 
-use super::settings::ModelSettings;
 use std::collections::VecDeque;
 
 /// The processors.
@@ -15,8 +14,9 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    pub(super) fn new(model: &ModelSettings) -> Processors {
-        Processors { cores: model.cores, contention: model.contention, running: 0, waiting: VecDeque::new() }
+    /// So many, where each that runs takes a share of `contention` longer for each other.
+    pub(super) fn new(cores: u32, contention: f64) -> Processors {
+        Processors { cores, contention, running: 0, waiting: VecDeque::new() }
     }
 
     /// A terminal needs a processor for so long: how long it takes until it is done, where one is free.

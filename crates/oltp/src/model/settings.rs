@@ -1,267 +1,55 @@
-//! What the model is asked for: the vocabulary of all engines ([`Settings`]) and options of its own, resolved ([`ModelSettings`]).
+//! Which engine is modelled, with what it takes.
 //!
-//! Defaults are those of MariaDB 10.11, or with the preset `2010` those of MySQL 5.1 to 5.5 with the InnoDB plugin. Leaves out where
-//! files lie.
+//! Leaves out where files lie.
 
-use crate::{Durability, OltpError, Preset, Settings};
-use lowtide_core::{Bytes, Nanos, suggest};
-
-/// How the engine chooses what to write before it must.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cleaner {
-    /// The master thread of MySQL 5.1 to 5.5: once a second, as many pages as the log grew, `io_capacity` at most (adaptive
-    /// flushing); a list of least used pages only when a page is needed.
-    Master,
-    /// The page cleaner of MySQL 5.6 and MariaDB since: by the age of the log, up to `innodb_io_capacity_max`, and
-    /// least used pages ahead.
-    PageCleaner,
-    /// Percona Server 5.5, `innodb_adaptive_flushing_method = keep_average`: every 100 ms as many pages as keep the age of the log
-    /// where it is, whatever `io_capacity` says.
-    KeepAverage,
-}
-
-impl Cleaner {
-    const NAMES: [(&str, Cleaner); 3] = [
-        ("master", Cleaner::Master),
-        ("page-cleaner", Cleaner::PageCleaner),
-        ("keep-average", Cleaner::KeepAverage),
-    ];
-}
+use super::innodb::InnodbSettings;
+use super::myisam::MyisamSettings;
+use crate::{Engine, OltpError, Settings};
+use lowtide_core::Bytes;
 
 /// A storage engine in virtual time, with every default filled in.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ModelSettings {
-    /// Memory for pages.
-    pub buffer_pool: Bytes,
-    /// Milliseconds that a page is old for at least.
-    pub old_ms: u32,
-    /// The redo log, all files together.
-    pub log: Bytes,
-    /// What a commit waits for.
-    pub durability: Durability,
-    /// Whether `fsync` flushes the drive.
-    pub barrier: bool,
-    /// Whether pages are written twice.
-    pub doublewrite: bool,
-    /// Whether changed neighbours are written with a page.
-    pub neighbours: bool,
-    /// Whether entries of secondary indexes may wait in a change buffer.
-    pub change_buffer: bool,
-    /// Whether there are indexes for foreign keys (tpcc-mysql has them; the specification leaves them to the implementation).
-    pub foreign_keys: bool,
-    /// Page writes per second that the server takes the device for.
-    pub io_capacity: u32,
-    /// How it chooses what to write.
-    pub cleaner: Cleaner,
-    /// The share of the pool that may be changed.
-    pub most_changed: f64,
-    /// Page writes under way at a time.
-    pub writes: u32,
-    /// Processors.
-    pub cores: u32,
-    /// Processor time of a transaction, on average over the mix, when it is alone.
-    pub cpu: Nanos,
-    /// Processor time of a request to a device, the kernel's with it.
-    pub io_cpu: Nanos,
-    /// How much of its time a transaction has the lock of the pool, which one has at a time, on average over the mix.
-    pub pool_lock: Nanos,
-    /// Time to look at a frame at the end of the pool's list, which only one can do at a time.
-    pub look: Nanos,
-    /// How much longer everything takes for each other transaction that is at work: the serial share of Gunther's law of
-    /// scalability ("Guerrilla Capacity Planning", 2007, chapter 4).
-    pub contention: f64,
-    /// Whether doublewrite and undo lie with the log, in a system tablespace of their own.
-    pub system_with_log: bool,
+pub enum ModelSettings {
+    /// InnoDB.
+    Innodb(InnodbSettings),
+    /// MyISAM, and the page cache of the kernel beneath it.
+    Myisam(MyisamSettings),
 }
 
-/// Time to look at a frame whose lines another processor had last.
-const LOOK: Nanos = Nanos::new(600);
-
 impl ModelSettings {
-    const KEYS: [&'static str; 12] = [
-        "barrier",
-        "change-buffer",
-        "cleaner",
-        "contention",
-        "cores",
-        "cpu",
-        "foreign-keys",
-        "io-cpu",
-        "look",
-        "pool-lock",
-        "system-with-log",
-        "write-threads",
-    ];
-
     /// What settings mean.
     ///
     /// # Errors
-    /// [`OltpError::Invalid`]: an option that there is not, or a value that it does not take.
+    /// [`OltpError::Invalid`]: an option that there is not, a value that it does not take, or an engine that is no model.
     pub fn of(settings: &Settings) -> Result<ModelSettings, OltpError> {
-        let old = settings.preset == Some(Preset::Y2010);
-        let mut model = ModelSettings {
-            buffer_pool: settings.buffer_pool.unwrap_or(Bytes::mib(128)),
-            old_ms: if old { 0 } else { 1000 },
-            log: settings.log_size.unwrap_or(if old { Bytes::mib(10) } else { Bytes::mib(96) }),
-            durability: settings.durability.unwrap_or(if old {
-                Durability::Second
-            } else {
-                Durability::Full
-            }),
-            barrier: true,
-            doublewrite: settings.doublewrite.unwrap_or(true),
-            neighbours: settings.flush_neighbours.unwrap_or(true),
-            change_buffer: old,
-            foreign_keys: false,
-            io_capacity: settings.io_capacity.unwrap_or(200),
-            cleaner: if old { Cleaner::Master } else { Cleaner::PageCleaner },
-            most_changed: if old { 0.75 } else { 0.9 },
-            // Four threads that write one request each; or the kernel's own asynchronous writes.
-            writes: if old { 4 } else { 64 },
-            cores: 16,
-            cpu: Nanos::from_micros(500),
-            io_cpu: Nanos::from_micros(20),
-            pool_lock: Nanos::ZERO,
-            // Five lines of memory that another processor had last (Molka and others, "Memory Performance and Cache Coherency
-            // Effects on an Intel Nehalem Multiprocessor System", 2009: 102 to 109 ns each from another socket).
-            look: if old { LOOK } else { Nanos::ZERO },
-            contention: 0.0,
-            system_with_log: false,
-        };
-        for (key, value) in &settings.options {
-            model.set(key, value)?;
+        match settings.engine {
+            Engine::InnodbModel => InnodbSettings::of(settings).map(ModelSettings::Innodb),
+            Engine::MyisamModel => MyisamSettings::of(settings).map(ModelSettings::Myisam),
+            other => Err(OltpError::Invalid(format!("{other} is not a model"))),
         }
-        for (what, missing) in [("cores", model.cores == 0), ("write-threads", model.writes == 0)] {
-            if missing {
-                return Err(OltpError::Invalid(format!("`{what} = \"0\"`: at least 1 is needed")));
-            }
-        }
-        if model.frames() < 256 {
-            let pool = model.buffer_pool;
-            return Err(OltpError::Invalid(format!("a buffer pool of {pool}: a model needs 4 MiB at least")));
-        }
-        Ok(model)
     }
 
-    /// Frames of the pool.
-    pub fn frames(&self) -> u32 {
-        (self.buffer_pool.get() / super::PAGE).min(u64::from(u32::MAX / 2)) as u32
+    /// Bytes of its log, which lies before the data where it has no device of its own.
+    pub fn log(&self) -> Bytes {
+        match self {
+            ModelSettings::Innodb(model) => model.log,
+            ModelSettings::Myisam(_) => Bytes::ZERO,
+        }
     }
 
-    /// Their names and values, for a report.
+    /// Names and values, for a report.
     pub fn told(&self) -> Vec<(String, String)> {
-        let on = |on: bool| if on { "on" } else { "off" }.to_owned();
-        let cleaner = Cleaner::NAMES.iter().find(|(_, cleaner)| *cleaner == self.cleaner);
-        let mut told = vec![
-            ("buffer pool", self.buffer_pool.to_string()),
-            ("durability", self.durability.to_string()),
-            ("barrier", on(self.barrier)),
-            ("cores", self.cores.to_string()),
-            ("cpu of a transaction", self.cpu.to_string()),
-            ("cpu of a request", self.io_cpu.to_string()),
-            ("pool lock", self.pool_lock.to_string()),
-            ("look at a frame", self.look.to_string()),
-            ("contention", self.contention.to_string()),
-            ("foreign-keys", on(self.foreign_keys)),
-        ];
-        told.extend([
-            ("log", self.log.to_string()),
-            ("doublewrite", on(self.doublewrite)),
-            ("neighbours", on(self.neighbours)),
-            ("change-buffer", on(self.change_buffer)),
-            ("io-capacity", self.io_capacity.to_string()),
-            ("cleaner", cleaner.map_or_else(String::new, |(name, _)| (*name).to_owned())),
-            ("most changed", format!("{} %", self.most_changed * 100.0)),
-            ("write-threads", self.writes.to_string()),
-            ("old for", format!("{} ms", self.old_ms)),
-            ("system-with-log", on(self.system_with_log)),
-        ]);
-        told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-
-    fn set(&mut self, key: &str, value: &str) -> Result<(), OltpError> {
-        match key {
-            "barrier" => self.barrier = switch(key, value)?,
-            "change-buffer" => self.change_buffer = switch(key, value)?,
-            "system-with-log" => self.system_with_log = switch(key, value)?,
-            "foreign-keys" => self.foreign_keys = switch(key, value)?,
-            "cleaner" => {
-                let found = Cleaner::NAMES.iter().find(|(name, _)| *name == value);
-                let names = Cleaner::NAMES.map(|(name, _)| name);
-                self.cleaner = found.ok_or_else(|| wrong(key, value, &names.join(", "), &names))?.1;
-            }
-            "contention" => {
-                let share = value.parse().ok().filter(|share| (0.0..1.0).contains(share));
-                self.contention =
-                    share.ok_or_else(|| wrong(key, value, "a share from 0 to below 1, such as 0.02", &[]))?;
-            }
-            "cores" => self.cores = number(key, value)?,
-            "write-threads" => self.writes = number(key, value)?,
-            "cpu" => self.cpu = time(key, value)?,
-            "io-cpu" => self.io_cpu = time(key, value)?,
-            "look" => self.look = time(key, value)?,
-            "pool-lock" => self.pool_lock = time(key, value)?,
-            _ => {
-                let near = suggest::nearest(key, Self::KEYS);
-                let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                let all = Self::KEYS.join(", ");
-                return Err(OltpError::Invalid(format!(
-                    "a modelled engine has no option `{key}`: {all}{hint}"
-                )));
-            }
+        match self {
+            ModelSettings::Innodb(model) => model.told(),
+            ModelSettings::Myisam(model) => model.told(),
         }
-        Ok(())
-    }
-}
-
-fn number(key: &str, value: &str) -> Result<u32, OltpError> {
-    value.parse().map_err(|_| wrong(key, value, "a number, such as 16", &[]))
-}
-
-fn time(key: &str, value: &str) -> Result<Nanos, OltpError> {
-    value.parse().map_err(|_| wrong(key, value, "a time, such as 400us", &[]))
-}
-
-fn switch(key: &str, value: &str) -> Result<bool, OltpError> {
-    match value {
-        "on" | "1" => Ok(true),
-        "off" | "0" => Ok(false),
-        _ => Err(wrong(key, value, "on or off", &["on", "off"])),
-    }
-}
-
-fn wrong(key: &str, value: &str, accepted: &str, names: &[&'static str]) -> OltpError {
-    let near = suggest::nearest(value, names.iter().copied());
-    let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    OltpError::Invalid(format!("`{key} = \"{value}\"`: {accepted}{hint}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Engine;
-
-    fn with(options: &[(&str, &str)]) -> Result<ModelSettings, OltpError> {
-        let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        ModelSettings::of(&Settings { engine: Engine::InnodbModel, options, ..Settings::default() })
     }
 
-    #[test]
-    fn options_are_read_and_what_is_none_is_told_with_the_nearest() {
-        let model = with(&[("cores", "24"), ("cpu", "400us"), ("contention", "0.02"), ("barrier", "off")]);
-        let model = model.expect("all are options");
-        assert_eq!((model.cores, model.cpu, model.barrier), (24, Nanos::from_micros(400), false));
-        for (key, value, says) in [
-            ("core", "4", "no option `core`"),
-            ("core", "4", "did you mean `cores`?"),
-            ("cores", "many", "a number"),
-            ("cores", "0", "at least 1"),
-            ("contention", "1.5", "a share from 0 to below 1"),
-            ("cleaner", "masters", "did you mean `master`?"),
-            ("barrier", "no", "on or off"),
-        ] {
-            let error = with(&[(key, value)]).expect_err(says).to_string();
-            assert!(error.contains(says), "{error}");
+    /// What was asked for and the engine has no word for.
+    pub fn ignored(&self) -> &[String] {
+        match self {
+            ModelSettings::Innodb(_) => &[],
+            ModelSettings::Myisam(model) => &model.ignored,
         }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Commits that come while the log is written share the next write (group commit). Leaves out what records say.
 
-use super::settings::ModelSettings;
+use super::settings::InnodbSettings;
 use lowtide_core::Request;
 
 /// What the kernel writes of a file at least.
@@ -33,7 +33,7 @@ pub(super) struct Redo {
 }
 
 impl Redo {
-    pub(super) fn new(model: &ModelSettings) -> Redo {
+    pub(super) fn new(model: &InnodbSettings) -> Redo {
         Redo {
             bytes: model.log.get(),
             made: 0,

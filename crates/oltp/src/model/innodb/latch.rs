@@ -3,7 +3,7 @@
 //! MySQL 5.1 to 5.5 took `buf_pool->mutex` to find a page, to put it to the front, and to look at the end of the list. Leaves out the
 //! order of those who wait (they come in turns), and what waiting itself costs.
 
-use super::settings::ModelSettings;
+use super::settings::InnodbSettings;
 
 /// The lock.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Latch {
 
 impl Latch {
     /// The lock, where a transaction has so many steps on average.
-    pub(super) fn new(model: &ModelSettings, steps: f64) -> Latch {
+    pub(super) fn new(model: &InnodbSettings, steps: f64) -> Latch {
         let step_ns = (model.pool_lock.get() as f64 / steps) as u64;
         Latch { free_ns: 0, step_ns, look_ns: model.look.get() }
     }

@@ -14,7 +14,7 @@
 
 use super::layout::{EXTENT, Page};
 use super::pool::{Found, Pool};
-use super::settings::{Cleaner as Style, ModelSettings};
+use super::settings::{Cleaner as Style, InnodbSettings};
 use std::collections::VecDeque;
 
 /// Pages of a batch (`srv_doublewrite_batch_size`).
@@ -90,7 +90,7 @@ pub(super) struct Batch {
 }
 
 impl Cleaner {
-    pub(super) fn new(model: &ModelSettings) -> Cleaner {
+    pub(super) fn new(model: &InnodbSettings) -> Cleaner {
         Cleaner {
             style: model.cleaner,
             neighbours: model.neighbours,
@@ -370,7 +370,7 @@ mod tests {
                 io_capacity: Some(io_capacity),
                 ..Settings::default()
             };
-            let model = ModelSettings::of(&settings).expect("valid");
+            let model = InnodbSettings::of(&settings).expect("valid");
             let mut cleaner = Cleaner::new(&model);
             cleaner.growth = 1e12;
             // As old as the log may be: everything that is changed lies within a second's growth.

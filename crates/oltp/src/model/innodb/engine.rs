@@ -7,25 +7,22 @@ use super::cleaning::{Batch, Cleaner};
 use super::latch::Latch;
 use super::layout::{DOUBLEWRITE, FILES, Page};
 use super::pool::{Found, Pool};
-use super::processors::Processors;
 use super::redo::Redo;
-use super::settings::ModelSettings;
-use super::terminal::{Next, Terminal};
+use super::session::{Next, Session};
+use super::settings::InnodbSettings;
 use super::work::{Act, Contents, locks};
-use super::{Done, ModelLoad, PAGE};
+use super::{PAGE, contents};
 use crate::Durability;
-use crate::terminals::{Interval, Tally};
-use crate::tpcc::Kind;
-use lowtide_core::storage::{Place, Requests, Storage};
-use lowtide_core::{Control, DeviceError, Nanos, Op, Request, Tag, VirtualTime};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use crate::model::processors::Processors;
+use crate::model::timeline::{Happens, Timeline};
+use crate::model::{Done, ModelLoad};
+use crate::terminals::Interval;
+use lowtide_core::storage::{Place, Storage};
+use lowtide_core::{Control, DeviceError, Nanos, Request, Tag, VirtualTime};
+use std::collections::{BTreeMap, VecDeque};
 
 /// How often the cleaner looks.
 const TENTH: u64 = 100_000_000;
-
-/// The most of the work of requests that one burst does, beyond as much as its own.
-const MOST_DEBT: u64 = 200_000;
 
 /// Bytes of an entry in the change buffer.
 const BUFFERED: u64 = 40;
@@ -73,14 +70,10 @@ struct Buffered {
 }
 
 pub(super) struct Engine<'m, 's> {
-    model: &'m ModelSettings,
-    storage: Storage<'s>,
-    requests: Requests,
-    now_ns: u64,
+    model: &'m InnodbSettings,
+    time: Timeline<'s, Event>,
     tenth: u64,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    sequence: u64,
-    terminals: Vec<Terminal>,
+    terminals: Vec<Session>,
     contents: Contents,
     pool: Pool,
     /// By frame, who waits until its page is read.
@@ -100,34 +93,26 @@ pub(super) struct Engine<'m, 's> {
     buffered: Buffered,
     /// Processor time of a step.
     step_ns: u64,
-    kinds: [Tally; Kind::ALL.len()],
     woken: Vec<u32>,
-    asked: Done,
-    /// Processor time of requests that nobody has paid for yet.
-    debt_ns: u64,
 }
 
 impl<'m, 's> Engine<'m, 's> {
     /// An engine that was at work for a while: its pool holds what it would hold by then.
     pub(super) fn new(
-        model: &'m ModelSettings,
+        model: &'m InnodbSettings,
         load: &ModelLoad,
         storage: Storage<'s>,
         start: VirtualTime,
     ) -> Engine<'m, 's> {
-        let mut contents = load.contents(model);
-        let mut terminals: Vec<Terminal> =
-            (0..load.terminals).map(|number| Terminal::new(load, number)).collect();
+        let mut contents = contents(model, load);
+        let mut terminals: Vec<Session> =
+            (0..load.terminals).map(|number| Session::new(load, number)).collect();
         let mut pool = Pool::new(model.frames(), model.old_ms);
         let steps = super::warm::warm(&mut pool, &mut contents, &mut terminals);
         Engine {
             model,
-            storage,
-            requests: Requests::default(),
-            now_ns: start.as_nanos(),
+            time: Timeline::new(storage, start, model.machine.io_cpu),
             tenth: 0,
-            events: BinaryHeap::new(),
-            sequence: 0,
             locks: (0..locks(load.warehouses)).map(|_| Lock::default()).collect(),
             terminals,
             contents,
@@ -136,17 +121,14 @@ impl<'m, 's> Engine<'m, 's> {
             frameless: VecDeque::new(),
             keeping: Vec::new(),
             latch: Latch::new(model, steps),
-            processors: Processors::new(model),
+            processors: Processors::new(model.machine.cores, model.machine.contention),
             redo: Redo::new(model),
             stalled: VecDeque::new(),
             cleaner: Cleaner::new(model),
             batch: None,
             buffered: Buffered::default(),
-            step_ns: (model.cpu.get() as f64 / steps) as u64,
-            kinds: Default::default(),
+            step_ns: (model.machine.cpu.get() as f64 / steps) as u64,
             woken: Vec::new(),
-            asked: Done::default(),
-            debt_ns: 0,
         }
     }
 
@@ -156,84 +138,56 @@ impl<'m, 's> Engine<'m, 's> {
         interval: Nanos,
         each: &mut dyn FnMut(Interval, Done) -> Control,
     ) -> Result<u64, DeviceError> {
-        let start_ns = self.now_ns;
-        let mut interval_ns = start_ns;
-        self.at(self.now_ns + TENTH, Event::Tick);
+        self.time.at(self.time.now_ns + TENTH, Event::Tick);
         for terminal in 0..self.terminals.len() as u32 {
             self.begin(terminal)?;
         }
         loop {
-            let next_ns = self.events.peek().map_or(u64::MAX, |Reverse((at_ns, ..))| *at_ns);
-            let done = self.requests.next_done(&mut self.storage, next_ns)?;
-            let at_ns = done.map_or(next_ns, |(at_ns, _)| at_ns);
-            while at_ns >= interval_ns + interval.get() {
-                let (begin_ns, end_ns) = (interval_ns - start_ns, interval_ns + interval.get() - start_ns);
-                interval_ns += interval.get();
-                let kinds = std::mem::take(&mut self.kinds);
-                let ended = Interval { start_ns: begin_ns, end_ns, kinds };
-                self.asked.counters = self.storage.counters();
-                if each(ended, self.asked) == Control::Stop {
-                    return Ok(interval_ns);
-                }
-            }
-            self.now_ns = at_ns;
-            match done {
-                Some((_, tag)) => self.done(tag)?,
-                None => match self.events.pop().expect("the clock ticks").0.2 {
-                    Event::Worked(terminal) => self.worked(terminal)?,
-                    Event::Looked(terminal) => self.go(terminal)?,
-                    Event::Tick => self.tick()?,
-                },
+            match self.time.next(interval, each)? {
+                Happens::Stop(at_ns) => return Ok(at_ns),
+                Happens::Done(tag) => self.done(tag)?,
+                Happens::Event(Event::Worked(terminal)) => self.worked(terminal)?,
+                Happens::Event(Event::Looked(terminal)) => self.go(terminal)?,
+                Happens::Event(Event::Tick) => self.tick()?,
             }
         }
     }
 
     /// Lets what is in flight complete.
     pub(super) fn drain(&mut self) {
-        while matches!(self.requests.next_done(&mut self.storage, u64::MAX), Ok(Some(_))) {}
-        self.storage.drain();
+        self.time.drain();
     }
 
-    fn at(&mut self, at_ns: u64, event: Event) {
-        self.sequence += 1;
-        self.events.push(Reverse((at_ns, self.sequence, event)));
-    }
     fn now_ms(&self) -> u32 {
-        (self.now_ns / 1_000_000) as u32
+        self.time.now_ms()
     }
     fn ask(&mut self, request: Request, device: usize, tag: Tag) -> Result<(), DeviceError> {
-        self.debt_ns += self.model.io_cpu.get();
-        match request.op {
-            Op::Read => {
-                self.asked.reads += 1;
-                self.asked.read_bytes += request.length;
-            }
-            Op::Write { .. } => {
-                self.asked.writes += 1;
-                self.asked.write_bytes += request.length;
-            }
-            _ => {}
-        }
-        self.requests.begin(&mut self.storage, self.now_ns, device, &request, tag)
+        self.time.ask(request, device, tag)
     }
     /// Where a page lies: the device, and the first byte.
     fn place(&self, page: Page) -> (usize, u64) {
         let of_system = self.contents.of_system(page).filter(|_| self.model.system_with_log);
         match of_system {
-            Some(page) => (self.storage.log.device, self.system() + u64::from(page) * PAGE),
-            None => (self.storage.data.device, self.storage.data.offset + u64::from(page) * PAGE),
+            Some(page) => (self.time.storage.log.device, self.system() + u64::from(page) * PAGE),
+            None => {
+                let Place { device, offset } = self.time.storage.data;
+                (device, offset + u64::from(page) * PAGE)
+            }
         }
     }
     /// Where the system tablespace begins, which holds the doublewrite buffer.
     fn system(&self) -> u64 {
-        match self.model.system_with_log {
-            true => self.storage.log.offset + self.model.log.get(),
-            false => self.storage.data.offset,
+        let storage = &self.time.storage;
+        if self.model.system_with_log {
+            storage.log.offset + self.model.log.get()
+        } else {
+            storage.data.offset
         }
     }
     /// The device of the system tablespace.
     fn system_device(&self) -> usize {
-        if self.model.system_with_log { self.storage.log.device } else { self.storage.data.device }
+        let storage = &self.time.storage;
+        if self.model.system_with_log { storage.log.device } else { storage.data.device }
     }
     fn read(&mut self, page: Page, tag: Tag) -> Result<(), DeviceError> {
         let (device, offset) = self.place(page);
@@ -242,7 +196,7 @@ impl<'m, 's> Engine<'m, 's> {
 
     /// A terminal begins its next transaction.
     fn begin(&mut self, terminal: u32) -> Result<(), DeviceError> {
-        self.terminals[terminal as usize].next_transaction(&mut self.contents, self.now_ns);
+        self.terminals[terminal as usize].next_transaction(&mut self.contents, self.time.now_ns);
         self.enter(terminal)
     }
 
@@ -286,9 +240,7 @@ impl<'m, 's> Engine<'m, 's> {
         if ns == 0 {
             return self.worked_without(terminal);
         }
-        // The work of requests is somebody's: a little with each burst.
-        let debt_ns = self.debt_ns.min(ns + MOST_DEBT);
-        self.debt_ns -= debt_ns;
+        let debt_ns = self.time.take_debt(ns);
         self.terminals[it].steps = steps;
         if let Some(ns) = self.processors.take(terminal, ns + debt_ns) {
             self.work(terminal, ns);
@@ -298,15 +250,15 @@ impl<'m, 's> Engine<'m, 's> {
 
     /// A terminal has a processor for so long, or until it has had the pool's lock as often as it needs it.
     fn work(&mut self, terminal: u32, ns: u64) {
-        let had_ns = self.latch.take(self.now_ns, self.terminals[terminal as usize].steps, 0);
-        self.at(had_ns.max(self.now_ns + ns), Event::Worked(terminal));
+        let had_ns = self.latch.take(self.time.now_ns, self.terminals[terminal as usize].steps, 0);
+        self.time.at(had_ns.max(self.time.now_ns + ns), Event::Worked(terminal));
     }
 
     /// Does a step, where its page is here or need not be.
     fn act(&mut self, page: Page, act: Act) -> bool {
         match self.pool.find(page) {
             Found::Here(frame) => {
-                self.pool.touch(frame, (self.now_ns / 1_000_000) as u32);
+                self.pool.touch(frame, self.time.now_ms());
                 if act != Act::Read {
                     self.pool.change(frame, self.redo.made());
                 }
@@ -440,10 +392,7 @@ impl<'m, 's> Engine<'m, 's> {
     /// A transaction is over, and the next begins.
     fn end(&mut self, terminal: u32) -> Result<(), DeviceError> {
         let it = &self.terminals[terminal as usize];
-        let tally = &mut self.kinds[it.kind as usize];
-        let ended = if it.work.rolled_back { &mut tally.rolled_back } else { &mut tally.committed };
-        *ended += 1;
-        tally.latency.record(Nanos::new(self.now_ns - it.began_ns));
+        self.time.ended(it.terminal.kind, it.work.rolled_back, it.terminal.began_ns);
         for number in it.work.locks.into_iter().flatten() {
             self.unlock(number)?;
         }
@@ -484,10 +433,10 @@ impl<'m, 's> Engine<'m, 's> {
                 }
             }
             JOURNAL if self.model.barrier => {
-                self.ask(Request::flush(), self.storage.data.device, PAGES_FLUSH)
+                self.ask(Request::flush(), self.time.storage.data.device, PAGES_FLUSH)
             }
             JOURNAL | PAGES_FLUSH => self.sync_next(),
-            LOG if self.model.barrier => self.ask(Request::flush(), self.storage.log.device, LOG_FLUSH),
+            LOG if self.model.barrier => self.ask(Request::flush(), self.time.storage.log.device, LOG_FLUSH),
             _ => self.log_written(),
         }
     }
@@ -496,17 +445,17 @@ impl<'m, 's> Engine<'m, 's> {
     fn read_by(&mut self, frame: u32) -> Result<(), DeviceError> {
         let written = self.cleaner.keeps_margin(&self.pool);
         let looks = self.cleaner.take_looks();
-        let had_ns = self.latch.take(self.now_ns, 0, looks);
+        let had_ns = self.latch.take(self.time.now_ns, 0, looks);
         if written {
             self.write_pages()?;
         }
-        if (written || had_ns > self.now_ns)
+        if (written || had_ns > self.time.now_ns)
             && let Some(terminals) = self.readers.get_mut(&frame)
         {
             let terminal = terminals.remove(0);
             match written && self.batch.is_some() {
                 true => self.keeping.push(terminal),
-                false => self.at(had_ns, Event::Looked(terminal)),
+                false => self.time.at(had_ns, Event::Looked(terminal)),
             }
         }
         self.arrived(frame)
@@ -545,7 +494,7 @@ impl<'m, 's> Engine<'m, 's> {
     }
 
     fn tick(&mut self) -> Result<(), DeviceError> {
-        self.at(self.now_ns + TENTH, Event::Tick);
+        self.time.at(self.time.now_ns + TENTH, Event::Tick);
         self.tenth += 1;
         let (made, age) = (self.redo.made(), self.age());
         let (hurry, capacity) = (self.redo.hurry(), self.redo.capacity());
@@ -588,7 +537,7 @@ impl<'m, 's> Engine<'m, 's> {
         if !self.cleaner.next_batch(&mut self.pool, &mut batch) {
             return Ok(());
         }
-        self.latch.take(self.now_ns, 0, self.cleaner.take_looks());
+        self.latch.take(self.time.now_ns, 0, self.cleaner.take_looks());
         let pages = batch.frames.len() as u64;
         self.batch = Some(batch);
         if !self.model.doublewrite {
@@ -621,7 +570,7 @@ impl<'m, 's> Engine<'m, 's> {
         }
         batch.synced += 1;
         let place = u64::from(DOUBLEWRITE) * PAGE + u64::from(batch.synced) * BLOCK;
-        let Place { device, offset } = self.storage.data;
+        let Place { device, offset } = self.time.storage.data;
         self.ask(Request::write(offset + place, BLOCK), device, JOURNAL)
     }
 
@@ -659,8 +608,8 @@ impl<'m, 's> Engine<'m, 's> {
     }
 
     fn write_log(&mut self) -> Result<(), DeviceError> {
-        match self.redo.begin(self.storage.log.offset) {
-            Some(request) => self.ask(request, self.storage.log.device, LOG),
+        match self.redo.begin(self.time.storage.log.offset) {
+            Some(request) => self.ask(request, self.time.storage.log.device, LOG),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@
 //! pages are changed: none is, as after a start of the server.
 
 use super::pool::{Found, Pool};
-use super::terminal::Terminal;
+use super::session::Session;
 use super::work::{Act, Contents};
 
 /// Transactions at most.
@@ -13,7 +13,7 @@ const MOST: u64 = 4_000_000;
 const LEAST: u64 = 20_000;
 
 /// Warms a pool; steps of a transaction on average.
-pub(super) fn warm(pool: &mut Pool, contents: &mut Contents, terminals: &mut [Terminal]) -> f64 {
+pub(super) fn warm(pool: &mut Pool, contents: &mut Contents, terminals: &mut [Session]) -> f64 {
     fill(pool, contents.loaded());
     let (mut transactions, mut steps, mut evictions) = (0, 0, 0);
     let all_fits = pool.free() > 0;

@@ -1,0 +1,58 @@
+//! What the engine does for a terminal: the transaction under way, and how far it is.
+//!
+//! Leaves out which transaction comes next ([`Terminal`]).
+
+use super::super::ModelLoad;
+use super::super::terminal::Terminal;
+use super::work::{Contents, Step, Work};
+
+/// What comes when the work under way is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A page that is not in memory.
+    Fetch,
+    /// The end.
+    Commit,
+}
+
+/// A session.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) terminal: Terminal,
+    pub(super) work: Work,
+    /// The step it is at, and how many of its locks it has.
+    pub(super) at: usize,
+    pub(super) locked: usize,
+    pub(super) next: Next,
+    /// Steps of the work under way.
+    pub(super) steps: u64,
+}
+
+impl Session {
+    pub(super) fn new(load: &ModelLoad, number: u32) -> Session {
+        Session {
+            terminal: Terminal::new(load, number),
+            work: Work::default(),
+            at: 0,
+            locked: 0,
+            next: Next::Commit,
+            steps: 0,
+        }
+    }
+
+    /// Begins the next transaction.
+    pub(super) fn next_transaction(&mut self, contents: &mut Contents, now_ns: u64) {
+        contents.work(&self.terminal.next_transaction(now_ns), &mut self.work);
+        (self.at, self.locked) = (0, 0);
+    }
+
+    /// The step it is at; `None` at the end.
+    #[inline]
+    pub(super) fn step(&self) -> Option<Step> {
+        self.work.steps.get(self.at).copied()
+    }
+    /// The lock it needs next.
+    pub(super) fn next_lock(&self) -> Option<u32> {
+        self.work.locks.get(self.locked).copied().flatten()
+    }
+}

@@ -1,0 +1,220 @@
+//! What the model is asked for: the vocabulary of all engines ([`Settings`]) and options of its own, resolved ([`InnodbSettings`]).
+//!
+//! Defaults are those of MariaDB 10.11, or with the preset `2010` those of MySQL 5.1 to 5.5 with the InnoDB plugin. Leaves out where
+//! files lie.
+
+use crate::model::machine::{Machine, at_least_1, switch, time, unknown, wrong};
+use crate::{Durability, OltpError, Preset, Settings};
+use lowtide_core::{Bytes, Nanos};
+
+/// How the engine chooses what to write before it must.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cleaner {
+    /// The master thread of MySQL 5.1 to 5.5: once a second, as many pages as the log grew, `io_capacity` at most (adaptive
+    /// flushing); a list of least used pages only when a page is needed.
+    Master,
+    /// The page cleaner of MySQL 5.6 and MariaDB since: by the age of the log, up to `innodb_io_capacity_max`, and
+    /// least used pages ahead.
+    PageCleaner,
+    /// Percona Server 5.5, `innodb_adaptive_flushing_method = keep_average`: every 100 ms as many pages as keep the age of the log
+    /// where it is, whatever `io_capacity` says.
+    KeepAverage,
+}
+
+impl Cleaner {
+    const NAMES: [(&str, Cleaner); 3] = [
+        ("master", Cleaner::Master),
+        ("page-cleaner", Cleaner::PageCleaner),
+        ("keep-average", Cleaner::KeepAverage),
+    ];
+}
+
+/// InnoDB in virtual time, with every default filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InnodbSettings {
+    /// Memory for pages.
+    pub buffer_pool: Bytes,
+    /// Milliseconds that a page is old for at least.
+    pub old_ms: u32,
+    /// The redo log, all files together.
+    pub log: Bytes,
+    /// What a commit waits for.
+    pub durability: Durability,
+    /// Whether `fsync` flushes the drive.
+    pub barrier: bool,
+    /// Whether pages are written twice.
+    pub doublewrite: bool,
+    /// Whether changed neighbours are written with a page.
+    pub neighbours: bool,
+    /// Whether entries of secondary indexes may wait in a change buffer.
+    pub change_buffer: bool,
+    /// Whether there are indexes for foreign keys (tpcc-mysql has them; the specification leaves them to the implementation).
+    pub foreign_keys: bool,
+    /// Page writes per second that the server takes the device for.
+    pub io_capacity: u32,
+    /// How it chooses what to write.
+    pub cleaner: Cleaner,
+    /// The share of the pool that may be changed.
+    pub most_changed: f64,
+    /// Page writes under way at a time.
+    pub writes: u32,
+    /// What it runs on.
+    pub machine: Machine,
+    /// How much of its time a transaction has the lock of the pool, which one has at a time, on average over the mix.
+    pub pool_lock: Nanos,
+    /// Time to look at a frame at the end of the pool's list, which only one can do at a time.
+    pub look: Nanos,
+    /// Whether doublewrite and undo lie with the log, in a system tablespace of their own.
+    pub system_with_log: bool,
+}
+
+/// Time to look at a frame whose lines another processor had last.
+const LOOK: Nanos = Nanos::new(600);
+
+impl InnodbSettings {
+    const KEYS: [&'static str; 12] = [
+        "barrier",
+        "change-buffer",
+        "cleaner",
+        "contention",
+        "cores",
+        "cpu",
+        "foreign-keys",
+        "io-cpu",
+        "look",
+        "pool-lock",
+        "system-with-log",
+        "write-threads",
+    ];
+
+    /// What settings mean.
+    ///
+    /// # Errors
+    /// [`OltpError::Invalid`]: an option that there is not, or a value that it does not take.
+    pub fn of(settings: &Settings) -> Result<InnodbSettings, OltpError> {
+        let old = settings.preset == Some(Preset::Y2010);
+        let mut model = InnodbSettings {
+            buffer_pool: settings.buffer_pool.unwrap_or(Bytes::mib(128)),
+            old_ms: if old { 0 } else { 1000 },
+            log: settings.log_size.unwrap_or(if old { Bytes::mib(10) } else { Bytes::mib(96) }),
+            durability: settings.durability.unwrap_or(if old {
+                Durability::Second
+            } else {
+                Durability::Full
+            }),
+            barrier: true,
+            doublewrite: settings.doublewrite.unwrap_or(true),
+            neighbours: settings.flush_neighbours.unwrap_or(true),
+            change_buffer: old,
+            foreign_keys: false,
+            io_capacity: settings.io_capacity.unwrap_or(200),
+            cleaner: if old { Cleaner::Master } else { Cleaner::PageCleaner },
+            most_changed: if old { 0.75 } else { 0.9 },
+            // Four threads that write one request each; or the kernel's own asynchronous writes.
+            writes: if old { 4 } else { 64 },
+            machine: Machine::default(),
+            pool_lock: Nanos::ZERO,
+            // Five lines of memory that another processor had last (Molka and others, "Memory Performance and Cache Coherency
+            // Effects on an Intel Nehalem Multiprocessor System", 2009: 102 to 109 ns each from another socket).
+            look: if old { LOOK } else { Nanos::ZERO },
+            system_with_log: false,
+        };
+        for (key, value) in &settings.options {
+            model.set(key, value)?;
+        }
+        if model.frames() < 256 {
+            let pool = model.buffer_pool;
+            return Err(OltpError::Invalid(format!("a buffer pool of {pool}: a model needs 4 MiB at least")));
+        }
+        Ok(model)
+    }
+
+    /// Frames of the pool.
+    pub fn frames(&self) -> u32 {
+        (self.buffer_pool.get() / super::PAGE).min(u64::from(u32::MAX / 2)) as u32
+    }
+
+    /// Their names and values, for a report.
+    pub fn told(&self) -> Vec<(String, String)> {
+        let on = |on: bool| if on { "on" } else { "off" }.to_owned();
+        let cleaner = Cleaner::NAMES.iter().find(|(_, cleaner)| *cleaner == self.cleaner);
+        let mut told = vec![
+            ("buffer pool", self.buffer_pool.to_string()),
+            ("durability", self.durability.to_string()),
+            ("barrier", on(self.barrier)),
+            ("cores", self.machine.cores.to_string()),
+            ("cpu of a transaction", self.machine.cpu.to_string()),
+            ("cpu of a request", self.machine.io_cpu.to_string()),
+            ("pool lock", self.pool_lock.to_string()),
+            ("look at a frame", self.look.to_string()),
+            ("contention", self.machine.contention.to_string()),
+            ("foreign-keys", on(self.foreign_keys)),
+        ];
+        told.extend([
+            ("log", self.log.to_string()),
+            ("doublewrite", on(self.doublewrite)),
+            ("neighbours", on(self.neighbours)),
+            ("change-buffer", on(self.change_buffer)),
+            ("io-capacity", self.io_capacity.to_string()),
+            ("cleaner", cleaner.map_or_else(String::new, |(name, _)| (*name).to_owned())),
+            ("most changed", format!("{} %", self.most_changed * 100.0)),
+            ("write-threads", self.writes.to_string()),
+            ("old for", format!("{} ms", self.old_ms)),
+            ("system-with-log", on(self.system_with_log)),
+        ]);
+        told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), OltpError> {
+        match key {
+            "barrier" => self.barrier = switch(key, value)?,
+            "change-buffer" => self.change_buffer = switch(key, value)?,
+            "system-with-log" => self.system_with_log = switch(key, value)?,
+            "foreign-keys" => self.foreign_keys = switch(key, value)?,
+            "cleaner" => {
+                let found = Cleaner::NAMES.iter().find(|(name, _)| *name == value);
+                let names = Cleaner::NAMES.map(|(name, _)| name);
+                self.cleaner = found.ok_or_else(|| wrong(key, value, &names.join(", "), &names))?.1;
+            }
+            "write-threads" => self.writes = at_least_1(key, value)?,
+            "look" => self.look = time(key, value)?,
+            "pool-lock" => self.pool_lock = time(key, value)?,
+            _ if self.machine.set(key, value)? => {}
+            _ => return Err(unknown("innodb-model", key, &Self::KEYS)),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Engine;
+
+    fn with(options: &[(&str, &str)]) -> Result<InnodbSettings, OltpError> {
+        let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        InnodbSettings::of(&Settings { engine: Engine::InnodbModel, options, ..Settings::default() })
+    }
+
+    #[test]
+    fn options_are_read_and_what_is_none_is_told_with_the_nearest() {
+        let model = with(&[("cores", "24"), ("cpu", "400us"), ("contention", "0.02"), ("barrier", "off")]);
+        let model = model.expect("all are options");
+        assert_eq!(
+            (model.machine.cores, model.machine.cpu, model.barrier),
+            (24, Nanos::from_micros(400), false)
+        );
+        for (key, value, says) in [
+            ("core", "4", "no option `core`"),
+            ("core", "4", "did you mean `cores`?"),
+            ("cores", "many", "a number"),
+            ("cores", "0", "at least 1"),
+            ("contention", "1.5", "a share from 0 to below 1"),
+            ("cleaner", "masters", "did you mean `master`?"),
+            ("barrier", "no", "on or off"),
+        ] {
+            let error = with(&[(key, value)]).expect_err(says).to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

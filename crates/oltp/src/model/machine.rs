@@ -1,0 +1,79 @@
+//! The machine that a modelled engine runs on, and how options of either engine are read.
+//!
+//! Leaves out memory, which each engine divides in its own way.
+
+use crate::OltpError;
+use lowtide_core::{Nanos, suggest};
+
+/// Processors, and what they take for what.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Machine {
+    /// Processors.
+    pub cores: u32,
+    /// Processor time of a transaction, on average over the mix, when it is alone.
+    pub cpu: Nanos,
+    /// Processor time of a request to a device, the kernel's with it.
+    pub io_cpu: Nanos,
+    /// How much longer everything takes for each other transaction that is at work: the serial share of Gunther's law of
+    /// scalability ("Guerrilla Capacity Planning", 2007, chapter 4).
+    pub contention: f64,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine { cores: 16, cpu: Nanos::from_micros(500), io_cpu: Nanos::from_micros(20), contention: 0.0 }
+    }
+}
+
+impl Machine {
+    /// Sets an option, where it is one of the machine's; whether it was.
+    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<bool, OltpError> {
+        match key {
+            "contention" => self.contention = share(key, value)?,
+            "cores" => self.cores = at_least_1(key, value)?,
+            "cpu" => self.cpu = time(key, value)?,
+            "io-cpu" => self.io_cpu = time(key, value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+pub(super) fn at_least_1(key: &str, value: &str) -> Result<u32, OltpError> {
+    match value.parse() {
+        Ok(0) => Err(OltpError::Invalid(format!("`{key} = \"0\"`: at least 1 is needed"))),
+        Ok(number) => Ok(number),
+        Err(_) => Err(wrong(key, value, "a number, such as 16", &[])),
+    }
+}
+
+pub(super) fn share(key: &str, value: &str) -> Result<f64, OltpError> {
+    let share = value.parse().ok().filter(|share| (0.0..1.0).contains(share));
+    share.ok_or_else(|| wrong(key, value, "a share from 0 to below 1, such as 0.02", &[]))
+}
+
+pub(super) fn time(key: &str, value: &str) -> Result<Nanos, OltpError> {
+    value.parse().map_err(|_| wrong(key, value, "a time, such as 400us", &[]))
+}
+
+pub(super) fn switch(key: &str, value: &str) -> Result<bool, OltpError> {
+    match value {
+        "on" | "1" => Ok(true),
+        "off" | "0" => Ok(false),
+        _ => Err(wrong(key, value, "on or off", &["on", "off"])),
+    }
+}
+
+/// A value that an option does not take.
+pub(super) fn wrong(key: &str, value: &str, accepted: &str, names: &[&'static str]) -> OltpError {
+    let near = suggest::nearest(value, names.iter().copied());
+    let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    OltpError::Invalid(format!("`{key} = \"{value}\"`: {accepted}{hint}"))
+}
+
+/// An option that an engine does not have, of those it has.
+pub(super) fn unknown(engine: &str, key: &str, keys: &[&'static str]) -> OltpError {
+    let near = suggest::nearest(key, keys.iter().copied());
+    let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    OltpError::Invalid(format!("{engine} has no option `{key}`: {}{hint}", keys.join(", ")))
+}

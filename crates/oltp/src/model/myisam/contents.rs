@@ -1,0 +1,402 @@
+//! What each transaction does with which blocks and pages ([`Contents`]).
+//!
+//! The inputs are those of the benchmark itself (`tpcc`); statements are one for each row, as DBT-2's procedures have them, and lock
+//! for themselves. What depends on the contents of the database (which customers bear a name, what the last order of one is) is drawn
+//! as the specification distributes it. Leaves out results; that lines of orders which are entered at the same time lie among one
+//! another; that what is rolled back stays.
+
+use super::layout::{Block, Growing, Growth, Index, Layout, NEW_ORDERS, Page, UNDELIVERED, index_of};
+use super::statement::{Mode, Work};
+use crate::tpcc::random::{Random, RunConstants};
+use crate::tpcc::{
+    CUSTOMERS_PER_DISTRICT, DISTRICTS, Delivery, ITEMS, NewOrder, OrderStatus, Payment, StockLevel, Table,
+    Transaction, Who,
+};
+use std::collections::VecDeque;
+
+/// Customers of a district that share a last name, on average.
+const NAMESAKES: u32 = 3;
+
+/// Lines of an order, on average.
+const LINES: u32 = 10;
+
+/// An order that was added: where its row and its lines are.
+#[derive(Debug, Clone, Copy)]
+struct Added {
+    row: u32,
+    first_line: u32,
+    lines: u32,
+}
+
+/// What is known of a district.
+#[derive(Debug, Clone, Default)]
+struct District {
+    delivered: u32,
+    added: Vec<Added>,
+    order_blocks: Vec<Block>,
+    line_blocks: Vec<Block>,
+    /// Rows of undelivered orders.
+    undelivered: VecDeque<u32>,
+}
+
+impl District {
+    /// Orders so far, those of the load among them.
+    fn orders(&self) -> u32 {
+        CUSTOMERS_PER_DISTRICT + self.added.len() as u32
+    }
+}
+
+/// The database as far as it decides which blocks and pages are used.
+#[derive(Debug)]
+pub(super) struct Contents {
+    layout: Layout,
+    growth: Growth,
+    districts: Vec<District>,
+    orders: Growing,
+    new_orders: Growing,
+    lines: Growing,
+    history: Growing,
+    /// Places of deleted rows of undelivered orders: the last is used first.
+    deleted: Vec<u32>,
+    constants: RunConstants,
+    random: Random,
+}
+
+impl Contents {
+    pub(super) fn new(warehouses: u32, constants: RunConstants, random: Random) -> Contents {
+        let layout = Layout::new(warehouses);
+        let growing = |table| Growing::new(&layout, table);
+        let district = |number| District {
+            delivered: CUSTOMERS_PER_DISTRICT - UNDELIVERED,
+            undelivered: (number * UNDELIVERED..(number + 1) * UNDELIVERED).collect(),
+            ..District::default()
+        };
+        Contents {
+            growth: Growth::new(&layout),
+            districts: (0..warehouses * DISTRICTS).map(district).collect(),
+            orders: growing(Table::Orders),
+            new_orders: growing(Table::NewOrder),
+            lines: growing(Table::OrderLine),
+            history: growing(Table::History),
+            deleted: Vec::new(),
+            layout,
+            constants,
+            random,
+        }
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    /// Whether a page has never been written to, and that it is now.
+    pub(super) fn is_empty(&self, page: Page) -> bool {
+        self.growth.is_empty(page)
+    }
+    pub(super) fn write(&mut self, page: Page) {
+        self.growth.write(page);
+    }
+
+    /// What a transaction does, into `work`.
+    pub(super) fn work(&mut self, transaction: &Transaction, work: &mut Work) {
+        work.clear();
+        match transaction {
+            Transaction::NewOrder(order) => self.new_order(order, work),
+            Transaction::Payment(payment) => self.payment(payment, work),
+            Transaction::OrderStatus(status) => self.order_status(status, work),
+            Transaction::Delivery(delivery) => self.delivery(delivery, work),
+            Transaction::StockLevel(level) => self.stock_level(level, work),
+        }
+    }
+
+    fn primary(&self, table: Table) -> Index {
+        self.layout.primary[table as usize]
+    }
+    fn end(&self, work: &mut Work, table: Table) {
+        work.end(table, self.layout.header(table));
+    }
+
+    /// Finds a row by its key and reads it, in a statement of its own.
+    fn select(&self, work: &mut Work, table: Table, mode: Mode, w: u32, row: u32) {
+        work.begin(table, mode);
+        self.find(work, table, w, row);
+        self.end(work, table);
+    }
+    /// Finds a row by its key, reads it and writes it, in a statement of its own.
+    fn update(&self, work: &mut Work, table: Table, w: u32, row: u32) {
+        work.begin(table, Mode::Write);
+        let pages = self.find(work, table, w, row);
+        work.write_rows(table, pages);
+        self.end(work, table);
+    }
+    fn find(&self, work: &mut Work, table: Table, w: u32, row: u32) -> (Page, u32) {
+        work.key(self.primary(table).block(w, row));
+        let rows = &self.layout.rows[table as usize];
+        let of_warehouse = if table.per_warehouse() { per_warehouse(table) } else { 0 };
+        let pages = rows.pages(w * of_warehouse + row, 1);
+        work.read(pages);
+        pages
+    }
+
+    fn new_order(&mut self, order: &NewOrder, work: &mut Work) {
+        let (w, d) = (order.warehouse - 1, order.district - 1);
+        let customer = d * CUSTOMERS_PER_DISTRICT + order.customer - 1;
+        work.rolled_back = order.lines.last().is_some_and(|line| line.item > ITEMS);
+        self.select(work, Table::Warehouse, Mode::Read, w, 0);
+        // FOR UPDATE locks as if it wrote.
+        self.select(work, Table::District, Mode::Write, w, d);
+        self.update(work, Table::District, w, d);
+        self.select(work, Table::Customer, Mode::Read, w, customer);
+        let number = self.district(w, d).orders();
+        let row = self.insert_order(work, w, d, number, customer);
+        self.insert_new_order(work, w, d, number);
+        let first_line = self.lines.count();
+        for (at, line) in order.lines.iter().enumerate() {
+            let (supply, item) = (line.supply - 1, line.item.min(ITEMS) - 1);
+            self.select(work, Table::Item, Mode::Read, 0, item);
+            if line.item > ITEMS {
+                break;
+            }
+            self.select(work, Table::Stock, Mode::Read, supply, item);
+            self.update(work, Table::Stock, supply, item);
+            self.insert_line(work, w, d, number, at as u32);
+        }
+        let lines = self.lines.count() - first_line;
+        self.district_mut(w, d).added.push(Added { row, first_line, lines });
+    }
+
+    fn insert_order(&mut self, work: &mut Work, w: u32, d: u32, number: u32, customer: u32) -> u32 {
+        work.begin(Table::Orders, Mode::Insert);
+        let row = self.append(work, Table::Orders);
+        let (block, made) = self.order_block(w, d, number);
+        work.change_key(block, made);
+        work.change_key(self.layout.orders_by_customer.block(w, customer), false);
+        self.end(work, Table::Orders);
+        row
+    }
+
+    /// A deleted row's place is used before the file grows: then nobody may read meanwhile.
+    fn insert_new_order(&mut self, work: &mut Work, w: u32, d: u32, number: u32) {
+        let mode = if self.deleted.is_empty() { Mode::Insert } else { Mode::Write };
+        work.begin(Table::NewOrder, mode);
+        let row = match self.deleted.pop() {
+            Some(row) => {
+                self.new_orders
+                    .pages(row, 1, &mut |page, count| work.write_rows(Table::NewOrder, (page, count)));
+                row
+            }
+            None => self.append(work, Table::NewOrder),
+        };
+        work.change_key(self.new_order_block(w, d, number), false);
+        self.end(work, Table::NewOrder);
+        self.district_mut(w, d).undelivered.push_back(row);
+    }
+
+    fn insert_line(&mut self, work: &mut Work, w: u32, d: u32, number: u32, at: u32) {
+        work.begin(Table::OrderLine, Mode::Insert);
+        self.append(work, Table::OrderLine);
+        let (block, made) = self.line_block(w, d, number, at.min(LINES - 1));
+        work.change_key(block, made);
+        self.end(work, Table::OrderLine);
+    }
+
+    /// Adds a row at the end of a file.
+    fn append(&mut self, work: &mut Work, table: Table) -> u32 {
+        let rows = match table {
+            Table::Orders => &mut self.orders,
+            Table::NewOrder => &mut self.new_orders,
+            Table::OrderLine => &mut self.lines,
+            _ => &mut self.history,
+        };
+        let file = super::layout::rows_of(table);
+        rows.add(&mut self.growth, &mut |page| work.write(file, page))
+    }
+
+    fn payment(&mut self, payment: &Payment, work: &mut Work) {
+        let (w, d) = (payment.warehouse - 1, payment.district - 1);
+        self.select(work, Table::Warehouse, Mode::Read, w, 0);
+        self.update(work, Table::Warehouse, w, 0);
+        self.select(work, Table::District, Mode::Read, w, d);
+        self.update(work, Table::District, w, d);
+        let (cw, cd) = (payment.customer_warehouse - 1, payment.customer_district - 1);
+        let customer = self.customer(work, cw, cd, &payment.who);
+        self.update(work, Table::Customer, cw, customer);
+        work.begin(Table::History, Mode::Insert);
+        self.append(work, Table::History);
+        self.end(work, Table::History);
+    }
+
+    /// A customer, and what is read to find it.
+    fn customer(&mut self, work: &mut Work, w: u32, d: u32, who: &Who) -> u32 {
+        let first = d * CUSTOMERS_PER_DISTRICT;
+        let customer = match who {
+            Who::Number(number) => first + number - 1,
+            Who::LastName(_) => {
+                // All that bear the name are read. They lie anywhere in the district; their keys lie together.
+                let name = self.random.between(0, CUSTOMERS_PER_DISTRICT - 1);
+                let mut customer = first;
+                work.begin(Table::Customer, Mode::Read);
+                work.key(self.layout.customers_by_name.block(w, first + name));
+                for _ in 0..NAMESAKES {
+                    customer = first + self.random.between(0, CUSTOMERS_PER_DISTRICT - 1);
+                    let rows = &self.layout.rows[Table::Customer as usize];
+                    work.read(rows.pages(w * DISTRICTS * CUSTOMERS_PER_DISTRICT + customer, 1));
+                }
+                self.end(work, Table::Customer);
+                customer
+            }
+        };
+        self.select(work, Table::Customer, Mode::Read, w, customer);
+        customer
+    }
+
+    fn order_status(&mut self, status: &OrderStatus, work: &mut Work) {
+        let (w, d) = (status.warehouse - 1, status.district - 1);
+        let customer = self.customer(work, w, d, &status.who);
+        // How long ago a customer's last order was, in orders of the district: one in 3000 is its own.
+        let ago = (-self.random.unit().max(1e-9).ln() * f64::from(CUSTOMERS_PER_DISTRICT)) as u32;
+        let number = self.district(w, d).orders().saturating_sub(1 + ago);
+        work.begin(Table::Orders, Mode::Read);
+        work.key(self.layout.orders_by_customer.block(w, customer));
+        self.order_row(w, d, number, &mut |pages| work.read(pages));
+        self.end(work, Table::Orders);
+        work.begin(Table::OrderLine, Mode::Read);
+        self.find_lines(work, w, d, number);
+        self.end(work, Table::OrderLine);
+    }
+
+    fn delivery(&mut self, delivery: &Delivery, work: &mut Work) {
+        let w = delivery.warehouse - 1;
+        for d in 0..DISTRICTS {
+            let number = self.district(w, d).delivered;
+            work.begin(Table::NewOrder, Mode::Read);
+            work.key(self.new_order_block(w, d, number));
+            self.end(work, Table::NewOrder);
+            let Some(row) = self.district_mut(w, d).undelivered.pop_front() else { continue };
+            self.district_mut(w, d).delivered += 1;
+            work.begin(Table::NewOrder, Mode::Write);
+            work.change_key(self.new_order_block(w, d, number), false);
+            self.new_orders.pages(row, 1, &mut |page, count| work.write_rows(Table::NewOrder, (page, count)));
+            self.end(work, Table::NewOrder);
+            self.deleted.push(row);
+            for mode in [Mode::Read, Mode::Write] {
+                work.begin(Table::Orders, mode);
+                let (block, _) = self.order_block(w, d, number);
+                work.key(block);
+                self.order_row(w, d, number, &mut |pages| work.read(pages));
+                if mode == Mode::Write {
+                    self.order_row(w, d, number, &mut |pages| work.write_rows(Table::Orders, pages));
+                }
+                self.end(work, Table::Orders);
+            }
+            for mode in [Mode::Write, Mode::Read] {
+                work.begin(Table::OrderLine, mode);
+                self.find_lines(work, w, d, number);
+                if mode == Mode::Write {
+                    self.line_rows(w, d, number, &mut |pages| work.write_rows(Table::OrderLine, pages));
+                }
+                self.end(work, Table::OrderLine);
+            }
+            let drawn = self.constants.customer.draw(&mut self.random, 1, CUSTOMERS_PER_DISTRICT);
+            self.update(work, Table::Customer, w, d * CUSTOMERS_PER_DISTRICT + drawn - 1);
+        }
+    }
+
+    /// One statement over three tables, in the order in which they are locked.
+    fn stock_level(&mut self, level: &StockLevel, work: &mut Work) {
+        let (w, d) = (level.warehouse - 1, level.district - 1);
+        self.select(work, Table::District, Mode::Read, w, d);
+        work.begin(Table::Stock, Mode::Read);
+        work.also(Table::OrderLine, Mode::Read);
+        let last = self.district(w, d).orders();
+        for number in last.saturating_sub(20)..last {
+            self.find_lines(work, w, d, number);
+            for _ in 0..LINES {
+                let item = self.constants.item.draw(&mut self.random, 1, ITEMS);
+                self.find(work, Table::Stock, w, item - 1);
+            }
+        }
+        self.end(work, Table::OrderLine);
+    }
+
+    /// Finds the lines of an order by their keys and reads them.
+    fn find_lines(&mut self, work: &mut Work, w: u32, d: u32, number: u32) {
+        let (first, _) = self.line_block(w, d, number, 0);
+        let (last, _) = self.line_block(w, d, number, LINES - 1);
+        work.key(first);
+        if last != first {
+            work.key(last);
+        }
+        self.line_rows(w, d, number, &mut |pages| work.read(pages));
+    }
+
+    fn order_row(&self, w: u32, d: u32, number: u32, hear: &mut dyn FnMut((Page, u32))) {
+        let row = match number.checked_sub(CUSTOMERS_PER_DISTRICT) {
+            None => (w * DISTRICTS + d) * CUSTOMERS_PER_DISTRICT + number,
+            Some(added) => self.district(w, d).added[added as usize].row,
+        };
+        self.orders.pages(row, 1, &mut |page, count| hear((page, count)));
+    }
+    fn line_rows(&self, w: u32, d: u32, number: u32, hear: &mut dyn FnMut((Page, u32))) {
+        let (first, lines) = match number.checked_sub(CUSTOMERS_PER_DISTRICT) {
+            None => (((w * DISTRICTS + d) * CUSTOMERS_PER_DISTRICT + number) * LINES, LINES),
+            Some(added) => {
+                let order = self.district(w, d).added[added as usize];
+                (order.first_line, order.lines)
+            }
+        };
+        if lines > 0 {
+            self.lines.pages(first, lines, &mut |page, count| hear((page, count)));
+        }
+    }
+
+    fn district(&self, w: u32, d: u32) -> &District {
+        &self.districts[(w * DISTRICTS + d) as usize]
+    }
+    fn district_mut(&mut self, w: u32, d: u32) -> &mut District {
+        &mut self.districts[(w * DISTRICTS + d) as usize]
+    }
+
+    /// The block with the key of an order, and whether it is made for it.
+    fn order_block(&mut self, w: u32, d: u32, number: u32) -> (Block, bool) {
+        let index = self.primary(Table::Orders);
+        let Some(added) = number.checked_sub(CUSTOMERS_PER_DISTRICT) else {
+            return (index.block(w, d * CUSTOMERS_PER_DISTRICT + number), false);
+        };
+        let blocks = &mut self.districts[(w * DISTRICTS + d) as usize].order_blocks;
+        let file = index_of(Table::Orders);
+        added_block(blocks, added / index.added_per_block, || self.growth.block(file))
+    }
+    /// The block with the key of a line of an order.
+    fn line_block(&mut self, w: u32, d: u32, number: u32, line: u32) -> (Block, bool) {
+        let index = self.primary(Table::OrderLine);
+        let Some(added) = number.checked_sub(CUSTOMERS_PER_DISTRICT) else {
+            return (index.block(w, (d * CUSTOMERS_PER_DISTRICT + number) * LINES + line), false);
+        };
+        let blocks = &mut self.districts[(w * DISTRICTS + d) as usize].line_blocks;
+        let file = index_of(Table::OrderLine);
+        added_block(blocks, (added * LINES + line) / index.added_per_block, || self.growth.block(file))
+    }
+    /// Keys of undelivered orders come at one end of a district's and go at the other: their blocks go round.
+    fn new_order_block(&self, w: u32, d: u32, number: u32) -> Block {
+        self.primary(Table::NewOrder).block(w, d * NEW_ORDERS + number % NEW_ORDERS)
+    }
+}
+
+/// The block at a place of a list, which is made where there is none yet.
+fn added_block(blocks: &mut Vec<Block>, at: u32, mut make: impl FnMut() -> Block) -> (Block, bool) {
+    let made = at as usize >= blocks.len();
+    while at as usize >= blocks.len() {
+        blocks.push(make());
+    }
+    (blocks[at as usize], made)
+}
+
+/// Rows of a warehouse in a table that neither grows nor shrinks.
+fn per_warehouse(table: Table) -> u32 {
+    match table {
+        Table::Warehouse => 1,
+        Table::District => DISTRICTS,
+        Table::Stock => ITEMS,
+        _ => DISTRICTS * CUSTOMERS_PER_DISTRICT,
+    }
+}

@@ -1,0 +1,103 @@
+//! The model against laws that it must follow, on a device of which every request takes the same time.
+
+use crate::model::testing::{Came, SEED, assert_near, options, run_on};
+use crate::tpcc::Kind;
+use crate::{Engine, Settings};
+use lowtide_core::{Bytes, Nanos};
+
+fn settings(key_cache: Bytes, given: &[(&str, &str)]) -> Settings {
+    let (engine, options) = (Engine::MyisamModel, options(given));
+    Settings { engine, buffer_pool: Some(key_cache), options, ..Settings::default() }
+}
+
+/// With memory for everything.
+fn in_memory(took: Nanos, terminals: u32, seconds: usize, given: &[(&str, &str)]) -> Came {
+    let given: Vec<_> = [("page-cache", "2GiB"), ("io-cpu", "0s")].iter().chain(given).copied().collect();
+    run_on(took, &settings(Bytes::mib(256), &given), 10, terminals, seconds)
+}
+
+#[test]
+fn in_memory_it_is_as_fast_as_its_processors_and_reads_nothing() {
+    let took = Nanos::from_micros(1);
+    let at = |cores: &str, terminals| {
+        let came = in_memory(took, terminals, 8, &[("cores", cores), ("cpu", "2ms")]);
+        assert_eq!(came.done.reads, 0, "seed {SEED}");
+        came.rate()
+    };
+    assert_near("one of four", at("4", 1), 500.0, 0.03);
+    assert_near("sixteen on one", at("1", 16), 500.0, 0.03);
+    // Updates of a table are done one after the other: with more processors some have nothing to do.
+    let (two, many) = (at("2", 16), at("32", 64));
+    assert!(two > 1000.0 * 0.8 && two < 1000.0 * 1.03, "seed {SEED}: {two}");
+    assert!(many < 16_000.0 * 0.2 && many > two, "seed {SEED}: {many}");
+}
+
+#[test]
+fn nothing_waits_for_a_slow_device_until_what_is_dirty_is_too_much() {
+    let slow = Nanos::from_millis(200);
+    let few = in_memory(slow, 1, 60, &[("cpu", "10ms")]);
+    assert_near("as if there were no device", few.rate(), 100.0, 0.05);
+    // Written once a file was dirty for 30 s, which is looked at every 5 s.
+    let first = few.first_write.expect("it is a minute");
+    assert!((30.0..=35.1).contains(&first), "seed {SEED}: {first} s");
+    let alone = in_memory(slow, 1, 29, &[("cpu", "10ms")]);
+    assert_eq!((alone.done.writes, alone.flushes), (0, 0), "seed {SEED}");
+    // A hundredth of memory may be dirty: the device writes at most 4 requests of 512 KiB in 200 ms.
+    let little = [("cpu", "1ms"), ("dirty-ratio", "0.01"), ("dirty-background-ratio", "0.005")];
+    let full = in_memory(slow, 1, 60, &little);
+    let free = in_memory(Nanos::from_micros(1), 1, 60, &little);
+    assert!(full.rate() < free.rate() / 10.0, "seed {SEED}: {} and {}", full.rate(), free.rate());
+    assert!(full.done.writes as f64 <= 4.0 * full.seconds / 0.2 + 4.0, "seed {SEED}: {}", full.done.writes);
+}
+
+#[test]
+fn less_memory_reads_more_and_what_is_dirty_is_written_together() {
+    let took = Nanos::from_micros(100);
+    let with = |key_cache, page_cache| {
+        let given = [("cores", "4"), ("cpu", "2ms"), ("page-cache", page_cache)];
+        run_on(took, &settings(key_cache, &given), 10, 8, 60)
+    };
+    let reads = |came: &Came| came.done.reads as f64 / came.transactions();
+    let (much, some, little) =
+        (with(Bytes::mib(256), "2GiB"), with(Bytes::mib(256), "300MiB"), with(Bytes::mib(256), "100MiB"));
+    assert_eq!(reads(&much), 0.0, "seed {SEED}");
+    assert!(
+        reads(&some) > 0.5 && reads(&little) > 1.5 * reads(&some),
+        "seed {SEED}: {} {}",
+        reads(&some),
+        reads(&little)
+    );
+    // Blocks of indexes that do not fit in the key cache are read, too.
+    let keys = with(Bytes::mib(4), "300MiB");
+    assert!(reads(&keys) > 1.2 * reads(&some), "seed {SEED}: {} and {}", reads(&keys), reads(&some));
+    // Rows that are added lie together, and go in few requests.
+    let pages = much.done.write_bytes as f64 / much.done.writes as f64 / 4096.0;
+    assert!(pages > 1.2, "seed {SEED}: {pages} pages of a request");
+}
+
+#[test]
+fn who_waits_for_a_slow_device_keeps_others_from_the_table() {
+    let at = |terminals| {
+        let given = [("cores", "16"), ("cpu", "2ms"), ("page-cache", "100MiB")];
+        run_on(Nanos::from_millis(5), &settings(Bytes::mib(64), &given), 10, terminals, 60).rate()
+    };
+    let (one, some, many) = (at(1), at(16), at(64));
+    // The device would take any number of requests at a time.
+    assert!(some < 8.0 * one && many < 1.5 * some, "seed {SEED}: {one}, {some}, {many}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_intervals_and_the_mix_is_that_of_the_decks() {
+    let given = [("cores", "4"), ("cpu", "1ms"), ("page-cache", "100MiB")];
+    let settings = settings(Bytes::mib(16), &given);
+    let came = || run_on(Nanos::from_micros(80), &settings, 5, 20, 40);
+    let (one, two) = (came(), came());
+    assert_eq!(one.intervals, two.intervals, "seed {SEED}");
+    assert_eq!(one.done, two.done, "seed {SEED}");
+    let of = |kind: Kind| {
+        let all = one.intervals.iter().map(|it| &it.kinds[kind as usize]);
+        all.map(|tally| tally.committed + tally.rolled_back).sum::<u64>() as f64 / one.transactions()
+    };
+    assert_near("new orders", of(Kind::NewOrder), 0.45, 0.03);
+    assert_near("deliveries", of(Kind::Delivery), 0.04, 0.06);
+}

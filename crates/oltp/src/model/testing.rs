@@ -1,0 +1,108 @@
+//! What tests of the engines share: a device of which every request takes the same time, a run on it, and what came of that.
+
+use super::*;
+use crate::Settings;
+use lowtide_core::storage::Place;
+use lowtide_core::{BlockDevice, Completion, Op, Request};
+
+pub(super) const SEED: u64 = 3;
+
+/// Every request takes as long, whatever else is under way.
+struct Even {
+    took: Nanos,
+    counters: Counters,
+    flushes: u64,
+    first_write: Option<VirtualTime>,
+    /// Where in the data files something was written, and how many bytes.
+    written: Vec<(u64, u64)>,
+}
+
+/// Where the data files begin on it.
+const DATA: u64 = 8 << 30;
+
+impl BlockDevice for Even {
+    fn capacity(&self) -> Bytes {
+        Bytes::gib(64)
+    }
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        match request.op {
+            Op::Read => self.counters.host_read_bytes += request.length,
+            Op::Flush => self.flushes += 1,
+            _ => {
+                self.counters.host_written_bytes += request.length;
+                self.first_write.get_or_insert(now);
+                let place = request.offset.checked_sub(DATA).map(|place| (place, request.length));
+                self.written.extend(place);
+            }
+        }
+        assert!(request.offset + request.length <= self.capacity().get(), "{request:?}");
+        Completion { at: now + self.took, status: Ok(()) }
+    }
+    fn idle_until(&mut self, _until: VirtualTime) {}
+    fn power_cut(&mut self, _now: VirtualTime) {}
+    fn secure_erase(&mut self) {}
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+}
+
+/// What came of it.
+pub(super) struct Came {
+    pub(super) intervals: Vec<Interval>,
+    pub(super) done: Done,
+    pub(super) flushes: u64,
+    pub(super) seconds: f64,
+    /// Seconds until something was written.
+    pub(super) first_write: Option<f64>,
+    /// Places in the data files and bytes of what was written there.
+    pub(super) written: Vec<(u64, u64)>,
+}
+
+impl Came {
+    /// Transactions a second, without the first quarter.
+    pub(super) fn rate(&self) -> f64 {
+        let skipped = self.intervals.len() / 4;
+        let all = self.intervals[skipped..].iter().flat_map(|interval| &interval.kinds);
+        let ended: u64 = all.map(|kind| kind.committed + kind.rolled_back).sum();
+        ended as f64 / (self.intervals.len() - skipped) as f64
+    }
+    pub(super) fn transactions(&self) -> f64 {
+        let all = self.intervals.iter().flat_map(|interval| &interval.kinds);
+        all.map(|kind| kind.committed + kind.rolled_back).sum::<u64>() as f64
+    }
+}
+
+/// Options as settings have them.
+pub(super) fn options(options: &[(&str, &str)]) -> Vec<(String, String)> {
+    options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+pub(super) fn run_on(
+    took: Nanos,
+    settings: &Settings,
+    warehouses: u32,
+    terminals: u32,
+    seconds: usize,
+) -> Came {
+    let model = ModelSettings::of(settings).expect("valid");
+    let load = ModelLoad { warehouses, terminals, interval: Nanos::from_secs(1), seed: Seed::new(SEED) };
+    let mut device =
+        Even { took, counters: Counters::default(), flushes: 0, first_write: None, written: Vec::new() };
+    let place = |offset| Place { device: 0, offset };
+    let storage = Storage { devices: vec![&mut device], data: place(DATA), log: place(0) };
+    let (mut intervals, mut last) = (Vec::new(), Done::default());
+    let each = &mut |interval, done| {
+        intervals.push(interval);
+        last = done;
+        if intervals.len() == seconds { Control::Stop } else { Control::Continue }
+    };
+    run(&model, &load, storage, VirtualTime::START, each).expect("the device takes everything");
+    let Even { flushes, first_write, written, .. } = device;
+    let first_write = first_write.map(|at| at.as_nanos() as f64 / 1e9);
+    Came { intervals, done: last, flushes, seconds: seconds as f64, first_write, written }
+}
+
+pub(super) fn assert_near(what: &str, found: f64, expected: f64, share: f64) {
+    let off = (found / expected - 1.0).abs();
+    assert!(off < share, "seed {SEED}: {what}: {found}, not {expected}");
+}
