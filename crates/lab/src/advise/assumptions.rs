@@ -2,10 +2,11 @@
 
 use super::candidate::TERMINALS_PER_WAREHOUSE;
 use super::choose::{Advice, POOLS};
-use super::question::{Asked, BlockLoad, Question, TpccLoad, WORKING_SET_ACCESS, plain, warehouses};
+use super::question::{Asked, BlockLoad, Question, TpccLoad, WORKING_SET_ACCESS, warehouses};
 use super::text::{io_capacity, log_size, what};
 use crate::report::number::significant;
 use crate::report::{Column, Table, Value};
+use lowtide_oltp::model::Machine;
 
 /// The list.
 pub(super) fn assumptions(advice: &Advice) -> Table {
@@ -133,7 +134,7 @@ fn tpcc(question: &Question, load: &TpccLoad) -> Vec<(&'static str, String)> {
                  to the device",
                 load.cores,
                 load.cpu,
-                plain().io_cpu
+                Machine::default().io_cpu
             ),
         ),
         (

@@ -241,7 +241,7 @@ impl Question {
 }
 
 /// A modelled engine with nothing but its defaults: what decides how large a warehouse is.
-pub(super) fn plain() -> ModelSettings {
+fn plain() -> ModelSettings {
     ModelSettings::of(&Settings { engine: Engine::InnodbModel, ..Settings::default() })
         .expect("the defaults are right")
 }
