@@ -147,8 +147,13 @@ mod tests {
     use lowtide_oltp::Durability;
 
     fn rows() -> Vec<Row> {
-        let asked =
-            Asked { device: "intel-320-160gb".to_owned(), scale: 16, cuts: Some(10_000), seed: Seed::new(7) };
+        let asked = Asked {
+            device: "intel-320-160gb".to_owned(),
+            scale: 16,
+            cuts: Some(10_000),
+            seed: Seed::new(7),
+            keep: None,
+        };
         let setting = Setting {
             engine: Engine::Sqlite,
             durability: Durability::Full,
