@@ -12,9 +12,6 @@ use lowtide_lab::store::{self, Listed, Merged, Store};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// Columns of the text of an answer.
-const COLUMNS: usize = 110;
-
 /// A campaign as its store had it when it was read.
 #[pyclass(frozen, module = "lowtide._native")]
 pub struct Campaign {
@@ -226,7 +223,7 @@ impl Campaign {
     }
 
     /// The answer as text, as `lowtide show` prints it.
-    #[pyo3(signature = (width=COLUMNS))]
+    #[pyo3(signature = (width=110))]
     fn text(&self, py: Python<'_>, width: usize) -> PyResult<String> {
         self.with_report(py, |report| report.terminal(width))
     }

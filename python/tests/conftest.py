@@ -41,6 +41,6 @@ def quick() -> dict[str, object]:
         "title": "A quick one",
         "target": {"device": "intel-320-160gb"},
         "before-each-cell": {"purge": "secure-erase", "fill": "sequential"},
-        "workload": {"pattern": "random-write", "block": "16KiB", "duration": "20m", "interval": "10s"},
+        "workload": {"pattern": "random-write", "block": "16KiB", "duration": "20min", "interval": "10s"},
         "sweep": {"file_size": ["20GiB", "80GiB", "120GiB"]},
     }

@@ -91,10 +91,12 @@ def test_the_same_seed_takes_the_same_times() -> None:
     def times(seed: int) -> list[int]:
         device = drive(seed=seed)
         device.fill()
-        return device.write(offsets(device, 20_000), depth=8).tolist()
+        # Enough that blocks are cleaned: which of them, the seed has a say in.
+        return device.write(offsets(device, 120_000), depth=8).tolist()
 
-    assert times(1) == times(1)
-    assert times(1) != times(2)
+    first = times(1)
+    assert first == times(1)
+    assert first != times(2)
 
 
 def test_a_batch_is_the_same_as_its_requests_one_by_one() -> None:
@@ -160,7 +162,7 @@ def drive_alone() -> np.ndarray:
 def test_operations_are_counted_as_what_they_are() -> None:
     device = drive()
     ops = np.array(["write", "read", "trim", "flush", "write-fua"])
-    done = device.submit(ops, [0, 0, BLOCK, 0, 2 * BLOCK], BLOCK)
+    done = device.submit(ops, [0, 0, 0, 0, 2 * BLOCK], BLOCK)
     assert len(done) == 5 and (np.diff(done.astype(np.int64)) >= 0).all()
     counters = device.counters()
     assert counters["host_written_bytes"] == 2 * BLOCK
@@ -233,8 +235,9 @@ import lowtide
 
 device = lowtide.Device("intel-320-160gb", scale="1/64")
 device.fill()
-where = np.random.default_rng(1).integers(0, device.capacity // {BLOCK}, 50_000_000) * {BLOCK}
-threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+where = np.random.default_rng(1).integers(0, device.capacity // {BLOCK}, 20_000_000) * {BLOCK}
+where = where.astype(np.uint64)
+threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     device.write(where, depth=32)
 except KeyboardInterrupt:

@@ -90,4 +90,5 @@ def test_devices_that_cannot_be_are_told() -> None:
 def test_a_drive_that_has_to_be_attached_needs_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(lowtide.BadInput, match="the program `lowtide`"):
-        lowtide.run("oltp-quick", target="device:intel-320-160gb", store=tmp_path / "a.db")
+        changed = {"filesystem": "xfs"}
+        lowtide.run("oltp-quick", target="device:intel-320-160gb", set=changed, store=tmp_path / "a.db")

@@ -6,9 +6,11 @@ Leaves out how it came about; see `run`.
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import weakref
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pandas as pd
@@ -17,6 +19,15 @@ from lowtide import _native
 from lowtide._tables import Table
 
 TableName = Literal["cells", "intervals", "steady", "transactions", "histograms"]
+
+
+class TemporaryStore:
+    """A store that goes when nobody has its campaign any more, or the program ends."""
+
+    def __init__(self) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="lowtide-"))
+        self.path = folder / "lowtide.db"
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
 
 class Campaign:
@@ -29,7 +40,7 @@ class Campaign:
 
     __slots__ = ("_campaign", "_temporary")
 
-    def __init__(self, campaign: _native.Campaign, temporary: TemporaryDirectory[str] | None = None) -> None:
+    def __init__(self, campaign: _native.Campaign, temporary: TemporaryStore | None = None) -> None:
         self._campaign = campaign
         # A temporary store lives as long as this.
         self._temporary = temporary

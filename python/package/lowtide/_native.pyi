@@ -8,6 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 __version__: str
+__all__ = [
+    "Campaign",
+    "Device",
+    "Outcome",
+    "Plan",
+    "Table",
+    "__version__",
+    "campaigns",
+    "devices",
+    "experiments",
+    "load",
+    "merge",
+    "plan",
+    "published",
+    "run",
+]
 
 @final
 class Table:

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 from lowtide import _ask, _native
-from lowtide._campaign import Campaign
+from lowtide._campaign import Campaign, TemporaryStore
 from lowtide._errors import BadInput, LowtideWarning
 from lowtide._plan import Plan, plan
 
@@ -188,8 +186,8 @@ def run_plan(
     if store is None:
         if resume:
             raise BadInput("nothing to resume without a store\n  help: name the store of the campaign: store='FILE'")
-        temporary = tempfile.TemporaryDirectory(prefix="lowtide-")
-        store = Path(temporary.name) / "lowtide.db"
+        temporary = TemporaryStore()
+        store = temporary.path
     native = plan._plan
     chosen = None if groups is None else sorted({int(group) for group in groups})
     counted = plan.groups if chosen is None else [plan.groups[group] for group in chosen if group < len(plan.groups)]
