@@ -26,8 +26,8 @@ pub use run::{MergeArguments, RunArguments};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
 use lowtide_device::flash::spec::Cycles;
+use lowtide_lab::ask::{Asked, Source, quoted, scale, target};
 use lowtide_lab::cost::Floor;
-use lowtide_lab::experiment::Override;
 use lowtide_lab::import::Kind;
 use lowtide_lab::lifetime::{RateError, WriteRate};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -560,30 +560,6 @@ pub enum EngineName {
     Sync,
 }
 
-/// `1/8`, `8` or `1`.
-fn scale(text: &str) -> Result<u64, String> {
-    let number = text.strip_prefix("1/").unwrap_or(text);
-    match number.parse() {
-        Ok(scale @ 1..) => Ok(scale),
-        _ => Err("write a share such as `1/8`".to_owned()),
-    }
-}
-
-/// `KIND:WHERE`, or a device or path alone.
-fn target(text: &str) -> Result<String, String> {
-    let known = match text.split_once(':') {
-        Some((kind, rest)) => {
-            ["device", "file", "dir", "block"].contains(&kind) && !rest.is_empty() || kind.contains('/')
-        }
-        None => !text.is_empty(),
-    };
-    if known {
-        Ok(text.to_owned())
-    } else {
-        Err("write device:NAME, file:PATH, dir:PATH or block:PATH".to_owned())
-    }
-}
-
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse() {
         Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
@@ -635,34 +611,15 @@ fn size(text: &str) -> Result<Bytes, String> {
 }
 
 impl ExperimentArguments {
-    /// The overrides, with `--target` as those it stands for.
-    ///
-    /// # Errors
-    /// What is wrong with one of them.
-    pub fn overrides(&self) -> Result<Vec<Override>, lowtide_lab::experiment::BadInput> {
-        let target = self.target.iter().map(|target| match target.split_once(':') {
-            Some(("device", name)) => format!("target.device={name}"),
-            Some(("file", path)) => format!("target.file={path}"),
-            Some(("dir", path)) => format!("target.directory={path}"),
-            Some(("block", path)) => format!("target.block={path}"),
-            // A bare name is a device, a bare path a file or a directory.
-            _ if std::path::Path::new(target).is_dir() => format!("target.directory={target}"),
-            _ if target.contains('/') && !target.ends_with(".toml") => format!("target.file={target}"),
-            _ => format!("target.device={target}"),
-        });
-        target.chain(self.set.iter().cloned()).map(|text| text.parse()).collect()
-    }
-
-    /// The arguments as the user would type them again.
-    pub fn command(&self) -> String {
-        let mut words = vec!["lowtide".to_owned(), "run".to_owned(), quoted(&self.experiment)];
-        words.extend(self.target.iter().map(|target| format!("--target {}", quoted(target))));
-        words.extend(self.set.iter().map(|set| format!("--set {}", quoted(set))));
-        if self.scale > 1 {
-            words.push(format!("--scale 1/{}", self.scale));
+    /// What is asked for.
+    pub fn asked(&self) -> Asked {
+        Asked {
+            source: Source::Named(self.experiment.clone()),
+            target: self.target.clone(),
+            set: self.set.clone(),
+            scale: self.scale,
+            seed: self.seed,
         }
-        words.push(format!("--seed {}", self.seed));
-        words.join(" ")
     }
 }
 
@@ -679,15 +636,6 @@ impl ImportArguments {
     }
 }
 
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -696,13 +644,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn scales_parse() {
-        assert_eq!(scale("1/8"), Ok(8));
-        assert_eq!(scale("1"), Ok(1));
-        assert!(scale("0").is_err() && scale("1/0").is_err() && scale("x").is_err());
     }
 
     #[test]
@@ -726,11 +667,5 @@ mod tests {
         for wrong in [&["run", "a", "b"][..], &["run", "--interleave", "a"]] {
             assert!(Arguments::try_parse_from(["lowtide"].iter().chain(wrong)).is_err(), "{wrong:?}");
         }
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a b'c"), "'a b'\\''c'");
-        assert_eq!(quoted("threads=4"), "threads=4");
     }
 }

@@ -29,9 +29,8 @@ fn main() -> ExitCode {
     match run(arguments.verb) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            let code = failure.code();
-            failure.print();
-            ExitCode::from(code)
+            failure::print(&failure);
+            ExitCode::from(failure::code(&failure))
         }
     }
 }

@@ -9,8 +9,8 @@
 //! answered, so that no web page elsewhere reads the report through a name of its own. Leaves out TLS and passwords:
 //! whoever reaches the address reads the report.
 
-use crate::command::report_of;
 use crate::failure::Failure;
+use lowtide_lab::ask;
 use lowtide_lab::compare::Question;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::Store;
@@ -150,7 +150,7 @@ fn make(store: &Store, campaigns: &[i64]) -> Result<Report, String> {
     let loaded = campaigns.iter().map(load).collect::<Result<Vec<_>, _>>()?;
     match (campaigns, loaded.as_slice()) {
         ([number], [campaign]) => {
-            report_of(store, *number, campaign).map_err(|_| "the report cannot be made yet".to_owned())
+            ask::report(store, *number, campaign).map_err(|_| "the report cannot be made yet".to_owned())
         }
         _ => Ok(Report::compare(&loaded.iter().collect::<Vec<_>>(), &Question::default()).0),
     }

@@ -15,6 +15,9 @@ const MOST_FITTED: usize = 4;
 /// Devices that have more, and how many: see docs/models/validation.md for why.
 const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 
+/// The native part of the Python package, which is a crate outside of the workspace.
+const PYTHON: &str = "python";
+
 /// Which crates of lowtide each may depend on.
 const DIRECTIONS: [(&str, &[&str]); 7] = [
     ("core", &[]),
@@ -24,8 +27,11 @@ const DIRECTIONS: [(&str, &[&str]); 7] = [
     ("host", &["core"]),
     ("oltp", &["core"]),
     ("lab", &["core", "device", "host", "oltp", "logdisk"]),
-    ("cli", &["core", "device", "host", "oltp", "logdisk", "lab"]),
+    ("cli", ABOVE_LAB),
 ];
+
+/// What a crate above the lab may depend on, beside which there may be others.
+const ABOVE_LAB: &[&str] = &["core", "device", "host", "oltp", "logdisk", "lab"];
 
 /// Crates without I/O and without a clock.
 const PURE: [&str; 2] = ["core", "device"];
@@ -52,7 +58,8 @@ const IMPURE: [&str; 12] = [
 fn the_tree_is_tidy() {
     let root = root();
     let mut complaints = Vec::new();
-    for path in files(&root.join("crates"), "rs") {
+    let native = files(&root.join(PYTHON).join("src"), "rs");
+    for path in files(&root.join("crates"), "rs").into_iter().chain(native) {
         let name = shown(&path);
         let text = read(&path);
         complaints.extend(header(&name, &text));
@@ -75,7 +82,14 @@ fn the_tree_is_tidy() {
         let manifest = read(&root.join(format!("crates/{name}/Cargo.toml")));
         complaints.extend(direction(name, allowed, &manifest));
     }
+    complaints.extend(direction(PYTHON, ABOVE_LAB, &read(&root.join(PYTHON).join("Cargo.toml"))));
     complaints.extend(without_direction(&root));
+    for path in files(&root.join(PYTHON), "py") {
+        let (name, text) = (shown(&path), read(&path));
+        complaints.extend(docstring(&name, &text));
+        complaints.extend(length(&name, &text));
+        complaints.extend(unfinished(&name, &text));
+    }
     let contributing = read(&root.join("CONTRIBUTING.md"));
     complaints.extend(manifests(&root).iter().flat_map(|text| unexplained(text, &contributing)));
     for path in files(&root.join("devices"), "toml") {
@@ -134,7 +148,8 @@ fn documents(root: &Path) -> Vec<PathBuf> {
 
 fn manifests(root: &Path) -> Vec<String> {
     let inside = files(&root.join("crates"), "toml").into_iter().filter(|path| path.ends_with("Cargo.toml"));
-    std::iter::once(root.join("Cargo.toml")).chain(inside).map(|path| read(&path)).collect()
+    let outside = [root.join("Cargo.toml"), root.join(PYTHON).join("Cargo.toml")];
+    outside.into_iter().chain(inside).map(|path| read(&path)).collect()
 }
 
 fn help() -> String {
@@ -148,6 +163,12 @@ fn help() -> String {
 fn header(name: &str, text: &str) -> Option<String> {
     let what = "does not open with `//! …`: what it is, and what it leaves out";
     (!text.starts_with("//! ")).then(|| format!("{name}: {what}"))
+}
+
+/// The same of Python, in its way.
+fn docstring(name: &str, text: &str) -> Option<String> {
+    let what = "does not open with a docstring: what it is, and what it leaves out";
+    (!text.starts_with("\"\"\"")).then(|| format!("{name}: {what}"))
 }
 
 fn length(name: &str, text: &str) -> Option<String> {
@@ -390,6 +411,12 @@ fn character(text: &str) -> usize {
 fn a_file_without_a_header_is_told() {
     assert!(header("x.rs", "use std::fmt;\n").is_some());
     assert!(header("x.rs", "//! What it is.\n").is_none());
+}
+
+#[test]
+fn a_module_of_python_without_a_docstring_is_told() {
+    assert!(docstring("x.py", "import os\n").is_some());
+    assert!(docstring("x.py", "\"\"\"What it is.\"\"\"\n").is_none());
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! clock and no thread in this crate, so that the same code drives a simulated device in virtual time and a
 //! real one in wall time.
 
+pub mod batch;
 pub mod block;
 pub mod extents;
 mod in_flight;

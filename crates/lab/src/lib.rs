@@ -6,6 +6,7 @@
 
 pub mod advise;
 pub mod analysis;
+pub mod ask;
 pub mod bench;
 pub mod campaign;
 pub mod catalogue;
@@ -13,8 +14,10 @@ pub mod compare;
 pub mod cost;
 pub mod device;
 pub mod experiment;
+pub mod failure;
 pub mod fio_job;
 pub mod fit;
+pub mod frame;
 pub mod import;
 pub mod interleave;
 pub mod latency_parts;

@@ -3,9 +3,9 @@
 //! Leaves out which of them go together: the lab says.
 
 use super::oltp::{durability, engine, named};
-use super::scale;
 use clap::{Args, ValueEnum};
 use lowtide_device::power::CacheKind;
+use lowtide_lab::ask::scale;
 use lowtide_lab::powercut::{Filesystem, Journal};
 use lowtide_oltp::{Durability, Engine};
 use std::path::PathBuf;

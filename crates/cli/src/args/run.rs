@@ -2,8 +2,9 @@
 //!
 //! Leaves out which experiment (`ExperimentArguments`).
 
-use super::{ExperimentArguments, Format, address, quoted};
+use super::{ExperimentArguments, Format, address};
 use clap::Args;
+use lowtide_lab::ask::quoted;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -60,7 +61,7 @@ pub struct RunArguments {
 impl RunArguments {
     /// The arguments as the user would type them again, with the places that are not the usual ones.
     pub fn command(&self) -> String {
-        let mut command = self.experiment.command();
+        let mut command = self.experiment.asked().command();
         if self.interleave {
             command.push_str(" --interleave");
             self.others.iter().for_each(|other| command.push_str(&format!(" {}", quoted(other))));

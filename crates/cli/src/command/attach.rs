@@ -6,7 +6,7 @@
 use super::logdisk::CLOSED;
 use crate::args::{AttachArguments, DetachArguments, DriveArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
-use crate::{interrupt, output};
+use crate::{failure, interrupt, output};
 use lowtide_host::attach::{self, Attachment, Force, State, Wish};
 use lowtide_host::block::FilesystemKind;
 use lowtide_lab::live::attached::{self, Served, Serving};
@@ -95,8 +95,8 @@ pub fn detach(arguments: &DetachArguments) -> Result<u8, Failure> {
             }
             Err(error) => {
                 let failure = Failure::from(error);
-                code = failure.code();
-                failure.print();
+                code = failure::code(&failure);
+                failure::print(&failure);
             }
         }
     }
@@ -149,21 +149,7 @@ pub(super) fn server_again(verb: &[&str], name: &str) -> Result<Command, Failure
 /// This program once more, as the server of a drive that a campaign attaches. The database takes the processors; the drive
 /// comes first.
 pub fn server_of(offer: &Offer) -> std::io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["attach", &offer.device, "--at-once-first", "--rt", "--server"]);
-    command.arg(offer.name.as_deref().unwrap_or(&offer.device));
-    command.arg("--scale").arg(format!("1/{}", offer.scale));
-    command.arg("--reserve").arg(offer.reserve.to_string());
-    if let Some(cache) = offer.cache {
-        command.arg("--cache").arg(cache.to_string());
-    }
-    if let Some(state) = &offer.state {
-        command.arg("--state").arg(state);
-    }
-    if let Data::File(path) = &offer.data {
-        command.arg("--data").arg(path);
-    }
-    Ok(command)
+    Ok(attached::server_command(&std::env::current_exe()?, offer))
 }
 
 /// A name of letters, digits, - and _.

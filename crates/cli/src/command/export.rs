@@ -5,12 +5,11 @@ use crate::args::{ExportArguments, RawFormat};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::Seed;
+use lowtide_lab::ask::{self, Raw};
 use lowtide_lab::catalogue as files;
 use lowtide_lab::experiment::{Experiment, Override};
 use lowtide_lab::fio_job::fio_job;
 use lowtide_lab::plan::Plan;
-use lowtide_lab::record::Quantity;
-use lowtide_lab::report::{export_csv, export_json, export_transactions};
 
 /// Writes a campaign as CSV or JSON, the same bytes for the same experiment, device and seed; or a job of fio.
 pub fn run(arguments: &ExportArguments) -> Result<u8, Failure> {
@@ -22,26 +21,13 @@ pub fn run(arguments: &ExportArguments) -> Result<u8, Failure> {
             "`--format fio` gives its load; without `--experiment`, a campaign of the store is exported",
         ));
     }
-    let mut bytes = Vec::new();
-    match arguments.format {
-        RawFormat::Csv => export_csv(&campaign_of(&arguments.campaign)?, &mut bytes),
-        RawFormat::Json => export_json(&campaign_of(&arguments.campaign)?, &mut bytes),
-        RawFormat::Transactions => {
-            let campaign = campaign_of(&arguments.campaign)?;
-            if campaign.quantity() != Quantity::NewOrders {
-                return Err(Failure::usage(
-                    format!("{} asked no database: it has no transactions to export", campaign.name),
-                    "`--format csv` gives the intervals of any campaign",
-                ));
-            }
-            export_transactions(&campaign, &mut bytes)
-        }
-        RawFormat::Fio => {
-            bytes = job(arguments)?.into_bytes();
-            Ok(())
-        }
-    }
-    .expect("writing to memory does not fail");
+    let raw = |format| ask::export(&campaign_of(&arguments.campaign)?, format);
+    let bytes = match arguments.format {
+        RawFormat::Csv => raw(Raw::Csv)?,
+        RawFormat::Json => raw(Raw::Json)?,
+        RawFormat::Transactions => raw(Raw::Transactions)?,
+        RawFormat::Fio => job(arguments)?.into_bytes(),
+    };
     match &arguments.output {
         Some(path) => output::write_file(path, &bytes)?,
         None => output::print(&String::from_utf8(bytes).expect("exports are text"))?,

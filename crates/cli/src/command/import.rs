@@ -1,9 +1,9 @@
 //! `lowtide import`: what other programs measured, as a campaign.
 
-use super::report_of;
 use crate::args::ImportArguments;
 use crate::failure::Failure;
 use crate::output;
+use lowtide_lab::ask;
 use lowtide_lab::import::{Options, import};
 use lowtide_lab::store::Store;
 
@@ -19,7 +19,7 @@ pub fn run(arguments: &ImportArguments) -> Result<u8, Failure> {
     imported.notes.iter().for_each(output::say);
     let mut store = Store::open(&arguments.store)?;
     let number = store.add(imported)?;
-    let report = report_of(&store, number, &store.load(number)?)?;
+    let report = ask::report(&store, number, &store.load(number)?)?;
     output::print_report(&report, arguments.format)?;
     output::say(format_args!("every number: {} (campaign {number})", arguments.store.display()));
     Ok(0)

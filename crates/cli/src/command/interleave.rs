@@ -1,11 +1,11 @@
 //! `lowtide run --interleave`: several experiments in turns, into one store, and then compared.
 
-use super::plan_named;
 use crate::args::RunArguments;
 use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
 use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_lab::analysis::Verdict;
+use lowtide_lab::ask::{Asked, Source};
 use lowtide_lab::campaign;
 use lowtide_lab::compare::Question;
 use lowtide_lab::interleave::Turns;
@@ -18,7 +18,8 @@ use lowtide_lab::store::About;
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let names = std::iter::once(&arguments.experiment.experiment).chain(&arguments.others);
     let plan = |name: &String| {
-        let mut plan = plan_named(name, &arguments.experiment)?;
+        let mut plan =
+            Asked { source: Source::Named(name.clone()), ..arguments.experiment.asked() }.plan()?;
         plan.allow(arguments.destroy.clone(), arguments.force_signature);
         Ok(plan)
     };

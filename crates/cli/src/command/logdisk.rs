@@ -13,14 +13,13 @@ use lowtide_core::Bytes;
 use lowtide_host::nbd::{Listener, Settings, Stop};
 use lowtide_lab::live::control::AskError;
 use lowtide_lab::logdisk::{
-    Figures, LogDrive, Overwrite, Place, PlaceError, QueuedDisk, ResizeError, Service, advice, ask, identity,
-    resize,
+    Figures, LogDrive, Overwrite, Place, QueuedDisk, Service, advice, ask, identity, resize,
 };
 use lowtide_lab::table;
 use lowtide_logdisk::check::{Checked, check};
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::Geometry;
-use lowtide_logdisk::{Disk, LogError, Options};
+use lowtide_logdisk::{Disk, Options};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -320,48 +319,4 @@ fn print(facts: &Value, format: BenchFormat) -> Result<(), Failure> {
         }
     };
     output::print(&text)
-}
-
-impl From<PlaceError> for Failure {
-    fn from(error: PlaceError) -> Failure {
-        match &error {
-            PlaceError::Full(_) => {
-                Failure::refused(&error, "with `--overwrite` it is, and all it holds is lost")
-            }
-            PlaceError::None(_) => Failure::usage(&error, "give `--size` to make one"),
-            PlaceError::LogDisk(_) => {
-                Failure::refused(&error, "with `--force-signature` all it holds is lost")
-            }
-            PlaceError::Kind { .. } => Failure::usage(&error, "name a file or a block device"),
-            PlaceError::Held(_) => Failure::usage(&error, "end that one first"),
-            PlaceError::Size(_) => Failure::usage(&error, "leave out `--size`"),
-            PlaceError::NoSerial(_) => {
-                Failure::usage(&error, "leave out `--destroy`; what a file holds takes `--overwrite`")
-            }
-            PlaceError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
-            PlaceError::File { .. } => Failure::failed(&error),
-            PlaceError::Device(_) => match error {
-                PlaceError::Device(error) => error.into(),
-                _ => unreachable!("it was just that"),
-            },
-        }
-    }
-}
-
-impl From<LogError> for Failure {
-    fn from(error: LogError) -> Failure {
-        match &error {
-            LogError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
-            _ => Failure::failed(&error),
-        }
-    }
-}
-
-impl From<ResizeError> for Failure {
-    fn from(error: ResizeError) -> Failure {
-        match error {
-            ResizeError::Place(error) => error.into(),
-            ResizeError::Log(error) => error.into(),
-        }
-    }
 }

@@ -3,17 +3,12 @@
 use crate::args::MergeArguments;
 use crate::failure::Failure;
 use crate::output;
-use lowtide_lab::store::{Merged, Store};
+use lowtide_lab::store::{self, Merged};
 use lowtide_lab::table;
 
 /// Takes all campaigns of all stores, or none, and says what became of them.
 pub fn run(arguments: &MergeArguments) -> Result<u8, Failure> {
-    for path in &arguments.stores {
-        // Before a store is made that would hold nothing.
-        Store::open_existing(path)?;
-    }
-    let mut store = Store::open(&arguments.output)?;
-    let merged = store.merge(&arguments.stores)?;
+    let (store, merged) = store::merge(&arguments.stores, &arguments.output)?;
     let listed = store.campaigns()?;
     let row = |it: &Merged| {
         let whole = listed.iter().find(|campaign| campaign.id == it.campaign);

@@ -26,25 +26,16 @@ pub mod validate;
 
 use crate::args::{CampaignArguments, ExperimentArguments};
 use crate::failure::Failure;
-use lowtide_core::Seed;
-use lowtide_lab::experiment::Experiment;
+use lowtide_lab::ask;
 use lowtide_lab::plan::Plan;
 use lowtide_lab::record::Campaign;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::Store;
-use lowtide_lab::{catalogue as files, validate as studies};
 use std::path::Path;
 
 /// The plan of what the user asked for.
 fn plan_of(arguments: &ExperimentArguments) -> Result<Plan, Failure> {
-    plan_named(&arguments.experiment, arguments)
-}
-
-/// The plan of an experiment, changed as the arguments say.
-fn plan_named(experiment: &str, arguments: &ExperimentArguments) -> Result<Plan, Failure> {
-    let found = files::experiment(experiment)?;
-    let experiment = Experiment::parse(&found.path, &found.text, &arguments.overrides()?)?;
-    Ok(Plan::new(experiment, Seed::new(arguments.seed), arguments.scale)?)
+    arguments.asked().plan()
 }
 
 /// The campaign the user means.
@@ -85,13 +76,5 @@ fn campaign_named(store: &Path, name: &str) -> Result<Campaign, Failure> {
 fn stored_report(arguments: &CampaignArguments) -> Result<Report, Failure> {
     let store = Store::open_existing(&arguments.store)?;
     let number = store.find(arguments.campaign.as_deref())?;
-    report_of(&store, number, &store.load(number)?)
-}
-
-/// The report of a campaign with its published numbers.
-pub(crate) fn report_of(store: &Store, number: i64, campaign: &Campaign) -> Result<Report, Failure> {
-    let latencies = |cell, from_ns, to_ns| store.latency(number, cell, from_ns, to_ns).ok();
-    let comparisons = studies::comparisons(campaign, &latencies)?;
-    let claims = studies::claims(campaign, &latencies)?;
-    Ok(Report::new(campaign, &comparisons).with_claims(&claims))
+    ask::report(&store, number, &store.load(number)?)
 }

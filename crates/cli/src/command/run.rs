@@ -1,15 +1,15 @@
 //! `lowtide run`: plan, measure, store, report.
 
-use super::{plan_of, report_of};
+use super::plan_of;
 use crate::args::RunArguments;
 use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
 use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_lab::analysis::Verdict;
-use lowtide_lab::campaign;
 use lowtide_lab::live::attached;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::About;
+use lowtide_lab::{ask, campaign};
 
 /// Runs an experiment and reports.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -28,7 +28,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     output::check_writable(&arguments.report)?;
     let about = About {
         started_at: jiff::Timestamp::now().to_string(),
-        command: arguments.experiment.command(),
+        command: arguments.experiment.asked().command(),
         environment: plan.environment(),
     };
     let flag = interrupt::flag();
@@ -38,7 +38,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     show.end();
     let (store, outcome) = outcome?;
     let campaign = store.load(outcome.campaign)?;
-    let report = report_of(&store, outcome.campaign, &campaign)?;
+    let report = ask::report(&store, outcome.campaign, &campaign)?;
     output::print_report(&report, arguments.format)?;
     output::write_file(&arguments.report, report.html().as_bytes())?;
     let store = arguments.store.display();

@@ -62,6 +62,11 @@ impl Latency {
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.0.iter_recorded().map(|bucket| (Nanos::new(bucket.value_iterated_to()), bucket.count_at_value()))
     }
+    /// Each non-empty bucket: its lowest and its highest latency, and its count, in order.
+    pub fn ranges(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> + '_ {
+        let low = |high: Nanos| Nanos::new(self.0.lowest_equivalent(high.get()));
+        self.buckets().map(move |(high, count)| (low(high), high, count))
+    }
     /// The histogram in HdrHistogram's V2 encoding.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -93,5 +98,20 @@ mod tests {
         let median = back.percentile(50.0).get() as f64;
         assert!((median / 25e6 - 1.0).abs() < 0.001, "{median}");
         assert_eq!(Latency::from_bytes(b"junk"), None);
+    }
+
+    #[test]
+    fn ranges_hold_what_was_counted_and_do_not_overlap() {
+        let mut latency = Latency::default();
+        let spans = [1, 2, 2047, 2048, 2049, 1_000_000, 1_000_400, 3_000_000_000];
+        spans.iter().for_each(|span| latency.record(Nanos::new(*span)));
+        let ranges: Vec<_> = latency.ranges().collect();
+        assert!(ranges.windows(2).all(|pair| pair[0].1 < pair[1].0), "{ranges:?}");
+        for (low, high, count) in &ranges {
+            let inside = spans.iter().filter(|span| (low.get()..=high.get()).contains(span)).count();
+            assert_eq!(inside as u64, *count, "{low} to {high}");
+            assert!((high.get() - low.get()) as f64 <= low.get() as f64 * 0.001);
+        }
+        assert_eq!(ranges.iter().map(|range| range.2).sum::<u64>(), spans.len() as u64);
     }
 }

@@ -10,5 +10,5 @@ mod steady;
 
 pub use logdisk::{LogdiskBench, LogdiskBenchError, logdisk};
 pub use nbd::{NbdBench, nbd};
-pub use simulate::{Simulated, drive, simulate};
+pub use simulate::{DRIVE, Simulated, drive, simulate};
 pub use steady::{Judged, Rule, steady};

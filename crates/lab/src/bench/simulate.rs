@@ -9,7 +9,6 @@ use lowtide_core::{
 };
 use lowtide_device::SimulatedSsd;
 use lowtide_device::flash::FlashSpec;
-use lowtide_device::flash::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};
 
 /// What the simulator did, and what it cost.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -26,40 +25,13 @@ pub struct Simulated {
     pub virtual_s: f64,
 }
 
+/// The drive of the figure, as a device file has it.
+pub const DRIVE: &str = include_str!("drive.toml");
+
 /// The drive of the figure.
 pub fn drive() -> FlashSpec {
-    let unit = Bytes::kib(4);
-    FlashSpec {
-        capacity: Bytes::gib(144),
-        nand: Nand {
-            raw: Bytes::gib(160),
-            channels: 16,
-            dies: 64,
-            page: Bytes::kib(16),
-            pages_per_block: 64,
-            read: Nanos::from_micros(50),
-            program: Nanos::from_micros(800),
-            erase: Nanos::from_millis(3),
-            channel_rate: Bytes::new(400_000_000),
-            pe_cycles: None,
-        },
-        map: Map { unit, cache: None, blocking: false, page: unit },
-        controller: Controller {
-            latency: Nanos::from_micros(10),
-            request: Nanos::from_micros(1),
-            read_unit: Nanos::from_micros(1),
-            write_unit: Nanos::from_micros(1),
-            write_request: Nanos::ZERO,
-            gc_unit: Nanos::ZERO,
-            gc_page: Nanos::ZERO,
-            link_rate: Bytes::new(2_000_000_000),
-        },
-        write_buffer: WriteBuffer { size: Bytes::mib(4), protected: true, honours_flush: true },
-        gc: Gc { policy: Policy::Greedy, concurrency: 8, set_point: 0.0, catch_up: None, idle: None },
-        slc_cache: None,
-        log_units: None,
-        host_ftl: None,
-    }
+    let device = crate::device::parse(DRIVE).expect("the file is valid");
+    device.spec.flash().expect("it is a flash drive").clone()
 }
 
 /// Measures the simulator: one drive write to steady state, then a quarter of one.

@@ -116,6 +116,16 @@ pub fn set_jobs(jobs: usize) {
     let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
 }
 
+/// Does something with so many threads for groups that run at the same time, which are gone when it is done: for programs
+/// that run several campaigns, each with its own number, or that may be forked in between.
+///
+/// # Panics
+/// Where the machine gives no threads.
+pub fn with_jobs<T: Send>(jobs: usize, what: impl FnOnce() -> T + Send) -> T {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
+    pool.expect("a machine has threads").install(what)
+}
+
 /// Refuses files of the host before anything is written.
 fn check_files(plan: &Plan, spec: &TargetSpec) -> Result<(), HostError> {
     plan.cells.iter().try_for_each(|cell| lowtide_host::target::examine(spec, cell.files()?).map(drop))

@@ -142,6 +142,23 @@ impl fmt::Display for FactorName {
     }
 }
 
+/// What the levels of a factor are, and so how to read one that was written as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LevelKind {
+    /// Bytes: `10GiB`.
+    Size,
+    /// A span of time: `30s`.
+    Time,
+    /// A whole number.
+    Count,
+    /// A number, a share among them.
+    Number,
+    /// A word.
+    Word,
+    /// Yes or no.
+    Flag,
+}
+
 /// A number that becomes a level.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) enum Raw {
@@ -192,33 +209,30 @@ impl FactorName {
 
     /// Whether its levels are numbers, so that a range of them makes sense.
     pub(super) fn is_numeric(self) -> bool {
-        !matches!(
-            self,
-            FactorName::Pattern
-                | FactorName::Sync
-                | FactorName::Device
-                | FactorName::Filesystem
-                | FactorName::MountOptions
-                | FactorName::Scheduler
-                | FactorName::Engine
-                | FactorName::Durability
-                | FactorName::Programs
-                | FactorName::FlushMethod
-                | FactorName::LogDevice
-                | FactorName::Doublewrite
-                | FactorName::FlushNeighbours
-        )
+        !matches!(self.kind(), LevelKind::Word | LevelKind::Flag)
     }
 
-    /// Reads a number of the kind this factor takes.
-    pub(super) fn raw(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Raw> {
+    /// What its levels are.
+    pub fn kind(self) -> LevelKind {
         match self {
+            FactorName::Pattern
+            | FactorName::Sync
+            | FactorName::Device
+            | FactorName::Filesystem
+            | FactorName::MountOptions
+            | FactorName::Scheduler
+            | FactorName::Engine
+            | FactorName::Durability
+            | FactorName::Programs
+            | FactorName::FlushMethod
+            | FactorName::LogDevice => LevelKind::Word,
+            FactorName::Doublewrite | FactorName::FlushNeighbours => LevelKind::Flag,
             FactorName::FileSize
             | FactorName::Block
             | FactorName::Partition
             | FactorName::BufferPool
-            | FactorName::LogSize => entry.bytes(problems).map(|bytes| Raw::Size(bytes.get())),
-            FactorName::Idle | FactorName::Pause => entry.nanos(problems).map(|span| Raw::Time(span.get())),
+            | FactorName::LogSize => LevelKind::Size,
+            FactorName::Idle | FactorName::Pause => LevelKind::Time,
             FactorName::Threads
             | FactorName::Depth
             | FactorName::Streams
@@ -227,14 +241,30 @@ impl FactorName {
             | FactorName::Terminals
             | FactorName::Instances
             | FactorName::IoCapacity
-            | FactorName::ReadAhead => {
+            | FactorName::ReadAhead => LevelKind::Count,
+            FactorName::Utilisation
+            | FactorName::Mix
+            | FactorName::Zipf
+            | FactorName::Reserve
+            | FactorName::Rate => LevelKind::Number,
+        }
+    }
+
+    /// Reads a number of the kind this factor takes.
+    pub(super) fn raw(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Raw> {
+        match self.kind() {
+            LevelKind::Size => entry.bytes(problems).map(|bytes| Raw::Size(bytes.get())),
+            LevelKind::Time => entry.nanos(problems).map(|span| Raw::Time(span.get())),
+            LevelKind::Count => {
                 let number = entry.integer(problems)?;
                 match u64::try_from(number) {
                     Ok(number) => Some(Raw::Count(number)),
                     Err(_) => entry.refuse(format!("{number} is below 0"), "a whole number from 1", problems),
                 }
             }
-            _ => entry.number("0.5", problems).map(Raw::Number),
+            LevelKind::Number | LevelKind::Word | LevelKind::Flag => {
+                entry.number("0.5", problems).map(Raw::Number)
+            }
         }
     }
 

@@ -61,7 +61,7 @@ pub use event::{Event, Happens};
 pub use finding::{Finding, Form, Measure, Of};
 pub use inserts::{Inserts, Placement};
 pub use length::Length;
-pub use level::{FactorName, Level};
+pub use level::{FactorName, Level, LevelKind};
 pub use load::{Load, Pace, Pattern, SteadyRule, Sync};
 pub use not_compared::NotCompared;
 pub use oltp::Oltp;

@@ -21,7 +21,7 @@
 
 use super::control::{self, AskError, Order, Question, Report};
 use super::drive::LiveDrive;
-use super::open::{Known, Offer, OpenError};
+use super::open::{Data, Known, Offer, OpenError};
 use super::stat::Stat;
 use super::time::Pace;
 use super::{Orders, Service};
@@ -292,6 +292,25 @@ impl PreparedDrive<'_> {
 
 /// How this program is started once more as the server of a drive; see [`Wanted::server`].
 pub type ServerOf = fn(&Offer) -> io::Result<Command>;
+
+/// The command that makes the program `lowtide` at that path the server of an offer.
+pub fn server_command(program: &Path, offer: &Offer) -> Command {
+    let mut command = Command::new(program);
+    command.args(["attach", &offer.device, "--at-once-first", "--rt", "--server"]);
+    command.arg(offer.name.as_deref().unwrap_or(&offer.device));
+    command.arg("--scale").arg(format!("1/{}", offer.scale));
+    command.arg("--reserve").arg(offer.reserve.to_string());
+    if let Some(cache) = offer.cache {
+        command.arg("--cache").arg(cache.to_string());
+    }
+    if let Some(state) = &offer.state {
+        command.arg("--state").arg(state);
+    }
+    if let Data::File(path) = &offer.data {
+        command.arg("--data").arg(path);
+    }
+    command
+}
 
 static SERVER_OF: OnceLock<ServerOf> = OnceLock::new();
 

@@ -10,7 +10,7 @@ pub mod attached;
 pub mod control;
 mod counts;
 mod drive;
-mod open;
+pub(crate) mod open;
 mod record;
 mod service;
 mod stat;

@@ -143,6 +143,19 @@ pub struct Known {
     spec: DeviceSpec,
 }
 
+/// The device of a file, so many times smaller; `path` is what errors call the file, and `called` the device.
+///
+/// # Errors
+/// [`OpenError`] where the file cannot be used, or no device can be so.
+pub(crate) fn scaled(path: &str, text: &str, called: &str, scale: u64) -> Result<Device, OpenError> {
+    let device = device::parse(text).map_err(|reason| OpenError::File { path: path.to_owned(), reason })?;
+    let failed = |reason| OpenError::Spec { device: called.to_owned(), reason };
+    device.spec.validate().map_err(failed)?;
+    let spec = if scale > 1 { device.spec.scaled(scale) } else { device.spec };
+    spec.validate().map_err(failed)?;
+    Ok(Device { spec, ..device })
+}
+
 impl Offer {
     /// Looks the device up.
     ///
@@ -150,11 +163,8 @@ impl Offer {
     /// [`OpenError`] where there is none, or it cannot be as it is wanted.
     pub fn look_up(self) -> Result<Known, OpenError> {
         let found = catalogue::device(&self.device)?;
-        let Device { name, title, spec, .. } = device::parse(&found.text)
-            .map_err(|reason| OpenError::File { path: found.path.clone(), reason })?;
+        let Device { name, title, spec, .. } = scaled(&found.path, &found.text, &self.device, self.scale)?;
         let failed = |reason| OpenError::Spec { device: self.device.clone(), reason };
-        spec.validate().map_err(failed)?;
-        let spec = if self.scale > 1 { spec.scaled(self.scale) } else { spec };
         let spec = match self.cache {
             Some(kind) => spec.with_cache(kind).map_err(failed)?,
             None => spec,

@@ -103,6 +103,13 @@ impl Plan {
         self.groups = groups.filter(|(index, _)| index % of == number - 1).map(|(_, group)| group).collect();
     }
 
+    /// Leaves out all groups but those at these positions, as [`Plan::keep_part`] does; those that there are not count
+    /// for nothing.
+    pub fn keep_groups(&mut self, kept: &[usize]) {
+        let groups = std::mem::take(&mut self.groups).into_iter().enumerate();
+        self.groups = groups.filter(|(index, _)| kept.contains(index)).map(|(_, group)| group).collect();
+    }
+
     /// A text that is the same for two plans exactly when they measure the same, on whichever device of the host: kept
     /// in the store, so that only the same plan resumes a campaign.
     pub fn identity(&self) -> String {
@@ -237,6 +244,18 @@ mod tests {
         let apart = plan(&format!("{BASE}\n{sweep}[before-each-cell]\npurge = \"secure-erase\"\n"), 1)
             .expect("plans");
         assert_eq!(apart.groups.len(), 4);
+    }
+
+    #[test]
+    fn groups_that_are_left_out_leave_the_plan_the_same() {
+        let text = format!(
+            "{BASE}\n[sweep]\nfile_size = [\"10GiB\", \"20GiB\", \"30GiB\"]\n[before-each-cell]\npurge = \"secure-erase\"\n"
+        );
+        let whole = plan(&text, 1).expect("plans");
+        let mut part = whole.clone();
+        part.keep_groups(&[2, 0, 9]);
+        assert_eq!(part.groups, [[0], [2]]);
+        assert_eq!((part.identity(), part.cells.len()), (whole.identity(), 3));
     }
 
     #[test]

@@ -65,6 +65,21 @@ impl Store {
     }
 }
 
+/// Takes the campaigns of stores into the one at `output`, which is made where there is none: all of them, or none. The
+/// store, and what became of each.
+///
+/// # Errors
+/// As [`Store::merge`] and [`Store::open`].
+pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<(Store, Vec<Merged>), StoreError> {
+    for path in inputs {
+        // Before a store is made that would hold nothing.
+        Store::open_existing(path)?;
+    }
+    let mut store = Store::open(output)?;
+    let merged = store.merge(inputs)?;
+    Ok((store, merged))
+}
+
 /// What makes campaigns parts of one.
 #[derive(PartialEq)]
 struct Identity {

@@ -18,7 +18,7 @@ mod writer;
 
 pub use baseline::{Baseline, is_baseline_name};
 pub use error::StoreError;
-pub use merge::Merged;
+pub use merge::{Merged, merge};
 pub use reader::Listed;
 pub use writer::{CellEnd, CellStart, Entry, Measured, Sender, Writer};
 

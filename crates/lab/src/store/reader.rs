@@ -271,6 +271,20 @@ impl Store {
         Ok(all)
     }
 
+    /// Hands out every histogram of a cell in order: the beginning of its interval in nanoseconds, what it is of (`read`,
+    /// `write`, or a kind of transaction), and the histogram.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn histograms(
+        &self,
+        campaign: i64,
+        cell: u32,
+        each: &mut dyn FnMut(u64, &str, &Latency),
+    ) -> Result<(), StoreError> {
+        self.each_latency(campaign, cell, 0, u64::MAX, each)
+    }
+
     /// Merges the histograms of the measured window into the cell's.
     fn read_latency(&self, campaign: i64, cell: &mut Cell) -> Result<(), StoreError> {
         let (from_ns, to_ns, _) = cell.window();

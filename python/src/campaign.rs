@@ -1,0 +1,244 @@
+//! Campaigns of a store: read back once, then tables, exports and reports of it.
+//!
+//! Leaves out running them; see `run`.
+
+use crate::errors::{Raised, bad_input, detached};
+use crate::table::Table;
+use lowtide_lab::ask::{self, Raw};
+use lowtide_lab::frame::{self, Column, Frame, Values};
+use lowtide_lab::record;
+use lowtide_lab::report::Report;
+use lowtide_lab::store::{self, Listed, Merged, Store};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// A campaign as its store had it when it was read.
+#[pyclass(frozen, module = "lowtide._native")]
+pub struct Campaign {
+    store: PathBuf,
+    number: i64,
+    record: record::Campaign,
+}
+
+/// Reads a campaign of a store: by its number or name, or the last one.
+#[pyfunction]
+#[pyo3(signature = (store, wanted=None))]
+pub fn load(py: Python<'_>, store: PathBuf, wanted: Option<String>) -> PyResult<Campaign> {
+    detached(py, || {
+        let open = Store::open_existing(&store)?;
+        let number = open.find(wanted.as_deref())?;
+        let record = open.load(number)?;
+        Ok(Campaign { store, number, record })
+    })
+}
+
+/// The campaigns of a store, oldest first.
+#[pyfunction]
+pub fn campaigns(py: Python<'_>, store: PathBuf) -> PyResult<Table> {
+    detached(py, || {
+        let all = Store::open_existing(&store)?.campaigns()?;
+        let text = |name, doc, of: fn(&Listed) -> &str| {
+            column(name, doc, Values::Text(all.iter().map(|it| Some(of(it).into())).collect()))
+        };
+        let whole = |name, doc, of: fn(&Listed) -> i64| {
+            column(name, doc, Values::Whole(all.iter().map(|it| Some(of(it))).collect()))
+        };
+        Ok(Table::new(Frame {
+            columns: vec![
+                whole("campaign", "its number", |it| it.id),
+                text("name", "the experiment", |it| &it.name),
+                text("target", "what was under test", |it| &it.target),
+                text("started_at", "when it began (RFC 3339)", |it| &it.started_at),
+                whole("done", "cells that are done", |it| it.done.into()),
+                whole("cells", "cells in all", |it| it.cells.into()),
+            ],
+        }))
+    })
+}
+
+/// Takes the campaigns of stores into another, which is made where there is none; parts of one campaign become one.
+#[pyfunction]
+pub fn merge(py: Python<'_>, stores: Vec<PathBuf>, output: PathBuf) -> PyResult<Table> {
+    detached(py, || {
+        let (_, all) = store::merge(&stores, &output)?;
+        let text = |name, doc, of: fn(&Merged) -> String| {
+            column(name, doc, Values::Text(all.iter().map(|it| Some(of(it).into())).collect()))
+        };
+        let whole = |name, doc, of: fn(&Merged) -> i64| {
+            column(name, doc, Values::Whole(all.iter().map(|it| Some(of(it))).collect()))
+        };
+        Ok(Table::new(Frame {
+            columns: vec![
+                text("from", "the store it came from", |it| it.from.display().to_string()),
+                whole("was", "its number there", |it| it.was),
+                text("name", "the experiment", |it| it.name.clone()),
+                whole("campaign", "its number in the output", |it| it.campaign),
+                whole("came", "cells that came with it, and were not there before", |it| it.cells.into()),
+                column(
+                    "new",
+                    "whether the campaign is new there",
+                    Values::Flag(all.iter().map(|it| Some(it.new)).collect()),
+                ),
+            ],
+        }))
+    })
+}
+
+pub fn column(name: &str, doc: &str, values: Values) -> Column {
+    Column { name: name.to_owned(), unit: "", doc: doc.to_owned(), values }
+}
+
+impl Campaign {
+    fn with_report<T: Send>(&self, py: Python<'_>, of: impl FnOnce(Report) -> T + Send) -> PyResult<T> {
+        detached(py, || {
+            let store = Store::open_existing(&self.store)?;
+            Ok(of(ask::report(&store, self.number, &self.record)?))
+        })
+    }
+}
+
+#[pymethods]
+impl Campaign {
+    /// The store's path.
+    #[getter]
+    fn store(&self) -> PathBuf {
+        self.store.clone()
+    }
+
+    /// Its number in the store.
+    #[getter]
+    fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// The experiment's name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.record.name
+    }
+
+    /// The experiment's title.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.record.title
+    }
+
+    /// The target as it would be typed.
+    #[getter]
+    fn target(&self) -> &str {
+        &self.record.target
+    }
+
+    /// The experiment with every override in it.
+    #[getter]
+    fn experiment(&self) -> &str {
+        &self.record.experiment
+    }
+
+    /// The device files of a simulated target.
+    #[getter]
+    fn devices(&self) -> Vec<String> {
+        self.record.devices.clone()
+    }
+
+    /// The seed.
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.record.seed
+    }
+
+    /// Sizes and times were divided by this.
+    #[getter]
+    fn scale(&self) -> u64 {
+        self.record.scale
+    }
+
+    /// The version of lowtide that ran it.
+    #[getter]
+    fn version(&self) -> &str {
+        &self.record.version
+    }
+
+    /// When it began (RFC 3339).
+    #[getter]
+    fn started_at(&self) -> &str {
+        &self.record.started_at
+    }
+
+    /// The command line that reproduces it.
+    #[getter]
+    fn command(&self) -> &str {
+        &self.record.command
+    }
+
+    /// Facts about the machine and the target, in order; a name may come more than once.
+    #[getter]
+    fn environment(&self) -> Vec<(String, String)> {
+        self.record.environment.clone()
+    }
+
+    /// How many cells there are, and how many of them are done and have failed.
+    #[getter]
+    fn progress(&self) -> (usize, usize, usize) {
+        let count = |status| self.record.cells.iter().filter(|cell| cell.status == status).count();
+        (self.record.cells.len(), count(record::Status::Done), count(record::Status::Failed))
+    }
+
+    /// A table of it: `cells`, `intervals`, `steady`, `transactions` or `histograms`.
+    fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
+        detached(py, || {
+            let frame = match name {
+                "cells" => frame::cells(&self.record),
+                "intervals" => frame::intervals(&self.record),
+                "steady" => frame::steady(&self.record),
+                "transactions" => frame::transactions(&self.record),
+                "histograms" => {
+                    let store = Store::open_existing(&self.store)?;
+                    frame::histograms(&store, self.number, &self.record)?
+                }
+                _ => {
+                    return Err(unknown("table", name, "cells, intervals, steady, transactions, histograms"));
+                }
+            };
+            Ok(Table::new(frame))
+        })
+    }
+
+    /// Every raw number as text: `csv`, `json` or `transactions`.
+    fn export(&self, py: Python<'_>, format: &str) -> PyResult<String> {
+        detached(py, || {
+            let raw = match format {
+                "csv" => Raw::Csv,
+                "json" => Raw::Json,
+                "transactions" => Raw::Transactions,
+                _ => return Err(unknown("format", format, "csv, json, transactions")),
+            };
+            Ok(String::from_utf8(ask::export(&self.record, raw)?).expect("exports are text"))
+        })
+    }
+
+    /// The report as one HTML page.
+    fn html(&self, py: Python<'_>) -> PyResult<String> {
+        self.with_report(py, |report| report.html())
+    }
+
+    /// The answer as text, as `lowtide show` prints it.
+    #[pyo3(signature = (width=110))]
+    fn text(&self, py: Python<'_>, width: usize) -> PyResult<String> {
+        self.with_report(py, |report| report.terminal(width))
+    }
+
+    /// The sentences of the answer, the most important first.
+    fn verdict(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with_report(py, |report| report.verdict)
+    }
+
+    /// The figures as SVG: file name and content.
+    fn figures(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        self.with_report(py, |report| report.figures())
+    }
+}
+
+fn unknown(what: &str, name: &str, accepted: &str) -> Raised {
+    bad_input(format!("there is no {what} `{name}`"), format!("one of {accepted}"))
+}

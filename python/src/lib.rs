@@ -1,0 +1,46 @@
+//! The native module of the Python package `lowtide`: plans, campaigns, tables and devices, as plain as Python can take them.
+//!
+//! ```text
+//!   lowtide (Python: names, defaults, DataFrames) ──► lowtide._native (this) ──► lab ──► device, host, core
+//! ```
+//!
+//! The GIL is released while anything measures. Leaves out what Python says better: defaults, `repr`s, DataFrames.
+
+mod campaign;
+mod catalogue;
+mod device;
+mod errors;
+mod plan;
+mod progress;
+mod run;
+mod table;
+
+use lowtide_host::memory::HugePages;
+use pyo3::pymodule;
+
+/// Simulated drives live in hundreds of megabytes of tables that are read at random.
+#[global_allocator]
+static ALLOCATOR: HugePages = HugePages;
+
+/// What the package is made of; `lowtide` has it in a form for people.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::campaign::{Campaign, campaigns, load, merge};
+    #[pymodule_export]
+    use crate::catalogue::{devices, experiments, published};
+    #[pymodule_export]
+    use crate::device::Device;
+    #[pymodule_export]
+    use crate::plan::{Plan, plan};
+    #[pymodule_export]
+    use crate::run::{Outcome, run};
+    #[pymodule_export]
+    use crate::table::Table;
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        use pyo3::types::PyModuleMethods;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
