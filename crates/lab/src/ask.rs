@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn a_text_is_planned_like_a_file_and_told_by_its_name() {
         let text = "name = 't'\ntarget.device = 'intel-320-160gb'\n[workload]\npattern = 'random-write'\n\
-                    block = '4KiB'\nduration = '1m'\n";
+                    block = '4KiB'\nduration = '1min'\n";
         let asked = |text: &str, set: &[&str]| Asked {
             source: Source::Text { name: "mine".to_owned(), text: text.to_owned() },
             target: None,

@@ -105,7 +105,7 @@ fn a_model_of_an_engine_lies_on_a_simulated_device_alone_and_says_what_it_does_n
     let myisam = MODELLED.replace("innodb", "myisam");
     for (line, told) in [
         ("options = { pool-lock = '1us' }", "myisam-model has no option `pool-lock`"),
-        ("options = { page-cash = '1GiB' }", "did you mean `page-cache`?"),
+        ("options = { page-cash = '1GiB' }", "mean `page-cache`?"),
     ] {
         let plan = Plan::new(good(&format!("{myisam}{line}\n"), &[]), Seed::new(1), 1);
         let error = super::render(&plan.expect_err("it cannot be"));
