@@ -54,7 +54,7 @@ fn a_modelled_database_says_so_and_gives_the_same_bytes() {
 fn says_so_and_gives_the_same_bytes(lab: &Lab, engine: &str) {
     lab.write(
         "modelled.toml",
-        &format!(
+        format!(
             "name = \"modelled\"\ntitle = \"m\"\n[target]\ndevice = \"intel-x25-e-32gb\"\n\
              [oltp]\nengine = \"{engine}\"\nwarehouses = 4\nbuffer_pool = \"64MiB\"\nduration = \"1min\"\ninterval = \"5s\"\n\
              [sweep]\nterminals = [1, 8]\n"

@@ -216,9 +216,9 @@ fn normal(rows: &[([f64; 3], f64)], held: &[f64; 3], free: &[usize]) -> Option<V
         }
         for below in pivot + 1..size {
             let factor = matrix[below][pivot] / largest;
-            for column in pivot..=size {
-                matrix[below][column] -= factor * matrix[pivot][column];
-            }
+            let (above, from_here) = matrix.split_at_mut(below);
+            let row = from_here[0].iter_mut().zip(&above[pivot]).skip(pivot);
+            row.for_each(|(value, of)| *value -= factor * of);
         }
     }
     let mut found = vec![0.0; size];
