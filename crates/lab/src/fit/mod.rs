@@ -39,6 +39,8 @@ use std::sync::atomic::AtomicBool;
 const BLOCK: Bytes = Bytes::kib(16);
 /// Requests in flight where nobody says.
 const THREADS: u32 = 16;
+/// Bytes of a MiB, for rates.
+const MIB: f64 = 1048576.0;
 /// The ends of an interval that holds 95 % of the draws.
 const ENDS: [f64; 2] = [0.025, 0.975];
 /// A parameter is not determined where the ends of its interval are so far apart, as a ratio.

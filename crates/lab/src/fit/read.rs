@@ -12,7 +12,7 @@
 //! Leaves out what is made of them.
 
 use super::data::{Measured, Point, timeline};
-use super::{BLOCK, FitError, Question};
+use super::{BLOCK, FitError, MIB, Question};
 use crate::analysis::Verdict;
 use crate::experiment::Experiment;
 use crate::plan::Plan;
@@ -23,7 +23,6 @@ use lowtide_core::{Bytes, Seed};
 use std::path::Path;
 
 const COLUMNS: [&str; 7] = ["data", "file_size", "utilisation", "throughput", "iops", "deviation", "time"];
-const MIB: f64 = 1048576.0;
 
 /// Reads a table; `data` is the size of a timeline.
 ///

@@ -2,11 +2,9 @@
 //!
 //! Leaves out the device file (`write`).
 
-use super::{Fitted, Interval, write};
+use super::{Fitted, Interval, MIB, write};
 use crate::table;
 use serde_json::json;
-
-const MIB: f64 = 1048576.0;
 
 /// Two tables and what the data do not determine.
 pub fn table(fitted: &Fitted, unit: f64, columns: usize) -> String {

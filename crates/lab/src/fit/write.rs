@@ -3,12 +3,10 @@
 //! Leaves out what is printed for people (`show`).
 
 use super::family::Family;
-use super::{Fitted, Interval, Measured, Question};
+use super::{Fitted, Interval, MIB, Measured, Question};
 use lowtide_device::flash::spec::Policy;
 use serde::Serialize;
 use toml::{Table, Value};
-
-const MIB: f64 = 1048576.0;
 
 /// What is cleaned next, as a device file writes it.
 pub(super) fn policy(policy: Policy) -> String {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Settings;
+use crate::tpcc::Kind;
 use lowtide_core::storage::Place;
 use lowtide_core::{BlockDevice, Completion, Op, Request};
 
@@ -105,4 +106,17 @@ pub(super) fn run_on(
 pub(super) fn assert_near(what: &str, found: f64, expected: f64, share: f64) {
     let off = (found / expected - 1.0).abs();
     assert!(off < share, "seed {SEED}: {what}: {found}, not {expected}");
+}
+
+/// Runs twice: the same comes of it, in the mix of the decks.
+pub(super) fn assert_repeats_with_the_mix_of_the_decks(came: &dyn Fn() -> Came) {
+    let (one, two) = (came(), came());
+    assert_eq!(one.intervals, two.intervals, "seed {SEED}");
+    assert_eq!(one.done, two.done, "seed {SEED}");
+    let of = |kind: Kind| {
+        let all = one.intervals.iter().map(|it| &it.kinds[kind as usize]);
+        all.map(|tally| tally.committed + tally.rolled_back).sum::<u64>() as f64 / one.transactions()
+    };
+    assert_near("new orders", of(Kind::NewOrder), 0.45, 0.03);
+    assert_near("deliveries", of(Kind::Delivery), 0.04, 0.06);
 }

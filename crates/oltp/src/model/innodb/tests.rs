@@ -1,7 +1,7 @@
 //! The model against laws that it must follow, on a device of which every request takes the same time.
 
 use super::{PAGE, cleaning, layout};
-use crate::model::testing::{SEED, assert_near, options, run_on};
+use crate::model::testing::{SEED, assert_near, assert_repeats_with_the_mix_of_the_decks, options, run_on};
 use crate::tpcc::Kind;
 use crate::{Durability, Engine, Settings};
 use lowtide_core::{Bytes, Nanos};
@@ -141,13 +141,5 @@ fn the_same_seed_gives_the_same_intervals_and_the_mix_is_that_of_the_decks() {
     let options = [("cores", "4"), ("cpu", "300us")];
     let settings = settings(Bytes::mib(64), &options);
     let came = || run_on(Nanos::from_micros(80), &settings, 5, 20, 10);
-    let (one, two) = (came(), came());
-    assert_eq!(one.intervals, two.intervals, "seed {SEED}");
-    assert_eq!(one.done, two.done, "seed {SEED}");
-    let of = |kind: Kind| {
-        let all = one.intervals.iter().map(|it| &it.kinds[kind as usize]);
-        all.map(|tally| tally.committed + tally.rolled_back).sum::<u64>() as f64 / one.transactions()
-    };
-    assert_near("new orders", of(Kind::NewOrder), 0.45, 0.03);
-    assert_near("deliveries", of(Kind::Delivery), 0.04, 0.06);
+    assert_repeats_with_the_mix_of_the_decks(&came);
 }

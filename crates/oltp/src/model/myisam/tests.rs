@@ -1,7 +1,8 @@
 //! The model against laws that it must follow, on a device of which every request takes the same time.
 
-use crate::model::testing::{Came, SEED, assert_near, options, run_on};
-use crate::tpcc::Kind;
+use crate::model::testing::{
+    Came, SEED, assert_near, assert_repeats_with_the_mix_of_the_decks, options, run_on,
+};
 use crate::{Engine, Settings};
 use lowtide_core::{Bytes, Nanos};
 
@@ -91,13 +92,5 @@ fn the_same_seed_gives_the_same_intervals_and_the_mix_is_that_of_the_decks() {
     let given = [("cores", "4"), ("cpu", "1ms"), ("page-cache", "100MiB")];
     let settings = settings(Bytes::mib(16), &given);
     let came = || run_on(Nanos::from_micros(80), &settings, 5, 20, 40);
-    let (one, two) = (came(), came());
-    assert_eq!(one.intervals, two.intervals, "seed {SEED}");
-    assert_eq!(one.done, two.done, "seed {SEED}");
-    let of = |kind: Kind| {
-        let all = one.intervals.iter().map(|it| &it.kinds[kind as usize]);
-        all.map(|tally| tally.committed + tally.rolled_back).sum::<u64>() as f64 / one.transactions()
-    };
-    assert_near("new orders", of(Kind::NewOrder), 0.45, 0.03);
-    assert_near("deliveries", of(Kind::Delivery), 0.04, 0.06);
+    assert_repeats_with_the_mix_of_the_decks(&came);
 }
