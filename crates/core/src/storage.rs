@@ -15,6 +15,17 @@ pub struct Place {
     pub offset: u64,
 }
 
+/// Where the journal of a filesystem lies on its device, and what is written to commit to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Journal {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes, after which it begins anew.
+    pub length: u64,
+    /// Bytes of what a commit writes, one after the other: what comes next waits for what is before.
+    pub commit: &'static [u64],
+}
+
 /// The devices of an engine.
 pub struct Storage<'a> {
     /// One, or two.

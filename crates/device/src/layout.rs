@@ -5,6 +5,7 @@
 //! which. Leaves out journal traffic while files are overwritten in place, fragmentation by age, and
 //! copy-on-write (files on btrfs are taken as overwritten in place, as with `nodatacow`).
 
+use lowtide_core::storage::Journal;
 use lowtide_core::{Bytes, Extents};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +31,11 @@ pub struct Layout {
     pub files: Extents,
     /// What mkfs writes: offset and length.
     pub mkfs_writes: Vec<(u64, u64)>,
+    /// Where files of another directory begin. XFS gives directories its allocation groups in turn: this is the next group that the data do
+    /// not reach. ext4 spreads directories: this is where one was seen, 15/16 of the way. After the data where there is no such place.
+    pub elsewhere: u64,
+    /// The filesystem's journal.
+    pub journal: Option<Journal>,
 }
 
 /// Files that do not fit.
@@ -46,6 +52,13 @@ pub struct DoesNotFit {
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+/// Allocation groups of XFS on one disk.
+const GROUPS: u64 = 4;
+/// The journal of ext4, as that of ext3, writes a descriptor and the block that has changed, waits for them, and writes that they are
+/// committed (`jbd2_journal_commit_transaction`).
+const JBD_COMMIT: &[u64] = &[8 << 10, 4 << 10];
+/// XFS writes one record.
+const XFS_COMMIT: &[u64] = &[4 << 10];
 
 /// Bytes of files that fit on a device (or partition) of `size`.
 pub fn room(filesystem: Filesystem, size: Bytes) -> Bytes {
@@ -79,7 +92,29 @@ pub fn lay_out(filesystem: Filesystem, size: Bytes, data: Bytes) -> Result<Layou
     }
     let mkfs_writes =
         metadata.iter().filter(|area| area.written).map(|area| (area.offset, area.length)).collect();
-    Ok(Layout { files: Extents::new(free), mkfs_writes })
+    let files = Extents::new(free);
+    let elsewhere = elsewhere(filesystem, size.get(), &metadata, &files);
+    let commit = if filesystem == Filesystem::Ext4 { JBD_COMMIT } else { XFS_COMMIT };
+    let journal = metadata.iter().find(|area| area.journal);
+    let journal = journal.map(|area| Journal { offset: area.offset, length: area.length, commit });
+    Ok(Layout { files, mkfs_writes, elsewhere, journal })
+}
+
+fn elsewhere(filesystem: Filesystem, size: u64, metadata: &[Area], files: &Extents) -> u64 {
+    let end = files.pieces().last().map_or(0, |piece| piece.device_offset + piece.length);
+    let wanted = match filesystem {
+        Filesystem::None | Filesystem::Btrfs => end,
+        Filesystem::Xfs => end.next_multiple_of((size / GROUPS / MIB * MIB).max(MIB)),
+        Filesystem::Ext4 => (size / 16 * 15 / MIB * MIB).max(end),
+    };
+    // The areas of the filesystem there come first.
+    let after = metadata.iter().fold(wanted, |at, area| {
+        match (area.offset..area.offset + area.length).contains(&at) {
+            true => area.offset + area.length,
+            false => at,
+        }
+    });
+    if after < size { after } else { end }
 }
 
 /// An area the filesystem keeps for itself.
@@ -89,6 +124,8 @@ struct Area {
     length: u64,
     /// Whether mkfs writes it, or leaves it for later.
     written: bool,
+    /// Whether it is the journal.
+    journal: bool,
 }
 
 fn metadata(filesystem: Filesystem, size: u64) -> Vec<Area> {
@@ -103,14 +140,18 @@ fn metadata(filesystem: Filesystem, size: u64) -> Vec<Area> {
 /// mkfs.xfs: four allocation groups on one disk, headers at the beginning of each, an internal log of 1/2048
 /// of the filesystem (10 MiB to 2 GiB) in the middle group.
 fn xfs(size: u64) -> Vec<Area> {
-    let groups = if size < 128 * MIB { 1 } else { 4 };
+    let groups = if size < 128 * MIB { 1 } else { GROUPS };
     let group = size / groups / MIB * MIB;
     let log = (size / 2048).clamp(10 * MIB, 2 * GIB) / MIB * MIB;
     (0..groups)
         .flat_map(|n| {
-            let header = Area { offset: n * group, length: MIB, written: true };
-            let log =
-                (n == groups / 2).then_some(Area { offset: n * group + MIB, length: log, written: true });
+            let header = Area { offset: n * group, length: MIB, written: true, journal: false };
+            let log = (n == groups / 2).then_some(Area {
+                offset: n * group + MIB,
+                length: log,
+                written: true,
+                journal: true,
+            });
             [Some(header), log].into_iter().flatten()
         })
         .collect()
@@ -125,8 +166,9 @@ fn ext4(size: u64) -> Vec<Area> {
         .flat_map(|n| {
             let offset = n * flex;
             let groups = (size - offset).div_ceil(128 * MIB).min(16);
-            let bitmaps = Area { offset, length: MIB, written: true };
-            let tables = Area { offset: offset + MIB, length: groups * 2 * MIB, written: false };
+            let bitmaps = Area { offset, length: MIB, written: true, journal: false };
+            let tables =
+                Area { offset: offset + MIB, length: groups * 2 * MIB, written: false, journal: false };
             [bitmaps, tables]
         })
         .filter(|area| area.offset + area.length <= size)
@@ -134,7 +176,7 @@ fn ext4(size: u64) -> Vec<Area> {
     let journal = (size / 64).clamp(4 * MIB, GIB) / MIB * MIB;
     let after_tables = size / 2 / flex * flex + 64 * MIB;
     if after_tables + journal < size {
-        areas.push(Area { offset: after_tables, length: journal, written: true });
+        areas.push(Area { offset: after_tables, length: journal, written: true, journal: true });
         areas.sort_by_key(|area| area.offset);
     }
     areas
@@ -146,8 +188,8 @@ fn btrfs(size: u64) -> Vec<Area> {
     let chunk = if size < 50 * GIB { (256 * MIB).min(size / 16 / MIB * MIB) } else { GIB };
     let system = 17 * MIB;
     vec![
-        Area { offset: 0, length: system, written: true },
-        Area { offset: system, length: 2 * chunk, written: false },
+        Area { offset: 0, length: system, written: true, journal: false },
+        Area { offset: system, length: 2 * chunk, written: false, journal: false },
     ]
 }
 
@@ -190,6 +232,25 @@ mod tests {
             }
             assert!(layout.files.pieces().iter().all(|extent| extent.device_offset.is_multiple_of(MIB)));
         }
+    }
+
+    #[test]
+    fn another_directory_lies_behind_the_data_and_the_journal_in_the_middle() {
+        let size = Bytes::gib(160);
+        let at = |filesystem| {
+            let layout = lay_out(filesystem, size, Bytes::gib(11)).expect("fits");
+            (layout.elsewhere / GIB, layout.journal.map(|journal| journal.offset / GIB))
+        };
+        assert_eq!(at(Filesystem::Xfs), (40, Some(80)));
+        assert_eq!(at(Filesystem::Ext4), (150, Some(80)));
+        assert_eq!(at(Filesystem::None), (11, None));
+        // The journal of XFS lies at the beginning of its group.
+        let layout = lay_out(Filesystem::Xfs, size, Bytes::gib(50)).expect("fits");
+        let Journal { offset, length, .. } = layout.journal.expect("it has one");
+        assert_eq!(layout.elsewhere, offset + length);
+        // Data that reach the last group: what comes next comes behind them.
+        let layout = lay_out(Filesystem::Xfs, size, Bytes::gib(130)).expect("fits");
+        assert_eq!(layout.elsewhere / GIB, 130);
     }
 
     #[test]

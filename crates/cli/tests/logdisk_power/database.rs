@@ -98,7 +98,7 @@ impl Tpcc {
             let writer = Writer {
                 session: self.database().session().expect("a session"),
                 deck: Deck::new(random("deck")),
-                inputs: Inputs::new(&self.scale, 1, number as u32 + 1, constants, random("inputs")),
+                inputs: Inputs::new(&self.scale, (1, number as u32 + 1), constants, random("inputs")),
                 committed: Arc::clone(&self.committed),
                 unknown: Arc::clone(&self.unknown),
             };

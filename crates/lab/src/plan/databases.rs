@@ -59,14 +59,16 @@ pub(super) fn fit(
     }
 }
 
-/// Bytes of the data files and the log of a modelled engine.
+/// Bytes of the data files, the system tablespace and the log of a modelled engine that lie on the device.
 fn modelled(experiment: &Experiment, oltp: &Oltp) -> Result<Bytes, BadInput> {
     let model = ModelSettings::of(&oltp.settings).map_err(|error| {
         let key = if experiment.span_of("oltp.options").is_some() { "oltp.options" } else { "oltp" };
         experiment.blame(key, error.to_string(), "docs/models/oltp.md says what a modelled engine takes")
     })?;
     let log = if oltp.log_device.is_some() { Bytes::ZERO } else { model.log() };
-    Ok(model::loaded(&model, oltp.warehouses) + log)
+    let system =
+        if oltp.log_device.is_some() && model.system_with_log() { Bytes::ZERO } else { model.system() };
+    Ok(model::loaded(&model, oltp.warehouses) + log + system)
 }
 
 /// Refuses memory and logs that the engine does not start with, as written or divided by the scale.

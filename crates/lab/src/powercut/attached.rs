@@ -286,7 +286,7 @@ impl<'a> Rounds<'a> {
                     let writer = Writer {
                         session,
                         deck: Deck::new(random("deck")),
-                        inputs: Inputs::new(&self.scale, 1, number as u32 + 1, constants, random("inputs")),
+                        inputs: Inputs::new(&self.scale, (1, number as u32 + 1), constants, random("inputs")),
                         ledger: &self.ledger,
                         began: self.began,
                         ended: &ended,
@@ -408,7 +408,7 @@ mod tests {
         let writer = Writer {
             session: Box::new(Fails(5, cut_before.then_some(&over))),
             deck: Deck::new(random("deck")),
-            inputs: Inputs::new(&scale, 1, 1, RunConstants::of(seed), random("inputs")),
+            inputs: Inputs::new(&scale, (1, 1), RunConstants::of(seed), random("inputs")),
             ledger: &ledger,
             began: Instant::now(),
             ended: &ended,

@@ -6,6 +6,7 @@ use super::database::{self, Database};
 use crate::experiment::{Fill, Purge};
 use crate::plan::{PlannedCell, cells};
 use lowtide_core::rng::shuffle;
+use lowtide_core::storage::Journal;
 use lowtide_core::{BlockDevice, Bytes, DeviceError, Extents, Request, Seed, VirtualTime};
 use lowtide_device::layout::lay_out;
 use lowtide_device::{AnyDevice, DeviceSpec, power};
@@ -34,6 +35,10 @@ pub struct PreparedDrive<'a> {
     pub(crate) now: &'a mut VirtualTime,
     /// Where the data lies.
     pub extents: Extents,
+    /// Where files of another directory begin.
+    pub elsewhere: u64,
+    /// The filesystem's journal.
+    pub journal: Option<Journal>,
     /// Host bytes written since the drive was last as new.
     pub written_before: Bytes,
     /// The database, where rows are inserted.
@@ -119,6 +124,8 @@ impl History {
             drive: &mut self.drive,
             now: &mut self.now,
             extents: layout.files,
+            elsewhere: layout.elsewhere,
+            journal: layout.journal,
             written_before: Bytes::new(written),
             database,
             cache: self.cache,

@@ -1,11 +1,12 @@
 //! What transactions find in the database, as far as it decides which rows they use ([`Facts`]): who bears a name, who ordered what when.
 //!
-//! It is what the load makes (clause 4.3.3 of the specification), and what the transactions themselves have added since. That a
+//! It is what the load makes (clause 4.3.3 of the specification), and what the transactions themselves have added since; only the items of
+//! the last orders are from the beginning those of a database that was at work for a while, as its memory is. That a
 //! Stock-Level looks at stock that was ordered a moment ago, and a Delivery at customers who ordered a while ago, is why both
 //! find so much of it in memory. Leaves out where rows lie, and all that is in them.
 
 use super::ModelLoad;
-use crate::tpcc::random::{LAST_NAMES, NuRand, Random, last_name};
+use crate::tpcc::random::{LAST_NAMES, NuRand, Random, RunConstants, last_name};
 use crate::tpcc::{CUSTOMERS_PER_DISTRICT, DISTRICTS, ITEMS};
 use lowtide_core::Seed;
 use lowtide_core::rng::below;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Orders of a district that Stock-Level looks at (clause 2.8.2.2).
 const LOOKED_AT: usize = 20;
-/// Lines of an order of the load, on average.
+/// Lines of an order, on average.
 const LINES: usize = 10;
 /// Orders of a district that are not delivered after the load (clause 4.3.3.1).
 pub(super) const UNDELIVERED: u32 = 900;
@@ -40,6 +41,7 @@ pub(super) struct Facts {
     seed: Seed,
     districts: Vec<District>,
     names: Names,
+    item: NuRand,
 }
 
 impl Facts {
@@ -52,7 +54,7 @@ impl Facts {
         };
         let seed = load.seed.part("facts", 0);
         let districts = vec![loaded; (load.warehouses * DISTRICTS) as usize];
-        Facts { seed, districts, names: Names::new(seed) }
+        Facts { seed, districts, names: Names::new(seed), item: RunConstants::of(load.seed).item }
     }
 
     /// Orders of a district so far: the number of the next.
@@ -100,14 +102,13 @@ impl Facts {
     /// The items of a district's last orders, an order at a time, the oldest first.
     pub(super) fn recent_items(&self, district: u32) -> impl Iterator<Item = Vec<u32>> + use<'_> {
         let it = &self.districts[district as usize];
-        let loaded = (LOOKED_AT - it.recent.len()) as u32;
-        // Those of the load are all equally likely (clause 4.3.3.1).
-        let of_load = (CUSTOMERS_PER_DISTRICT - loaded..CUSTOMERS_PER_DISTRICT).map(move |number| {
+        let before = (LOOKED_AT - it.recent.len()) as u32;
+        let before = (CUSTOMERS_PER_DISTRICT - before..CUSTOMERS_PER_DISTRICT).map(move |number| {
             let order = u64::from(district) * u64::from(CUSTOMERS_PER_DISTRICT) + u64::from(number);
-            let mut rng = self.seed.part("items", order).stream();
-            (0..LINES).map(|_| below(&mut rng, u64::from(ITEMS)) as u32).collect()
+            let mut random = Random::new(self.seed.part("items", order));
+            (0..LINES).map(|_| self.item.draw(&mut random, 1, ITEMS) - 1).collect()
         });
-        of_load.chain(it.recent.iter().cloned())
+        before.chain(it.recent.iter().cloned())
     }
 
     /// The customers of a district who bear a name, and where their entries lie, as a share of those of the district.

@@ -25,7 +25,7 @@ pub use machine::Machine;
 pub use settings::ModelSettings;
 
 use crate::terminals::Interval;
-use lowtide_core::storage::Storage;
+use lowtide_core::storage::{Journal, Place, Storage};
 use lowtide_core::{Bytes, Control, Counters, DeviceError, Nanos, Seed, VirtualTime};
 
 /// A load of terminals on a model; each asks again at once.
@@ -56,6 +56,16 @@ pub struct Done {
     pub counters: Counters,
 }
 
+/// Where the files of an engine lie.
+pub struct Files<'a> {
+    /// The devices, where the data files begin and where the log does.
+    pub storage: Storage<'a>,
+    /// Where the system tablespace begins.
+    pub system: Place,
+    /// By device, the journal of its filesystem, where it has one.
+    pub journals: Vec<Option<Journal>>,
+}
+
 /// Bytes of the data files after the load.
 pub fn loaded(model: &ModelSettings, warehouses: u32) -> Bytes {
     match model {
@@ -72,13 +82,13 @@ pub fn loaded(model: &ModelSettings, warehouses: u32) -> Bytes {
 pub fn run(
     model: &ModelSettings,
     load: &ModelLoad,
-    storage: Storage<'_>,
+    files: Files<'_>,
     start: VirtualTime,
     each: &mut dyn FnMut(Interval, Done) -> Control,
 ) -> Result<VirtualTime, DeviceError> {
     let end = match model {
-        ModelSettings::Innodb(model) => innodb::run(model, load, storage, start, each),
-        ModelSettings::Myisam(model) => myisam::run(model, load, storage, start, each),
+        ModelSettings::Innodb(model) => innodb::run(model, load, files, start, each),
+        ModelSettings::Myisam(model) => myisam::run(model, load, files.storage, start, each),
     };
     end.map(VirtualTime::from_nanos)
 }

@@ -2,7 +2,7 @@
 //!
 //! Leaves out where files lie.
 
-use super::innodb::InnodbSettings;
+use super::innodb::{self, InnodbSettings};
 use super::myisam::MyisamSettings;
 use crate::{Engine, OltpError, Settings};
 use lowtide_core::Bytes;
@@ -29,12 +29,24 @@ impl ModelSettings {
         }
     }
 
-    /// Bytes of its log, which lies before the data where it has no device of its own.
+    /// Bytes of its log.
     pub fn log(&self) -> Bytes {
         match self {
             ModelSettings::Innodb(model) => model.log,
             ModelSettings::Myisam(_) => Bytes::ZERO,
         }
+    }
+
+    /// Bytes of its system tablespace.
+    pub fn system(&self) -> Bytes {
+        match self {
+            ModelSettings::Innodb(_) => innodb::SYSTEM,
+            ModelSettings::Myisam(_) => Bytes::ZERO,
+        }
+    }
+    /// Whether the system tablespace lies with the log, where that has a device of its own.
+    pub fn system_with_log(&self) -> bool {
+        matches!(self, ModelSettings::Innodb(model) if model.system_with_log)
     }
 
     /// Names and values, for a report.

@@ -4,16 +4,15 @@
 
 use super::ModelLoad;
 use crate::tpcc::random::{Random, RunConstants};
-use crate::tpcc::{DISTRICTS, Deck, Inputs, Kind, Scale, Transaction};
+use crate::tpcc::{Deck, Homes, Inputs, Kind, Scale, Transaction};
 
 /// A terminal.
 #[derive(Debug)]
 pub(super) struct Terminal {
     deck: Deck,
     inputs: Inputs,
-    /// Where there are fewer terminals than warehouses, each speaks for all of them.
-    homes: Option<Random>,
-    warehouses: u32,
+    homes: Homes,
+    speakers: Random,
     /// What it asks for, and since when.
     pub(super) kind: Kind,
     pub(super) began_ns: u64,
@@ -24,13 +23,12 @@ impl Terminal {
         let part = |name| Random::new(load.seed.part(name, u64::from(number)));
         let constants = RunConstants::of(load.seed);
         let scale = Scale::warehouses(load.warehouses);
-        let home = number % load.warehouses + 1;
-        let district = number / load.warehouses % DISTRICTS + 1;
+        let homes = Homes::of(1, load.warehouses, number, load.terminals);
         Terminal {
             deck: Deck::new(part("deck")),
-            inputs: Inputs::new(&scale, home, district, constants, part("inputs")),
-            homes: (load.terminals < load.warehouses).then(|| part("homes")),
-            warehouses: load.warehouses,
+            inputs: Inputs::new(&scale, homes.first(), constants, part("inputs")),
+            homes,
+            speakers: part("speakers"),
             kind: Kind::NewOrder,
             began_ns: 0,
         }
@@ -38,9 +36,7 @@ impl Terminal {
 
     /// Draws the next transaction.
     pub(super) fn next_transaction(&mut self, now_ns: u64) -> Transaction {
-        if let Some(homes) = &mut self.homes {
-            self.inputs.speak_for(homes.between(1, self.warehouses));
-        }
+        self.inputs.speak_for(self.homes.draw(&mut self.speakers));
         self.kind = self.deck.deal();
         self.began_ns = now_ns;
         self.inputs.next(self.kind)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Settings;
 use crate::tpcc::Kind;
-use lowtide_core::storage::Place;
+use lowtide_core::storage::{Journal, Place};
 use lowtide_core::{BlockDevice, Completion, Op, Request};
 
 pub(super) const SEED: u64 = 3;
@@ -14,12 +14,14 @@ struct Even {
     counters: Counters,
     flushes: u64,
     first_write: Option<VirtualTime>,
-    /// Where in the data files something was written, and how many bytes.
+    /// Where after the beginning of the system tablespace something was written, and how many bytes.
     written: Vec<(u64, u64)>,
 }
 
-/// Where the data files begin on it.
-const DATA: u64 = 8 << 30;
+/// Where journal, system tablespace and data files begin on it; the log is at its beginning.
+const JOURNAL: u64 = 6 << 30;
+const SYSTEM: u64 = 7 << 30;
+pub(super) const DATA: u64 = 8 << 30;
 
 impl BlockDevice for Even {
     fn capacity(&self) -> Bytes {
@@ -32,7 +34,7 @@ impl BlockDevice for Even {
             _ => {
                 self.counters.host_written_bytes += request.length;
                 self.first_write.get_or_insert(now);
-                let place = request.offset.checked_sub(DATA).map(|place| (place, request.length));
+                let place = request.offset.checked_sub(SYSTEM).map(|place| (place, request.length));
                 self.written.extend(place);
             }
         }
@@ -55,7 +57,7 @@ pub(super) struct Came {
     pub(super) seconds: f64,
     /// Seconds until something was written.
     pub(super) first_write: Option<f64>,
-    /// Places in the data files and bytes of what was written there.
+    /// Places after the beginning of the system tablespace and bytes of what was written there.
     pub(super) written: Vec<(u64, u64)>,
 }
 
@@ -91,13 +93,15 @@ pub(super) fn run_on(
         Even { took, counters: Counters::default(), flushes: 0, first_write: None, written: Vec::new() };
     let place = |offset| Place { device: 0, offset };
     let storage = Storage { devices: vec![&mut device], data: place(DATA), log: place(0) };
+    let journal = Journal { offset: JOURNAL, length: 1 << 20, commit: &[4096] };
+    let files = Files { storage, system: place(SYSTEM), journals: vec![Some(journal)] };
     let (mut intervals, mut last) = (Vec::new(), Done::default());
     let each = &mut |interval, done| {
         intervals.push(interval);
         last = done;
         if intervals.len() == seconds { Control::Stop } else { Control::Continue }
     };
-    run(&model, &load, storage, VirtualTime::START, each).expect("the device takes everything");
+    run(&model, &load, files, VirtualTime::START, each).expect("the device takes everything");
     let Even { flushes, first_write, written, .. } = device;
     let first_write = first_write.map(|at| at.as_nanos() as f64 / 1e9);
     Came { intervals, done: last, flushes, seconds: seconds as f64, first_write, written }

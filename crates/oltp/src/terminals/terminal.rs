@@ -5,7 +5,7 @@
 use super::ledger::{Events, What};
 use super::{Load, Part, Summary};
 use crate::tpcc::random::{Random, RunConstants};
-use crate::tpcc::{DISTRICTS, Deck, Inputs, Transaction, pause};
+use crate::tpcc::{Deck, Homes, Inputs, Transaction, pause};
 use crate::{Cut, Failure, OltpError, Outcome, Session};
 use lowtide_core::Nanos;
 use rustix::time::{ClockId, clock_gettime};
@@ -87,7 +87,7 @@ impl Terminal {
             think: load.think,
             session: database.session()?,
             deck: Deck::new(random("deck")),
-            inputs: Inputs::new(scale, homes.first, homes.district, constants, random("inputs")),
+            inputs: Inputs::new(scale, homes.first(), constants, random("inputs")),
             thoughts: random("thoughts"),
             speakers: random("speakers"),
         })
@@ -169,38 +169,6 @@ fn place<'a>(parts: &[Part<'a>], number: u32) -> (Part<'a>, u32) {
     (parts[(number % count) as usize], number / count)
 }
 
-/// The warehouses that a terminal is at home in, and its district for Stock-Level.
-///
-/// One warehouse, unless a part has fewer terminals than warehouses. Then each speaks for as many as there are to a
-/// terminal, as a session does that several terminals share: every warehouse is somebody's home, and the data that are
-/// touched are the data that are there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Homes {
-    first: u32,
-    step: u32,
-    count: u32,
-    district: u32,
-}
-
-impl Homes {
-    /// Those of terminal `within` of the `terminals` of a part, which has `warehouses` from `first` on.
-    fn of(first: u32, warehouses: u32, within: u32, terminals: u32) -> Homes {
-        Homes {
-            first: first + within % warehouses,
-            step: terminals,
-            count: warehouses.saturating_sub(within).div_ceil(terminals).max(1),
-            district: within / warehouses % DISTRICTS + 1,
-        }
-    }
-    /// The one that the next transaction is of, each as likely as the others.
-    fn draw(&self, random: &mut Random) -> u32 {
-        match self.count {
-            1 => self.first,
-            count => self.first + self.step * random.between(0, count - 1),
-        }
-    }
-}
-
 fn note(summary: &mut Summary, transaction: &Transaction, outcome: Outcome) {
     summary.transactions += 1;
     match (transaction, outcome) {
@@ -222,36 +190,4 @@ fn note(summary: &mut Summary, transaction: &Transaction, outcome: Outcome) {
 fn cpu() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lowtide_core::Seed;
-
-    const SEED: u64 = 31;
-
-    #[test]
-    fn fewer_terminals_than_warehouses_share_all_of_them() {
-        // Terminals 0 to 2 of warehouses 4 to 10.
-        for (within, expected) in [(0, [4, 7, 10].as_slice()), (1, &[5, 8]), (2, &[6, 9])] {
-            let homes = Homes::of(4, 7, within, 3);
-            let mut random = Random::new(Seed::new(SEED).part("speakers", within.into()));
-            let mut counts = [0u32; 11];
-            (0..3_000).for_each(|_| counts[homes.draw(&mut random) as usize] += 1);
-            let drawn: Vec<u32> = (0..11).filter(|home| counts[*home as usize] > 0).collect();
-            assert_eq!(drawn, expected, "seed {SEED}: terminal {within}");
-            let mean = 3_000.0 / expected.len() as f64;
-            let even = |home: &u32| (f64::from(counts[*home as usize]) - mean).abs() < 5.0 * mean.sqrt();
-            assert!(drawn.iter().all(even), "seed {SEED}: {counts:?}");
-        }
-    }
-
-    #[test]
-    fn as_many_terminals_as_warehouses_or_more_have_one_each_for_good() {
-        for (within, first, district) in [(0, 4, 1), (6, 10, 1), (7, 4, 2), (13, 10, 2), (70, 4, 1)] {
-            let homes = Homes::of(4, 7, within, 71);
-            assert_eq!((homes.first, homes.count, homes.district), (first, 1, district), "{within}");
-        }
-    }
 }

@@ -20,13 +20,13 @@ pub struct Inputs {
 impl Inputs {
     /// A terminal of warehouse `home`, bound to `district` for Stock-Level (clause 2.8.1.1). Warehouses of others are
     /// chosen among all of `scale`.
-    pub fn new(scale: &Scale, home: u32, district: u32, constants: RunConstants, random: Random) -> Self {
+    pub fn new(scale: &Scale, (home, district): (u32, u32), constants: RunConstants, random: Random) -> Self {
         Inputs { scale: scale.clone(), home, district, constants, random }
     }
 
-    /// The home warehouse of what comes next, for a session that several terminals share.
-    pub fn speak_for(&mut self, home: u32) {
-        self.home = home;
+    /// Home warehouse and district of what comes next, for a session that several terminals share.
+    pub fn speak_for(&mut self, (home, district): (u32, u32)) {
+        (self.home, self.district) = (home, district);
     }
 
     /// The home warehouse.
@@ -125,7 +125,7 @@ mod tests {
 
     fn inputs(scale: &Scale, home: u32) -> Inputs {
         let constants = RunConstants::of(Seed::new(SEED));
-        Inputs::new(scale, home, 4, constants, Random::new(Seed::new(SEED).part("inputs", 0)))
+        Inputs::new(scale, (home, 4), constants, Random::new(Seed::new(SEED).part("inputs", 0)))
     }
 
     /// Five standard deviations of a share.

@@ -3,6 +3,7 @@
 //! Pure: sizes, inputs and rows come from a seed. Leaves out statements.
 
 mod deck;
+mod homes;
 mod input;
 pub mod pause;
 pub mod population;
@@ -13,6 +14,7 @@ mod schema;
 mod transaction;
 
 pub use deck::{CARDS, Deck};
+pub use homes::Homes;
 pub use input::Inputs;
 pub use population::{LOADED_AT, LOADED_AT_SECONDS};
 pub use rows::{Rows, TabSeparated, column_list};

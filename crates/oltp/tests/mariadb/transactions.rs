@@ -152,7 +152,7 @@ fn replay(both: &[Arc<dyn Database>; 2], transactions: usize) {
     let mut inputs: Vec<Inputs> = (0..6u32)
         .map(|terminal| {
             let random = Random::new(SEED.part("replay", terminal.into()));
-            Inputs::new(&scale(), 3 + terminal % 3, 1 + terminal, constants, random)
+            Inputs::new(&scale(), (3 + terminal % 3, 1 + terminal), constants, random)
         })
         .collect();
     for turn in 0..transactions {
@@ -247,7 +247,7 @@ fn transactions_read_by_key() {
     database.load(&whole, SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
     let mut session = database.session().expect("a session");
     let constants = RunConstants::of(SEED);
-    let mut inputs = Inputs::new(&whole, 3, 1, constants, Random::new(SEED));
+    let mut inputs = Inputs::new(&whole, (3, 1), constants, Random::new(SEED));
     let rows = || {
         let counters = database.counters().expect("counted");
         let read = counters.iter().filter(|counter| counter.name.starts_with("handler_read_"));

@@ -128,7 +128,7 @@ impl Rounds {
             image,
             ledger: Ledger::default(),
             deck: Deck::new(random("deck")),
-            inputs: Inputs::new(&scale, 1, 1, constants, random("inputs")),
+            inputs: Inputs::new(&scale, (1, 1), constants, random("inputs")),
             scale,
             rng: seed.part("cuts", 0).stream(),
             cut: None,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A batch ends with a sync of every data file, one after the other (`fil_flush_file_spaces`): each writes a block of the filesystem's
-//! journal, because the file was changed, and flushes the drive.
+//! journal, where the server asks for `fsync`, and flushes the drive.
 //!
 //! Sources: `buf0flu.c`, `srv0srv.c` and `buf0dblwr.c` of MySQL 5.5 and 5.6; "Configuring Buffer Pool Flushing", MySQL 5.6 Reference
 //! Manual. Leaves out that a page which is being written cannot be changed meanwhile.
@@ -50,6 +50,9 @@ pub(super) struct Cleaner {
     queue: VecDeque<u32>,
     urgent: VecDeque<u32>,
     queued: Vec<Queued>,
+    /// By frame, whether it is freed once it is written, and how many are.
+    leaving: Vec<bool>,
+    leave: u32,
     /// Of the frames looked at last, how many could be had, and evictions until then.
     replaceable: u32,
     looked_at: u32,
@@ -99,6 +102,8 @@ impl Cleaner {
             queue: VecDeque::new(),
             urgent: VecDeque::new(),
             queued: vec![Queued::No; model.frames() as usize],
+            leaving: vec![false; model.frames() as usize],
+            leave: 0,
             replaceable: 0,
             looked_at: 0,
             looks: 0,
@@ -138,14 +143,11 @@ impl Cleaner {
         // What the second before did not get done is not wanted twice.
         let more = (wanted as usize).saturating_sub(self.queue.len());
         self.enqueue_oldest(pool, more, u64::MAX);
-        if self.style == Style::PageCleaner {
-            self.enqueue_least_used(pool, SCAN_DEPTH);
-        }
     }
 
     /// `page_cleaner_flush_pages_recommendation`: of the age of the log, the log's growth and what was written lately.
     fn recommended(&mut self, pool: &Pool, changed: f64, age: u64, hurry: u64) -> f64 {
-        let most = (2.0 * self.io_capacity).max(LEAST_MOST);
+        let most = self.most();
         let factor = age as f64 * 100.0 / hurry as f64;
         let too_many = changed >= self.most_changed * f64::from(pool.size());
         if factor < 10.0 && !too_many {
@@ -159,6 +161,11 @@ impl Cleaner {
         let wanted = wanted.min(most);
         self.average += (wanted - self.average) / 30.0;
         wanted
+    }
+
+    /// Pages that it writes a second, and at a time, at most (`innodb_io_capacity_max`).
+    fn most(&self) -> f64 {
+        (2.0 * self.io_capacity).max(LEAST_MOST)
     }
 
     /// Everything that was changed before a position of the log is to be written.
@@ -180,18 +187,23 @@ impl Cleaner {
         }
     }
 
-    /// What is changed among the least used.
-    pub(super) fn enqueue_least_used(&mut self, pool: &Pool, depth: u32) {
-        let before = self.queue.len();
-        let mut next = pool.least_used();
-        for _ in 0..depth.min(pool.size() / 4) {
-            let Some(frame) = next else { break };
-            if pool.is_changed(frame) && self.queued[frame as usize] == Queued::No {
+    /// A frame is to be written because it was least used, and freed then; `false` once enough are for now.
+    pub(super) fn enqueue_to_free(&mut self, pool: &Pool, frame: u32) -> bool {
+        if pool.is_changed(frame) && !self.leaving[frame as usize] {
+            self.leaving[frame as usize] = true;
+            self.leave += 1;
+            if self.queued[frame as usize] == Queued::No {
                 self.enqueue(pool, frame, Queued::Yes);
             }
-            next = pool.used_after(frame);
+            self.least_used_now += 1;
         }
-        self.least_used_now += (self.queue.len() - before) as u32;
+        f64::from(self.leave) < self.most()
+    }
+    /// Whether a frame that was written is to be freed now.
+    pub(super) fn leaves(&mut self, frame: u32) -> bool {
+        let leaves = std::mem::take(&mut self.leaving[frame as usize]);
+        self.leave -= u32::from(leaves);
+        leaves
     }
 
     /// Whoever has read a page sees to it that more can be read: has least used pages written where too few of the last ones could be
@@ -246,7 +258,8 @@ impl Cleaner {
     /// Nobody can have a frame: pages are written until somebody can.
     pub(super) fn needs_frame(&mut self, pool: &Pool) {
         match self.style {
-            Style::PageCleaner => self.enqueue_least_used(pool, SCAN_DEPTH),
+            // It is on its way ([`Cleaner::enqueue_to_free`]).
+            Style::PageCleaner => {}
             _ => {
                 self.look(pool);
                 self.write_least_used(pool);
@@ -313,11 +326,12 @@ impl Cleaner {
         None
     }
 
-    /// How many frames are to be freed ahead now, of so many that are free.
+    /// How many frames are to be freed ahead now; none while those of the last time are being written.
     pub(super) fn to_free(&self, pool: &Pool) -> u32 {
         let kept = SCAN_DEPTH.min(pool.size() / 2);
         let free = pool.free();
-        if self.style == Style::PageCleaner && free < kept / 2 { kept - free } else { 0 }
+        let due = self.style == Style::PageCleaner && self.leave == 0 && free < kept / 2;
+        if due { kept - free } else { 0 }
     }
     /// Frames that are looked at for one that can be had.
     pub(super) const fn searched(&self) -> u32 {
@@ -332,7 +346,10 @@ impl Cleaner {
         while batch.frames.len() < BATCH
             && let Some(frame) = self.pop()
         {
-            if pool.is_changed(frame) {
+            if !pool.is_changed(frame) {
+                // It was written meanwhile.
+                self.leaves(frame);
+            } else {
                 batch.oldest = batch.oldest.min(pool.changed_at(frame));
                 pool.begin_write(frame);
                 batch.frames.push(frame);

@@ -6,7 +6,7 @@
 use super::PAGE;
 use super::cleaning::{Batch, Cleaner};
 use super::latch::Latch;
-use super::layout::{DOUBLEWRITE, FILES, Page};
+use super::layout::{FILES, Page};
 use super::pool::{Found, Pool};
 use super::redo::Redo;
 use super::session::{Next, Session};
@@ -15,9 +15,9 @@ use super::work::{Act, Contents, locks};
 use crate::Durability;
 use crate::model::processors::Processors;
 use crate::model::timeline::{Happens, Timeline};
-use crate::model::{Done, ModelLoad};
+use crate::model::{Done, Files, ModelLoad};
 use crate::terminals::Interval;
-use lowtide_core::storage::{Place, Storage};
+use lowtide_core::storage::{Journal, Place};
 use lowtide_core::{Control, DeviceError, Nanos, Request, Tag, VirtualTime};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,9 +38,8 @@ const PAGES_FLUSH: Tag = 5 << 32;
 const LOG: Tag = 6 << 32;
 const LOG_FLUSH: Tag = 7 << 32;
 const JOURNAL: Tag = 8 << 32;
-
-/// Bytes of a block of the filesystem's journal.
-const BLOCK: u64 = 4096;
+const LOG_JOURNAL: Tag = 9 << 32;
+const TWICE_JOURNAL: Tag = 10 << 32;
 
 /// A row that one transaction keeps from others.
 #[derive(Debug, Default)]
@@ -90,6 +89,10 @@ pub(super) struct Engine<'m, 's> {
     stalled: VecDeque<u32>,
     cleaner: Cleaner,
     batch: Option<Batch>,
+    system: Place,
+    journals: Vec<Option<Journal>>,
+    /// Bytes that were written to those; they go round.
+    journaled: u64,
     buffered: Buffered,
     /// Processor time of a step.
     step_ns: u64,
@@ -101,7 +104,7 @@ impl<'m, 's> Engine<'m, 's> {
     pub(super) fn new(
         model: &'m InnodbSettings,
         load: &ModelLoad,
-        storage: Storage<'s>,
+        files: Files<'s>,
         start: VirtualTime,
     ) -> Engine<'m, 's> {
         let mut contents = Contents::new(load, model.foreign_keys, PAGE);
@@ -111,7 +114,7 @@ impl<'m, 's> Engine<'m, 's> {
         let steps = super::warm::warm(&mut pool, &mut contents, &mut terminals);
         Engine {
             model,
-            time: Timeline::new(storage, start, model.machine.io_cpu),
+            time: Timeline::new(files.storage, start, model.machine.io_cpu),
             tenth: 0,
             locks: (0..locks(load.warehouses)).map(|_| Lock::default()).collect(),
             terminals,
@@ -126,6 +129,9 @@ impl<'m, 's> Engine<'m, 's> {
             stalled: VecDeque::new(),
             cleaner: Cleaner::new(model),
             batch: None,
+            system: files.system,
+            journals: files.journals,
+            journaled: 0,
             buffered: Buffered::default(),
             step_ns: (model.machine.cpu.get() as f64 / steps) as u64,
             woken: Vec::new(),
@@ -166,28 +172,11 @@ impl<'m, 's> Engine<'m, 's> {
     }
     /// Where a page lies: the device, and the first byte.
     fn place(&self, page: Page) -> (usize, u64) {
-        let of_system = self.contents.of_system(page).filter(|_| self.model.system_with_log);
-        match of_system {
-            Some(page) => (self.time.storage.log.device, self.system() + u64::from(page) * PAGE),
-            None => {
-                let Place { device, offset } = self.time.storage.data;
-                (device, offset + u64::from(page) * PAGE)
-            }
-        }
-    }
-    /// Where the system tablespace begins, which holds the doublewrite buffer.
-    fn system(&self) -> u64 {
-        let storage = &self.time.storage;
-        if self.model.system_with_log {
-            storage.log.offset + self.model.log.get()
-        } else {
-            storage.data.offset
-        }
-    }
-    /// The device of the system tablespace.
-    fn system_device(&self) -> usize {
-        let storage = &self.time.storage;
-        if self.model.system_with_log { storage.log.device } else { storage.data.device }
+        let (Place { device, offset }, page) = match self.contents.of_system(page) {
+            Some(page) => (self.system, page),
+            None => (self.time.storage.data, page),
+        };
+        (device, offset + u64::from(page) * PAGE)
     }
     fn read(&mut self, page: Page, tag: Tag) -> Result<(), DeviceError> {
         let (device, offset) = self.place(page);
@@ -362,19 +351,19 @@ impl<'m, 's> Engine<'m, 's> {
         false
     }
 
-    /// Frees frames before they are needed, where the engine does.
+    /// Frees frames before they are needed, where the engine does: from the end of the list on, at once what is not changed, and what is
+    /// once it is written.
     fn free_ahead(&mut self) {
         let wanted = self.cleaner.to_free(&self.pool);
-        if wanted == 0 {
-            return;
-        }
         let (mut next, mut freed) = (self.pool.least_used(), 0);
-        for _ in 0..2 * wanted {
-            let Some(frame) = next.filter(|_| freed < wanted) else { break };
+        while let Some(frame) = next.filter(|_| freed < wanted) {
             next = self.pool.used_after(frame);
-            freed += u32::from(self.pool.evict(frame));
+            if self.pool.evict(frame) {
+                freed += 1;
+            } else if !self.cleaner.enqueue_to_free(&self.pool, frame) {
+                break;
+            }
         }
-        self.cleaner.enqueue_least_used(&self.pool, wanted);
     }
 
     /// The end of a transaction: what it changed is in the log.
@@ -419,8 +408,8 @@ impl<'m, 's> Engine<'m, 's> {
         match tag & FOR {
             READ => self.read_by(frame),
             MERGE => self.arrived(frame),
-            TWICE if self.model.barrier => self.ask(Request::flush(), self.system_device(), TWICE_FLUSH),
-            TWICE | TWICE_FLUSH => self.write_runs(),
+            TWICE => self.sync(TWICE_JOURNAL),
+            TWICE_FLUSH => self.write_runs(),
             PAGES => {
                 let batch = self.batch.as_mut().expect("it is being written");
                 batch.under_way -= 1;
@@ -432,11 +421,9 @@ impl<'m, 's> Engine<'m, 's> {
                     _ => Ok(()),
                 }
             }
-            JOURNAL if self.model.barrier => {
-                self.ask(Request::flush(), self.time.storage.data.device, PAGES_FLUSH)
-            }
-            JOURNAL | PAGES_FLUSH => self.sync_next(),
-            LOG if self.model.barrier => self.ask(Request::flush(), self.time.storage.log.device, LOG_FLUSH),
+            PAGES_FLUSH => self.sync_next(),
+            JOURNAL | LOG_JOURNAL | TWICE_JOURNAL => self.commit_journal(tag & FOR, frame as usize + 1),
+            LOG => self.sync(LOG_JOURNAL),
             _ => self.log_written(),
         }
     }
@@ -500,6 +487,7 @@ impl<'m, 's> Engine<'m, 's> {
         let (hurry, capacity) = (self.redo.hurry(), self.redo.capacity());
         self.cleaner.tick(&self.pool, self.tenth, made, age, hurry, capacity);
         self.hurry();
+        self.free_ahead();
         self.write_pages()?;
         if self.tenth.is_multiple_of(10) {
             if self.model.durability != Durability::Full {
@@ -543,7 +531,7 @@ impl<'m, 's> Engine<'m, 's> {
         if !self.model.doublewrite {
             return self.write_runs();
         }
-        self.ask(Request::write(self.system(), pages * PAGE), self.system_device(), TWICE)
+        self.ask(Request::write(self.system.offset, pages * PAGE), self.system.device, TWICE)
     }
 
     /// Begins as many writes of the batch as may be under way.
@@ -569,15 +557,57 @@ impl<'m, 's> Engine<'m, 's> {
             return self.written();
         }
         batch.synced += 1;
-        let place = u64::from(DOUBLEWRITE) * PAGE + u64::from(batch.synced) * BLOCK;
-        let Place { device, offset } = self.time.storage.data;
-        self.ask(Request::write(offset + place, BLOCK), device, JOURNAL)
+        self.sync(JOURNAL)
+    }
+
+    /// A file that was written is synced: the filesystem commits to its journal, where it has one and must, and the drive flushes.
+    fn sync(&mut self, file: Tag) -> Result<(), DeviceError> {
+        match self.model.journal {
+            true => self.commit_journal(file, 0),
+            false => self.committed(file),
+        }
+    }
+
+    /// Which device a file is on, and for what a flush of it is then.
+    fn of_file(&self, file: Tag) -> (usize, Tag) {
+        match file {
+            JOURNAL => (self.time.storage.data.device, PAGES_FLUSH),
+            LOG_JOURNAL => (self.time.storage.log.device, LOG_FLUSH),
+            _ => (self.system.device, TWICE_FLUSH),
+        }
+    }
+
+    /// The next write of a commit to the journal.
+    fn commit_journal(&mut self, file: Tag, write: usize) -> Result<(), DeviceError> {
+        let (device, _) = self.of_file(file);
+        let next = self.journals[device].and_then(|journal| Some((journal, *journal.commit.get(write)?)));
+        let Some((Journal { offset, length, .. }, bytes)) = next else { return self.committed(file) };
+        if self.journaled % length + bytes > length {
+            self.journaled = self.journaled.next_multiple_of(length);
+        }
+        let place = offset + self.journaled % length;
+        self.journaled += bytes;
+        self.ask(Request::write(place, bytes), device, file | write as Tag)
+    }
+
+    /// The journal has it.
+    fn committed(&mut self, file: Tag) -> Result<(), DeviceError> {
+        let (device, flush) = self.of_file(file);
+        match self.model.barrier {
+            true => self.ask(Request::flush(), device, flush),
+            false => self.done(flush),
+        }
     }
 
     /// A batch is on the device.
     fn written(&mut self) -> Result<(), DeviceError> {
         let batch = self.batch.take().expect("it was being written");
-        batch.frames.iter().for_each(|frame| self.pool.written(*frame));
+        for frame in &batch.frames {
+            self.pool.written(*frame);
+            if self.cleaner.leaves(*frame) {
+                self.pool.evict(*frame);
+            }
+        }
         let over = !self.cleaner.is_urgent();
         self.write_pages()?;
         if over {

@@ -1,7 +1,7 @@
 //! Which page of the data files holds what: tables and indexes of TPC-C as a B-tree engine stores them, leaf pages only.
 //!
 //! ```text
-//!   doublewrite ─ journal ─ items ─ warehouses ─ districts ─ customers ─ stock ─ … ─ indexes ─ undo ─┃─ pages that were added since
+//!   items ─ warehouses ─ districts ─ customers ─ stock ─ … ─ indexes ─ (undo) ─┃─ pages that were added since
 //! ```
 //!
 //! A table is as long as its rows, clustered by their keys; rows that are added fill pages of their own, taken from extents at the
@@ -16,13 +16,10 @@ pub(super) type Page = u32;
 pub(super) const EXTENT: u32 = 64;
 
 /// Pages that undo records go round in, until they are purged.
-const UNDO: u32 = 1024;
+pub(super) const UNDO: u32 = 1024;
 
-/// Pages that are written twice lie here first: two extents.
+/// Pages that are written twice lie first in the system tablespace, in two extents; the undo log follows.
 pub(super) const DOUBLEWRITE: u32 = 2 * EXTENT;
-
-/// The journal of the filesystem, of which a sync writes a block, lies after that.
-pub(super) const JOURNAL: u32 = EXTENT;
 
 /// Data files: one for each table.
 pub(super) const FILES: u32 = 9;
@@ -83,7 +80,7 @@ pub(super) struct Layout {
 impl Layout {
     /// The layout of so many warehouses; `foreign_keys` with the indexes that they need.
     pub(super) fn new(warehouses: u32, foreign_keys: bool, page: u64) -> Layout {
-        let mut next = DOUBLEWRITE + JOURNAL;
+        let mut next = 0;
         let mut table = |bytes: f64, fill: f64, rows: u32, count: u32| {
             let rows_per_page = (page as f64 * fill / bytes).floor();
             let pages = (f64::from(rows) * f64::from(count) / rows_per_page).ceil() as u32 + 1;
@@ -130,7 +127,7 @@ impl Layout {
     }
     /// Where a page lies in the system tablespace, after the doublewrite buffer, where it is one of the undo log's.
     pub(super) fn of_system(&self, page: Page) -> Option<Page> {
-        (self.undo..self.end).contains(&page).then(|| DOUBLEWRITE + JOURNAL + page - self.undo)
+        (self.undo..self.end).contains(&page).then(|| DOUBLEWRITE + page - self.undo)
     }
     /// The page that undo records go to once `bytes` of them were written.
     pub(super) fn undo(&self, bytes: u64) -> Page {

@@ -24,15 +24,16 @@ mod work;
 
 pub use settings::{Cleaner, InnodbSettings};
 
-use super::{Done, ModelLoad};
+use super::{Done, Files, ModelLoad};
 use crate::terminals::Interval;
 use engine::Engine;
 use layout::Layout;
-use lowtide_core::storage::Storage;
 use lowtide_core::{Bytes, Control, DeviceError, VirtualTime};
 
 /// Bytes of a page.
 pub const PAGE: u64 = 16 << 10;
+/// Bytes of the system tablespace: doublewrite buffer and undo log.
+pub(super) const SYSTEM: Bytes = Bytes::new((layout::DOUBLEWRITE + layout::UNDO) as u64 * PAGE);
 
 /// Bytes of the data files after the load.
 pub(super) fn loaded(model: &InnodbSettings, warehouses: u32) -> Bytes {
@@ -43,11 +44,11 @@ pub(super) fn loaded(model: &InnodbSettings, warehouses: u32) -> Bytes {
 pub(super) fn run(
     model: &InnodbSettings,
     load: &ModelLoad,
-    storage: Storage<'_>,
+    files: Files<'_>,
     start: VirtualTime,
     each: &mut dyn FnMut(Interval, Done) -> Control,
 ) -> Result<u64, DeviceError> {
-    let mut engine = Engine::new(model, load, storage, start);
+    let mut engine = Engine::new(model, load, files, start);
     let end = engine.run(load.interval, each);
     // After an error too, so that a later load does not meet what is queued.
     engine.drain();
