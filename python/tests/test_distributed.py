@@ -199,6 +199,36 @@ def test_a_client_that_is_lost_or_interrupted_goes_on(
     assert [event.done for event in heard][-1] == CELLS
 
 
+def test_a_cell_that_fails_is_a_failed_cell(cluster: Cluster, tmp_path: Path) -> None:
+    # The largest database that fits at first, and grows.
+    experiment = {
+        "name": "grows",
+        "title": "A database that grows past the end of its device",
+        "target": {"device": "mtron-32gb"},
+        "before-each-cell": {"purge": "secure-erase", "fill": "none"},
+        "oltp": {
+            "engine": "innodb-model",
+            "terminals": 4,
+            "log_size": "64MiB",
+            "buffer_pool": "64MiB",
+            "duration": "20min",
+            "interval": "20s",
+        },
+        "sweep": {"warehouses": [10, 366]},
+    }
+    heard: list[lowtide.Event] = []
+    with pytest.warns(lowtide.LowtideWarning, match="1 cells failed"):
+        fleet = lowtide.distributed.run(
+            experiment, cluster.client, seed=SEED, store=tmp_path / "fleet.db", progress=heard.append
+        )
+    with pytest.warns(lowtide.LowtideWarning, match="1 cells failed"):
+        local = lowtide.run(experiment, seed=SEED)
+    same(fleet, local)
+    assert fleet.cells().status.tolist() == ["done", "failed"]
+    (failure,) = {event.failure for event in heard if event.failure is not None}
+    assert failure == local.cells().failure[1]
+
+
 def test_what_progress_raises_ends_it_in_good_order(cluster: Cluster, study: Experiment, tmp_path: Path) -> None:
     def dislike(event: lowtide.Event) -> None:
         if event.kind == "ended":

@@ -49,19 +49,21 @@ class Fleet:
         self.ended: set[int] = set()
         """Cells of which nobody has to be told any more that they ended."""
         self.missing = False
-        cells = sum(len(group) for group in survey.groups)
+        """Whether it was said that nobody is there who could measure."""
+        self.kept: list[Variable] = []
+        """What is kept of groups while they are measured."""
         self.teller: Teller | None = None
-        self.cells = cells
 
     def run(self, progress: Progress) -> int:
         """Measure, and give the number of the campaign in the store."""
-        self.teller = Teller(progress, self.cells) if progress else None
-        if self.resume or self.survey.simulated:
-            self._begin(self.survey.part)
+        self.teller = Teller(progress, sum(map(len, self.survey.groups))) if progress else None
         key = (self.client.id, self.order.run)
         _listening[key] = self.heard
         self.client.subscribe_topic(TOPIC, functools.partial(_heard, self.client.id))
         try:
+            if self.resume or self.survey.simulated:
+                self._begin(self.survey.part)
+            # Elsewhere the campaign begins once a worker holds the target: one that is refused leaves no store.
             self._submit(self._to_do())
             while self.running:
                 self._step()
@@ -94,7 +96,8 @@ class Fleet:
         parts = [self._measured(group) for group in groups]
         if order.kept:
             for group, part in zip(groups, parts, strict=True):
-                Variable(_worker.kept_as(order, group), client=self.client).set(part or b"")
+                self.kept.append(Variable(_worker.kept_as(order, group), client=self.client))
+                self.kept[-1].set(part or b"")
             parts = [None] * len(groups)
         needed = {resource(order.device): 1} if order.device is not None else None
         # Keys in the order in which they shall run.
@@ -224,9 +227,9 @@ class Fleet:
 
     def _forget(self) -> None:
         """Remove what was kept of groups that were measured."""
-        if self.order.kept and self.client.status == "running":
-            for group in range(len(self.survey.groups)):
-                Variable(_worker.kept_as(self.order, group), client=self.client).delete()
+        if self.client.status == "running":
+            for variable in self.kept:
+                variable.delete()
 
 
 def _heard(client: str, event: tuple[float, dict[str, Any]]) -> None:
