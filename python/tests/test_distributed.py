@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.close()
+
+
+@pytest.fixture(autouse=True)
+def limit() -> Iterator[None]:
+    """End a test that waits for what does not come."""
+
+    def over(*_: object) -> None:
+        raise TimeoutError(f"the test takes more than {WITHIN_S} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, WITHIN_S)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture
@@ -153,39 +168,52 @@ with Client(address, set_as_default=False) as client:
 """
 
 
-@pytest.fixture
-def lose(cluster: Cluster, study: Experiment, tmp_path: Path) -> Callable[[Path, int], tuple[int, str]]:
-    """Give what starts a client, sends it a signal when a cell is in its store, and gives how it ended and what it said."""
+def lose(cluster: Cluster, experiment: Experiment, store: Path, number: int, when: Callable[[], object]) -> str:
+    """Start a client, send it a signal while a cell is measured, look how it ended, and give what it said then."""
     from lowtide import _toml
 
-    def lose(store: Path, number: int) -> tuple[int, str]:
-        words = [cluster.address, _toml.document(study), SCALE, str(SEED), str(store)]
-        with subprocess.Popen([sys.executable, "-c", CLIENT, *words], stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line == "cell\n" and done(store):
-                    process.send_signal(number)
-                    break
-            said = process.stdout.read()
-            return process.wait(WITHIN_S), said
+    words = [cluster.address, _toml.document(experiment), SCALE, str(SEED), str(store)]
+    with subprocess.Popen([sys.executable, "-c", CLIENT, *words], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "cell\n" and when():
+                process.send_signal(number)
+                break
+        said = process.stdout.read()
+        assert process.wait(WITHIN_S) == (77 if number == signal.SIGINT else -number), said
+    return said
 
-    return lose
+
+def idle(cluster: Cluster) -> bool:
+    """Whether no worker measures anything, whatever the scheduler thinks."""
+
+    def executing(dask_worker: Any) -> int:
+        return len(dask_worker.state.executing)
+
+    return not any(cluster.client.run(executing).values())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_is_measured_for_a_client_that_is_gone(
+    number: int, cluster: Cluster, quick: Experiment, tmp_path: Path
+) -> None:
+    # A cell that would take longer than anybody waits here.
+    longest = {"pattern": "random-write", "block": "16KiB", "duration": "5000h", "interval": "10s"}
+    experiment = {**quick, "workload": longest, "sweep": {"file_size": ["120GiB"]}}
+    lose(cluster, experiment, tmp_path / "fleet.db", number, lambda: True)
+    # One that was interrupted has waited for the end in good order; a scheduler misses one that was killed.
+    assert number == signal.SIGKILL or idle(cluster)
+    until(lambda: idle(cluster), "workers stop measuring for nobody")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_client_that_is_lost_or_interrupted_goes_on(
-    number: int, lose: Callable[[Path, int], tuple[int, str]], cluster: Cluster, study: Experiment, tmp_path: Path
+    number: int, cluster: Cluster, study: Experiment, tmp_path: Path
 ) -> None:
     store = tmp_path / "fleet.db"
-    code, said = lose(store, number)
-    if number == signal.SIGINT:
-        assert code == 77, said
-        assert sys.version_info < (3, 11) or "resume=True" in said
-        # In good order: the workers were waited for.
-        assert not any(cluster.client.processing().values())
-    else:
-        assert code == -number
-    until(lambda: not any(cluster.client.processing().values()), "workers stop measuring for nobody")
+    said = lose(cluster, study, store, number, lambda: done(store))
+    if number == signal.SIGINT and sys.version_info >= (3, 11):
+        assert "resume=True" in said
     before = done(store)
     assert before and len(before) < CELLS
     heard: list[lowtide.Event] = []
@@ -236,7 +264,7 @@ def test_what_progress_raises_ends_it_in_good_order(cluster: Cluster, study: Exp
 
     with pytest.raises(RuntimeError, match="enough"):
         lowtide.distributed.run(study, cluster.client, scale=SCALE, store=tmp_path / "fleet.db", progress=dislike)
-    assert not any(cluster.client.processing().values())
+    assert idle(cluster)
 
 
 @pytest.fixture

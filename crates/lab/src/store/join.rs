@@ -118,3 +118,91 @@ fn only(part: &Path) -> Result<(Store, i64), StoreError> {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::writer::write;
+    use super::super::{About, CellEnd, Entry};
+    use super::*;
+    use crate::analysis::Verdict;
+    use crate::experiment::Experiment;
+    use crate::plan::Plan;
+    use crate::record::Status;
+    use lowtide_core::Seed;
+    use std::path::PathBuf;
+
+    const TEXT: &str = "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\n\
+        [workload]\npattern = 'random-write'\nblock = '4KiB'\nduration = '1min'\n[sweep]\nthreads = [1, 2, 3, 4]\n";
+
+    fn plan(seed: u64) -> Plan {
+        Plan::new(Experiment::parse("t.toml", TEXT, &[]).expect("valid"), Seed::new(seed), 1).expect("plans")
+    }
+
+    fn done() -> CellEnd {
+        CellEnd::Done { verdict: Verdict::NoSteadyState { reason: "too short".to_owned() }, wear: Vec::new() }
+    }
+
+    /// A part with what became of some of its cells.
+    fn part(path: PathBuf, seed: u64, entries: &[Entry]) -> PathBuf {
+        let mut store = Store::open(&path).expect("a new store");
+        let campaign = store.begin(&plan(seed), &About::default()).expect("begins");
+        entries.iter().for_each(|entry| write(&store.connection, campaign, entry).expect("is written"));
+        path
+    }
+
+    fn statuses(store: &Store, campaign: i64) -> Vec<(u32, Status)> {
+        let cells = store.load(campaign).expect("reads back").cells;
+        cells.iter().map(|cell| (cell.index, cell.status)).collect()
+    }
+
+    #[test]
+    fn parts_come_into_the_campaign_that_they_are_of() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let begun = part(at("begun.db"), 1, &[]);
+        let mut store = Store::open(&at("all.db")).expect("a new store");
+        let other = store.adopt(&begun).expect("adopts");
+        let campaign = store.adopt(&begun).expect("adopts again: a campaign of its own");
+        assert_eq!((other, campaign), (1, 2));
+
+        let first =
+            part(at("1.db"), 1, &[Entry::End(1, done()), Entry::End(2, CellEnd::Failed("x".to_owned()))]);
+        assert_eq!(store.join(&first, campaign).expect("joins"), [1]);
+        assert_eq!(store.join(&first, campaign).expect("joins again"), [0u32; 0], "it is known");
+        // What is done stays; what failed elsewhere may be measured; what is needless there is left out.
+        let failed = CellEnd::Failed("y".to_owned());
+        let second =
+            part(at("2.db"), 1, &[Entry::End(1, failed), Entry::End(2, done()), Entry::Spared(vec![3])]);
+        assert_eq!(store.join(&second, campaign).expect("joins"), [2]);
+        let is = [(0, Status::Pending), (1, Status::Done), (2, Status::Done)];
+        assert_eq!(statuses(&store, campaign), is);
+        assert_eq!(statuses(&store, other).len(), 4, "the other campaign is as it was");
+
+        // A part of some of it, which may be written to while another is made of it.
+        store.extract(campaign, &[2], &at("3.db")).expect("extracts");
+        snapshot(&at("3.db"), &at("4.db")).expect("makes another");
+        let third = Store::open_existing(&at("4.db")).expect("a store");
+        assert_eq!(statuses(&third, 1), [(0, Status::Pending), (1, Status::Pending), (2, Status::Done)]);
+        assert_eq!(store.goes_on_with(&begun).expect("goes on"), (campaign, vec![1, 2]));
+    }
+
+    #[test]
+    fn what_is_no_part_of_a_campaign_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let begun = part(at("begun.db"), 1, &[]);
+        let mut store = Store::open(&at("all.db")).expect("a new store");
+        let campaign = store.adopt(&begun).expect("adopts");
+        let another = part(at("another.db"), 2, &[Entry::End(0, done())]);
+        let error = store.join(&another, campaign).expect_err("another seed");
+        assert!(
+            error
+                .to_string()
+                .ends_with("is no part of campaign 1, `t`: its plan or its block device is another")
+        );
+        assert!(matches!(store.goes_on_with(&another), Err(StoreError::NothingToResume { .. })));
+        store.adopt(&another).expect("adopts");
+        drop(store);
+        assert!(matches!(snapshot(&at("all.db"), &at("copy.db")), Err(StoreError::NotAStore { .. })));
+    }
+}
