@@ -15,6 +15,20 @@ pub fn begin(py: Python<'_>, plan: &Plan, part: PathBuf) -> PyResult<()> {
     detached(py, || Ok(Store::open(&part)?.begin(&plan.plan, &plan.about()).map(drop)?))
 }
 
+/// Refuses a store that could not be written to, before anybody measures for it; leaves none where there was none.
+#[pyfunction]
+pub fn check_store(py: Python<'_>, store: PathBuf) -> PyResult<()> {
+    detached(py, || {
+        let new = !store.exists();
+        let open = Store::open(&store)?;
+        if new && open.campaigns()?.is_empty() {
+            // While it is held: nobody else has begun anything in it.
+            let _ = std::fs::remove_file(&store);
+        }
+        Ok(())
+    })
+}
+
 /// Makes a part, at a path where there is nothing, of one that may be written to meanwhile: with the cells that have ended.
 #[pyfunction]
 pub fn snapshot(py: Python<'_>, part: PathBuf, copy: PathBuf) -> PyResult<()> {

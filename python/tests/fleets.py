@@ -6,34 +6,46 @@ Leaves out what they measure.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from distributed import Client
 
 WITHIN_S = 60.0
 """How long something may take that a machine does at once; what takes longer does not come any more."""
+LIMIT_S = 300.0
+"""How long a test may take before it is held for one that waits for what does not come."""
 
 
 class Cluster:
     """A scheduler on a free port, a client of it, and workers as they are asked for."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
         self.folder = folder
+        self.settings = settings or {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.client: Client | None = None
         file = folder / "scheduler.json"
-        self._start(
-            "scheduler",
-            ["dask_scheduler", "--host", "tcp://0.0.0.0", "--port", "0", "--no-dashboard", "--no-show"]
-            + ["--scheduler-file", str(file)],
-        )
-        until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler listens")
-        self.port = int(json.loads(file.read_text())["address"].rsplit(":", 1)[1])
-        self.address = f"tcp://127.0.0.1:{self.port}"
-        self.client = self.new_client()
+        try:
+            self._start(
+                "scheduler",
+                ["dask_scheduler", "--host", "tcp://0.0.0.0", "--port", "0", "--no-dashboard", "--no-show"]
+                # Where the tests are killed, nobody else ends it; workers end with it.
+                + ["--idle-timeout", f"{2 * LIMIT_S:.0f}s", "--scheduler-file", str(file)],
+            )
+            until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler listens")
+            self.port = int(json.loads(file.read_text())["address"].rsplit(":", 1)[1])
+            self.address = f"tcp://127.0.0.1:{self.port}"
+            self.client = self.new_client()
+        except BaseException:
+            self.close()
+            raise
 
     def new_client(self) -> Client:
         """Connect once more."""
@@ -44,6 +56,7 @@ class Cluster:
         name: str,
         *,
         devices: Sequence[str] = (),
+        times: int = 1,
         threads: int = 1,
         preload: str | None = None,
         scheduler: str | None = None,
@@ -53,7 +66,7 @@ class Cluster:
         words = ["dask_worker", scheduler or self.address, "--name", name, "--nthreads", str(threads), "--no-nanny"]
         words += ["--no-dashboard", "--local-directory", str(self.folder / name), "--death-timeout", str(WITHIN_S)]
         if devices:
-            words += ["--resources", " ".join(f"device:{device}=1" for device in devices)]
+            words += ["--resources", " ".join(f"device:{device}={times}" for device in devices)]
         if preload is not None:
             file = self.folder / f"{name}.py"
             file.write_text(preload)
@@ -82,16 +95,37 @@ class Cluster:
 
     def close(self) -> None:
         """End everything."""
-        self.client.close()
-        for process in reversed(list(self.processes.values())):
-            process.kill()
-            process.wait(WITHIN_S)
+        try:
+            if self.client is not None:
+                self.client.close()
+        finally:
+            for process in reversed(list(self.processes.values())):
+                process.kill()
+                process.wait(WITHIN_S)
 
     def _start(self, name: str, words: Sequence[str], within: Sequence[str] = ()) -> None:
         module, *rest = words
         command = [*within, sys.executable, "-m", f"distributed.cli.{module}", *rest]
         with (self.folder / f"{name}.log").open("wb") as log:
-            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
+            self.processes[name] = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd=self.folder, env={**os.environ, **self.settings}
+            )
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """End what waits for what does not come."""
+
+    def over(*_: object) -> None:
+        raise TimeoutError(f"the test takes more than {LIMIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def until(holds: object, what: str) -> None:

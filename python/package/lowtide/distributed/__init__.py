@@ -32,8 +32,8 @@ from lowtide._campaign import Campaign, TemporaryStore
 from lowtide._errors import LowtideWarning
 from lowtide._run import Progress
 from lowtide.distributed import _worker
-from lowtide.distributed._cluster import announced, check_device, check_versions, resource
-from lowtide.distributed._fleet import Fleet
+from lowtide.distributed._cluster import announced, check_client, check_device, check_versions, resource
+from lowtide.distributed._fleet import Fleet, why
 from lowtide.distributed._order import Order, Survey, told
 
 __all__ = ["announced", "resource", "run"]
@@ -85,8 +85,8 @@ def run(
     Raises
     ------
     BadInput
-        Where something is wrong with what is asked; where workers have another version of lowtide, or none of them
-        announces the device.
+        Where something is wrong with what is asked; where the client is closed, workers have another version of lowtide, or
+        not exactly one of them announces the device, once.
     Refused
         Where something speaks against writing to the target.
     LowtideError
@@ -94,8 +94,7 @@ def run(
     KeyboardInterrupt
         After Ctrl-C.
     """
-    if client.asynchronous:
-        raise told("an asynchronous client cannot wait for a campaign", "Client(…, asynchronous=False), in a thread")
+    check_client(client)
     temporary = None
     if store is None:
         if resume:
@@ -160,7 +159,8 @@ def _survey(order: Order, client: Client, device: str | None) -> tuple[Order, Su
         if survey.simulated and device is not None:
             help = "leave `device` out: any worker will do"
             raise told(f"{named} is simulated, and does not need the device {device}", help)
-        return replace(order, identity=survey.identity, device=device), survey
+        # Drives that are attached are models, and their cells take wall time.
+        return replace(order, identity=survey.identity, device=device, kept=not survey.simulated), survey
     if device is None:
         raise told(
             f"{named} is of some machine, and nothing says of which",
@@ -171,6 +171,9 @@ def _survey(order: Order, client: Client, device: str | None) -> tuple[Order, Su
         _worker.survey, order, key=f"lowtide-{order.run}-plan", pure=False, resources={resource(device): 1}
     )
     try:
+        error = future.exception()
+        if error is not None:
+            raise why(error)
         survey = future.result()
     finally:
         future.cancel()

@@ -41,6 +41,20 @@ def workers(client: Client) -> list[dict[str, Any]]:
     return list(client.scheduler_info(n_workers=-1)["workers"].values())
 
 
+def check_client(client: Client) -> None:
+    """Refuse a client that cannot wait for a campaign.
+
+    Raises
+    ------
+    BadInput
+        With what would be accepted.
+    """
+    if client.asynchronous:
+        raise told("an asynchronous client cannot wait for a campaign", "Client(…, asynchronous=False), in a thread")
+    if client.status != "running":
+        raise told(f"the client has no scheduler: it is {client.status}", "a new one: Client('tcp://scheduler:8786')")
+
+
 def check_versions(client: Client) -> None:
     """Refuse workers of another version.
 
@@ -76,8 +90,14 @@ def check_device(client: Client, serial: str) -> None:
     found = announced(client)
     name = resource(serial).removeprefix(_PREFIX)
     here = found.get(name, [])
-    if len(here) == 1:
+    times = max((worker["resources"].get(resource(serial), 0) for worker in workers(client)), default=0)
+    if len(here) == 1 and times <= 1:
         return
+    if len(here) == 1:
+        raise told(
+            f"the worker {here[0]} announces the device {serial} {times:g} times",
+            f"--resources '{resource(serial)}=1', so that only one cell at a time is measured on it",
+        )
     if here:
         raise told(
             f"the device {serial} is announced by {len(here)} workers: {', '.join(sorted(here))}",

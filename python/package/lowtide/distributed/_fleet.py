@@ -12,20 +12,23 @@ from __future__ import annotations
 
 import functools
 import os
+import tempfile
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from distributed import Client, Future, Variable
+from distributed import Client, Future, KilledWorker, Variable
 
 from lowtide import _native
-from lowtide._errors import LowtideError
+from lowtide._errors import LowtideError, LowtideWarning
 from lowtide._run import Progress, Teller
 from lowtide.distributed import _worker
 from lowtide.distributed._cluster import announced, resource, workers
-from lowtide.distributed._order import TOPIC, Order, Part, Survey, folder
+from lowtide.distributed._order import GOES_ON, TOPIC, Order, Part, Survey, failed, folder, room
 
 _LOOK_S = 5.0
 """How often it is looked whether there is anybody to measure."""
@@ -63,17 +66,16 @@ class Fleet:
         try:
             if self.resume or self.survey.simulated:
                 self._begin(self.survey.part)
-            # Elsewhere the campaign begins once a worker holds the target: one that is refused leaves no store.
+            else:
+                # The campaign begins once a worker holds the target: one that is refused leaves no store.
+                _native.check_store(os.fspath(self.store))
             self._submit(self._to_do())
             while self.running:
                 self._step()
         except BaseException as error:
             self._end()
             if isinstance(error, KeyboardInterrupt) and self.parts is not None and hasattr(error, "add_note"):
-                error.add_note(
-                    f"campaign {self.parts.campaign} was ended in good order: what was measured is in its store, and "
-                    "`resume=True` goes on"
-                )
+                error.add_note(f"campaign {self.parts.campaign} was ended in good order: {GOES_ON}")
             raise
         finally:
             del _listening[key]
@@ -114,9 +116,9 @@ class Fleet:
         cells = self.survey.groups[group]
         if self.parts is None or self.done.isdisjoint(cells):
             return None
-        with folder() as here:
-            self.parts.extract(cells, here / "part.db")
-            return (here / "part.db").read_bytes()
+        with _passing() as part:
+            self.parts.extract(cells, part)
+            return part.read_bytes()
 
     def _step(self) -> None:
         try:
@@ -136,15 +138,9 @@ class Fleet:
     def _take(self, future: Future[Any]) -> None:
         """Take the part that a group left, or raise why there is none."""
         if future.status == "error":
-            error = future.exception()
-            if isinstance(error, LowtideError):
-                raise error
-            raise LowtideError(f"a worker could not measure its cells: {type(error).__name__}: {error}") from error
+            raise why(future.exception())
         if future.status == "cancelled":
-            raise LowtideError(
-                "the cells were taken back by the scheduler: it was restarted, or somebody cancelled them\n"
-                "  help: what was measured is in the store: the same call with resume=True goes on"
-            )
+            raise failed("the scheduler gave up the cells: it was lost or restarted, or somebody cancelled them")
         part: Part = future.result()
         future.release()
         for event in part.ended:
@@ -153,9 +149,8 @@ class Fleet:
         self._join(part.store)
 
     def _begin(self, part: bytes) -> None:
-        with folder() as here:
-            (here / "part.db").write_bytes(part)
-            self.parts = _native.Parts(os.fspath(self.store), here / "part.db", self.resume)
+        with _passing(part) as path:
+            self.parts = _native.Parts(os.fspath(self.store), path, self.resume)
         self.done.update(self.parts.done)
         self.ended.update(self.done)
         if self.teller is not None:
@@ -166,9 +161,8 @@ class Fleet:
         if self.parts is None:
             self._begin(part)
         assert self.parts is not None
-        with folder() as here:
-            (here / "part.db").write_bytes(part)
-            self.done.update(self.parts.join(here / "part.db"))
+        with _passing(part) as path:
+            self.done.update(self.parts.join(path))
 
     def _tell(self, event: dict[str, object], worker: str | None = None) -> None:
         """Hand on an event, where it is not known already: what is measured again is told again, but ends once."""
@@ -189,18 +183,19 @@ class Fleet:
     def _look(self) -> None:
         """Say so where nobody is there who could measure; the cells wait."""
         if self.client.status != "running":
-            raise LowtideError(
-                "the connection to the scheduler is lost\n"
-                "  help: what was measured is in the store: the same call with resume=True goes on"
-            )
+            raise failed("the connection to the scheduler is lost")
         device = self.order.device
         if device is None:
-            there, text = bool(workers(self.client)), "no worker is left"
+            there, text = bool(workers(self.client)), "there is no worker: cells wait until there is one"
         else:
             there = resource(device) in map(resource, announced(self.client))
-            text = f"no worker announces the device {device} any more"
+            text = f"no worker announces the device {device} any more: its cells wait until one does"
         if not there and not self.missing:
-            self._tell({"kind": "note", "text": f"{text}: its cells wait until one does"})
+            # At once, and every time; afterwards nobody needs it.
+            if self.teller is not None:
+                self.teller({"kind": "note", "text": text})
+            else:
+                warnings.warn(text, LowtideWarning, stacklevel=5)
         self.missing = not there
 
     def _end(self) -> None:
@@ -230,6 +225,33 @@ class Fleet:
         if self.client.status == "running":
             for variable in self.kept:
                 variable.delete()
+
+
+def why(error: BaseException) -> LowtideError:
+    """Make of what ended a task what a user can do something about."""
+    if isinstance(error, LowtideError):
+        return error
+    if isinstance(error, KilledWorker):
+        times, last = error.allowed_failures + 1, error.last_worker.name
+        lost = f"{times} workers that were lost" if times > 1 else "a worker that was lost"
+        made = failed(
+            f"the same cells were with {lost}, last of all {last}, and are not tried again",
+            f"the log of the worker may say why; {GOES_ON}",
+        )
+    else:
+        made = failed(f"a worker could not measure its cells: {type(error).__name__}: {error}")
+    made.__cause__ = error
+    return made
+
+
+@contextmanager
+def _passing(part: bytes | None = None) -> Iterator[Path]:
+    """Give a path for a part, with what is in it; it is gone afterwards."""
+    with room(tempfile.gettempdir(), "TMPDIR"), folder() as here:
+        path = here / "part.db"
+        if part is not None:
+            path.write_bytes(part)
+        yield path
 
 
 def _heard(client: str, event: tuple[float, dict[str, Any]]) -> None:

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import lowtide
 from lowtide import _native
-from lowtide._errors import BadInput
+from lowtide._errors import BadInput, LowtideError
 from lowtide._plan import Plan
 
 TOPIC = "lowtide"
 """Under which workers tell what happens."""
+GOES_ON = "what was measured is in the store: the same call with resume=True goes on"
+"""What may be done where a campaign was cut off."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Survey:
         longest = cells.longest_s.fillna(float("inf"))
         groups = plan.groups
         costs = [(float(longest[group].sum()), float(cells.data_bytes[group].sum())) for group in groups]
-        with folder() as here:
+        with room(tempfile.gettempdir(), "TMPDIR"), folder() as here:
             part = here / "part.db"
             _native.begin(plan, os.fspath(part))
             return Survey(plan.identity, plan.simulated, groups, costs, snapshot(part))
@@ -106,7 +108,6 @@ class Part:
     notes: list[str]
     ended: list[dict[str, object]]
     """What was told of each cell when it ended."""
-    interrupted: bool
 
 
 @contextmanager
@@ -125,6 +126,24 @@ def snapshot(store: Path) -> bytes:
         return copy.read_bytes()
     finally:
         copy.unlink()
+
+
+def failed(message: str, help: str = GOES_ON) -> LowtideError:
+    """Make an error with what failed and what may be done."""
+    return LowtideError(f"{message}\n  help: {help}", [(message, help)])
+
+
+@contextmanager
+def room(where: str, other: str) -> Iterator[None]:
+    """Tell that parts find no room: at a place, instead of which another may be named so."""
+    try:
+        yield
+    except OSError as error:
+        # Those of a connection have no number.
+        if error.errno is None:
+            raise
+        message = f"{where}, where parts of the campaign pass through, cannot be used: {error.strerror}"
+        raise failed(message, f"make room there, or name another folder: {other}; {GOES_ON}") from error
 
 
 def told(message: str, help: str) -> BadInput:

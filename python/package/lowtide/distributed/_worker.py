@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from distributed import Variable, Worker, get_client, get_worker
+from distributed import Reschedule, Status, Variable, Worker, get_client, get_worker
 
 from lowtide import _native
+from lowtide._errors import LowtideError
 from lowtide._tables import Table
-from lowtide.distributed._order import TOPIC, Order, Part, Survey, folder, snapshot
+from lowtide.distributed._order import TOPIC, Order, Part, Survey, folder, room, snapshot
 
 _stopped: set[str] = set()
 """Calls whose clients do not want any more to be measured."""
@@ -37,8 +38,14 @@ def measure(order: Order, group: int, part: bytes | None) -> Part:
     """Measure a group; `part` is a store from which it goes on."""
     worker = get_worker()
     plan = order.plan(_name(worker))
-    with folder(worker.local_directory) as here:
-        return _Group(order, group, here / "part.db", worker).measure(plan, part)
+    try:
+        with room(worker.local_directory, "--local-directory of the worker"), folder(worker.local_directory) as here:
+            return _Group(order, group, here / "part.db", worker).measure(plan, part)
+    except LowtideError as error:
+        # The words are those of one process, whose paths would be of this machine.
+        if hasattr(error, "add_note"):
+            error.add_note(f"on the worker {_name(worker)}")
+        raise
 
 
 class _Group:
@@ -62,7 +69,6 @@ class _Group:
         if part is not None:
             self.store.write_bytes(part)
             self.handed = self._count()
-        interrupted = False
         try:
             _native.run(
                 plan,
@@ -76,8 +82,10 @@ class _Group:
                 look=self._look,
             )
         except _NotWanted:
-            interrupted = True
-        return Part(snapshot(self.store), _name(self.worker), self.notes, self.ended, interrupted)
+            if self.order.run not in _stopped:
+                # It is not the client who ends it, and if somebody waits, it is not for a part of the group.
+                raise Reschedule() from None
+        return Part(snapshot(self.store), _name(self.worker), self.notes, self.ended)
 
     def _hear(self, event: dict[str, object]) -> None:
         match event["kind"]:
@@ -96,6 +104,9 @@ class _Group:
     def _look(self) -> None:
         state = self.worker.state.tasks.get(self.key)
         if self.order.run in _stopped or state is None or state.state in ("cancelled", "released", "forgotten"):
+            raise _NotWanted
+        if self.worker.status not in (Status.running, Status.paused):
+            # The scheduler gives the group to another one, which may want the same device, while this one still ends.
             raise _NotWanted
         if self.kept is not None and self.handed < self.reached and self.handed < (count := self._count()):
             self.kept.set(snapshot(self.store))
