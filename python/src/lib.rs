@@ -10,6 +10,7 @@ mod campaign;
 mod catalogue;
 mod device;
 mod errors;
+mod parts;
 mod plan;
 mod progress;
 mod run;
@@ -32,7 +33,9 @@ mod _native {
     #[pymodule_export]
     use crate::device::Device;
     #[pymodule_export]
-    use crate::plan::{Plan, plan};
+    use crate::parts::{Parts, begin, check_store, snapshot};
+    #[pymodule_export]
+    use crate::plan::{Plan, plan, target_of};
     #[pymodule_export]
     use crate::run::{Outcome, run};
     #[pymodule_export]

@@ -43,6 +43,22 @@ pub fn plan(
     })
 }
 
+/// What an experiment runs on, as it would be typed, before that is looked for: it may be of another machine.
+#[pyfunction]
+#[pyo3(signature = (name, text=None, *, set=Vec::new(), target=None))]
+pub fn target_of(
+    py: Python<'_>,
+    name: String,
+    text: Option<String>,
+    set: Vec<String>,
+    target: Option<String>,
+) -> PyResult<String> {
+    detached(py, || {
+        let asked = Asked { source: source(name, text), target, set, scale: 1, seed: 1 };
+        Ok(asked.experiment()?.target.to_string())
+    })
+}
+
 #[pymethods]
 impl Plan {
     /// The experiment's name.
@@ -91,6 +107,15 @@ impl Plan {
     #[getter]
     pub fn attached(&self) -> bool {
         matches!(self.plan.target, PlanTarget::Attached(_))
+    }
+
+    /// The serial number of the block device that it runs on, or what stands for it.
+    #[getter]
+    fn serial(&self) -> Option<String> {
+        match &self.plan.target {
+            PlanTarget::Block(block) => Some(block.disk.identity.serial.clone()),
+            PlanTarget::Simulated(_) | PlanTarget::Attached(_) | PlanTarget::Host(_) => None,
+        }
     }
 
     /// A text that is the same for plans that measure the same.

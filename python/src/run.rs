@@ -12,7 +12,6 @@ use crate::plan::Plan;
 use crate::progress::{Event, Heard};
 use lowtide_lab::campaign::{self, CampaignError};
 use lowtide_lab::live::{Offer, attached};
-use lowtide_lab::store::About;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::process::Command;
@@ -37,10 +36,11 @@ pub struct Outcome {
     notes: Vec<String>,
 }
 
-/// Runs the groups of a plan, all of them or those given, into a store. `progress` is called with a dict for each event; what
-/// it raises, and Ctrl-C, end the campaign in good order before they are raised here.
+/// Runs the groups of a plan, all of them or those given, into a store. `progress` is called with a dict for each event, `look`
+/// ten times a second; what they raise, and Ctrl-C, end the campaign in good order before they are raised here.
 #[pyfunction]
-#[pyo3(signature = (plan, store, *, groups=None, resume=false, jobs=None, destroy=None, force_signature=false, progress=None))]
+#[pyo3(signature = (plan, store, *, groups=None, resume=false, jobs=None, destroy=None, force_signature=false, progress=None,
+                    look=None))]
 #[allow(clippy::too_many_arguments, reason = "they are keywords")]
 pub fn run<'py>(
     py: Python<'py>,
@@ -52,6 +52,7 @@ pub fn run<'py>(
     destroy: Option<String>,
     force_signature: bool,
     progress: Option<Bound<'py, PyAny>>,
+    look: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Outcome> {
     let mut planned = plan.plan.clone();
     let all = planned.groups.len();
@@ -70,11 +71,7 @@ pub fn run<'py>(
     }
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = jobs.unwrap_or_else(cores).clamp(1, planned.groups.len().max(1));
-    let about = About {
-        started_at: jiff::Timestamp::now().to_string(),
-        command: plan.asked.command(),
-        environment: planned.environment(),
-    };
+    let about = plan.about();
     let interrupt = Arc::new(AtomicBool::new(false));
     let heard = Arc::new(Heard::new(progress.is_some()));
     let (sender, ended) = channel();
@@ -90,7 +87,7 @@ pub fn run<'py>(
         };
         std::thread::Builder::new().name("lowtide".to_owned()).spawn(whole)?
     };
-    let mut teller = Teller { progress, notes: Vec::new(), raised: None };
+    let mut teller = Teller { progress, look, notes: Vec::new(), raised: None };
     let result: Result<_, RecvTimeoutError> = loop {
         match py.detach(|| receive(&ended)) {
             Err(RecvTimeoutError::Timeout) => {
@@ -132,8 +129,10 @@ fn receive(ended: &Ended) -> Result<Result<campaign::Outcome, CampaignError>, Re
 /// Hands on what a campaign says.
 struct Teller<'py> {
     progress: Option<Bound<'py, PyAny>>,
+    /// Whoever else may end it.
+    look: Option<Bound<'py, PyAny>>,
     notes: Vec<String>,
-    /// What ended it: a signal, or the callable.
+    /// What ended it: a signal, or one of the callables.
     raised: Option<PyErr>,
 }
 
@@ -148,6 +147,9 @@ impl<'py> Teller<'py> {
                 let told = event.into_dict(py).and_then(|event| progress.call1((event,)));
                 self.raised = told.err();
             }
+        }
+        if let (Some(look), None) = (&self.look, &self.raised) {
+            self.raised = look.call0().err();
         }
         // A second signal, too, waits for the orderly end.
         if let (Err(error), None) = (py.check_signals(), &self.raised) {

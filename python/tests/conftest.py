@@ -44,3 +44,27 @@ def quick() -> dict[str, object]:
         "workload": {"pattern": "random-write", "block": "16KiB", "duration": "20min", "interval": "10s"},
         "sweep": {"file_size": ["20GiB", "80GiB", "120GiB"]},
     }
+
+
+@pytest.fixture
+def study(quick: dict[str, object]) -> dict[str, object]:
+    """Give an experiment of eleven cells in nine groups: the last three share a history."""
+    steps = [
+        {"name": "sizes", "sweep": {"file_size": [f"{size}GiB" for size in range(20, 110, 10)]}},
+        {"name": "after", "purge": "none", "sweep": {"threads": [1, 4]}},
+    ]
+    return {**quick, "name": "study", "sweep": {}, "step": steps}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, object]:
+    """Give an experiment of three cells on files, in wall time."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    return {
+        "name": "files",
+        "title": "Files",
+        "target": {"directory": str(folder)},
+        "workload": {"pattern": "random-write", "block": "4KiB", "duration": "1s", "interval": "100ms"},
+        "sweep": {"file_size": ["1MiB", "2MiB", "4MiB"]},
+    }

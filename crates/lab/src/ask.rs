@@ -50,15 +50,22 @@ impl Asked {
     /// # Errors
     /// [`Failure`] where there is no such experiment, or something is wrong with it.
     pub fn plan(&self) -> Result<Plan, Failure> {
+        Ok(Plan::new(self.experiment()?, Seed::new(self.seed), self.scale)?)
+    }
+
+    /// The experiment with its overrides, before its target is looked for.
+    ///
+    /// # Errors
+    /// [`Failure`] where there is no such experiment, or something is wrong with it.
+    pub fn experiment(&self) -> Result<Experiment, Failure> {
         let overrides = self.overrides()?;
-        let experiment = match &self.source {
+        Ok(match &self.source {
             Source::Named(name) => {
                 let found = catalogue::experiment(name)?;
                 Experiment::parse(&found.path, &found.text, &overrides)?
             }
             Source::Text { name, text } => Experiment::parse(name, text, &overrides)?,
-        };
-        Ok(Plan::new(experiment, Seed::new(self.seed), self.scale)?)
+        })
     }
 
     /// The overrides, with the target as those it stands for.

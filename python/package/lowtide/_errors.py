@@ -21,8 +21,9 @@ class LowtideError(Exception):
         super().__init__(text)
         self.problems = problems or [(text, None)]
 
-    def __reduce__(self) -> tuple[type[LowtideError], tuple[str, list[tuple[str, str | None]]]]:
-        return type(self), (str(self), self.problems)
+    def __reduce__(self) -> tuple[type[LowtideError], tuple[str, list[tuple[str, str | None]]], dict[str, object]]:
+        # Notes, too.
+        return type(self), (str(self), self.problems), self.__dict__
 
     @property
     def message(self) -> str:

@@ -50,10 +50,12 @@ class Event:
     """The unit of levels."""
     text: str | None = None
     """A note, or why there is no steady state."""
+    worker: str | None = None
+    """The name of the worker, where several measure (`lowtide.distributed`)."""
 
     def __str__(self) -> str:
         """Say it in a line."""
-        head = f"[{self.done}/{self.cells}]"
+        head = f"[{self.done}/{self.cells}]" + (f" {self.worker}:" if self.worker is not None else "")
         match self.kind:
             case "begun":
                 return f"{head} campaign {self.campaign}"
@@ -191,7 +193,7 @@ def run_plan(
     native = plan._plan
     chosen = None if groups is None else sorted({int(group) for group in groups})
     counted = plan.groups if chosen is None else [plan.groups[group] for group in chosen if group < len(plan.groups)]
-    teller = _Teller(progress, sum(len(group) for group in counted))
+    teller = Teller(progress, sum(len(group) for group in counted))
     outcome = _native.run(
         native,
         os.fspath(store),
@@ -211,18 +213,21 @@ def run_plan(
     return Campaign(_native.load(os.fspath(store), str(outcome.campaign)), temporary)
 
 
-class _Teller:
+class Teller:
     """Makes events of what the native part says, and hands them on."""
+
+    done: int
+    """Cells that have ended."""
 
     def __init__(self, progress: Progress, cells: int) -> None:
         self._tell = progress if callable(progress) else _line
         self._cells = cells
-        self._done = 0
+        self.done = 0
 
     def __call__(self, event: dict[str, object]) -> None:
         if event["kind"] == "ended":
-            self._done += 1
-        self._tell(Event(cells=self._cells, done=self._done, **event))  # type: ignore[arg-type]
+            self.done += 1
+        self._tell(Event(cells=self._cells, done=self.done, **event))  # type: ignore[arg-type]
 
 
 def _line(event: Event) -> None:

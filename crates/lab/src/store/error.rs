@@ -99,6 +99,17 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// A part of another campaign than the one it was given for.
+    #[error("{} is no part of campaign {campaign}, `{name}`: its plan or its block device is another", path.display())]
+    #[diagnostic(help("`lowtide merge` puts stores together that are not known to belong together"))]
+    AnotherCampaign {
+        /// The part.
+        path: PathBuf,
+        /// The experiment.
+        name: String,
+        /// The campaign's number.
+        campaign: i64,
+    },
     /// A value in the store does not read back.
     #[error("the store {} is damaged: {what}", path.display())]
     Damaged {

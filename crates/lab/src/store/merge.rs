@@ -9,14 +9,12 @@
 //! What was measured twice with the same numbers, as models do, counts once; what was measured twice with other numbers
 //! stays two campaigns. Leaves out baselines: they name campaigns of the store that they were set in.
 
-use super::{ON_DEVICE, Store, StoreError, schema};
+use super::whole::{Identity, Standing, Whole, cells, identity, insert, put, remove, rows};
+use super::{Store, StoreError};
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Transaction, params, params_from_iter};
+use rusqlite::{Transaction, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// What a cell left, beside its own row.
-const OF_CELLS: [&str; 4] = ["interval", "histogram", "oltp", "transactions"];
 
 /// What a campaign of an input became.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,57 +78,14 @@ pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<(Store, Vec<Merged>), 
     Ok((store, merged))
 }
 
-/// What makes campaigns parts of one.
-#[derive(PartialEq)]
-struct Identity {
-    name: String,
-    plan: String,
-    version: String,
-    on_device: Option<String>,
-}
-
-/// A cell with everything that was measured in it, as the tables have it, without the campaign's number.
-#[derive(PartialEq)]
-struct Whole {
-    own: Vec<Value>,
-    tables: [Vec<Vec<Value>>; OF_CELLS.len()],
-}
-
-/// Where a cell stands.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
-    Pending,
-    Failed,
-    Done,
-}
-
-impl Whole {
-    /// Columns of table `cell`, counted without the campaign.
-    const STATUS: usize = 4;
-    /// Those that are known before it is measured: number, step, factors, repetition, data, capacity, threads, share of reads.
-    const PLANNED: [usize; 8] = [0, 1, 2, 3, 6, 7, 9, 10];
-
-    fn standing(&self) -> Standing {
-        match &self.own[Whole::STATUS] {
-            Value::Text(status) if status == "done" => Standing::Done,
-            Value::Text(status) if status == "failed" => Standing::Failed,
-            _ => Standing::Pending,
-        }
-    }
-
-    /// Whether both can be the same cell of one campaign.
-    fn goes_with(&self, other: &Whole) -> bool {
-        let planned = Whole::PLANNED.iter().all(|&column| self.own[column] == other.own[column]);
-        let both_done = self.standing() == Standing::Done && other.standing() == Standing::Done;
-        planned && (!both_done || self == other)
-    }
-}
-
 /// One input on its way into a store.
-struct Merging<'a> {
-    to: &'a Transaction<'a>,
-    at: &'a Path,
-    from: &'a Store,
+pub(super) struct Merging<'a> {
+    /// Where it goes.
+    pub to: &'a Transaction<'a>,
+    /// The path of that.
+    pub at: &'a Path,
+    /// The input.
+    pub from: &'a Store,
 }
 
 impl Merging<'_> {
@@ -190,7 +145,7 @@ impl Merging<'_> {
     }
 
     /// A new campaign with the head of this one; its number.
-    fn head(&self, was: i64) -> Result<i64, StoreError> {
+    pub fn head(&self, was: i64) -> Result<i64, StoreError> {
         let (there, here) = (StoreError::on(&self.from.path), StoreError::on(self.at));
         let head = rows(&self.from.connection, "SELECT * FROM campaign WHERE id = ?1", params![was]);
         for mut values in head.map_err(there)? {
@@ -202,7 +157,7 @@ impl Merging<'_> {
     }
 
     /// Takes over the facts that are not there yet; the campaign began when its first part did.
-    fn environment(&self, was: i64, campaign: i64, new: bool) -> Result<(), StoreError> {
+    pub fn environment(&self, was: i64, campaign: i64, new: bool) -> Result<(), StoreError> {
         let (there, here) = (StoreError::on(&self.from.path), StoreError::on(self.at));
         let facts = "SELECT key, value FROM environment WHERE campaign = ?1 ORDER BY position";
         let began = "SELECT started_at FROM campaign WHERE id = ?1";
@@ -222,69 +177,4 @@ impl Merging<'_> {
         }
         Ok(())
     }
-}
-
-fn identity(connection: &Connection, campaign: i64) -> rusqlite::Result<Identity> {
-    let on_device = "SELECT value FROM environment WHERE campaign = ?1 AND key = ?2";
-    let on_device =
-        connection.query_row(on_device, params![campaign, ON_DEVICE], |row| row.get(0)).optional()?;
-    let head = "SELECT name, plan, version FROM campaign WHERE id = ?1";
-    connection.query_row(head, [campaign], |row| {
-        Ok(Identity { name: row.get(0)?, plan: row.get(1)?, version: row.get(2)?, on_device })
-    })
-}
-
-/// The cells of a campaign by their number.
-fn cells(connection: &Connection, campaign: i64) -> rusqlite::Result<BTreeMap<u32, Whole>> {
-    let databases = schema::knows_databases(connection)?;
-    let own = rows(connection, "SELECT * FROM cell WHERE campaign = ?1", params![campaign])?;
-    let whole = |mut own: Vec<Value>| {
-        own.remove(0);
-        let Value::Integer(number) = own[0] else { unreachable!("cells have numbers") };
-        let mut tables = <[Vec<Vec<Value>>; OF_CELLS.len()]>::default();
-        for (table, into) in OF_CELLS.iter().zip(&mut tables).take(if databases { 4 } else { 2 }) {
-            // In the order of their keys: tables without row numbers have no other.
-            let text = format!("SELECT * FROM {table} WHERE campaign = ?1 AND cell = ?2");
-            *into = rows(connection, &text, params![campaign, number])?;
-            into.iter_mut().for_each(|row| drop(row.remove(0)));
-        }
-        Ok((number as u32, Whole { own, tables }))
-    };
-    own.into_iter().map(whole).collect()
-}
-
-fn rows(
-    connection: &Connection,
-    text: &str,
-    parameters: &[&dyn rusqlite::ToSql],
-) -> rusqlite::Result<Vec<Vec<Value>>> {
-    let mut statement = connection.prepare_cached(text)?;
-    let columns = statement.column_count();
-    let all = |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get(column)).collect();
-    statement.query_map(parameters, all)?.collect()
-}
-
-fn insert(connection: &Connection, table: &str, values: &[Value]) -> rusqlite::Result<()> {
-    let places = vec!["?"; values.len()].join(", ");
-    let mut statement = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({places})"))?;
-    statement.execute(params_from_iter(values)).map(drop)
-}
-
-fn remove(connection: &Connection, campaign: i64, cell: u32) -> rusqlite::Result<()> {
-    for table in OF_CELLS.iter().chain(&["cell"]) {
-        let mut delete =
-            connection.prepare_cached(&format!("DELETE FROM {table} WHERE campaign = ?1 AND cell = ?2"))?;
-        delete.execute(params![campaign, cell])?;
-    }
-    Ok(())
-}
-
-fn put(connection: &Connection, campaign: i64, index: u32, cell: &Whole) -> rusqlite::Result<()> {
-    remove(connection, campaign, index)?;
-    let with = |values: &[Value]| [&[Value::Integer(campaign)], values].concat();
-    insert(connection, "cell", &with(&cell.own))?;
-    for (table, rows) in OF_CELLS.iter().zip(&cell.tables) {
-        rows.iter().try_for_each(|row| insert(connection, table, &with(row)))?;
-    }
-    Ok(())
 }

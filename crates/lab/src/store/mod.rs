@@ -11,13 +11,16 @@
 mod add;
 mod baseline;
 mod error;
+mod join;
 mod merge;
 mod reader;
 mod schema;
+mod whole;
 mod writer;
 
 pub use baseline::{Baseline, is_baseline_name};
 pub use error::StoreError;
+pub use join::snapshot;
 pub use merge::{Merged, merge};
 pub use reader::Listed;
 pub use writer::{CellEnd, CellStart, Entry, Measured, Sender, Writer};
@@ -165,32 +168,35 @@ impl Store {
     /// # Errors
     /// [`StoreError::NothingToResume`] where there is none; others where the store cannot be written.
     pub fn resume(&mut self, plan: &Plan) -> Result<(i64, Vec<bool>), StoreError> {
+        let (campaign, numbers) =
+            self.resume_as(&plan.identity(), &plan.experiment.name, plan.on_device())?;
+        let mut done = vec![false; plan.cells.len()];
+        numbers.into_iter().for_each(|cell| done[cell as usize] = true);
+        Ok((campaign, done))
+    }
+
+    /// The same by what the plan is: its identity, name and block device; the numbers of the cells that are done.
+    fn resume_as(
+        &mut self,
+        plan: &str,
+        name: &str,
+        on_device: Option<String>,
+    ) -> Result<(i64, Vec<u32>), StoreError> {
         let fail = StoreError::on(&self.path);
         let found: Option<i64> = self
             .connection
-            .query_row("SELECT max(id) FROM campaign WHERE plan = ?1", [plan.identity()], |row| row.get(0))
+            .query_row("SELECT max(id) FROM campaign WHERE plan = ?1", [plan], |row| row.get(0))
             .optional()
             .map_err(&fail)?
             .flatten();
         let Some(campaign) = found else {
-            return Err(StoreError::NothingToResume {
-                path: self.path.clone(),
-                name: plan.experiment.name.clone(),
-            });
+            return Err(StoreError::NothingToResume { path: self.path.clone(), name: name.to_owned() });
         };
-        let was: Option<String> = self
-            .connection
-            .query_row(
-                "SELECT value FROM environment WHERE campaign = ?1 AND key = ?2",
-                rusqlite::params![campaign, ON_DEVICE],
-                |row| row.get(0),
-            )
-            .optional()
-            .map_err(&fail)?;
-        if was != plan.on_device() {
-            let (path, name) = (self.path.clone(), plan.experiment.name.clone());
+        let was = whole::identity(&self.connection, campaign).map_err(&fail)?.on_device;
+        if was != on_device {
+            let (path, name) = (self.path.clone(), name.to_owned());
             let said = |device: Option<String>| device.unwrap_or_else(|| "none".to_owned());
-            return Err(StoreError::OtherDevice { path, name, was: said(was), is: said(plan.on_device()) });
+            return Err(StoreError::OtherDevice { path, name, was: said(was), is: said(on_device) });
         }
         let transaction = self.connection.transaction().map_err(&fail)?;
         for table in ["interval", "histogram", "transactions", "oltp"] {
@@ -209,16 +215,7 @@ impl Store {
             )
             .map_err(&fail)?;
         transaction.commit().map_err(&fail)?;
-        let mut done = vec![false; plan.cells.len()];
-        let mut statement = self
-            .connection
-            .prepare("SELECT cell FROM cell WHERE campaign = ?1 AND status = 'done'")
-            .map_err(&fail)?;
-        let cells = statement.query_map([campaign], |row| row.get::<_, u32>(0)).map_err(&fail)?;
-        for cell in cells {
-            done[cell.map_err(&fail)? as usize] = true;
-        }
-        drop(statement);
+        let done = whole::numbers(&self.connection, campaign, Some("done")).map_err(&fail)?;
         Ok((campaign, done))
     }
 }

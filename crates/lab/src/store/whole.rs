@@ -1,0 +1,154 @@
+//! A campaign and its cells as the tables have them, whole: what is carried from one store to another.
+//!
+//! Leaves out which campaigns belong together; see `merge` and `join`.
+
+use super::{ON_DEVICE, schema};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use std::collections::BTreeMap;
+
+/// What a cell left, beside its own row.
+const OF_CELLS: [&str; 4] = ["interval", "histogram", "oltp", "transactions"];
+
+/// What makes campaigns parts of one.
+#[derive(PartialEq)]
+pub(super) struct Identity {
+    pub name: String,
+    pub plan: String,
+    pub version: String,
+    pub on_device: Option<String>,
+}
+
+/// A cell with everything that was measured in it, as the tables have it, without the campaign's number.
+#[derive(PartialEq)]
+pub(super) struct Whole {
+    pub own: Vec<Value>,
+    tables: [Vec<Vec<Value>>; OF_CELLS.len()],
+}
+
+/// Where a cell stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    Pending,
+    Failed,
+    Done,
+}
+
+impl Whole {
+    /// Columns of table `cell`, counted without the campaign.
+    const STATUS: usize = 4;
+    /// Those that are known before it is measured: number, step, factors, repetition, data, capacity, threads, share of reads.
+    const PLANNED: [usize; 8] = [0, 1, 2, 3, 6, 7, 9, 10];
+
+    pub fn standing(&self) -> Standing {
+        match &self.own[Whole::STATUS] {
+            Value::Text(status) if status == "done" => Standing::Done,
+            Value::Text(status) if status == "failed" => Standing::Failed,
+            _ => Standing::Pending,
+        }
+    }
+
+    /// Whether both can be the same cell of one campaign.
+    pub fn goes_with(&self, other: &Whole) -> bool {
+        let planned = Whole::PLANNED.iter().all(|&column| self.own[column] == other.own[column]);
+        let both_done = self.standing() == Standing::Done && other.standing() == Standing::Done;
+        planned && (!both_done || self == other)
+    }
+
+    /// The same cell, not begun.
+    pub fn not_begun(mut self) -> Whole {
+        for (column, value) in self.own.iter_mut().enumerate() {
+            if column == Whole::STATUS {
+                *value = Value::Text("pending".to_owned());
+            } else if !Whole::PLANNED.contains(&column) {
+                *value = Value::Null;
+            }
+        }
+        Whole { own: self.own, tables: Default::default() }
+    }
+}
+
+pub(super) fn identity(connection: &Connection, campaign: i64) -> rusqlite::Result<Identity> {
+    let on_device = "SELECT value FROM environment WHERE campaign = ?1 AND key = ?2";
+    let on_device =
+        connection.query_row(on_device, params![campaign, ON_DEVICE], |row| row.get(0)).optional()?;
+    let head = "SELECT name, plan, version FROM campaign WHERE id = ?1";
+    connection.query_row(head, [campaign], |row| {
+        Ok(Identity { name: row.get(0)?, plan: row.get(1)?, version: row.get(2)?, on_device })
+    })
+}
+
+/// The cells of a campaign by their number.
+pub(super) fn cells(connection: &Connection, campaign: i64) -> rusqlite::Result<BTreeMap<u32, Whole>> {
+    let own = rows(connection, "SELECT * FROM cell WHERE campaign = ?1", params![campaign])?;
+    own.into_iter().map(|own| whole(connection, campaign, own)).collect()
+}
+
+/// The cell of that number, where there is one.
+pub(super) fn cell(connection: &Connection, campaign: i64, number: u32) -> rusqlite::Result<Option<Whole>> {
+    let text = "SELECT * FROM cell WHERE campaign = ?1 AND cell = ?2";
+    let own = rows(connection, text, params![campaign, number])?.pop();
+    own.map(|own| whole(connection, campaign, own).map(|(_, whole)| whole)).transpose()
+}
+
+/// A cell by its row of table `cell`.
+fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlite::Result<(u32, Whole)> {
+    let databases = schema::knows_databases(connection)?;
+    own.remove(0);
+    let Value::Integer(number) = own[0] else { unreachable!("cells have numbers") };
+    let mut tables = <[Vec<Vec<Value>>; OF_CELLS.len()]>::default();
+    for (table, into) in OF_CELLS.iter().zip(&mut tables).take(if databases { 4 } else { 2 }) {
+        // In the order of their keys: tables without row numbers have no other.
+        let text = format!("SELECT * FROM {table} WHERE campaign = ?1 AND cell = ?2");
+        *into = rows(connection, &text, params![campaign, number])?;
+        into.iter_mut().for_each(|row| drop(row.remove(0)));
+    }
+    Ok((number as u32, Whole { own, tables }))
+}
+
+/// The numbers of the cells of a campaign, or of those of a standing.
+pub(super) fn numbers(
+    connection: &Connection,
+    campaign: i64,
+    status: Option<&str>,
+) -> rusqlite::Result<Vec<u32>> {
+    let text = "SELECT cell FROM cell WHERE campaign = ?1 AND status = coalesce(?2, status) ORDER BY cell";
+    let mut statement = connection.prepare_cached(text)?;
+    statement.query_map(params![campaign, status], |row| row.get(0))?.collect()
+}
+
+pub(super) fn rows(
+    connection: &Connection,
+    text: &str,
+    parameters: &[&dyn rusqlite::ToSql],
+) -> rusqlite::Result<Vec<Vec<Value>>> {
+    let mut statement = connection.prepare_cached(text)?;
+    let columns = statement.column_count();
+    let all = |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get(column)).collect();
+    statement.query_map(parameters, all)?.collect()
+}
+
+pub(super) fn insert(connection: &Connection, table: &str, values: &[Value]) -> rusqlite::Result<()> {
+    let places = vec!["?"; values.len()].join(", ");
+    let mut statement = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({places})"))?;
+    statement.execute(params_from_iter(values)).map(drop)
+}
+
+pub(super) fn remove(connection: &Connection, campaign: i64, cell: u32) -> rusqlite::Result<()> {
+    for table in OF_CELLS.iter().chain(&["cell"]) {
+        let mut delete =
+            connection.prepare_cached(&format!("DELETE FROM {table} WHERE campaign = ?1 AND cell = ?2"))?;
+        delete.execute(params![campaign, cell])?;
+    }
+    Ok(())
+}
+
+pub(super) fn put(connection: &Connection, campaign: i64, index: u32, cell: &Whole) -> rusqlite::Result<()> {
+    remove(connection, campaign, index)?;
+    let with = |values: &[Value]| [&[Value::Integer(campaign)], values].concat();
+    insert(connection, "cell", &with(&cell.own))?;
+    for (table, rows) in OF_CELLS.iter().zip(&cell.tables) {
+        rows.iter().try_for_each(|row| insert(connection, table, &with(row)))?;
+    }
+    Ok(())
+}
