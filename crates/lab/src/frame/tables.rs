@@ -42,6 +42,7 @@ fn status(cell: &Cell) -> &'static str {
         Status::Pending => "pending",
         Status::Done => "done",
         Status::Failed => "failed",
+        Status::Spared => "spared",
     }
 }
 

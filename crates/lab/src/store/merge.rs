@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a cell left, beside its own row.
-const OF_CELLS: [&str; 4] = ["interval", "histogram", "oltp", "transactions"];
+const OF_CELLS: [&str; 6] = ["interval", "histogram", "oltp", "transactions", "device_time", "predicted"];
 
 /// What a campaign of an input became.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -236,13 +236,17 @@ fn identity(connection: &Connection, campaign: i64) -> rusqlite::Result<Identity
 
 /// The cells of a campaign by their number.
 fn cells(connection: &Connection, campaign: i64) -> rusqlite::Result<BTreeMap<u32, Whole>> {
-    let databases = schema::knows_databases(connection)?;
+    let known = match (schema::knows_databases(connection)?, schema::knows_curves(connection)?) {
+        (_, true) => OF_CELLS.len(),
+        (true, false) => 4,
+        (false, false) => 2,
+    };
     let own = rows(connection, "SELECT * FROM cell WHERE campaign = ?1", params![campaign])?;
     let whole = |mut own: Vec<Value>| {
         own.remove(0);
         let Value::Integer(number) = own[0] else { unreachable!("cells have numbers") };
         let mut tables = <[Vec<Vec<Value>>; OF_CELLS.len()]>::default();
-        for (table, into) in OF_CELLS.iter().zip(&mut tables).take(if databases { 4 } else { 2 }) {
+        for (table, into) in OF_CELLS.iter().zip(&mut tables).take(known) {
             // In the order of their keys: tables without row numbers have no other.
             let text = format!("SELECT * FROM {table} WHERE campaign = ?1 AND cell = ?2");
             *into = rows(connection, &text, params![campaign, number])?;
