@@ -82,7 +82,8 @@ fn check(plan: &Plan) -> Result<(), BadInput> {
         if levels < LEAST_SIZES {
             let help = "`[sweep]` with `file_size` or `utilisation`, such as `file_size = { from = \"20GiB\", to = \"140GiB\", \
                         step = \"10GiB\" }`";
-            let message = format!("{levels} sizes of data leave nothing to choose, and {LEAST_SIZES} are the least");
+            let message =
+                format!("{levels} sizes of data leave nothing to choose, and {LEAST_SIZES} are the least");
             return refuse("sweep", &message, help);
         }
         if step.repeat.times > 1 || step.repeat.track.is_some() {
@@ -91,13 +92,18 @@ fn check(plan: &Plan) -> Result<(), BadInput> {
         }
         if step.precondition.is_some() {
             let help = "`fill` and `purge` in `[before-each-cell]`";
-            return refuse(&format!("step.{number}.precondition"), "each size begins on a drive as new", help);
+            return refuse(
+                &format!("step.{number}.precondition"),
+                "each size begins on a drive as new",
+                help,
+            );
         }
     }
     let keeps_history = |cell: &PlannedCell| cell.settings.preparation.purge == Purge::None;
     if !matches!(plan.target, PlanTarget::Host(_)) && plan.cells.iter().any(keeps_history) {
         let help = "`purge = \"secure-erase\"` or `purge = \"trim\"` in `[before-each-cell]`";
-        let message = "a cell would find what the sizes chosen before left; each must begin on a drive as new";
+        let message =
+            "a cell would find what the sizes chosen before left; each must begin on a drive as new";
         return refuse("before-each-cell.purge", message, help);
     }
     Ok(())

@@ -145,7 +145,8 @@ impl Curve {
         let parts: Vec<Part> = kept
             .par_chunks(PART)
             .map(|some| {
-                let mut part = Part { said: Vec::with_capacity(some.len()), moments: vec![0.0; sizes * sizes] };
+                let mut part =
+                    Part { said: Vec::with_capacity(some.len()), moments: vec![0.0; sizes * sizes] };
                 for (n, amplitude, weight) in some {
                     let form = &self.forms[*n];
                     let rows = scaled(form, &line, fastest);
@@ -253,8 +254,9 @@ fn said(
     let factor = factor.expect("its probability was found with the same matrix");
     let mut rest: Vec<f64> = seen.iter().map(|it| 1.0 - mean(form, &rows[it.at])).collect();
     factor.forward(&mut rest);
-    let between =
-        |a: usize, b: usize| of_costs(form, &rows[a], &rows[b]) + amplitude * amplitude * kernel[a * sizes + b];
+    let between = |a: usize, b: usize| {
+        of_costs(form, &rows[a], &rows[b]) + amplitude * amplitude * kernel[a * sizes + b]
+    };
     let to_seen: Vec<Vec<f64>> = (0..sizes)
         .map(|at| {
             let mut row: Vec<f64> = seen.iter().map(|it| between(at, it.at)).collect();

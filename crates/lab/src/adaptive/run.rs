@@ -62,7 +62,11 @@ pub fn run(
             ended.lock().expect("nobody panics while holding it").insert(*n, known);
         }
     };
-    if running.is_simulated() { on_all_cores(&sweeps, each) } else { sweeps.iter().for_each(each) }
+    if running.is_simulated() {
+        on_all_cores(&sweeps, each)
+    } else {
+        sweeps.iter().for_each(each)
+    }
     let ended = ended.into_inner().expect("nobody panics while holding it");
     if ended.len() == sweeps.len() && !interrupt.load(Ordering::Relaxed) {
         it.finish(&ended, &known.environment);
@@ -93,12 +97,15 @@ impl Run<'_, '_> {
             let known = sweep.curve.known(&seen);
             let Some(at) = next(&known, &open, &hours, self.adaptive.precision) else { return Some(known) };
             let halves = known.half_widths();
-            let widest = (0..open.len()).filter(|at| open[*at]).max_by(|a, b| halves[*a].total_cmp(&halves[*b]));
+            let widest =
+                (0..open.len()).filter(|at| open[*at]).max_by(|a, b| halves[*a].total_cmp(&halves[*b]));
             let label = |at: usize| self.plan.cells[sweep.cells[at]].label();
             if let Some(widest) = widest {
                 let percent = halves[widest] * 100.0;
                 let least = label(widest);
-                self.heard.inner.note(&format!("next {}; least certain is {least}, ± {percent:.1} %", label(at)));
+                self.heard
+                    .inner
+                    .note(&format!("next {}; least certain is {least}, ± {percent:.1} %", label(at)));
             }
             self.measure(sweep, &[at]);
             let cell = sweep.cells[at] as u32;
@@ -123,7 +130,8 @@ impl Run<'_, '_> {
         let came: Vec<Option<Came>> =
             sweep.cells.iter().map(|cell| state.came.get(&(*cell as u32)).copied()).collect();
         let seen = came.iter().enumerate();
-        let seen = seen.filter_map(|(at, it)| it.map(|it| Seen { at, level: it.level, deviation: it.deviation }));
+        let seen =
+            seen.filter_map(|(at, it)| it.map(|it| Seen { at, level: it.level, deviation: it.deviation }));
         let failed = |cell: &usize| state.failed.contains(&(*cell as u32));
         let open = sweep.cells.iter().zip(&came).map(|(cell, it)| it.is_none() && !failed(cell)).collect();
         let hours = between(sweep, &came, |it| hours(it.took));
@@ -146,7 +154,8 @@ impl Run<'_, '_> {
             measured += came.iter().flatten().count();
             spent += came.iter().flatten().map(|it| hours(it.took)).sum::<f64>();
             let load = |it: &Came| hours(sweep.length.unwrap_or(it.load));
-            whole += between(sweep, &came, |it| hours(it.took) - hours(it.load) + load(it)).iter().sum::<f64>();
+            whole +=
+                between(sweep, &came, |it| hours(it.took) - hours(it.load) + load(it)).iter().sum::<f64>();
         }
         let scale = self.plan.scale as f64;
         let text = format!(
@@ -185,18 +194,29 @@ fn between(sweep: &Sweep, came: &[Option<Came>], number: impl Fn(&Came) -> f64) 
     (0..came.len()).map(|n| at(sweep.curve.data(n))).collect()
 }
 
-/// The level of a cell: of its steady window, else the mean of its last quarter.
-fn came_to(verdict: &Verdict, end: Option<f64>) -> Option<(f64, f64)> {
-    match verdict {
-        Verdict::Steady(it) => Some((it.mean, (it.half_width / it.mean / 2.0).max(LEAST))),
-        Verdict::NoSteadyState { .. } => Some((end?, UNSETTLED)),
-    }
-    .filter(|(level, _)| *level > 0.0)
+/// The level of a cell and its deviation: of its steady window; else the mean of its last quarter, which may lie as far from where it
+/// settles as from the quarter before.
+fn came_to(verdict: &Verdict, rows: &[Row]) -> Option<(f64, f64)> {
+    let last = rows.last()?;
+    let quarters = [2, 3].map(|n| {
+        let (from, to) = (last.end_ns / 4 * n, last.end_ns / 4 * (n + 1));
+        // A single interval is not left out.
+        let within = |row: &&Row| row.start_ns >= from.min(last.start_ns) && (n == 3 || row.end_ns <= to);
+        rows.iter().filter(within).fold((0.0, 0.0), |(done, seconds), row| {
+            (done + row.rate() * row.seconds(), seconds + row.seconds())
+        })
+    });
+    let [before, end] = quarters.map(|(done, seconds)| if seconds > 0.0 { done / seconds } else { 0.0 });
+    let came = match verdict {
+        Verdict::Steady(it) => (it.mean, (it.half_width / it.mean / 2.0).max(LEAST)),
+        Verdict::NoSteadyState { .. } if before > 0.0 => (end, (end / before - 1.0).abs().max(UNSETTLED)),
+        Verdict::NoSteadyState { .. } => (end, UNSETTLED),
+    };
+    Some(came).filter(|(level, _)| *level > 0.0)
 }
 
 fn came_before(cell: &Cell) -> Option<Came> {
-    let end = cell.mean_rate_between(cell.last_quarter_ns(), u64::MAX);
-    let (level, deviation) = came_to(cell.verdict.as_ref()?, end)?;
+    let (level, deviation) = came_to(cell.verdict.as_ref()?, &cell.rows)?;
     let load = Nanos::new(cell.rows.last().map_or(0, |row| row.end_ns));
     Some(Came { level, deviation, took: cell.took.unwrap_or(load), load })
 }
@@ -235,16 +255,9 @@ impl Progress for Heard<'_> {
     fn judged(&self, cell: &PlannedCell, verdict: &Verdict) {
         let mut state = self.state();
         let rows = state.rows.remove(&cell.index).unwrap_or_default();
-        let last = rows.last().map_or(0, |row| row.end_ns);
-        let from = rows.last().map_or(0, |row| (row.end_ns / 4 * 3).min(row.start_ns));
-        let quarter = rows.iter().filter(|row| row.start_ns >= from);
-        let (done, seconds) = quarter.fold((0.0, 0.0), |(done, seconds), row| {
-            (done + row.rate() * row.seconds(), seconds + row.seconds())
-        });
-        let end = (seconds > 0.0).then(|| done / seconds);
-        let load = Nanos::new(last);
+        let load = Nanos::new(rows.last().map_or(0, |row| row.end_ns));
         let took = state.took.get(&cell.index).copied().unwrap_or(load);
-        match came_to(verdict, end) {
+        match came_to(verdict, &rows) {
             Some((level, deviation)) => {
                 state.came.insert(cell.index, Came { level, deviation, took, load });
             }

@@ -98,9 +98,14 @@ fn what_is_said_of_sizes_that_were_not_measured_holds_as_often_as_it_says() {
         let others = (0..curve.sizes()).filter(|at| !measured.contains(at));
         outside +=
             others.filter(|at| !(known.low[*at]..=known.high[*at]).contains(&truth.levels[*at])).count();
-        println!("drive {drive}: {measured:?}, worst {:.4}", errors.iter().fold(0.0, |a: f64, b| a.max(b.abs())));
+        println!(
+            "drive {drive}: {measured:?}, worst {:.4}",
+            errors.iter().fold(0.0, |a: f64, b| a.max(b.abs()))
+        );
     }
-    println!("{cells} cells for {drives} curves; of {count} predicted {beyond} beyond {PRECISION}, {outside} outside");
+    println!(
+        "{cells} cells for {drives} curves; of {count} predicted {beyond} beyond {PRECISION}, {outside} outside"
+    );
     // 5 % may be; twice as many would say that the intervals are wrong.
     assert!(beyond * 20 <= count, "{beyond} of {count} are farther away than was asked for");
     assert!(outside * 10 <= count, "{outside} of {count} intervals do not hold the level");
@@ -108,7 +113,7 @@ fn what_is_said_of_sizes_that_were_not_measured_holds_as_often_as_it_says() {
 }
 
 #[test]
-fn a_step_that_no_form_follows_is_noticed_and_costs_cells_there() {
+fn a_step_is_noticed_and_costs_cells_on_both_sides() {
     println!("seed {SEED}");
     let curve = Curve::new(&sizes(), CAPACITY, true);
     for (n, edge) in [45.0, 75.0, 95.0].into_iter().enumerate() {
@@ -121,6 +126,27 @@ fn a_step_that_no_form_follows_is_noticed_and_costs_cells_there() {
         assert!(measured.contains(&before) && measured.contains(&after), "{edge}: {measured:?}");
         assert!(errors.iter().all(|error| error.abs() < PRECISION), "{edge}: {errors:?}");
     }
+}
+
+#[test]
+fn a_stretch_that_no_form_follows_is_noticed_and_costs_cells() {
+    println!("seed {SEED}");
+    let curve = Curve::new(&sizes(), CAPACITY, true);
+    let form = Amplification::of(Policy::Fifo, 64).expect("it has a form");
+    let law = |data: f64| 100.0 / (1.0 + 2.0 * (form.at(data / CAPACITY / 1.15) - 1.0));
+    // Faster in between: no law, no knee.
+    let stretch = |data: f64| law(data) * if (45.0..85.0).contains(&(data / GIB)) { 1.3 } else { 1.0 };
+    let (plain, _) = Truth::of(law, 1).run(&curve);
+    let mut truth = Truth::of(stretch, 1);
+    let (measured, known) = truth.run(&curve);
+    let errors = truth.errors(&measured, &known);
+    println!("law alone: {plain:?}; with the stretch: {measured:?}, {errors:?}");
+    assert!(measured.len() >= plain.len() + 3, "{measured:?}, and {plain:?} where the law holds");
+    // Sizes 50, 60, 70 and 80 GiB, and those beside them.
+    for at in [3, 4, 7, 8] {
+        assert!(measured.contains(&at), "{at}: {measured:?}");
+    }
+    assert!(errors.iter().all(|error| error.abs() < PRECISION), "{errors:?}");
 }
 
 #[test]

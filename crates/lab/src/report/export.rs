@@ -4,7 +4,9 @@
 //! which differ between runs that measured the same.
 
 use crate::analysis::Verdict;
-use crate::record::{Campaign, Cell, Done, Oltp, Percentiles, Predicted, Quantity, Row, Status, Transactions};
+use crate::record::{
+    Campaign, Cell, Done, Oltp, Percentiles, Predicted, Quantity, Row, Status, Transactions,
+};
 use lowtide_core::{Counters, Latency};
 use lowtide_oltp::tpcc::Kind;
 use serde_json::{Map, Value as Json, json};

@@ -202,7 +202,8 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
     }
     if campaign.cells.iter().any(|cell| cell.predicted.is_some()) {
         notes.push(
-            "Predicted: what the measured sizes tell of one that was spared ± half of the 95 % interval.".to_owned(),
+            "Predicted: what the measured sizes tell of one that was spared ± half of the 95 % interval."
+                .to_owned(),
         );
     }
     if campaign.quantity() == Quantity::NewOrders {
