@@ -89,7 +89,7 @@ fn what_is_said_of_sizes_that_were_not_measured_holds_as_often_as_it_says() {
     println!("seed {SEED}");
     let curve = Curve::new(&sizes(), CAPACITY, true);
     let (mut count, mut cells, mut beyond, mut outside, mut drives) = (0, 0, 0, 0, 0);
-    for drive in 0..40 {
+    for drive in 0..20 {
         let mut truth = Truth::drawn(drive);
         let (measured, known) = truth.run(&curve);
         let errors = truth.errors(&measured, &known);
