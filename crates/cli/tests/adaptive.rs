@@ -200,7 +200,7 @@ fn what_has_no_curve_is_refused_with_what_is_accepted() {
     refuses(&(SHORT.to_owned() + "[repeat]\ntimes = 2\n"), &["sizes are measured once"]);
     refuses(&(SHORT.to_owned() + "[[event]]\nat = \"1min\"\nfails = 0.1\n"), &[]);
     let oltp = "name = \"o\"\ntarget.device = \"intel-320-160gb\"\n[oltp]\nengine = \"innodb-model\"\nduration = \"1min\"\n\
-                interval = \"5s\"\n[sweep]\nwarehouses = [256, 512, 1024, 2048]\n";
+                interval = \"5s\"\n[sweep]\nwarehouses = [128, 256, 384, 512]\n";
     refuses(oltp, &["databases", "`[workload]`"]);
     let usage = |more: &[&str], wanted: &[&str]| {
         let error = lab.refuses(&[&["run", "./short.toml", "--scale", "1/128"], more].concat(), 2);

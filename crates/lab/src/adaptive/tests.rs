@@ -44,10 +44,11 @@ impl Truth {
         let moved = between(0.5, 3.5);
         let reach = CAPACITY * between(0.05, 0.6);
         let miss = if between(0.0, 1.0) < 0.3 { between(0.05, 0.4) } else { 0.0 };
-        let (far, often, phase) = (between(0.0, 0.02), between(1.0, 4.0), between(0.0, 6.28));
+        let (far, often, phase) =
+            (between(0.0, 0.02), between(1.0, 4.0), between(0.0, std::f64::consts::TAU));
         let level = |data: f64| {
             let missed = miss * (1.0 - reach / data).max(0.0);
-            let wave = 1.0 + far * (often * 3.14 * data / CAPACITY + phase).sin();
+            let wave = 1.0 + far * (often * std::f64::consts::PI * data / CAPACITY + phase).sin();
             100.0 / (1.0 + moved * (form.at(data / raw) - 1.0) + missed) / wave
         };
         let levels = sizes().iter().map(|data| level(*data)).collect();
