@@ -2,13 +2,15 @@
 //!
 //! ```text
 //!   Terminal ─► Transaction ─► innodb │ myisam ─► Timeline ─► devices (virtual time)
-//!                                  └─► Processors
+//!                                │  └─► Processors
+//!                                └─► Facts: what the database holds
 //! ```
 //!
-//! The transactions, their mix and their inputs are those that real databases are asked (`tpcc`). Shared are terminals, processors and
-//! time; how a transaction becomes accesses to pages, and what becomes of those, is each engine's. docs/models/oltp.md has the
+//! The transactions, their mix and their inputs are those that real databases are asked (`tpcc`). Shared are terminals, what they find
+//! in the database, processors and time; how a transaction becomes accesses to pages, and what becomes of those, is each engine's. docs/models/oltp.md has the
 //! equations, sources and limits. Leaves out results of queries.
 
+mod facts;
 pub mod innodb;
 mod machine;
 pub mod myisam;

@@ -3,6 +3,7 @@
 //! A terminal runs until it needs a page that is not in memory, a frame, a lock or the log; what it did until then is done at once, and
 //! takes the time it takes on a processor. Leaves out how long a measurement is: whoever hears of the intervals decides.
 
+use super::PAGE;
 use super::cleaning::{Batch, Cleaner};
 use super::latch::Latch;
 use super::layout::{DOUBLEWRITE, FILES, Page};
@@ -11,7 +12,6 @@ use super::redo::Redo;
 use super::session::{Next, Session};
 use super::settings::InnodbSettings;
 use super::work::{Act, Contents, locks};
-use super::{PAGE, contents};
 use crate::Durability;
 use crate::model::processors::Processors;
 use crate::model::timeline::{Happens, Timeline};
@@ -104,7 +104,7 @@ impl<'m, 's> Engine<'m, 's> {
         storage: Storage<'s>,
         start: VirtualTime,
     ) -> Engine<'m, 's> {
-        let mut contents = contents(model, load);
+        let mut contents = Contents::new(load, model.foreign_keys, PAGE);
         let mut terminals: Vec<Session> =
             (0..load.terminals).map(|number| Session::new(load, number)).collect();
         let mut pool = Pool::new(model.frames(), model.old_ms);

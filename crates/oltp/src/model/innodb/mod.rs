@@ -26,20 +26,13 @@ pub use settings::{Cleaner, InnodbSettings};
 
 use super::{Done, ModelLoad};
 use crate::terminals::Interval;
-use crate::tpcc::random::{Random, RunConstants};
 use engine::Engine;
 use layout::Layout;
 use lowtide_core::storage::Storage;
 use lowtide_core::{Bytes, Control, DeviceError, VirtualTime};
-use work::Contents;
 
 /// Bytes of a page.
 pub const PAGE: u64 = 16 << 10;
-
-fn contents(model: &InnodbSettings, load: &ModelLoad) -> Contents {
-    let random = Random::new(load.seed.part("contents", 0));
-    Contents::new(load.warehouses, model.foreign_keys, PAGE, RunConstants::of(load.seed), random)
-}
 
 /// Bytes of the data files after the load.
 pub(super) fn loaded(model: &InnodbSettings, warehouses: u32) -> Bytes {

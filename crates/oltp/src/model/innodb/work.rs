@@ -1,16 +1,14 @@
 //! Which pages each transaction reads and changes, and how many bytes it logs ([`Work`]).
 //!
-//! The inputs are those of the benchmark itself (`tpcc`). What depends on the contents of the database (which customers bear a name,
-//! what the last order of one is) is drawn as the specification distributes it. Leaves out results.
+//! The inputs are those of the benchmark itself (`tpcc`), what depends on the contents of the database is in [`Facts`], and the
+//! statements are those that this program asks real databases. Leaves out results.
 
 use super::layout::{Grows, Growth, Layout, NEW_ORDERS, Page};
-use crate::tpcc::random::{Random, RunConstants};
+use crate::model::ModelLoad;
+use crate::model::facts::Facts;
 use crate::tpcc::{
     CUSTOMERS_PER_DISTRICT, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who,
 };
-
-/// Customers of a district that share a last name, on average.
-const NAMESAKES: u32 = 3;
 
 /// What is done with a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,11 +52,8 @@ const UNDO_RECORD: u64 = 70;
 /// The pages of a district that were added.
 #[derive(Debug, Clone, Default)]
 struct District {
-    /// Orders so far, those of the load among them.
-    orders: u32,
     order_pages: Vec<Page>,
     line_pages: Vec<Page>,
-    delivered: u32,
 }
 
 /// The database as far as it decides which pages are used.
@@ -66,31 +61,19 @@ struct District {
 pub(super) struct Contents {
     layout: Layout,
     growth: Growth,
+    facts: Facts,
     districts: Vec<District>,
     history: (Page, u32),
     undo_bytes: u64,
-    constants: RunConstants,
-    random: Random,
 }
 
 impl Contents {
-    pub(super) fn new(
-        warehouses: u32,
-        foreign_keys: bool,
-        page: u64,
-        constants: RunConstants,
-        random: Random,
-    ) -> Contents {
-        let layout = Layout::new(warehouses, foreign_keys, page);
+    pub(super) fn new(load: &ModelLoad, foreign_keys: bool, page: u64) -> Contents {
+        let layout = Layout::new(load.warehouses, foreign_keys, page);
         let mut growth = Growth::new(&layout);
-        let loaded = District {
-            orders: CUSTOMERS_PER_DISTRICT,
-            delivered: CUSTOMERS_PER_DISTRICT - 900,
-            ..District::default()
-        };
         let history = (growth.page(Grows::History), 0);
-        let districts = vec![loaded; (warehouses * DISTRICTS) as usize];
-        Contents { layout, growth, districts, history, undo_bytes: 0, constants, random }
+        let districts = vec![District::default(); (load.warehouses * DISTRICTS) as usize];
+        Contents { layout, growth, facts: Facts::new(load), districts, history, undo_bytes: 0 }
     }
 
     /// Pages that are taken: the data files are that long.
@@ -159,8 +142,11 @@ impl Contents {
         self.read(work, self.layout.warehouses.page(w, 0));
         self.change(work, self.layout.districts.page(w, d));
         self.read(work, self.layout.customers.page(w, customer));
-        let number = self.district(w, d).orders;
-        self.district_mut(w, d).orders += 1;
+        let number = self.facts.orders(district(w, d));
+        if !work.rolled_back {
+            let items = order.lines.iter().map(|line| line.item - 1);
+            self.facts.order(district(w, d), order.customer - 1, items);
+        }
         let (page, made) = self.order_page(w, d, number);
         self.add_row(work, page, made, 24);
         let page = self.new_order_page(w, d, number);
@@ -196,7 +182,7 @@ impl Contents {
         let page = self.layout.districts.page(w, d);
         self.change(work, page);
         let (cw, cd) = (payment.customer_warehouse - 1, payment.customer_district - 1);
-        let customer = self.customer(work, cw, cd, &payment.who);
+        let customer = self.customer(work, cw, cd, &payment.who, false);
         let page = self.layout.customers.page(cw, customer);
         self.change(work, page);
         let (page, rows) = self.history;
@@ -211,32 +197,34 @@ impl Contents {
         }
     }
 
-    /// A customer, and the pages that are read to find it.
-    fn customer(&mut self, work: &mut Work, w: u32, d: u32, who: &Who) -> u32 {
+    /// A customer, and the pages that are read to find it: of those who bear a name only the entries, or `all` of their rows.
+    fn customer(&mut self, work: &mut Work, w: u32, d: u32, who: &Who, all: bool) -> u32 {
         let first = d * CUSTOMERS_PER_DISTRICT;
-        if let Who::Number(number) = who {
-            let customer = first + number - 1;
-            self.read(work, self.layout.customers.page(w, customer));
-            return customer;
+        let name = match who {
+            Who::LastName(name) => name,
+            Who::Number(number) => {
+                let customer = first + number - 1;
+                self.read(work, self.layout.customers.page(w, customer));
+                return customer;
+            }
+        };
+        let (bearers, at) = self.facts.bearers(district(w, d), name);
+        let entry = (at * f64::from(CUSTOMERS_PER_DISTRICT)) as u32;
+        self.read(work, self.layout.customers_by_name.page(w, first + entry));
+        if all {
+            for bearer in &bearers {
+                self.read(work, self.layout.customers.page(w, first + bearer));
+            }
         }
-        // All that bear the name are read. They lie anywhere in the district; their entries lie together.
-        let name = self.random.between(0, CUSTOMERS_PER_DISTRICT - 1);
-        self.read(work, self.layout.customers_by_name.page(w, first + name));
-        let mut customer = first;
-        for _ in 0..NAMESAKES {
-            customer = first + self.random.between(0, CUSTOMERS_PER_DISTRICT - 1);
-            self.read(work, self.layout.customers.page(w, customer));
-        }
-        customer
+        // Their first names are random, so the one in the middle is any of them, and always the same.
+        first + bearers[district(w, d) as usize % bearers.len()]
     }
 
     fn order_status(&mut self, status: &OrderStatus, work: &mut Work) {
         let (w, d) = (status.warehouse - 1, status.district - 1);
-        let customer = self.customer(work, w, d, &status.who);
+        let customer = self.customer(work, w, d, &status.who, true);
         self.read(work, self.layout.orders_by_customer.page(w, customer));
-        // How long ago a customer's last order was, in orders of the district: one in 3000 is its own.
-        let ago = (-self.random.unit().max(1e-9).ln() * f64::from(CUSTOMERS_PER_DISTRICT)) as u32;
-        let number = self.district(w, d).orders.saturating_sub(1 + ago);
+        let number = self.facts.last_order(district(w, d), customer % CUSTOMERS_PER_DISTRICT);
         self.read_order(work, w, d, number);
     }
 
@@ -250,12 +238,7 @@ impl Contents {
     fn delivery(&mut self, delivery: &Delivery, work: &mut Work) {
         let w = delivery.warehouse - 1;
         for d in 0..DISTRICTS {
-            let district = self.district_mut(w, d);
-            if district.delivered == district.orders {
-                continue;
-            }
-            district.delivered += 1;
-            let number = district.delivered - 1;
+            let Some((number, customer)) = self.facts.deliver(district(w, d)) else { continue };
             let page = self.new_order_page(w, d, number);
             self.change(work, page);
             let (page, _) = self.order_page(w, d, number);
@@ -265,8 +248,7 @@ impl Contents {
             // Ten lines of it.
             work.log += 9 * LOG_CHANGE;
             self.undo_bytes += 9 * UNDO_RECORD;
-            let drawn = self.constants.customer.draw(&mut self.random, 1, CUSTOMERS_PER_DISTRICT);
-            let page = self.layout.customers.page(w, d * CUSTOMERS_PER_DISTRICT + drawn - 1);
+            let page = self.layout.customers.page(w, d * CUSTOMERS_PER_DISTRICT + customer);
             self.change(work, page);
         }
     }
@@ -274,19 +256,19 @@ impl Contents {
     fn stock_level(&mut self, level: &StockLevel, work: &mut Work) {
         let (w, d) = (level.warehouse - 1, level.district - 1);
         self.read(work, self.layout.districts.page(w, d));
-        let last = self.district(w, d).orders;
+        let last = self.facts.orders(district(w, d));
         let mut page = Page::MAX;
-        for number in last.saturating_sub(20)..last {
+        for number in last - 20..last {
             let (next, _) = self.line_page(w, d, number);
             if next != page {
                 self.read(work, next);
                 page = next;
             }
         }
-        // Twenty orders with ten lines each.
-        for _ in 0..200 {
-            let item = self.constants.item.draw(&mut self.random, 1, crate::tpcc::ITEMS);
-            self.read(work, self.layout.stock.page(w, item - 1));
+        for items in self.facts.recent_items(district(w, d)) {
+            for item in items {
+                self.read(work, self.layout.stock.page(w, item));
+            }
         }
     }
 
@@ -298,13 +280,6 @@ impl Contents {
         }
     }
 
-    fn district(&self, w: u32, d: u32) -> &District {
-        &self.districts[(w * DISTRICTS + d) as usize]
-    }
-    fn district_mut(&mut self, w: u32, d: u32) -> &mut District {
-        &mut self.districts[(w * DISTRICTS + d) as usize]
-    }
-
     /// The page of an order, and whether it is made for it.
     fn order_page(&mut self, w: u32, d: u32, number: u32) -> (Page, bool) {
         if number < CUSTOMERS_PER_DISTRICT {
@@ -312,7 +287,7 @@ impl Contents {
         }
         let per_page = self.layout.orders.rows_per_page();
         let at = ((number - CUSTOMERS_PER_DISTRICT) / per_page) as usize;
-        let pages = &mut self.districts[(w * DISTRICTS + d) as usize].order_pages;
+        let pages = &mut self.districts[district(w, d) as usize].order_pages;
         added(pages, at, || self.growth.page(Grows::Orders))
     }
 
@@ -323,7 +298,7 @@ impl Contents {
         }
         let per_page = self.layout.order_lines.rows_per_page() / 10;
         let at = ((number - CUSTOMERS_PER_DISTRICT) / per_page) as usize;
-        let pages = &mut self.districts[(w * DISTRICTS + d) as usize].line_pages;
+        let pages = &mut self.districts[district(w, d) as usize].line_pages;
         added(pages, at, || self.growth.page(Grows::OrderLines))
     }
 
@@ -340,6 +315,11 @@ fn added(pages: &mut Vec<Page>, at: usize, mut make: impl FnMut() -> Page) -> (P
         pages.push(make());
     }
     (pages[at], made)
+}
+
+/// The number of a district through all warehouses.
+fn district(w: u32, d: u32) -> u32 {
+    w * DISTRICTS + d
 }
 
 fn lock_of_warehouse(w: u32) -> u32 {

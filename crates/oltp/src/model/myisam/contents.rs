@@ -1,21 +1,18 @@
 //! What each transaction does with which blocks and pages ([`Contents`]).
 //!
-//! The inputs are those of the benchmark itself (`tpcc`); statements are one for each row, as DBT-2's procedures have them, and lock
-//! for themselves. What depends on the contents of the database (which customers bear a name, what the last order of one is) is drawn
-//! as the specification distributes it. Leaves out results; that lines of orders which are entered at the same time lie among one
-//! another; that what is rolled back stays.
+//! The inputs are those of the benchmark itself (`tpcc`), what depends on the contents of the database is in [`Facts`]; statements
+//! are one for each row, as DBT-2's procedures have them, and lock for themselves. Leaves out results; that lines of orders which are
+//! entered at the same time lie among one another.
 
-use super::layout::{Block, Growing, Growth, Index, Layout, NEW_ORDERS, Page, UNDELIVERED, index_of};
+use super::layout::{Block, Growing, Growth, Index, Layout, NEW_ORDERS, Page, index_of};
 use super::statement::{Mode, Work};
-use crate::tpcc::random::{Random, RunConstants};
+use crate::model::ModelLoad;
+use crate::model::facts::{Facts, UNDELIVERED};
 use crate::tpcc::{
     CUSTOMERS_PER_DISTRICT, DISTRICTS, Delivery, ITEMS, NewOrder, OrderStatus, Payment, StockLevel, Table,
     Transaction, Who,
 };
 use std::collections::VecDeque;
-
-/// Customers of a district that share a last name, on average.
-const NAMESAKES: u32 = 3;
 
 /// Lines of an order, on average.
 const LINES: u32 = 10;
@@ -31,7 +28,6 @@ struct Added {
 /// What is known of a district.
 #[derive(Debug, Clone, Default)]
 struct District {
-    delivered: u32,
     added: Vec<Added>,
     order_blocks: Vec<Block>,
     line_blocks: Vec<Block>,
@@ -39,18 +35,12 @@ struct District {
     undelivered: VecDeque<u32>,
 }
 
-impl District {
-    /// Orders so far, those of the load among them.
-    fn orders(&self) -> u32 {
-        CUSTOMERS_PER_DISTRICT + self.added.len() as u32
-    }
-}
-
 /// The database as far as it decides which blocks and pages are used.
 #[derive(Debug)]
 pub(super) struct Contents {
     layout: Layout,
     growth: Growth,
+    facts: Facts,
     districts: Vec<District>,
     orders: Growing,
     new_orders: Growing,
@@ -58,30 +48,26 @@ pub(super) struct Contents {
     history: Growing,
     /// Places of deleted rows of undelivered orders: the last is used first.
     deleted: Vec<u32>,
-    constants: RunConstants,
-    random: Random,
 }
 
 impl Contents {
-    pub(super) fn new(warehouses: u32, constants: RunConstants, random: Random) -> Contents {
-        let layout = Layout::new(warehouses);
+    pub(super) fn new(load: &ModelLoad) -> Contents {
+        let layout = Layout::new(load.warehouses);
         let growing = |table| Growing::new(&layout, table);
         let district = |number| District {
-            delivered: CUSTOMERS_PER_DISTRICT - UNDELIVERED,
             undelivered: (number * UNDELIVERED..(number + 1) * UNDELIVERED).collect(),
             ..District::default()
         };
         Contents {
             growth: Growth::new(&layout),
-            districts: (0..warehouses * DISTRICTS).map(district).collect(),
+            facts: Facts::new(load),
+            districts: (0..load.warehouses * DISTRICTS).map(district).collect(),
             orders: growing(Table::Orders),
             new_orders: growing(Table::NewOrder),
             lines: growing(Table::OrderLine),
             history: growing(Table::History),
             deleted: Vec::new(),
             layout,
-            constants,
-            random,
         }
     }
 
@@ -146,7 +132,7 @@ impl Contents {
         self.select(work, Table::District, Mode::Write, w, d);
         self.update(work, Table::District, w, d);
         self.select(work, Table::Customer, Mode::Read, w, customer);
-        let number = self.district(w, d).orders();
+        let number = self.facts.orders(district(w, d));
         let row = self.insert_order(work, w, d, number, customer);
         self.insert_new_order(work, w, d, number);
         let first_line = self.lines.count();
@@ -162,6 +148,9 @@ impl Contents {
         }
         let lines = self.lines.count() - first_line;
         self.district_mut(w, d).added.push(Added { row, first_line, lines });
+        // What is rolled back stays.
+        let items = order.lines.iter().map(|line| line.item - 1).filter(|item| *item < ITEMS);
+        self.facts.order(district(w, d), order.customer - 1, items);
     }
 
     fn insert_order(&mut self, work: &mut Work, w: u32, d: u32, number: u32, customer: u32) -> u32 {
@@ -230,19 +219,15 @@ impl Contents {
         let first = d * CUSTOMERS_PER_DISTRICT;
         let customer = match who {
             Who::Number(number) => first + number - 1,
-            Who::LastName(_) => {
-                // All that bear the name are read. They lie anywhere in the district; their keys lie together.
-                let name = self.random.between(0, CUSTOMERS_PER_DISTRICT - 1);
-                let mut customer = first;
+            Who::LastName(name) => {
+                // The first by first name is taken, and all that is asked of it is in the index.
+                let (bearers, at) = self.facts.bearers(district(w, d), name);
+                let entry = (at * f64::from(CUSTOMERS_PER_DISTRICT)) as u32;
                 work.begin(Table::Customer, Mode::Read);
-                work.key(self.layout.customers_by_name.block(w, first + name));
-                for _ in 0..NAMESAKES {
-                    customer = first + self.random.between(0, CUSTOMERS_PER_DISTRICT - 1);
-                    let rows = &self.layout.rows[Table::Customer as usize];
-                    work.read(rows.pages(w * DISTRICTS * CUSTOMERS_PER_DISTRICT + customer, 1));
-                }
+                work.key(self.layout.customers_by_name.block(w, first + entry));
                 self.end(work, Table::Customer);
-                customer
+                // First names are random, so that is any of them, and always the same.
+                first + bearers[district(w, d) as usize % bearers.len()]
             }
         };
         self.select(work, Table::Customer, Mode::Read, w, customer);
@@ -252,9 +237,7 @@ impl Contents {
     fn order_status(&mut self, status: &OrderStatus, work: &mut Work) {
         let (w, d) = (status.warehouse - 1, status.district - 1);
         let customer = self.customer(work, w, d, &status.who);
-        // How long ago a customer's last order was, in orders of the district: one in 3000 is its own.
-        let ago = (-self.random.unit().max(1e-9).ln() * f64::from(CUSTOMERS_PER_DISTRICT)) as u32;
-        let number = self.district(w, d).orders().saturating_sub(1 + ago);
+        let number = self.facts.last_order(district(w, d), customer % CUSTOMERS_PER_DISTRICT);
         work.begin(Table::Orders, Mode::Read);
         work.key(self.layout.orders_by_customer.block(w, customer));
         self.order_row(w, d, number, &mut |pages| work.read(pages));
@@ -267,12 +250,14 @@ impl Contents {
     fn delivery(&mut self, delivery: &Delivery, work: &mut Work) {
         let w = delivery.warehouse - 1;
         for d in 0..DISTRICTS {
-            let number = self.district(w, d).delivered;
+            let ordered = self.facts.deliver(district(w, d));
+            let number = ordered.map_or_else(|| self.facts.orders(district(w, d)), |(number, _)| number);
             work.begin(Table::NewOrder, Mode::Read);
             work.key(self.new_order_block(w, d, number));
             self.end(work, Table::NewOrder);
-            let Some(row) = self.district_mut(w, d).undelivered.pop_front() else { continue };
-            self.district_mut(w, d).delivered += 1;
+            let Some((_, customer)) = ordered else { continue };
+            let row =
+                self.district_mut(w, d).undelivered.pop_front().expect("each undelivered order has one");
             work.begin(Table::NewOrder, Mode::Write);
             work.change_key(self.new_order_block(w, d, number), false);
             self.new_orders.pages(row, 1, &mut |page, count| work.write_rows(Table::NewOrder, (page, count)));
@@ -296,8 +281,7 @@ impl Contents {
                 }
                 self.end(work, Table::OrderLine);
             }
-            let drawn = self.constants.customer.draw(&mut self.random, 1, CUSTOMERS_PER_DISTRICT);
-            self.update(work, Table::Customer, w, d * CUSTOMERS_PER_DISTRICT + drawn - 1);
+            self.update(work, Table::Customer, w, d * CUSTOMERS_PER_DISTRICT + customer);
         }
     }
 
@@ -307,12 +291,12 @@ impl Contents {
         self.select(work, Table::District, Mode::Read, w, d);
         work.begin(Table::Stock, Mode::Read);
         work.also(Table::OrderLine, Mode::Read);
-        let last = self.district(w, d).orders();
-        for number in last.saturating_sub(20)..last {
+        let last = self.facts.orders(district(w, d));
+        let recent: Vec<Vec<u32>> = self.facts.recent_items(district(w, d)).collect();
+        for (number, items) in (last - recent.len() as u32..last).zip(recent) {
             self.find_lines(work, w, d, number);
-            for _ in 0..LINES {
-                let item = self.constants.item.draw(&mut self.random, 1, ITEMS);
-                self.find(work, Table::Stock, w, item - 1);
+            for item in items {
+                self.find(work, Table::Stock, w, item);
             }
         }
         self.end(work, Table::OrderLine);
@@ -350,10 +334,10 @@ impl Contents {
     }
 
     fn district(&self, w: u32, d: u32) -> &District {
-        &self.districts[(w * DISTRICTS + d) as usize]
+        &self.districts[district(w, d) as usize]
     }
     fn district_mut(&mut self, w: u32, d: u32) -> &mut District {
-        &mut self.districts[(w * DISTRICTS + d) as usize]
+        &mut self.districts[district(w, d) as usize]
     }
 
     /// The block with the key of an order, and whether it is made for it.
@@ -362,7 +346,7 @@ impl Contents {
         let Some(added) = number.checked_sub(CUSTOMERS_PER_DISTRICT) else {
             return (index.block(w, d * CUSTOMERS_PER_DISTRICT + number), false);
         };
-        let blocks = &mut self.districts[(w * DISTRICTS + d) as usize].order_blocks;
+        let blocks = &mut self.districts[district(w, d) as usize].order_blocks;
         let file = index_of(Table::Orders);
         added_block(blocks, added / index.added_per_block, || self.growth.block(file))
     }
@@ -372,7 +356,7 @@ impl Contents {
         let Some(added) = number.checked_sub(CUSTOMERS_PER_DISTRICT) else {
             return (index.block(w, (d * CUSTOMERS_PER_DISTRICT + number) * LINES + line), false);
         };
-        let blocks = &mut self.districts[(w * DISTRICTS + d) as usize].line_blocks;
+        let blocks = &mut self.districts[district(w, d) as usize].line_blocks;
         let file = index_of(Table::OrderLine);
         added_block(blocks, (added * LINES + line) / index.added_per_block, || self.growth.block(file))
     }
@@ -389,6 +373,11 @@ fn added_block(blocks: &mut Vec<Block>, at: u32, mut make: impl FnMut() -> Block
         blocks.push(make());
     }
     (blocks[at as usize], made)
+}
+
+/// The number of a district through all warehouses.
+fn district(w: u32, d: u32) -> u32 {
+    w * DISTRICTS + d
 }
 
 /// Rows of a warehouse in a table that neither grows nor shrinks.

@@ -100,7 +100,7 @@ impl<'s> Engine<'s> {
         storage: Storage<'s>,
         start: VirtualTime,
     ) -> Engine<'s> {
-        let mut contents = super::contents(load);
+        let mut contents = Contents::new(load);
         let mut sessions: Vec<Session> =
             (0..load.terminals).map(|number| Session::new(load, number)).collect();
         let mut keys = Cache::new(model.blocks(), Order::Plain);

@@ -10,6 +10,7 @@
 //! has grown lies in two pieces, prefixes that keys of text share, and inner blocks, which are a thirtieth of all and always in memory.
 
 use super::{BLOCK, PAGE};
+use crate::model::facts::UNDELIVERED;
 use crate::tpcc::{CUSTOMERS_PER_DISTRICT, Column, DISTRICTS, ITEMS, Table, Type};
 use std::collections::BTreeSet;
 
@@ -37,8 +38,7 @@ const IN_ORDER: f64 = 1.0;
 pub(super) const ADDED: f64 = 2.0 / 3.0;
 const ANYWHERE: f64 = 0.81;
 
-/// Undelivered orders of a district after the load, and that its part of the index has room for.
-pub(super) const UNDELIVERED: u32 = 900;
+/// Undelivered orders that a district's part of the index has room for.
 pub(super) const NEW_ORDERS: u32 = 1_200;
 
 /// The file of a table's rows, and of its indexes.

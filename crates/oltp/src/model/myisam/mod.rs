@@ -26,8 +26,6 @@ pub use settings::MyisamSettings;
 
 use super::{Done, ModelLoad};
 use crate::terminals::Interval;
-use crate::tpcc::random::{Random, RunConstants};
-use contents::Contents;
 use engine::Engine;
 use layout::Layout;
 use lowtide_core::storage::Storage;
@@ -36,11 +34,6 @@ use lowtide_core::{Bytes, Control, DeviceError, VirtualTime};
 /// Bytes of a page of the page cache, and of a block of an index.
 const PAGE: u64 = 4096;
 const BLOCK: u64 = 1024;
-
-fn contents(load: &ModelLoad) -> Contents {
-    let random = Random::new(load.seed.part("contents", 0));
-    Contents::new(load.warehouses, RunConstants::of(load.seed), random)
-}
 
 /// Bytes of the files of data and indexes after the load.
 pub(super) fn loaded(warehouses: u32) -> Bytes {
