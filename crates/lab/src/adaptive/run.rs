@@ -158,10 +158,15 @@ impl Run<'_, '_> {
                 between(sweep, &came, |it| hours(it.took) - hours(it.load) + load(it)).iter().sum::<f64>();
         }
         let scale = self.plan.scale as f64;
+        let failed = match self.plan.cells.len() - measured - predicted.len() {
+            0 => String::new(),
+            failed => format!(", {failed} failed"),
+        };
         let text = format!(
-            "{measured} of {} sizes measured, the others predicted to ± {} % or better with 95 % confidence; device time {:.1} h of \
+            "{measured} of {} sizes measured{failed}, {} predicted to ± {} % or better with 95 % confidence; device time {:.1} h of \
              about {:.1} h that every size takes ({:.0} %)",
             self.plan.cells.len(),
+            predicted.len(),
             (self.adaptive.precision * 1e8).round() / 1e6,
             spent * scale,
             whole * scale,
