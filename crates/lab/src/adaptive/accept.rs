@@ -82,8 +82,9 @@ fn check(plan: &Plan) -> Result<(), BadInput> {
         if levels < LEAST_SIZES {
             let help = "`[sweep]` with `file_size` or `utilisation`, such as `file_size = { from = \"20GiB\", to = \"140GiB\", \
                         step = \"10GiB\" }`";
-            let message =
-                format!("{levels} sizes of data leave nothing to choose, and {LEAST_SIZES} are the least");
+            let sizes =
+                if levels == 1 { "1 size of data leaves" } else { &format!("{levels} sizes of data leave") };
+            let message = format!("{sizes} nothing to choose, and {LEAST_SIZES} are the least");
             return refuse("sweep", &message, help);
         }
         if step.repeat.times > 1 || step.repeat.track.is_some() {

@@ -101,6 +101,8 @@ struct Whole {
 enum Standing {
     Pending,
     Failed,
+    /// Predicted, not measured.
+    Spared,
     Done,
 }
 
@@ -113,6 +115,7 @@ impl Whole {
     fn standing(&self) -> Standing {
         match &self.own[Whole::STATUS] {
             Value::Text(status) if status == "done" => Standing::Done,
+            Value::Text(status) if status == "spared" => Standing::Spared,
             Value::Text(status) if status == "failed" => Standing::Failed,
             _ => Standing::Pending,
         }

@@ -22,6 +22,8 @@ pub struct Listed {
     pub started_at: String,
     /// Cells that are done.
     pub done: u32,
+    /// Cells that were not measured by choice; their levels are predicted.
+    pub spared: u32,
     /// Cells in all.
     pub cells: u32,
 }
@@ -38,6 +40,7 @@ impl Store {
             .prepare(
                 "SELECT id, name, target, started_at,
                  (SELECT count(*) FROM cell WHERE campaign = id AND status = 'done'),
+                 (SELECT count(*) FROM cell WHERE campaign = id AND status = 'spared'),
                  (SELECT count(*) FROM cell WHERE campaign = id) FROM campaign ORDER BY id",
             )
             .map_err(&fail)?;
@@ -48,7 +51,8 @@ impl Store {
                 target: row.get(2)?,
                 started_at: row.get(3)?,
                 done: row.get(4)?,
-                cells: row.get(5)?,
+                spared: row.get(5)?,
+                cells: row.get(6)?,
             })
         });
         listed.map_err(&fail)?.collect::<rusqlite::Result<_>>().map_err(&fail)
