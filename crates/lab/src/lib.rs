@@ -4,6 +4,7 @@
 //! the models (crate `lowtide-device`), everything Linux (crate `lowtide-host`) and the command line (crate
 //! `lowtide-cli`).
 
+pub mod adaptive;
 pub mod advise;
 pub mod analysis;
 pub mod ask;

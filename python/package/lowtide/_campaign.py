@@ -123,8 +123,9 @@ class Campaign:
     def cells(self) -> pd.DataFrame:
         """One row for each cell: factors, status, data, verdict.
 
-        ``status`` is ``done``, ``failed`` (``failure`` says why) or ``pending``. ``verdict`` is ``steady``, with ``level``
-        and its 95 % confidence interval from ``low`` to ``high`` in ``unit``, or ``no steady state``, with the ``reason``.
+        ``status`` is ``done``, ``failed`` (``failure`` says why), ``pending``, or ``spared``: not measured by choice, with
+        the level that is ``predicted``, in MiB/s. ``verdict`` is ``steady``, with ``level`` and its 95 % confidence interval
+        from ``low`` to ``high`` in ``unit``, or ``no steady state``, with the ``reason``.
         """
         return self.table("cells").to_pandas()
 

@@ -50,6 +50,12 @@ pub struct RunArguments {
     /// Show the growing report to a browser while it runs, at http://127.0.0.1:PORT; 0 takes any free port
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
     pub serve: Option<SocketAddr>,
+    /// Measure only those sizes of data that are needed to know the level at all of them, and predict the others
+    #[arg(long, conflicts_with_all = ["interleave", "part"])]
+    pub adaptive: bool,
+    /// With --adaptive: half of the 95 % interval of each level at most, as a share of it
+    #[arg(long, value_name = "SHARE", default_value = "5%", requires = "adaptive", value_parser = precision)]
+    pub precision: Precision,
     /// Run only part K of N, such as 2/4: cells that share a history stay together; `lowtide merge` makes the parts one
     #[arg(long, value_name = "K/N", conflicts_with_all = ["interleave", "require_steady"])]
     pub part: Option<Part>,
@@ -73,6 +79,9 @@ impl RunArguments {
                 command.push_str(&format!(" {name} {}", quoted(&path.to_string_lossy())));
             }
         }
+        if self.adaptive {
+            command.push_str(&self.adaptively());
+        }
         if let Some(part) = self.part {
             command.push_str(&format!(" --part {part}"));
         }
@@ -83,6 +92,33 @@ impl RunArguments {
             command.push_str(" --force-signature");
         }
         command
+    }
+
+    /// How the user would ask for what is measured adaptively.
+    pub fn adaptively(&self) -> String {
+        format!(" --adaptive --precision {}", self.precision)
+    }
+}
+
+/// Half of an interval, as a share of the level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision(pub f64);
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Rounded, so that a share that is no binary fraction is printed as it was written.
+        write!(f, "{}%", (self.0 * 1e8).round() / 1e6)
+    }
+}
+
+fn precision(text: &str) -> Result<Precision, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse::<f64>(),
+    };
+    match share {
+        Ok(share) if (0.005..=0.5).contains(&share) => Ok(Precision(share)),
+        _ => Err("a precision is a share from 0.5% to 50%, such as 5% or 0.05".to_owned()),
     }
 }
 

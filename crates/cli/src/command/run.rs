@@ -7,9 +7,10 @@ use crate::show::Show;
 use crate::{interrupt, output};
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::live::attached;
+use lowtide_lab::record::Status;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::About;
-use lowtide_lab::{ask, campaign};
+use lowtide_lab::{adaptive, ask, campaign};
 
 /// Runs an experiment and reports.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -19,6 +20,10 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     attached::set_server(super::attach::server_of);
     let mut plan = plan_of(&arguments.experiment)?;
     plan.allow(arguments.destroy.clone(), arguments.force_signature);
+    let adaptive = match arguments.adaptive {
+        true => Some(adaptive::prepare(&mut plan, arguments.precision.0)?),
+        false => None,
+    };
     if let Some(part) = arguments.part {
         plan.keep_part(part.number, part.of);
     }
@@ -28,13 +33,20 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     output::check_writable(&arguments.report)?;
     let about = About {
         started_at: jiff::Timestamp::now().to_string(),
-        command: arguments.experiment.asked().command(),
+        command: match arguments.adaptive {
+            true => arguments.experiment.asked().command() + &arguments.adaptively(),
+            false => arguments.experiment.asked().command(),
+        },
         environment: plan.environment(),
     };
     let flag = interrupt::flag();
     let title = format!("{}, {}", plan.experiment.name, plan.experiment.target);
     let show = Show::begin(arguments, &title, plan.cells.len(), &flag)?;
-    let outcome = campaign::run(&plan, &arguments.store, &about, arguments.resume, &flag, show.progress());
+    let (store, resume, progress) = (&arguments.store, arguments.resume, show.progress());
+    let outcome = match &adaptive {
+        Some(adaptive) => adaptive::run((&plan, adaptive), store, &about, resume, &flag, progress),
+        None => campaign::run(&plan, store, &about, resume, &flag, progress),
+    };
     show.end();
     let (store, outcome) = outcome?;
     let campaign = store.load(outcome.campaign)?;
@@ -55,7 +67,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         return Ok(FAILED);
     }
     let steady = |cell: &lowtide_lab::record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
-    let all = || campaign.cells.iter().all(steady);
+    let all = || campaign.cells.iter().all(|cell| cell.status == Status::Spared || steady(cell));
     if arguments.require_steady && !Report::rounds_are_steady(&campaign).unwrap_or_else(all) {
         return Ok(NO_STEADY_STATE);
     }

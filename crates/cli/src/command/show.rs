@@ -19,7 +19,10 @@ pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {
         .iter()
         .map(|campaign| {
             let begun = campaign.started_at.get(..16).unwrap_or(&campaign.started_at).replace('T', " ");
-            let cells = format!("{} of {}", campaign.done, campaign.cells);
+            let mut cells = format!("{} of {}", campaign.done, campaign.cells);
+            if campaign.spared > 0 {
+                cells += &format!(", {} predicted", campaign.spared);
+            }
             vec![campaign.id.to_string(), campaign.name.clone(), campaign.target.clone(), begun, cells]
         })
         .collect();
@@ -33,7 +36,8 @@ pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {
                 .map(|campaign| {
                     serde_json::json!({
                         "campaign": campaign.id, "experiment": campaign.name, "target": campaign.target,
-                        "started_at": campaign.started_at, "cells_done": campaign.done, "cells": campaign.cells,
+                        "started_at": campaign.started_at, "cells_done": campaign.done,
+                        "cells_predicted": campaign.spared, "cells": campaign.cells,
                     })
                 })
                 .collect();

@@ -13,12 +13,12 @@ use crate::experiment::Precondition;
 use crate::load::{Each, Ended, Told, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedDrive, PreparedHost};
-use crate::record::Row;
+use crate::record::{Campaign, Predicted, Row};
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
 use crate::witness::{self, Fact, Witness};
 use databases::Databases;
-use lowtide_core::{BlockDevice, Bytes, Interval, Seed};
+use lowtide_core::{BlockDevice, Bytes, Interval, Nanos, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 /// Hears how a campaign goes, from any thread.
 pub trait Progress: Sync {
@@ -34,7 +35,9 @@ pub trait Progress: Sync {
     fn cell(&self, cell: &PlannedCell, stage: Stage, share: f64, last: Option<&Row>);
     /// A cell ended: measured (`None`), or failed for a reason.
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>);
-    /// So many cells will not be measured: their step was steady before their round.
+    /// A cell has occupied its device so long, preparation included.
+    fn took(&self, _cell: &PlannedCell, _took: Nanos) {}
+    /// So many cells will not be measured: their step was steady before their round, or their level is known without.
     fn spared(&self, _cells: usize) {}
     /// Something the user should know.
     fn note(&self, text: &str);
@@ -167,6 +170,24 @@ impl<'a> Running<'a> {
         Ok(Running::with(store, begun, taken, plan, interrupt, progress))
     }
 
+    /// Begins, or goes on with, a campaign whose cells are run one by one; each takes its target anew. With it, what was
+    /// measured before.
+    pub(crate) fn one_by_one(
+        plan: &'a Plan,
+        path: &Path,
+        about: &About,
+        resume: bool,
+        interrupt: &'a Arc<AtomicBool>,
+        progress: &'a dyn Progress,
+    ) -> Result<(Self, Campaign), CampaignError> {
+        // Refused before anything is written, the store included.
+        drop(Taken::of(plan)?);
+        let (mut store, begin) = open(path, resume)?;
+        let begun = begin(&mut store, plan, about)?;
+        let known = store.load(begun.campaign)?;
+        Ok((Running::with(store, begun, None, plan, interrupt, progress), known))
+    }
+
     fn with(
         store: Store,
         begun: Begun,
@@ -192,6 +213,20 @@ impl<'a> Running<'a> {
     /// Runs the cells of a group in order.
     pub(crate) fn group(&self, group: &[usize]) {
         self.cells.group(group);
+    }
+
+    /// Runs one cell, unless it was measured before.
+    pub(crate) fn turn(&self, index: usize) {
+        self.cells.turn(index);
+    }
+
+    /// Leaves cells out whose levels are known without, and keeps a fact about that.
+    pub(crate) fn predict(&self, cells: &[(u32, Predicted)], fact: Option<Fact>) {
+        self.cells.progress.spared(cells.len());
+        cells.iter().for_each(|(cell, predicted)| {
+            self.cells.sender.send(Entry::Predicted(*cell, *predicted));
+        });
+        self.cells.say(fact);
     }
 
     /// Whether it runs in virtual time.
@@ -416,6 +451,7 @@ impl<'a> Cells<'a> {
     ) -> Result<Ended, String> {
         let (replay, seed) = (self.is_replay(cell), self.plan.cell_seed(cell));
         let history = self.history(cell, histories);
+        let began = history.now();
         let prepared = history.prepare(cell, seed).map_err(|error| error.to_string())?;
         self.starts(cell, &prepared);
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
@@ -432,8 +468,17 @@ impl<'a> Cells<'a> {
                 ("event".to_owned(), format!("{}{at}: {what}", cell.label()))
             }));
         }
+        if !replay && ended != Ended::Interrupted {
+            self.took(cell, history.now().since(began));
+        }
         self.ends(cell, &ended, history);
         Ok(ended)
+    }
+
+    /// A cell has occupied its device so long.
+    fn took(&self, cell: &PlannedCell, took: Nanos) {
+        self.progress.took(cell, took);
+        self.sender.send(Entry::Took(cell.index, took));
     }
 
     /// Whether a cell was measured before, and is run again for the sake of what comes after it.
@@ -481,7 +526,7 @@ impl<'a> Cells<'a> {
     }
 
     fn host(&self, cell: &PlannedCell, host: &mut Host<'_>, rows: &mut Vec<Row>) -> Result<Ended, String> {
-        let seed = self.plan.cell_seed(cell);
+        let (seed, began) = (self.plan.cell_seed(cell), Instant::now());
         let filling = &mut |progress: lowtide_host::target::Progress| {
             let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
             self.progress.cell(cell, Stage::Prepare, share, None);
@@ -533,6 +578,7 @@ impl<'a> Cells<'a> {
             self.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
         }
         if let Ended::Complete(verdict) = &ended {
+            self.took(cell, Nanos::new(began.elapsed().as_nanos() as u64));
             let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
             self.sender.send(Entry::End(cell.index, done));
         }

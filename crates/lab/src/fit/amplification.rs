@@ -22,14 +22,14 @@ const STEPS: usize = 60;
 
 /// Write amplification by ρ, from 0 to [`FULLEST`].
 #[derive(Debug, Clone)]
-pub(super) struct Amplification {
+pub(crate) struct Amplification {
     /// ρ and amplification, both rising.
     points: Vec<(f64, f64)>,
 }
 
 impl Amplification {
     /// Of a policy and so many units a block. `None` for a policy without a closed form.
-    pub(super) fn of(policy: Policy, units: u64) -> Option<Amplification> {
+    pub(crate) fn of(policy: Policy, units: u64) -> Option<Amplification> {
         let even = |form: &dyn Fn(f64) -> f64| {
             let at = |n: usize| FULLEST * (n + 1) as f64 / POINTS as f64;
             (0..POINTS).map(at).map(|rho| (rho, form(rho))).collect()
@@ -46,7 +46,7 @@ impl Amplification {
     }
 
     /// At a share of live data; beyond [`FULLEST`] as there.
-    pub(super) fn at(&self, rho: f64) -> f64 {
+    pub(crate) fn at(&self, rho: f64) -> f64 {
         let after = self.points.partition_point(|(at, _)| *at < rho);
         match (after.checked_sub(1).map(|before| self.points[before]), self.points.get(after)) {
             (Some((from, low)), Some((to, high))) => low + (high - low) * (rho - from) / (to - from),

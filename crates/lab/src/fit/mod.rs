@@ -27,6 +27,8 @@ pub use read::{of_campaign, of_csv};
 pub use show::{json, table};
 pub use solve::Fixed;
 
+pub(crate) use amplification::Amplification;
+
 use family::Family;
 use lowtide_core::{Bytes, Seed};
 use lowtide_device::flash::spec::Policy;

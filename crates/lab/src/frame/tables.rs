@@ -4,10 +4,10 @@ use super::factors::{self, Named};
 use super::{Column, Frame, Values};
 use crate::analysis::Verdict;
 use crate::plan::Plan;
-use crate::record::{Campaign, Cell, Percentiles, Quantity, Row, Status};
+use crate::record::{Campaign, Cell, Percentiles, Predicted, Quantity, Row, Status};
 use crate::report::answer::Answer;
 use crate::store::{Store, StoreError};
-use lowtide_core::Counters;
+use lowtide_core::{Counters, Nanos};
 use lowtide_oltp::tpcc::Kind;
 use std::sync::Arc;
 
@@ -42,6 +42,7 @@ fn status(cell: &Cell) -> &'static str {
         Status::Pending => "pending",
         Status::Done => "done",
         Status::Failed => "failed",
+        Status::Spared => "spared",
     }
 }
 
@@ -79,6 +80,24 @@ fn verdicts(cells: &[Cell]) -> Vec<Column> {
     ]
 }
 
+/// What is predicted of cells that were spared, and how long the others took.
+fn curves(cells: &[Cell]) -> Vec<Column> {
+    let predicted = |name: &str, doc: &str, of: fn(Predicted) -> f64| {
+        Column::real(name, "MiB/s", doc, cells.iter().map(|cell| cell.predicted.map(of)))
+    };
+    vec![
+        predicted("predicted", "level of a cell that was spared, from those of others", |it| it.level),
+        predicted("predicted_low", "lower end of the interval that holds it with 95 %", |it| it.low),
+        predicted("predicted_high", "upper end of the interval that holds it with 95 %", |it| it.high),
+        Column::whole(
+            "device_time_ns",
+            "ns",
+            "how long the device was occupied, preparation included; not scaled up",
+            cells.iter().map(|cell| cell.took.map(Nanos::get)),
+        ),
+    ]
+}
+
 /// One row for each cell: what was planned, how it stands, what came of it.
 pub fn cells(campaign: &Campaign) -> Frame {
     let cells = &campaign.cells;
@@ -87,7 +106,11 @@ pub fn cells(campaign: &Campaign) -> Frame {
         Column::whole(name, "B", doc, cells.iter().map(of))
     };
     columns.extend([
-        Column::text("status", "`done`, `failed`, or `pending`", cells.iter().map(|it| Some(status(it)))),
+        Column::text(
+            "status",
+            "`done`, `failed`, `pending`, or `spared`: not measured by choice",
+            cells.iter().map(|it| Some(status(it))),
+        ),
         Column::text("failure", "why it failed", cells.iter().map(|it| it.failure.as_deref())),
         bytes("data_bytes", "data under test", |it| Some(it.data.get())),
         bytes("capacity_bytes", "what the host may address", |it| {
@@ -112,6 +135,7 @@ pub fn cells(campaign: &Campaign) -> Frame {
         }),
     ]);
     columns.extend(verdicts(cells));
+    columns.extend(curves(cells));
     // A factor says the same better.
     let mut frame = Frame { columns };
     let mut seen: Vec<String> = Vec::new();

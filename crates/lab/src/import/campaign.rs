@@ -127,6 +127,8 @@ fn cell(run: &Run, index: u32, factors: Vec<(String, String)>, repetition: u32) 
         wear: Vec::new(),
         verdict: (!failed).then(|| verdict(run, written == 0)),
         oltp: None,
+        took: None,
+        predicted: None,
     }
 }
 

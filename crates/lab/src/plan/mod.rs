@@ -34,7 +34,7 @@ pub struct Plan {
     pub cells: Vec<PlannedCell>,
     /// Indices of cells that run in order on one history, group by group.
     pub groups: Vec<Vec<usize>>,
-    /// With which others it is measured in turns; empty where it runs alone.
+    /// With which others it is measured in turns, or how it leaves cells out; empty where it runs alone and whole.
     pub(crate) beside: String,
 }
 

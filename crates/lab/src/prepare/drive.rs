@@ -64,6 +64,11 @@ impl History {
         &self.drive
     }
 
+    /// Its own time.
+    pub fn now(&self) -> VirtualTime {
+        self.now
+    }
+
     /// The model comes back from where it was attached, at an instant of its own time; what follows goes on from there.
     pub fn take_back(&mut self, model: AnyDevice, now: VirtualTime) {
         (self.drive, self.now) = (model, now);

@@ -11,7 +11,7 @@ pub use oltp::{Condition, Counted, Done, MODELLED, Oltp, Said, Transactions};
 pub use quantity::Quantity;
 
 use crate::latency_parts::LatencyParts;
-use lowtide_core::{Bytes, Counters, Interval, Latency};
+use lowtide_core::{Bytes, Counters, Interval, Latency, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// One run of an experiment.
@@ -54,6 +54,26 @@ pub enum Status {
     Done,
     /// Failed; the reason is in the cell.
     Failed,
+    /// Not measured by choice: its level is predicted from those of others.
+    Spared,
+}
+
+/// A level that was not measured, with the interval that holds it with 95 %, in MiB/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Predicted {
+    /// The level.
+    pub level: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Predicted {
+    /// Half of the interval's width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
 }
 
 /// One combination of factor values × one repetition.
@@ -100,6 +120,10 @@ pub struct Cell {
     pub verdict: Option<crate::analysis::Verdict>,
     /// What is known of the database, where one was asked. The rows then say what its device did.
     pub oltp: Option<Box<Oltp>>,
+    /// How long the device was occupied, preparation included; virtual time on models. `None` where nobody counted.
+    pub took: Option<Nanos>,
+    /// What is predicted of it, where it was spared.
+    pub predicted: Option<Predicted>,
 }
 
 /// One interval, without its histograms.

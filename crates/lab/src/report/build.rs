@@ -114,7 +114,12 @@ pub(crate) fn of_studies(
 fn facts(campaign: &Campaign) -> Vec<(String, String)> {
     let done = campaign.cells.iter().filter(|c| c.status == Status::Done).count();
     let total = campaign.cells.len();
-    let cells = if done == total { total.to_string() } else { format!("{done} of {total} done") };
+    let spared = campaign.cells.iter().filter(|c| c.status == Status::Spared).count();
+    let cells = match (done == total, spared) {
+        (true, _) => total.to_string(),
+        (false, 0) => format!("{done} of {total} done"),
+        (false, spared) => format!("{done} of {total} done, {spared} predicted"),
+    };
     let mut facts = vec![
         ("experiment".to_owned(), campaign.name.clone()),
         ("target".to_owned(), campaign.target.clone()),

@@ -4,7 +4,9 @@
 //! which differ between runs that measured the same.
 
 use crate::analysis::Verdict;
-use crate::record::{Campaign, Cell, Done, Oltp, Percentiles, Quantity, Row, Status, Transactions};
+use crate::record::{
+    Campaign, Cell, Done, Oltp, Percentiles, Predicted, Quantity, Row, Status, Transactions,
+};
 use lowtide_core::{Counters, Latency};
 use lowtide_oltp::tpcc::Kind;
 use serde_json::{Map, Value as Json, json};
@@ -167,6 +169,7 @@ fn cell(cell: &Cell) -> Json {
             Status::Pending => "pending",
             Status::Done => "done",
             Status::Failed => "failed",
+            Status::Spared => "spared",
         },
         "failure": cell.failure,
         "data_bytes": cell.data.get(),
@@ -184,6 +187,10 @@ fn cell(cell: &Cell) -> Json {
     });
     if let Some(known) = &cell.oltp {
         object["oltp"] = oltp(known);
+    }
+    if let Some(Predicted { level, low, high }) = cell.predicted {
+        object["predicted"] =
+            json!({ "level_mib_per_s": level, "low_mib_per_s": low, "high_mib_per_s": high });
     }
     object
 }

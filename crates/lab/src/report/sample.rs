@@ -56,6 +56,8 @@ pub(crate) fn pending(index: u32, factors: &[(&str, &str)]) -> Cell {
         wear: Vec::new(),
         verdict: None,
         oltp: None,
+        took: None,
+        predicted: None,
     }
 }
 

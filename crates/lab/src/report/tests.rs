@@ -4,7 +4,9 @@ use super::sample;
 use super::*;
 use crate::analysis::Verdict;
 use crate::compare::Question;
-use crate::record::{Cell, Status};
+use crate::frame::{self, Values};
+use crate::record::{Cell, Predicted, Status};
+use lowtide_core::Nanos;
 use std::collections::BTreeSet;
 
 fn comparison(quantity: Quantity, published: f64, model: f64, cell: u32) -> Comparison {
@@ -182,6 +184,50 @@ fn a_scaled_campaign_shows_sizes_as_written() {
     scaled.scale = 4;
     let verdict = &Report::new(&scaled, &[]).verdict[0];
     assert!(verdict.contains("400\u{a0}GiB in use") && verdict.contains("67\u{a0}%"), "{verdict}");
+}
+
+#[test]
+fn what_was_not_measured_is_shown_as_predicted() {
+    let mut campaign = sample::intel(&[10, 70, 100, 140], 60);
+    campaign.cells.iter_mut().for_each(|cell| cell.took = Some(Nanos::from_secs(5400)));
+    let (index, factors) = (campaign.cells[2].index, [("file_size", "100GiB")]);
+    let spared = Cell {
+        status: Status::Spared,
+        data: campaign.cells[2].data,
+        predicted: Some(Predicted { level: 23.5, low: 22.5, high: 24.5 }),
+        ..sample::pending(index, &factors)
+    };
+    campaign.cells[2] = spared;
+    let said = "3 of 4 sizes measured, 1 predicted";
+    campaign.environment.push((crate::adaptive::FACT.to_owned(), said.to_owned()));
+    let report = Report::new(&campaign, &[]);
+    let (terminal, html) = (report.terminal(120), report.html());
+    let line = terminal.lines().find(|line| line.contains("100GiB") && line.contains("spared"));
+    let line = line.unwrap_or_else(|| panic!("{terminal}"));
+    assert!(line.contains("23.5 ± 1.0"), "{line}");
+    for wanted in [said, "3 of 4 done, 1 predicted", "device time", "1.50", "predicted"] {
+        assert!(terminal.contains(wanted), "{wanted}:\n{terminal}");
+    }
+    let (_, figure) = report.figures().remove(0);
+    assert!(figure.contains("stroke-dasharray") && figure.contains("predicted"));
+    assert!(html.contains("Dashed: sizes that were not measured"));
+    let mut json = Vec::new();
+    export_json(&campaign, &mut json).expect("a Vec takes everything");
+    let parsed: serde_json::Value = serde_json::from_slice(&json).expect("valid JSON");
+    let wanted =
+        serde_json::json!({ "level_mib_per_s": 23.5, "low_mib_per_s": 22.5, "high_mib_per_s": 24.5 });
+    assert_eq!(
+        (&parsed["cells"][2]["status"], &parsed["cells"][2]["predicted"]),
+        (&"spared".into(), &wanted)
+    );
+    assert!(parsed["cells"][1].get("predicted").is_none());
+    let table = frame::cells(&campaign);
+    let values = |name: &str| table.column(name).expect(name).values.clone();
+    let none_but = |value: f64| Values::Real(vec![None, None, Some(value), None]);
+    assert_eq!(values("predicted"), none_but(23.5));
+    assert_eq!((values("predicted_low"), values("predicted_high")), (none_but(22.5), none_but(24.5)));
+    let took = Some(5_400_000_000_000);
+    assert_eq!(values("device_time_ns"), Values::Whole(vec![took, took, None, took]));
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(crate) fn sentences(
     // Where that is the question, its answer comes first.
     out.splice(0..0, durability::sentences(campaign, answers));
     out.splice(0..0, databases::broken(answers));
+    out.extend(spared(campaign));
     out.extend(missing(campaign, answers));
     out.extend(warnings(campaign));
     out.extend(agreement(comparisons));
@@ -334,6 +335,12 @@ fn range(answers: &[Answer<'_>]) -> Option<String> {
         with_unit(high.1, quantity),
         short_label(high.0.cell, &varying, false),
     ))
+}
+
+/// How much of the sweep was measured, where the rest was left out by choice.
+fn spared(campaign: &Campaign) -> Option<String> {
+    let (_, fact) = campaign.environment.iter().rfind(|(name, _)| name == crate::adaptive::FACT)?;
+    Some(format!("Adaptive: {fact}."))
 }
 
 fn missing(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<String> {

@@ -199,7 +199,7 @@ impl Store {
             return Err(StoreError::OtherDevice { path, name, was: said(was), is: said(on_device) });
         }
         let transaction = self.connection.transaction().map_err(&fail)?;
-        for table in ["interval", "histogram", "transactions", "oltp"] {
+        for table in ["interval", "histogram", "transactions", "oltp", "device_time", "predicted"] {
             let unfinished = "SELECT cell FROM cell WHERE campaign = ?1 AND status <> 'done'";
             transaction
                 .execute(

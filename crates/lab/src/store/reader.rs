@@ -3,8 +3,8 @@
 use super::writer::percentiles;
 use super::{Store, StoreError, schema};
 use crate::latency_parts::{Gatherer, LatencyParts};
-use crate::record::{Campaign, Cell, Done, Row, Status};
-use lowtide_core::{Bytes, Latency};
+use crate::record::{Campaign, Cell, Done, Predicted, Row, Status};
+use lowtide_core::{Bytes, Latency, Nanos};
 use lowtide_oltp::tpcc::Kind;
 use rusqlite::{OptionalExtension, params};
 use serde::de::DeserializeOwned;
@@ -22,6 +22,8 @@ pub struct Listed {
     pub started_at: String,
     /// Cells that are done.
     pub done: u32,
+    /// Cells that were not measured by choice; their levels are predicted.
+    pub spared: u32,
     /// Cells in all.
     pub cells: u32,
 }
@@ -38,6 +40,7 @@ impl Store {
             .prepare(
                 "SELECT id, name, target, started_at,
                  (SELECT count(*) FROM cell WHERE campaign = id AND status = 'done'),
+                 (SELECT count(*) FROM cell WHERE campaign = id AND status = 'spared'),
                  (SELECT count(*) FROM cell WHERE campaign = id) FROM campaign ORDER BY id",
             )
             .map_err(&fail)?;
@@ -48,7 +51,8 @@ impl Store {
                 target: row.get(2)?,
                 started_at: row.get(3)?,
                 done: row.get(4)?,
-                cells: row.get(5)?,
+                spared: row.get(5)?,
+                cells: row.get(6)?,
             })
         });
         listed.map_err(&fail)?.collect::<rusqlite::Result<_>>().map_err(&fail)
@@ -138,6 +142,7 @@ impl Store {
             )
             .map_err(&fail)?;
         let databases = schema::knows_databases(&self.connection).map_err(&fail)?;
+        let curves = schema::knows_curves(&self.connection).map_err(&fail)?;
         let mut rows = statement.query([campaign]).map_err(&fail)?;
         let mut cells = Vec::new();
         while let Some(row) = rows.next().map_err(&fail)? {
@@ -149,6 +154,7 @@ impl Store {
             let status = match text(4)?.as_deref() {
                 Some("done") => Status::Done,
                 Some("failed") => Status::Failed,
+                Some("spared") => Status::Spared,
                 _ => Status::Pending,
             };
             let mut cell = Cell {
@@ -172,9 +178,14 @@ impl Store {
                 write_latency: Latency::default(),
                 latency_parts: LatencyParts::default(),
                 oltp: None,
+                took: None,
+                predicted: None,
             };
             if databases {
                 self.oltp(campaign, &mut cell)?;
+            }
+            if curves {
+                self.curve(campaign, &mut cell).map_err(&fail)?;
             }
             self.read_latency(campaign, &mut cell)?;
             cells.push(cell);
@@ -257,6 +268,23 @@ impl Store {
                 latency: percentiles(row, 7).map_err(&fail)?,
             };
         }
+        Ok(())
+    }
+
+    /// How long a cell took, and what is predicted of it.
+    fn curve(&self, campaign: i64, cell: &mut Cell) -> rusqlite::Result<()> {
+        let mut took = self
+            .connection
+            .prepare_cached("SELECT took_ns FROM device_time WHERE campaign = ?1 AND cell = ?2")?;
+        let took = took.query_row(params![campaign, cell.index], |row| row.get::<_, i64>(0)).optional()?;
+        cell.took = took.map(|ns| Nanos::new(ns as u64));
+        let mut predicted = self.connection.prepare_cached(
+            "SELECT level_mib_per_s, low_mib_per_s, high_mib_per_s FROM predicted WHERE campaign = ?1 AND cell = ?2",
+        )?;
+        let of = |row: &rusqlite::Row<'_>| {
+            Ok(Predicted { level: row.get(0)?, low: row.get(1)?, high: row.get(2)? })
+        };
+        cell.predicted = predicted.query_row(params![campaign, cell.index], of).optional()?;
         Ok(())
     }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 /// Marks a SQLite file as a lowtide store: "lowt" in ASCII.
 const APPLICATION_ID: i32 = 0x6c6f_7774;
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
+/// The format that has databases.
+const DATABASES: i32 = 2;
 /// Stores of this format are read, and become newer when they are written to.
 const OLDEST: i32 = 1;
 
@@ -49,6 +51,15 @@ CREATE TABLE transactions (
   PRIMARY KEY (campaign, cell, start_ns, kind)) WITHOUT ROWID;
 ";
 
+/// What format 3 added: how long a device was occupied, and levels that were not measured.
+const TABLES_OF_CURVES: &str = "
+CREATE TABLE device_time (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, took_ns INTEGER NOT NULL, PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
+CREATE TABLE predicted (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, level_mib_per_s REAL NOT NULL, low_mib_per_s REAL NOT NULL,
+  high_mib_per_s REAL NOT NULL, PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
+";
+
 /// Sets a connection up for a store that is there.
 ///
 /// # Errors
@@ -67,9 +78,12 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
 pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let fail = StoreError::on(path);
     let tables = match format_of(connection, path)? {
-        None => Some(format!("{TABLES} {TABLES_OF_DATABASES} PRAGMA application_id = {APPLICATION_ID};")),
+        None => Some(format!(
+            "{TABLES} {TABLES_OF_DATABASES} {TABLES_OF_CURVES} PRAGMA application_id = {APPLICATION_ID};"
+        )),
         Some(VERSION) => None,
-        Some(_) => Some(TABLES_OF_DATABASES.to_owned()),
+        Some(DATABASES) => Some(TABLES_OF_CURVES.to_owned()),
+        Some(_) => Some(format!("{TABLES_OF_DATABASES} {TABLES_OF_CURVES}")),
     };
     if let Some(tables) = tables {
         let make = format!("BEGIN; {tables} PRAGMA user_version = {VERSION}; COMMIT;");
@@ -81,8 +95,16 @@ pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreE
 
 /// Whether a store has the tables of databases.
 pub(super) fn knows_databases(connection: &Connection) -> rusqlite::Result<bool> {
-    let version: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    Ok(version >= VERSION)
+    Ok(version(connection)? >= DATABASES)
+}
+
+/// Whether a store has the tables of device time and of predicted levels.
+pub(super) fn knows_curves(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(connection)? >= VERSION)
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
 /// The format of the store in the file; `None` where it is empty.

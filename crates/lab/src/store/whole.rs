@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::collections::BTreeMap;
 
 /// What a cell left, beside its own row.
-const OF_CELLS: [&str; 4] = ["interval", "histogram", "oltp", "transactions"];
+const OF_CELLS: [&str; 6] = ["interval", "histogram", "oltp", "transactions", "device_time", "predicted"];
 
 /// What makes campaigns parts of one.
 #[derive(PartialEq)]
@@ -31,6 +31,8 @@ pub(super) struct Whole {
 pub(super) enum Standing {
     Pending,
     Failed,
+    /// Predicted, not measured.
+    Spared,
     Done,
 }
 
@@ -43,6 +45,7 @@ impl Whole {
     pub fn standing(&self) -> Standing {
         match &self.own[Whole::STATUS] {
             Value::Text(status) if status == "done" => Standing::Done,
+            Value::Text(status) if status == "spared" => Standing::Spared,
             Value::Text(status) if status == "failed" => Standing::Failed,
             _ => Standing::Pending,
         }
@@ -93,11 +96,15 @@ pub(super) fn cell(connection: &Connection, campaign: i64, number: u32) -> rusql
 
 /// A cell by its row of table `cell`.
 fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlite::Result<(u32, Whole)> {
-    let databases = schema::knows_databases(connection)?;
+    let known = match (schema::knows_databases(connection)?, schema::knows_curves(connection)?) {
+        (_, true) => OF_CELLS.len(),
+        (true, false) => 4,
+        (false, false) => 2,
+    };
     own.remove(0);
     let Value::Integer(number) = own[0] else { unreachable!("cells have numbers") };
     let mut tables = <[Vec<Vec<Value>>; OF_CELLS.len()]>::default();
-    for (table, into) in OF_CELLS.iter().zip(&mut tables).take(if databases { 4 } else { 2 }) {
+    for (table, into) in OF_CELLS.iter().zip(&mut tables).take(known) {
         // In the order of their keys: tables without row numbers have no other.
         let text = format!("SELECT * FROM {table} WHERE campaign = ?1 AND cell = ?2");
         *into = rows(connection, &text, params![campaign, number])?;

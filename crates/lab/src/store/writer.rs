@@ -4,8 +4,8 @@
 
 use super::{Store, StoreError};
 use crate::analysis::Verdict;
-use crate::record::{Oltp, Percentiles, Row, Transactions};
-use lowtide_core::{Bytes, Counters, Interval, Latency};
+use crate::record::{Oltp, Percentiles, Predicted, Row, Transactions};
+use lowtide_core::{Bytes, Counters, Interval, Latency, Nanos};
 use lowtide_oltp::terminals;
 use lowtide_oltp::tpcc::Kind;
 use rusqlite::{Connection, params};
@@ -97,6 +97,10 @@ pub enum Entry {
     Fact(String, String),
     /// These cells will not be measured.
     Spared(Vec<u32>),
+    /// How long the cell occupied its device.
+    Took(u32, Nanos),
+    /// The cell is not measured by choice; its level is predicted.
+    Predicted(u32, Predicted),
 }
 
 /// Where the cells of one campaign send.
@@ -274,6 +278,21 @@ pub(super) fn write(connection: &Connection, campaign: i64, entry: &Entry) -> ru
                 "DELETE FROM cell WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'",
             )?;
             cells.iter().try_for_each(|cell| delete.execute(params![campaign, cell]).map(drop))
+        }
+        Entry::Took(cell, took) => connection
+            .prepare_cached("INSERT OR REPLACE INTO device_time VALUES (?1, ?2, ?3)")?
+            .execute(params![campaign, cell, took.get() as i64])
+            .map(drop),
+        Entry::Predicted(cell, Predicted { level, low, high }) => {
+            connection
+                .prepare_cached(
+                    "UPDATE cell SET status = 'spared' WHERE campaign = ?1 AND cell = ?2 AND status = 'pending'",
+                )?
+                .execute(params![campaign, cell])?;
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO predicted VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .execute(params![campaign, cell, level, low, high])
+                .map(drop)
         }
     }
 }

@@ -88,7 +88,9 @@ impl Finder<'_> {
         match (cell.status, &cell.failure) {
             (Status::Done, _) => {}
             (Status::Failed, Some(reason)) => return Err(format!("it failed: {reason}")),
-            (Status::Failed | Status::Pending, _) => return Err("it was not measured to its end".to_owned()),
+            (Status::Failed | Status::Pending | Status::Spared, _) => {
+                return Err("it was not measured to its end".to_owned());
+            }
         }
         let scale = self.campaign.scale as f64;
         let after_ns = (finding.after.get() as f64 / scale) as u64;

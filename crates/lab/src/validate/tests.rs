@@ -55,6 +55,8 @@ fn campaign(text: &str, scale: u64) -> Campaign {
         wear: Vec::new(),
         verdict: Some(Verdict::NoSteadyState { reason: "too short".to_owned() }),
         oltp: None,
+        took: None,
+        predicted: None,
     };
     let cells = points.iter().zip(&MIB).enumerate().map(cell).collect();
     Campaign {

@@ -93,7 +93,7 @@ pub(super) fn run_on(
         Even { took, counters: Counters::default(), flushes: 0, first_write: None, written: Vec::new() };
     let place = |offset| Place { device: 0, offset };
     let storage = Storage { devices: vec![&mut device], data: place(DATA), log: place(0) };
-    let journal = Journal { offset: JOURNAL, length: 1 << 20, commit: &[4096] };
+    let journal = Journal { offset: JOURNAL, length: 1 << 20, commit: &[8192, 4096] };
     let files = Files { storage, system: place(SYSTEM), journals: vec![Some(journal)] };
     let (mut intervals, mut last) = (Vec::new(), Done::default());
     let each = &mut |interval, done| {

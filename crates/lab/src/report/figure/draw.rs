@@ -15,6 +15,8 @@ pub(crate) const FINE: i32 = 10;
 pub(crate) const LINE: u32 = 17;
 /// Pixels left free at both sides.
 const PAD: i32 = 2;
+/// The length of a dash, and of the gap after it.
+const DASH: f64 = 6.0 * FINE as f64;
 const CANNOT_FAIL: &str = "drawing into a String cannot fail";
 
 type Canvas<'b> = DrawingArea<SVGBackend<'b>, plotters::coord::Shift>;
@@ -145,18 +147,14 @@ fn draw_series(canvas: &Canvas<'_>, series: &Series, plot: &Plot) {
         Draw::LineAndMarkers => {
             line(canvas, &path, colour, LINE);
             for (point, position) in series.points.iter().zip(&path) {
-                let (low, high) = (plot.py(point.y - point.half_width), plot.py(point.y + point.half_width));
-                if low - high > 7 * FINE {
-                    let (x, cap) = (position.0, 3 * FINE);
-                    for bar in [
-                        [(x, low), (x, high)],
-                        [(x - cap, low), (x + cap, low)],
-                        [(x - cap, high), (x + cap, high)],
-                    ] {
-                        line(canvas, &bar, colour, 12);
-                    }
-                }
+                error_bar(canvas, point, position.0, plot, colour, 7 * FINE);
                 marker(canvas, series.look, *position, false);
+            }
+        }
+        Draw::Dashed => {
+            dashes(canvas, &path, colour);
+            for (point, position) in series.points.iter().zip(&path) {
+                error_bar(canvas, point, position.0, plot, colour, 0);
             }
         }
         Draw::Hollow => path.iter().for_each(|position| marker(canvas, series.look, *position, true)),
@@ -166,6 +164,36 @@ fn draw_series(canvas: &Canvas<'_>, series: &Series, plot: &Plot) {
             for (x, y) in path {
                 rect(canvas, (x - half, y), (x + half, plot.bottom), colour);
             }
+        }
+    }
+}
+
+/// The interval of a point, where it is longer than so much.
+fn error_bar(canvas: &Canvas<'_>, point: &Point, x: i32, plot: &Plot, colour: RGBColor, least: i32) {
+    let (low, high) = (plot.py(point.y - point.half_width), plot.py(point.y + point.half_width));
+    if low - high > least {
+        let cap = 3 * FINE;
+        for bar in
+            [[(x, low), (x, high)], [(x - cap, low), (x + cap, low)], [(x - cap, high), (x + cap, high)]]
+        {
+            line(canvas, &bar, colour, 12);
+        }
+    }
+}
+
+/// A dashed line through points.
+fn dashes(canvas: &Canvas<'_>, path: &[(i32, i32)], colour: RGBColor) {
+    for pair in path.windows(2) {
+        let [(x0, y0), (x1, y1)] = [pair[0], pair[1]].map(|(x, y)| (f64::from(x), f64::from(y)));
+        let length = (x1 - x0).hypot(y1 - y0);
+        let at = |far: f64| {
+            let share = (far / length).min(1.0);
+            ((x0 + (x1 - x0) * share).round() as i32, (y0 + (y1 - y0) * share).round() as i32)
+        };
+        let mut far = 0.0;
+        while far < length {
+            line(canvas, &[at(far), at(far + DASH)], colour, 12);
+            far += 2.0 * DASH;
         }
     }
 }
@@ -231,8 +259,12 @@ fn legend(canvas: &Canvas<'_>, panel: &Panel, width: i32) {
     for (row, x, series) in legend_places(panel, width) {
         let y = (12 + row * 20) * FINE;
         let (left, right) = (x * FINE, (x + 28) * FINE);
-        if series.draw != Draw::Hollow {
-            line(canvas, &[(left, y), (right, y)], colour(series.look), LINE);
+        match series.draw {
+            Draw::Hollow => {}
+            Draw::Dashed => dashes(canvas, &[(left, y), (right, y)], colour(series.look)),
+            Draw::Line | Draw::LineAndMarkers | Draw::Bars => {
+                line(canvas, &[(left, y), (right, y)], colour(series.look), LINE);
+            }
         }
         if matches!(series.draw, Draw::Hollow | Draw::LineAndMarkers) {
             marker(canvas, series.look, ((left + right) / 2, y), series.draw == Draw::Hollow);

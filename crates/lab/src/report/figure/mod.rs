@@ -8,6 +8,7 @@ mod databases;
 mod draw;
 mod latency;
 mod layer;
+mod predicted;
 mod style;
 mod svg;
 mod sweep;
@@ -136,6 +137,8 @@ pub enum Draw {
     LineAndMarkers,
     /// Hollow markers only: published points.
     Hollow,
+    /// A dashed line, with error bars where a point has them: what was not measured.
+    Dashed,
     /// Bars from zero.
     Bars,
 }
@@ -215,6 +218,9 @@ pub(crate) fn figures(
     }
     let mut figures: Vec<Figure> = Vec::new();
     figures.extend(over_factors(answers, comparisons));
+    if campaign.cells.iter().any(|cell| cell.predicted.is_some()) {
+        predicted::add(campaign, answers, &mut figures);
+    }
     figures.extend(time::levels(campaign, answers));
     figures.extend(databases::device(campaign, answers));
     match quantity_of(answers) {

@@ -45,7 +45,12 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
     };
     columns.push(Column::number("fill", "fill", "%").scaled(100.0).digits(Digits::Fixed(0)));
     columns.extend(answered.iter().map(|(column, _)| column.clone()));
+    // Beside the settled level, which is the first.
+    let beside = columns.len() - answered.len() + 1;
+    columns.insert(beside, Column::number("predicted_mib_per_s", "predicted", "MiB/s"));
+    columns.insert(beside + 1, Column::number("device_hours", "device time", "h").digits(Digits::Fixed(2)));
     columns.extend(about.iter().map(|(column, _)| column.clone()));
+    let adaptive = campaign.cells.iter().any(|cell| cell.predicted.is_some());
 
     let rows = campaign
         .cells
@@ -64,12 +69,19 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
             match answer {
                 Some(answer) => row.extend(answered.iter().map(|(_, value)| value(answer))),
                 None => {
-                    let word = if cell.status == Status::Failed { "failed" } else { "not measured" };
+                    let word = match cell.status {
+                        Status::Failed => "failed",
+                        Status::Spared => "spared",
+                        Status::Pending | Status::Done => "not measured",
+                    };
                     row.push(Value::Missing(word.to_owned()));
-                    row.resize(columns.len() - about.len(), Value::Empty);
+                    row.resize(columns.len() - about.len() - 2, Value::Empty);
                 }
             }
             let known = cell.oltp.as_deref();
+            row.insert(beside, predicted(cell));
+            let hours = if adaptive { device_hours(cell, campaign.scale) } else { Value::Empty };
+            row.insert(beside + 1, hours);
             row.extend(about.iter().map(|(_, value)| known.map_or(Value::Empty, |it| value(cell, it))));
             row
         })
@@ -102,6 +114,16 @@ fn value_of(cell: &Cell, name: &str) -> Option<String> {
 /// Data as a share of the capacity.
 fn fill(cell: &Cell) -> Value {
     Value::number((cell.capacity.get() > 0).then(|| cell.fill()))
+}
+
+/// The level of a cell that was not measured by choice.
+fn predicted(cell: &Cell) -> Value {
+    cell.predicted.map_or(Value::Empty, |it| Value::Estimate(it.level, it.half_width()))
+}
+
+/// How long a cell occupied its device, as long as it would have at full size.
+fn device_hours(cell: &Cell, scale: u64) -> Value {
+    Value::number(cell.took.map(|took| took.as_secs_f64() * scale as f64 / 3600.0))
 }
 
 /// A column, and its value of a cell that was measured.
@@ -175,6 +197,12 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
              of the measurement. Fresh: mean of the first 5 % of the intervals, at most 60 s. Lowest: the slowest \
              interval. Latency and write amplification are those of the steady window, or of the last quarter \
              where there is none."
+                .to_owned(),
+        );
+    }
+    if campaign.cells.iter().any(|cell| cell.predicted.is_some()) {
+        notes.push(
+            "Predicted: what the measured sizes tell of one that was spared ± half of the 95 % interval."
                 .to_owned(),
         );
     }

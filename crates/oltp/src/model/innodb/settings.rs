@@ -75,7 +75,7 @@ pub struct InnodbSettings {
 const LOOK: Nanos = Nanos::new(1_000);
 
 impl InnodbSettings {
-    const KEYS: [&'static str; 12] = [
+    const KEYS: [&'static str; 13] = [
         "barrier",
         "change-buffer",
         "cleaner",
@@ -84,6 +84,7 @@ impl InnodbSettings {
         "cpu",
         "foreign-keys",
         "io-cpu",
+        "journal",
         "look",
         "pool-lock",
         "system-with-log",
@@ -146,6 +147,7 @@ impl InnodbSettings {
             ("buffer pool", self.buffer_pool.to_string()),
             ("durability", self.durability.to_string()),
             ("barrier", on(self.barrier)),
+            ("journal", on(self.journal)),
             ("cores", self.machine.cores.to_string()),
             ("cpu of a transaction", self.machine.cpu.to_string()),
             ("cpu of a request", self.machine.io_cpu.to_string()),
@@ -172,6 +174,7 @@ impl InnodbSettings {
     fn set(&mut self, key: &str, value: &str) -> Result<(), OltpError> {
         match key {
             "barrier" => self.barrier = switch(key, value)?,
+            "journal" => self.journal = switch(key, value)?,
             "change-buffer" => self.change_buffer = switch(key, value)?,
             "system-with-log" => self.system_with_log = switch(key, value)?,
             "foreign-keys" => self.foreign_keys = switch(key, value)?,
