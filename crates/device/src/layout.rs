@@ -1,8 +1,8 @@
 //! Filesystem layouts: where files land on a device, and what making the filesystem writes.
 //!
-//! In virtual time a filesystem is this and no more: extents for the files, a list of writes for mkfs, and
+//! In virtual time a filesystem is this and no more: extents for the files, where others begin, a list of writes for mkfs, a journal, and
 //! whether mkfs trims. Sizes follow the defaults of mkfs.xfs, mke2fs and mkfs.btrfs, and each function says
-//! which. Leaves out journal traffic while files are overwritten in place, fragmentation by age, and
+//! which. Leaves out who writes to the journal, fragmentation by age, and
 //! copy-on-write (files on btrfs are taken as overwritten in place, as with `nodatacow`).
 
 use lowtide_core::storage::Journal;
@@ -31,11 +31,11 @@ pub struct Layout {
     pub files: Extents,
     /// What mkfs writes: offset and length.
     pub mkfs_writes: Vec<(u64, u64)>,
-    /// Where files of another directory begin. XFS gives directories its allocation groups in turn: this is the next group that the data do
-    /// not reach. ext4 spreads directories: this is where one was seen, 15/16 of the way. After the data where there is no such place.
-    pub elsewhere: u64,
     /// The filesystem's journal.
     pub journal: Option<Journal>,
+    filesystem: Filesystem,
+    size: u64,
+    metadata: Vec<Area>,
 }
 
 /// Files that do not fit.
@@ -93,32 +93,38 @@ pub fn lay_out(filesystem: Filesystem, size: Bytes, data: Bytes) -> Result<Layou
     let mkfs_writes =
         metadata.iter().filter(|area| area.written).map(|area| (area.offset, area.length)).collect();
     let files = Extents::new(free);
-    let elsewhere = elsewhere(filesystem, size.get(), &metadata, &files);
     let commit = if filesystem == Filesystem::Ext4 { JBD_COMMIT } else { XFS_COMMIT };
     let journal = metadata.iter().find(|area| area.journal);
     let journal = journal.map(|area| Journal { offset: area.offset, length: area.length, commit });
-    Ok(Layout { files, mkfs_writes, elsewhere, journal })
+    Ok(Layout { files, mkfs_writes, journal, filesystem, size: size.get(), metadata })
 }
 
-fn elsewhere(filesystem: Filesystem, size: u64, metadata: &[Area], files: &Extents) -> u64 {
-    let end = files.pieces().last().map_or(0, |piece| piece.device_offset + piece.length);
-    let wanted = match filesystem {
-        Filesystem::None | Filesystem::Btrfs => end,
-        Filesystem::Xfs => end.next_multiple_of((size / GROUPS / MIB * MIB).max(MIB)),
-        Filesystem::Ext4 => (size / 16 * 15 / MIB * MIB).max(end),
-    };
-    // The areas of the filesystem there come first.
-    let after = metadata.iter().fold(wanted, |at, area| {
-        match (area.offset..area.offset + area.length).contains(&at) {
-            true => area.offset + area.length,
-            false => at,
-        }
-    });
-    if after < size { after } else { end }
+impl Layout {
+    /// Where `bytes` of files of another directory begin, in one piece; `None` where there is no such place. XFS gives directories its
+    /// allocation groups in turn: it is the next group that the data do not reach. ext4 spreads directories: it is where one was seen, 15/16
+    /// of the way.
+    pub fn elsewhere(&self, bytes: u64) -> Option<u64> {
+        let end = self.files.pieces().last().map_or(0, |piece| piece.device_offset + piece.length);
+        let (wanted, until) = match self.filesystem {
+            Filesystem::None | Filesystem::Btrfs => return None,
+            Filesystem::Xfs => {
+                let group = (self.size / GROUPS / MIB * MIB).max(MIB);
+                let next = end.div_ceil(group);
+                (next * group, if next < GROUPS { (next + 1) * group } else { 0 })
+            }
+            Filesystem::Ext4 => ((self.size / 16 * 15 / MIB * MIB).max(end), self.size),
+        };
+        // The areas of the filesystem there come first.
+        let after = self.metadata.iter().fold(wanted, |at, area| {
+            let there = (area.offset..area.offset + area.length).contains(&at);
+            if there { area.offset + area.length } else { at }
+        });
+        (after + bytes <= until).then_some(after)
+    }
 }
 
 /// An area the filesystem keeps for itself.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Area {
     offset: u64,
     length: u64,
@@ -239,18 +245,29 @@ mod tests {
         let size = Bytes::gib(160);
         let at = |filesystem| {
             let layout = lay_out(filesystem, size, Bytes::gib(11)).expect("fits");
-            (layout.elsewhere / GIB, layout.journal.map(|journal| journal.offset / GIB))
+            let elsewhere = layout.elsewhere(GIB).map(|offset| offset / GIB);
+            (elsewhere, layout.journal.map(|journal| journal.offset / GIB))
         };
-        assert_eq!(at(Filesystem::Xfs), (40, Some(80)));
-        assert_eq!(at(Filesystem::Ext4), (150, Some(80)));
-        assert_eq!(at(Filesystem::None), (11, None));
+        assert_eq!(at(Filesystem::Xfs), (Some(40), Some(80)));
+        assert_eq!(at(Filesystem::Ext4), (Some(150), Some(80)));
+        assert_eq!(at(Filesystem::None), (None, None));
         // The journal of XFS lies at the beginning of its group.
         let layout = lay_out(Filesystem::Xfs, size, Bytes::gib(50)).expect("fits");
         let Journal { offset, length, .. } = layout.journal.expect("it has one");
-        assert_eq!(layout.elsewhere, offset + length);
-        // Data that reach the last group: what comes next comes behind them.
-        let layout = lay_out(Filesystem::Xfs, size, Bytes::gib(130)).expect("fits");
-        assert_eq!(layout.elsewhere / GIB, 130);
+        assert_eq!(layout.elsewhere(GIB), Some(offset + length));
+        assert_eq!(layout.elsewhere(40 * GIB), None, "it reaches the next group");
+        // Data that reach the last group, also where four groups are less than the drive.
+        for size in [size, Bytes::new(160_000_000_000), Bytes::new(32_000_001 * 512)] {
+            for share in [76, 90, 99] {
+                let data = Bytes::new(room(Filesystem::Xfs, size).get() / 100 * share);
+                let layout = lay_out(Filesystem::Xfs, size, data).expect("fits");
+                assert_eq!(layout.elsewhere(MIB), None, "{share} % of {size}");
+                let layout =
+                    lay_out(Filesystem::Ext4, size, data.min(room(Filesystem::Ext4, size))).expect("fits");
+                assert!(layout.elsewhere(MIB).is_none_or(|at| at + MIB <= size.get()), "{share} % of {size}");
+                assert_eq!(layout.elsewhere(size.get() / 16), None, "{share} % of {size}");
+            }
+        }
     }
 
     #[test]

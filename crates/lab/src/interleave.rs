@@ -9,12 +9,11 @@
 //! every cell's target is prepared anew, because another experiment's cell lies between it and the one before. Virtual
 //! time does not drift: models are measured side by side, as ever. Leaves out comparing (`compare`).
 
-use crate::analysis::Verdict;
-use crate::campaign::{self, CampaignError, Cells, Outcome, Progress, Stage, Taken, on_all_cores};
+use crate::campaign::{self, CampaignError, Cells, Named, Outcome, Progress, Taken, on_all_cores};
 use crate::experiment::{Fill, Purge};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::drives;
-use crate::record::{INTERLEAVED, Row};
+use crate::record::INTERLEAVED;
 use crate::store::{About, Store, Writer};
 use lowtide_core::rng::below;
 use std::path::Path;
@@ -136,7 +135,7 @@ impl Turns {
             begun.push(begin(&mut store, plan, &about)?);
         }
         let writer = Writer::start(store, Arc::clone(interrupt));
-        let shown = self.shown(progress);
+        let shown = Named::of_each(self.plans.iter().zip(&self.names), progress);
         let running = self.plans.iter().zip(begun).zip(&shown).map(|((plan, begun), shown)| {
             let sender = writer.sender(begun.campaign);
             Cells::new(plan, begun, interrupt, shown, sender)
@@ -154,51 +153,6 @@ impl Turns {
         }
         let outcomes = running.into_iter().map(Cells::finish).collect();
         Ok((writer.finish()?, outcomes))
-    }
-
-    /// What hears of each plan's cells, and says whose they are.
-    fn shown<'a>(&self, progress: &'a dyn Progress) -> Vec<Named<'a>> {
-        let mut before = 0;
-        let named = |(plan, name): (&Plan, &String)| {
-            let cells = plan.cells.iter().map(|cell| {
-                let step = cell.step.iter().fold(name.clone(), |name, step| format!("{name}, {step}"));
-                PlannedCell { index: cell.index + before, step: Some(step), ..cell.clone() }
-            });
-            let named = Named { inner: progress, cells: cells.collect() };
-            before += plan.cells.len() as u32;
-            named
-        };
-        self.plans.iter().zip(&self.names).map(named).collect()
-    }
-}
-
-/// Tells of cells by names and numbers that no other experiment's cells have.
-struct Named<'a> {
-    inner: &'a dyn Progress,
-    cells: Vec<PlannedCell>,
-}
-
-impl Progress for Named<'_> {
-    fn cell(&self, cell: &PlannedCell, stage: Stage, share: f64, last: Option<&Row>) {
-        self.inner.cell(&self.cells[cell.index as usize], stage, share, last);
-    }
-    fn ended(&self, cell: &PlannedCell, failure: Option<&str>) {
-        self.inner.ended(&self.cells[cell.index as usize], failure);
-    }
-    fn spared(&self, cells: usize) {
-        self.inner.spared(cells);
-    }
-    fn note(&self, text: &str) {
-        self.inner.note(text);
-    }
-    fn begun(&self, campaign: i64) {
-        self.inner.begun(campaign);
-    }
-    fn so_far(&self, cell: &PlannedCell, judge: &dyn Fn() -> Verdict) {
-        self.inner.so_far(&self.cells[cell.index as usize], judge);
-    }
-    fn judged(&self, cell: &PlannedCell, verdict: &Verdict) {
-        self.inner.judged(&self.cells[cell.index as usize], verdict);
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod databases;
 mod modelled;
+mod named;
 
 use crate::analysis::Verdict;
 use crate::experiment::Precondition;
@@ -23,6 +24,7 @@ use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
 use lowtide_host::target::TargetSpec;
+pub use named::Named;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};

@@ -11,7 +11,7 @@ use crate::prepare::PreparedDrive;
 use crate::record::Row;
 use crate::store::Measured;
 use lowtide_core::storage::{Place, Storage};
-use lowtide_core::{BlockDevice, Bytes, DeviceError, Seed};
+use lowtide_core::{BlockDevice, DeviceError, Seed};
 use lowtide_device::AnyDevice;
 use lowtide_device::layout::{Filesystem, lay_out};
 use lowtide_oltp::model::{self, Done, Files, ModelLoad, ModelSettings};
@@ -35,29 +35,30 @@ pub fn on_model(
 ) -> Result<Ended, DeviceError> {
     let oltp = load.oltp.as_ref().expect("a load of terminals");
     let mut going = Going::new(Watch::new(load, context(&prepared, false)), interrupt);
-    let PreparedDrive { drive, now, extents, elsewhere, journal, .. } = prepared;
+    let PreparedDrive { drive, now, extents, layout, .. } = prepared;
     let asked =
         ModelLoad { warehouses: oltp.warehouses, terminals: load.threads, interval: load.interval, seed };
     let first = extents.pieces().first().map_or(0, |piece| piece.device_offset);
     let place = |device, offset| Place { device, offset };
     let own_log = log.is_some();
-    let (devices, journals): (Vec<&mut (dyn BlockDevice + Send)>, _) = match log {
-        Some(log) => {
-            let beneath_log = lay_out(filesystem, log.capacity(), Bytes::ZERO);
-            (vec![drive, log], vec![journal, beneath_log.ok().and_then(|layout| layout.journal)])
-        }
-        None => (vec![drive], vec![journal]),
-    };
+    let (others, with_log) = settings.beside_data(own_log);
     // What lies elsewhere on the drive, before the data where there is no room for it.
-    let with_log = own_log && settings.system_with_log();
-    let log_bytes = if own_log { 0 } else { settings.log().get() };
-    let others = log_bytes + if with_log { 0 } else { settings.system().get() };
-    let apart = elsewhere + others <= devices[0].capacity().get();
-    let (elsewhere, data) = if apart { (elsewhere, first) } else { (first, first + others) };
-    let log = if own_log { place(1, 0) } else { place(0, elsewhere) };
-    let system = match with_log {
-        true => place(1, settings.log().get()),
-        false => place(0, elsewhere + log_bytes),
+    let (elsewhere, data) = match layout.elsewhere(others.get()) {
+        Some(elsewhere) => (elsewhere, first),
+        None => (first, first + others.get()),
+    };
+    let (devices, journals, log): (Vec<&mut (dyn BlockDevice + Send)>, _, _) = match log {
+        Some(log) => {
+            let beneath =
+                lay_out(filesystem, log.capacity(), with_log).expect("the plan checked that it fits");
+            let first = beneath.files.pieces().first().map_or(0, |piece| piece.device_offset);
+            (vec![drive, log], vec![layout.journal, beneath.journal], place(1, first))
+        }
+        None => (vec![drive], vec![layout.journal], place(0, elsewhere)),
+    };
+    let system = match own_log && !settings.system_with_log() {
+        true => place(0, elsewhere),
+        false => place(log.device, log.offset + settings.log().get()),
     };
     let storage = Storage { devices, data: place(0, data), log };
     let files = Files { storage, system, journals };

@@ -26,9 +26,9 @@ pub(super) fn fit(
         return Err(at_warehouses(message, "a larger share, such as `--scale 1/10`, or more warehouses"));
     }
     least(experiment, oltp, scale)?;
-    let data = match oltp.settings.engine.is_modelled() {
+    let (data, with_log) = match oltp.settings.engine.is_modelled() {
         true => modelled(experiment, oltp)?,
-        false => oltp.data(),
+        false => (oltp.data(), Bytes::ZERO),
     };
     let capacity = match target {
         PlanTarget::Host(spec) => {
@@ -49,6 +49,18 @@ pub(super) fn fit(
     let usable = cells::usable(settings, capacity)
         .map_err(|(key, message)| experiment.blame(key, message, format!("the device has {capacity}")))?;
     let filesystem = cells::filesystem(settings.preparation.layout.filesystem);
+    if let (PlanTarget::Simulated(devices), Some(name)) = (target, &oltp.log_device)
+        && let Err(error) = lay_out(filesystem, devices[name].spec.capacity(), with_log)
+    {
+        let message =
+            format!("a log of {with_log} does not fit on `{name}`: {} are left for it", error.available);
+        let key = if experiment.span_of("sweep.log_device").is_some() {
+            "sweep.log_device"
+        } else {
+            "oltp.log_device"
+        };
+        return Err(experiment.blame(key, message, "a smaller log_size, or a larger device"));
+    }
     match lay_out(filesystem, usable, data) {
         Ok(_) => Ok((data, capacity)),
         Err(error) => {
@@ -59,16 +71,14 @@ pub(super) fn fit(
     }
 }
 
-/// Bytes of the data files, the system tablespace and the log of a modelled engine that lie on the device.
-fn modelled(experiment: &Experiment, oltp: &Oltp) -> Result<Bytes, BadInput> {
+/// Bytes that a modelled engine needs on the device of its data, and on that of its log.
+fn modelled(experiment: &Experiment, oltp: &Oltp) -> Result<(Bytes, Bytes), BadInput> {
     let model = ModelSettings::of(&oltp.settings).map_err(|error| {
         let key = if experiment.span_of("oltp.options").is_some() { "oltp.options" } else { "oltp" };
         experiment.blame(key, error.to_string(), "docs/models/oltp.md says what a modelled engine takes")
     })?;
-    let log = if oltp.log_device.is_some() { Bytes::ZERO } else { model.log() };
-    let system =
-        if oltp.log_device.is_some() && model.system_with_log() { Bytes::ZERO } else { model.system() };
-    Ok(model::loaded(&model, oltp.warehouses) + log + system)
+    let (others, with_log) = model.beside_data(oltp.log_device.is_some());
+    Ok((model::loaded(&model, oltp.warehouses) + others, with_log))
 }
 
 /// Refuses memory and logs that the engine does not start with, as written or divided by the scale.

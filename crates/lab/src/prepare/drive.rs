@@ -6,9 +6,8 @@ use super::database::{self, Database};
 use crate::experiment::{Fill, Purge};
 use crate::plan::{PlannedCell, cells};
 use lowtide_core::rng::shuffle;
-use lowtide_core::storage::Journal;
 use lowtide_core::{BlockDevice, Bytes, DeviceError, Extents, Request, Seed, VirtualTime};
-use lowtide_device::layout::lay_out;
+use lowtide_device::layout::{Layout, lay_out};
 use lowtide_device::{AnyDevice, DeviceSpec, power};
 
 /// Bytes of a request while filling and trimming.
@@ -35,10 +34,8 @@ pub struct PreparedDrive<'a> {
     pub(crate) now: &'a mut VirtualTime,
     /// Where the data lies.
     pub extents: Extents,
-    /// Where files of another directory begin.
-    pub elsewhere: u64,
-    /// The filesystem's journal.
-    pub journal: Option<Journal>,
+    /// What the filesystem puts where; its files are the data.
+    pub layout: Layout,
     /// Host bytes written since the drive was last as new.
     pub written_before: Bytes,
     /// The database, where rows are inserted.
@@ -96,7 +93,7 @@ impl History {
         if preparation.layout.mkfs_trims {
             self.each_chunk(0, usable.get(), Request::trim)?;
         }
-        for (offset, length) in layout.mkfs_writes {
+        for &(offset, length) in &layout.mkfs_writes {
             self.each_chunk(offset, length, Request::write)?;
         }
         // Loading a database writes it.
@@ -128,9 +125,8 @@ impl History {
         Ok(PreparedDrive {
             drive: &mut self.drive,
             now: &mut self.now,
-            extents: layout.files,
-            elsewhere: layout.elsewhere,
-            journal: layout.journal,
+            extents: layout.files.clone(),
+            layout,
             written_before: Bytes::new(written),
             database,
             cache: self.cache,

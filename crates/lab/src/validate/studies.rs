@@ -4,7 +4,7 @@
 //! its own, in a directory that the caller chose. Leaves out adding up (`summary`).
 
 use super::{claims, comparisons};
-use crate::campaign::{self, CampaignError, Progress, Running};
+use crate::campaign::{self, CampaignError, Named, Progress, Running};
 use crate::catalogue;
 use crate::experiment::{BadInput, Experiment, NotCompared};
 use crate::plan::Plan;
@@ -131,8 +131,10 @@ pub fn run(
     interrupt: &Arc<AtomicBool>,
     progress: &dyn Progress,
 ) -> Result<Vec<Study>, ValidateError> {
-    let begin = |chosen| begin(chosen, directory, started_at, interrupt, progress);
-    let running = chosen.iter().map(begin).collect::<Result<Vec<Running<'_>>, ValidateError>>()?;
+    let named = Named::of_each(chosen.iter().map(|chosen| (&chosen.plan, &chosen.name)), progress);
+    let begin = |(chosen, progress)| begin(chosen, directory, started_at, interrupt, progress);
+    let running =
+        chosen.iter().zip(&named).map(begin).collect::<Result<Vec<Running<'_>>, ValidateError>>()?;
     let groups = chosen.iter().zip(&running).flat_map(|(chosen, running)| {
         chosen.plan.groups.iter().map(move |group| (running, group, data(&chosen.plan, group)))
     });
@@ -160,7 +162,7 @@ fn begin<'a>(
     directory: &Path,
     started_at: &str,
     interrupt: &'a Arc<AtomicBool>,
-    progress: &'a dyn Progress,
+    progress: &'a Named<'a>,
 ) -> Result<Running<'a>, ValidateError> {
     let Chosen { name, plan } = chosen;
     let scale = if plan.scale > 1 { format!(" --scale 1/{}", plan.scale) } else { String::new() };

@@ -37,11 +37,16 @@ impl ModelSettings {
         }
     }
 
-    /// Bytes of its system tablespace.
-    pub fn system(&self) -> Bytes {
-        match self {
+    /// Bytes of log and system tablespace on the device of the data, and on the log's where that is one of its own.
+    pub fn beside_data(&self, own_log: bool) -> (Bytes, Bytes) {
+        let system = match self {
             ModelSettings::Innodb(_) => innodb::SYSTEM,
             ModelSettings::Myisam(_) => Bytes::ZERO,
+        };
+        match (own_log, self.system_with_log()) {
+            (false, _) => (self.log() + system, Bytes::ZERO),
+            (true, false) => (system, self.log()),
+            (true, true) => (Bytes::ZERO, self.log() + system),
         }
     }
     /// Whether the system tablespace lies with the log, where that has a device of its own.

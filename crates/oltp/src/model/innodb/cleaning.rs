@@ -6,7 +6,7 @@
 //!   least used ────────┘
 //! ```
 //!
-//! A batch ends with a sync of every data file, one after the other (`fil_flush_file_spaces`): each writes a block of the filesystem's
+//! A batch ends with a sync of every data file, one after the other (`fil_flush_file_spaces`): each commits to the filesystem's
 //! journal, where the server asks for `fsync`, and flushes the drive.
 //!
 //! Sources: `buf0flu.c`, `srv0srv.c` and `buf0dblwr.c` of MySQL 5.5 and 5.6; "Configuring Buffer Pool Flushing", MySQL 5.6 Reference
@@ -192,10 +192,9 @@ impl Cleaner {
         if pool.is_changed(frame) && !self.leaving[frame as usize] {
             self.leaving[frame as usize] = true;
             self.leave += 1;
-            if self.queued[frame as usize] == Queued::No {
-                self.enqueue(pool, frame, Queued::Yes);
+            if self.queued[frame as usize] != Queued::Urgently {
+                self.enqueue(pool, frame, Queued::Urgently);
             }
-            self.least_used_now += 1;
         }
         f64::from(self.leave) < self.most()
     }

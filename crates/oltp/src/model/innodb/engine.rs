@@ -91,8 +91,8 @@ pub(super) struct Engine<'m, 's> {
     batch: Option<Batch>,
     system: Place,
     journals: Vec<Option<Journal>>,
-    /// Bytes that were written to those; they go round.
-    journaled: u64,
+    /// By device, bytes that were written to those; they go round.
+    journaled: Vec<u64>,
     buffered: Buffered,
     /// Processor time of a step.
     step_ns: u64,
@@ -130,8 +130,8 @@ impl<'m, 's> Engine<'m, 's> {
             cleaner: Cleaner::new(model),
             batch: None,
             system: files.system,
+            journaled: vec![0; files.journals.len()],
             journals: files.journals,
-            journaled: 0,
             buffered: Buffered::default(),
             step_ns: (model.machine.cpu.get() as f64 / steps) as u64,
             woken: Vec::new(),
@@ -582,11 +582,12 @@ impl<'m, 's> Engine<'m, 's> {
         let (device, _) = self.of_file(file);
         let next = self.journals[device].and_then(|journal| Some((journal, *journal.commit.get(write)?)));
         let Some((Journal { offset, length, .. }, bytes)) = next else { return self.committed(file) };
-        if self.journaled % length + bytes > length {
-            self.journaled = self.journaled.next_multiple_of(length);
+        let journaled = &mut self.journaled[device];
+        if *journaled % length + bytes > length {
+            *journaled = journaled.next_multiple_of(length);
         }
-        let place = offset + self.journaled % length;
-        self.journaled += bytes;
+        let place = offset + *journaled % length;
+        *journaled += bytes;
         self.ask(Request::write(place, bytes), device, file | write as Tag)
     }
 

@@ -42,8 +42,8 @@ pub struct InnodbSettings {
     pub durability: Durability,
     /// Whether `fsync` flushes the drive.
     pub barrier: bool,
-    /// Whether a sync writes a block of the filesystem's journal: `fsync` does, since a write changes a file's times; `fdatasync`,
-    /// which MariaDB asks for, does not.
+    /// Whether a sync commits to the filesystem's journal: `fsync` does, since a write changes a file's times; `fdatasync`, which
+    /// MariaDB asks for, does not.
     pub journal: bool,
     /// Whether pages are written twice.
     pub doublewrite: bool,
@@ -71,9 +71,6 @@ pub struct InnodbSettings {
     pub system_with_log: bool,
 }
 
-/// Time to look at a frame whose lines another processor had last.
-const LOOK: Nanos = Nanos::new(1_000);
-
 impl InnodbSettings {
     const KEYS: [&'static str; 13] = [
         "barrier",
@@ -97,10 +94,13 @@ impl InnodbSettings {
     /// [`OltpError::Invalid`]: an option that there is not, or a value that it does not take.
     pub fn of(settings: &Settings) -> Result<InnodbSettings, OltpError> {
         let old = settings.preset == Some(Preset::Y2010);
+        let page = Bytes::new(super::PAGE);
+        let log = settings.log_size.unwrap_or(if old { Bytes::mib(10) } else { Bytes::mib(96) });
         let mut model = InnodbSettings {
             buffer_pool: settings.buffer_pool.unwrap_or(Bytes::mib(128)),
             old_ms: if old { 0 } else { 1000 },
-            log: settings.log_size.unwrap_or(if old { Bytes::mib(10) } else { Bytes::mib(96) }),
+            // A share of what was asked for (`--scale`) need not be whole pages.
+            log: log.align_down(page).max(page),
             durability: settings.durability.unwrap_or(if old {
                 Durability::Second
             } else {
@@ -121,7 +121,7 @@ impl InnodbSettings {
             pool_lock: Nanos::ZERO,
             // Eight lines of memory that another processor had last (Molka and others, "Memory Performance and Cache Coherency
             // Effects on an Intel Nehalem Multiprocessor System", 2009: 102 to 109 ns each from another socket).
-            look: if old { LOOK } else { Nanos::ZERO },
+            look: Nanos::ZERO,
             system_with_log: false,
         };
         for (key, value) in &settings.options {
