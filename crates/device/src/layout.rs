@@ -265,7 +265,7 @@ mod tests {
                 let layout =
                     lay_out(Filesystem::Ext4, size, data.min(room(Filesystem::Ext4, size))).expect("fits");
                 assert!(layout.elsewhere(MIB).is_none_or(|at| at + MIB <= size.get()), "{share} % of {size}");
-                assert_eq!(layout.elsewhere(size.get() / 16), None, "{share} % of {size}");
+                assert_eq!(layout.elsewhere(size.get() / 8), None, "{share} % of {size}");
             }
         }
     }

@@ -224,4 +224,16 @@ mod tests {
             assert!(error.contains(says), "{error}");
         }
     }
+
+    #[test]
+    fn a_share_of_a_log_is_whole_pages() {
+        for (asked, got) in [(53_687_091, 53_673_984), (100, 16 << 10), (1 << 20, 1 << 20)] {
+            let settings = Settings {
+                engine: Engine::InnodbModel,
+                log_size: Some(Bytes::new(asked)),
+                ..Settings::default()
+            };
+            assert_eq!(InnodbSettings::of(&settings).expect("it is valid").log, Bytes::new(got), "{asked}");
+        }
+    }
 }
