@@ -20,7 +20,7 @@ if os.environ.get("LOWTIDE_REQUIRE_REAL") != "1":
 from fleets import WITHIN_S, Cluster, limited, until
 
 import lowtide.distributed
-from lowtide.distributed import _fleet
+from lowtide.distributed import _fleet, _worker
 
 SEED = 5
 SCALE = "1/64"
@@ -170,7 +170,9 @@ def test_cells_of_a_worker_that_takes_too_long_to_end_are_in_the_store(
         assert statuses(store) == ["done", "pending", "pending"]
     finally:
         go.touch()
-    resumed = lowtide.distributed.run(files, cluster.client, device="bench", store=store, resume=True)
+    resumed = lowtide.distributed.run(
+        files, cluster.client, device="bench", store=store, resume=True, progress=lambda _: None
+    )
     assert resumed.cells().status.tolist() == ["done"] * 3
 
 
@@ -252,3 +254,13 @@ def test_a_plan_whose_worker_and_scheduler_are_lost_is_told(
         lowtide.distributed.run(files, cluster.client, device="bench", store=tmp_path / "fleet.db", progress=hear)
     assert heard == ["no worker announces the device bench any more: its cells wait until one does"]
     assert "without resume" in str(told.value), told.value
+
+
+def test_a_group_that_is_not_wanted_any_more_is_not_begun(cluster: Cluster, quick: Experiment) -> None:
+    begun = "from lowtide import _native\ndef run(*_, **__): raise SystemError('it was begun')\n_native.run = run\n"
+    cluster.worker("a", preload=begun)
+    order = lowtide.distributed._order(quick, set=None, target=None, scale=SCALE, seed=SEED)
+    order, _ = lowtide.distributed._survey(order, cluster.client, None, None)
+    cluster.client.run(_worker.stop, order.run)
+    error = cluster.client.submit(_worker.measure, order, 0, None).exception()
+    assert isinstance(error, lowtide.LowtideError) and error.message == "nobody waits for these cells any more"
