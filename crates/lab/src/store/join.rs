@@ -194,7 +194,9 @@ mod tests {
         let begun = part(folder.path().join("begun.db"), 1, &[]);
         for campaigns in [0, 1] {
             let mut store = Store::open(&path).expect("a new store");
-            (0..campaigns).for_each(|_| drop(store.adopt(&begun).expect("adopts")));
+            for _ in 0..campaigns {
+                store.adopt(&begun).expect("adopts");
+            }
             store.close_or_remove_empty().expect("closes");
             let names =
                 folder.path().read_dir().expect("reads").map(|entry| entry.expect("reads").file_name());
