@@ -33,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use crate::device::Device;
     #[pymodule_export]
-    use crate::parts::{Parts, begin, check_store, snapshot};
+    use crate::parts::{Parts, begin, snapshot};
     #[pymodule_export]
     use crate::plan::{Plan, plan, target_of};
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! A campaign whose groups are run elsewhere: a store that takes their parts as they come.
+//! A campaign whose groups are run elsewhere: a store that is held meanwhile, and takes their parts as they come.
 //!
 //! Leaves out how parts travel and where they are run; `lowtide.distributed` does that.
 
@@ -6,27 +6,13 @@ use crate::errors::{Raised, detached};
 use crate::plan::Plan;
 use lowtide_lab::store::{self, About, Store};
 use pyo3::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 /// Makes a part of a plan in which nothing is measured yet, at a path where there is nothing.
 #[pyfunction]
 pub fn begin(py: Python<'_>, plan: &Plan, part: PathBuf) -> PyResult<()> {
     detached(py, || Ok(Store::open(&part)?.begin(&plan.plan, &plan.about()).map(drop)?))
-}
-
-/// Refuses a store that could not be written to, before anybody measures for it; leaves none where there was none.
-#[pyfunction]
-pub fn check_store(py: Python<'_>, store: PathBuf) -> PyResult<()> {
-    detached(py, || {
-        let new = !store.exists();
-        let open = Store::open(&store)?;
-        if new && open.campaigns()?.is_empty() {
-            // While it is held: nobody else has begun anything in it.
-            let _ = std::fs::remove_file(&store);
-        }
-        Ok(())
-    })
 }
 
 /// Makes a part, at a path where there is nothing, of one that may be written to meanwhile: with the cells that have ended.
@@ -46,66 +32,76 @@ impl Plan {
     }
 }
 
-/// A campaign in a store, which nobody else writes to until it is closed.
+/// A store which nobody else writes to until it is closed, and a campaign in it once that has begun.
 #[pyclass(frozen, module = "lowtide._native")]
 pub struct Parts {
-    store: Mutex<Option<Store>>,
-    /// Its number.
-    #[pyo3(get)]
-    campaign: i64,
-    /// The cells that were done when it began.
-    #[pyo3(get)]
-    done: Vec<u32>,
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    store: Store,
+    /// Whether it was made for this.
+    new: bool,
+    resume: bool,
+    /// The campaign's number.
+    campaign: Option<i64>,
 }
 
 impl Parts {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        what: impl FnOnce(&mut Store) -> Result<T, Raised> + Send,
+        what: impl FnOnce(&mut Open) -> Result<T, Raised> + Send,
     ) -> PyResult<T> {
         detached(py, || {
-            let mut store = self.store.lock().expect("nobody panics while holding it");
-            what(store.as_mut().expect("it is closed last"))
+            let mut open = self.open.lock().expect("nobody panics while holding it");
+            what(open.as_mut().expect("it is closed last"))
         })
     }
 }
 
 #[pymethods]
 impl Parts {
-    /// Begins a campaign with a part of it; with `resume`, goes on with the last one of the same plan.
+    /// Opens a store, making it where there is none, or with `resume` one that is there; it is held from now on.
     #[new]
-    fn new(py: Python<'_>, store: PathBuf, part: PathBuf, resume: bool) -> PyResult<Self> {
+    fn new(py: Python<'_>, store: PathBuf, resume: bool) -> PyResult<Self> {
         detached(py, || {
-            let (store, (campaign, done)) = opened(&store, &part, resume)?;
-            Ok(Parts { store: Mutex::new(Some(store)), campaign, done })
+            let new = !store.exists();
+            let held = if resume { Store::open_to_resume(&store)? } else { Store::open(&store)? };
+            let open = Open { store: held, new, resume, campaign: None };
+            Ok(Parts { open: Mutex::new(Some(open)) })
+        })
+    }
+
+    /// Begins a campaign with a part of it; with `resume`, goes on with the last one of the same plan. Its number, and the cells
+    /// that are done.
+    fn begin(&self, py: Python<'_>, part: PathBuf) -> PyResult<(i64, Vec<u32>)> {
+        self.with(py, |open| {
+            let (campaign, done) = if open.resume {
+                open.store.goes_on_with(&part)?
+            } else {
+                (open.store.adopt(&part)?, Vec::new())
+            };
+            open.campaign = Some(campaign);
+            Ok((campaign, done))
         })
     }
 
     /// Takes what was measured in a part; which cells came and are done.
     fn join(&self, py: Python<'_>, part: PathBuf) -> PyResult<Vec<u32>> {
-        self.with(py, |store| Ok(store.join(&part, self.campaign)?))
+        self.with(py, |open| Ok(open.store.join(&part, open.campaign.expect("it has begun"))?))
     }
 
     /// Makes a part with these cells as they are here, at a path where there is nothing.
     fn extract(&self, py: Python<'_>, cells: Vec<u32>, part: PathBuf) -> PyResult<()> {
-        self.with(py, |store| Ok(store.extract(self.campaign, &cells, &part)?))
+        self.with(py, |open| Ok(open.store.extract(open.campaign.expect("it has begun"), &cells, &part)?))
     }
 
-    /// Closes the store, after which nothing else is asked.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(self.store.lock().expect("nobody panics while holding it").take()));
+    /// Closes the store, after which nothing else is asked; one that was made for this and has no campaign is removed.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || match self.open.lock().expect("nobody panics while holding it").take() {
+            Some(open) if open.new => Ok(open.store.close_or_remove_empty()?),
+            _ => Ok(()),
+        })
     }
-}
-
-/// The store, the campaign's number in it, and which cells are done.
-fn opened(path: &Path, part: &Path, resume: bool) -> Result<(Store, (i64, Vec<u32>)), Raised> {
-    if resume {
-        let mut store = Store::open_to_resume(path)?;
-        let found = store.goes_on_with(part)?;
-        return Ok((store, found));
-    }
-    let mut store = Store::open(path)?;
-    let campaign = store.adopt(part)?;
-    Ok((store, (campaign, Vec::new())))
 }

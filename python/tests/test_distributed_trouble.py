@@ -109,9 +109,12 @@ def same(one: lowtide.Campaign, other: lowtide.Campaign) -> None:
 
 
 def test_a_full_disk_under_the_store_keeps_what_is_there_and_goes_on(
-    cluster: Cluster, study: Experiment, disk: Disk
+    cluster: Cluster, study: Experiment, disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = disk.at / "fleet.db"
+    spare = tmp_path / "spare"
+    spare.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(spare))
 
     def fill(event: lowtide.Event) -> None:
         if event.kind == "ended" and not disk.filler.exists():
@@ -124,6 +127,11 @@ def test_a_full_disk_under_the_store_keeps_what_is_there_and_goes_on(
     disk.empty()
     before = lowtide.open(store).last.cells().status.tolist()
     assert set(before) <= {"done", "pending"} and "pending" in before
+    # What did not go in is beside it, or where there was room.
+    left = [path for path in (*disk.at.iterdir(), *spare.iterdir()) if path.name.startswith("fleet.db.")]
+    assert left and all(f"is in {path}\n  help: `lowtide merge {path} -o {store}`" in str(told.value) for path in left)
+    lowtide.merge(left, store)
+    assert lowtide.open(store).last.cells().status.tolist().count("done") > before.count("done")
     resumed = lowtide.distributed.run(study, cluster.client, scale=SCALE, seed=SEED, store=store, resume=True)
     same(resumed, lowtide.run(study, scale=SCALE, seed=SEED))
 
@@ -318,8 +326,8 @@ def test_what_takes_wall_time_is_handed_over_cell_by_cell(cluster: Cluster, quic
     # Drives that are attached are models, and any worker may have them; their databases take hours all the same.
     asked = {"target": "device:intel-320-160gb", "scale": 1, "seed": SEED}
     attached = lowtide.distributed._order("oltp-quick", set={"filesystem": "xfs"}, **asked)
-    order, survey = lowtide.distributed._survey(attached, cluster.client, None)
+    order, survey = lowtide.distributed._survey(attached, cluster.client, None, None)
     assert (order.kept, survey.simulated, len(survey.groups)) == (True, False, 1)
     modelled = lowtide.distributed._order(quick, set=None, **{**asked, "target": None})
-    order, survey = lowtide.distributed._survey(modelled, cluster.client, None)
+    order, survey = lowtide.distributed._survey(modelled, cluster.client, None, None)
     assert (order.kept, survey.simulated) == (False, True)

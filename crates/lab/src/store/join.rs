@@ -34,8 +34,9 @@ impl Store {
         self.resume_as(&asked.plan, &asked.name, asked.on_device)
     }
 
-    /// Takes the cells that were measured or failed in a part into a campaign, and leaves out those that were found
-    /// needless there; a cell that is done stays as it is. Which cells came and are done.
+    /// Takes the cells that were measured, predicted or failed in a part into a campaign, and leaves out those that were found
+    /// needless there; measured wins over predicted, predicted over failed, and what stands as well here stays as it is.
+    /// Which cells came and are done.
     ///
     /// # Errors
     /// [`StoreError::AnotherCampaign`] where it is no part of that campaign; others where one of the stores fails.
@@ -184,6 +185,24 @@ mod tests {
         let third = Store::open_existing(&at("4.db")).expect("a store");
         assert_eq!(statuses(&third, 1), [(0, Status::Pending), (1, Status::Pending), (2, Status::Done)]);
         assert_eq!(store.goes_on_with(&begun).expect("goes on"), (campaign, vec![1, 2]));
+    }
+
+    #[test]
+    fn a_store_without_a_campaign_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("all.db");
+        let begun = part(folder.path().join("begun.db"), 1, &[]);
+        for campaigns in [0, 1] {
+            let mut store = Store::open(&path).expect("a new store");
+            for _ in 0..campaigns {
+                store.adopt(&begun).expect("adopts");
+            }
+            store.close_or_remove_empty().expect("closes");
+            let names =
+                folder.path().read_dir().expect("reads").map(|entry| entry.expect("reads").file_name());
+            let beside: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("all.db")).collect();
+            assert_eq!(beside.len(), campaigns, "{beside:?}");
+        }
     }
 
     #[test]

@@ -113,6 +113,22 @@ impl Store {
         Ok(Store { connection, path: path.to_owned(), _lock: None })
     }
 
+    /// Closes a store, and removes its file where it has no campaign: while it is held, so nobody else has begun one.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn close_or_remove_empty(self) -> Result<(), StoreError> {
+        let empty = self.campaigns()?.is_empty();
+        let Store { connection, path, _lock: lock } = self;
+        // SQLite takes away what it made beside the file, but only while that is there.
+        drop(connection);
+        if empty {
+            let _ = std::fs::remove_file(&path);
+        }
+        drop(lock);
+        Ok(())
+    }
+
     /// Begins a campaign; its number.
     ///
     /// # Errors

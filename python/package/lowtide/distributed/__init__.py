@@ -14,27 +14,30 @@ they come. Needs the extra ``lowtide[distributed]``. Leaves out starting cluster
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import uuid
 import warnings
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 try:
-    from distributed import Client
+    from distributed import Client, Future
 except ImportError as error:
     raise ImportError("lowtide.distributed needs Dask: pip install 'lowtide[distributed]'") from error
 
 import lowtide
 from lowtide import _ask, _native
 from lowtide._campaign import Campaign, TemporaryStore
-from lowtide._errors import LowtideWarning
-from lowtide._run import Progress
+from lowtide._errors import LowtideError, LowtideWarning
+from lowtide._run import Progress, Teller
 from lowtide.distributed import _worker
-from lowtide.distributed._cluster import announced, check_client, check_device, check_versions, resource
-from lowtide.distributed._fleet import Fleet, why
-from lowtide.distributed._order import Order, Survey, told
+from lowtide.distributed._cluster import Waits, announced, check_client, check_device, check_versions, resource
+from lowtide.distributed._fleet import LOOK_S, Fleet, outcome
+from lowtide.distributed._into import Into
+from lowtide.distributed._order import GOES_ON, NOT_YET, Order, Survey, reword, told
 
 __all__ = ["announced", "resource", "run"]
 
@@ -58,7 +61,8 @@ def run(
 
     On simulated devices the campaign exports the same bytes as `lowtide.run` gives. What a lost worker was measuring is
     measured again by another. Ctrl-C ends what is measured in good order, and then raises ``KeyboardInterrupt``; after that, and
-    where the client itself was lost, the same call with ``resume=True`` measures what is missing.
+    where the client itself was lost, the same call with ``resume=True`` measures what is missing, once something is in the
+    store: on files and block devices from the first cell on.
 
     Parameters
     ----------
@@ -69,7 +73,8 @@ def run(
     target : str
         As of `lowtide.run`; paths are those of the worker's machine.
     store : path, optional
-        The store that keeps every number, on this machine. ``None``: a temporary one, which cannot be resumed.
+        The store that keeps every number, on this machine; held from the check to the end. What it cannot take is left in a
+        file beside it, which the error names. ``None``: a temporary one, which cannot be resumed.
     resume : bool
         Go on with the last campaign of the same experiment, seed and scale in `store`.
     progress : bool or callable, optional
@@ -90,7 +95,7 @@ def run(
     Refused
         Where something speaks against writing to the target.
     LowtideError
-        Where a store, a target or the cluster fails.
+        Where a store, a target or the cluster fails; ``help`` says whether there is something to resume.
     KeyboardInterrupt
         After Ctrl-C.
     """
@@ -104,8 +109,13 @@ def run(
     order = _order(experiment, target, set, scale, seed)
     order = replace(order, destroy=destroy, force_signature=force_signature, told=bool(progress))
     check_versions(client)
-    order, survey = _survey(order, client, device)
-    fleet = Fleet(client, order, survey, Path(store), resume)
+    try:
+        order, survey = _survey(order, client, device, progress)
+    except LowtideError as error:
+        if not resume:
+            reword(error, GOES_ON, NOT_YET)
+        raise
+    fleet = Fleet(client, order, survey, Into(Path(store), resume, temporary is not None, order.run))
     number = fleet.run(progress)
     if not progress:
         for note in fleet.notes:
@@ -146,7 +156,7 @@ def _order(
     )
 
 
-def _survey(order: Order, client: Client, device: str | None) -> tuple[Order, Survey]:
+def _survey(order: Order, client: Client, device: str | None, progress: Progress) -> tuple[Order, Survey]:
     """Plan here what runs on models, and files and block devices where they are."""
     named = _native.target_of(order.name, order.text, set=list(order.set), target=order.target)
     models = named.startswith("device:")
@@ -171,10 +181,29 @@ def _survey(order: Order, client: Client, device: str | None) -> tuple[Order, Su
         _worker.survey, order, key=f"lowtide-{order.run}-plan", pure=False, resources={resource(device): 1}
     )
     try:
-        error = future.exception()
-        if error is not None:
-            raise why(error)
-        survey = future.result()
+        survey = _waited_for(future, Waits(client, order, functools.partial(_say, progress)))
     finally:
-        future.cancel()
+        if client.status == "running":
+            future.cancel()
     return replace(order, identity=survey.identity, kept=True), survey
+
+
+def _waited_for(future: Future[Survey], waits: Waits) -> Survey:
+    """Wait for what a plan comes to, and say so where it cannot be made yet."""
+    ended: SimpleQueue[object] = SimpleQueue()
+    future.add_done_callback(ended.put)
+    while True:
+        try:
+            ended.get(timeout=LOOK_S)
+        except Empty:
+            waits.look()
+        else:
+            survey: Survey = outcome(future)
+            return survey
+
+
+def _say(progress: Progress, text: str) -> None:
+    if progress:
+        Teller(progress, 0)({"kind": "note", "text": text})
+    else:
+        warnings.warn(text, LowtideWarning, stacklevel=6)

@@ -5,14 +5,18 @@ Leaves out giving them work.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from distributed import Client
+from distributed import Client, Worker
 
 import lowtide
-from lowtide.distributed._order import other_versions, told
+from lowtide.distributed._order import Order, failed, other_versions, told
 
 _PREFIX = "device:"
+_ANSWER_S = 5.0
+"""How long a worker may take to say what it measures."""
 
 
 def resource(serial: str) -> str:
@@ -38,7 +42,11 @@ def announced(client: Client) -> dict[str, list[str]]:
 
 def workers(client: Client) -> list[dict[str, Any]]:
     """Give what the scheduler knows of its workers."""
-    return list(client.scheduler_info(n_workers=-1)["workers"].values())
+    return list(_by_address(client).values())
+
+
+def _by_address(client: Client) -> dict[str, dict[str, Any]]:
+    return dict(client.scheduler_info(n_workers=-1)["workers"])
 
 
 def check_client(client: Client) -> None:
@@ -72,7 +80,7 @@ def check_versions(client: Client) -> None:
             return "none"
         return lowtide.__version__
 
-    names = {address: str(worker["name"]) for address, worker in client.scheduler_info(n_workers=-1)["workers"].items()}
+    names = {address: str(worker["name"]) for address, worker in _by_address(client).items()}
     found = client.run(version, on_error="return")
     others = {names.get(address, address): str(what) for address, what in found.items() if what != lowtide.__version__}
     if others:
@@ -108,3 +116,47 @@ def check_device(client: Client, serial: str) -> None:
         f"no worker announces the device {serial}, which is needed; {others}",
         f"start a worker on its machine with `dask worker … --nthreads 1 --resources '{resource(serial)}=1'`",
     )
+
+
+class Waits:
+    """Looks from time to time why nothing is heard, and says what whoever waits should know, once."""
+
+    def __init__(self, client: Client, order: Order, say: Callable[[str], None]) -> None:
+        self.client, self.order, self.say = client, order, say
+        self.said: str | None = None
+
+    def look(self) -> None:
+        """Say why cells wait, where they do.
+
+        Raises
+        ------
+        LowtideError
+            Where nothing can come any more.
+        """
+        try:
+            text = self._why() if self.client.status == "running" else None
+        except (OSError, TimeoutError, asyncio.TimeoutError):
+            # Of a worker that does not answer, nothing is known; of a scheduler, its client knows soon.
+            text = self.said
+        if self.client.status != "running":
+            raise failed("the connection to the scheduler is lost")
+        if text is not None and text != self.said:
+            self.say(text)
+        self.said = text
+
+    def _why(self) -> str | None:
+        device = self.order.device
+        if device is None:
+            return None if workers(self.client) else "there is no worker: cells wait until there is one"
+        name = resource(device)
+        at = [address for address, one in _by_address(self.client).items() if one["resources"].get(name, 0) > 0]
+        if not at:
+            return f"no worker announces the device {device} any more: its cells wait until one does"
+        found = self.client.run(_executing, workers=at, on_error="ignore", callback_timeout=_ANSWER_S)
+        others = [key for keys in found.values() for key, needs in keys if name in needs and self.order.run not in key]
+        return f"another campaign has the device {device}: cells wait until it is free" if others else None
+
+
+def _executing(dask_worker: Worker) -> list[tuple[str, list[str]]]:
+    """Give what is measured on a worker, and what each needs; runs beside it."""
+    return [(str(task.key), list(task.resource_restrictions or {})) for task in dask_worker.state.executing]

@@ -10,30 +10,32 @@ Leaves out what is asked and whether it can be done.
 
 from __future__ import annotations
 
+import asyncio
 import functools
-import os
-import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, Variable
 
-from lowtide import _native
 from lowtide._errors import LowtideError, LowtideWarning
 from lowtide._run import Progress, Teller
 from lowtide.distributed import _worker
-from lowtide.distributed._cluster import announced, resource, workers
-from lowtide.distributed._order import GOES_ON, TOPIC, Order, Part, Survey, failed, folder, room
+from lowtide.distributed._cluster import Waits, resource
+from lowtide.distributed._into import Into
+from lowtide.distributed._order import GOES_ON, TOPIC, Order, Part, Survey, failed
 
-_LOOK_S = 5.0
+LOOK_S = 5.0
 """How often it is looked whether there is anybody to measure."""
 _PATIENCE_S = 60.0
 """How long an orderly end may take on the workers, undoing what was changed of a device included."""
+_ANSWER_S = 10.0
+"""How long a worker may take to answer that it ends what it measures."""
+_LOST = (OSError, TimeoutError, asyncio.TimeoutError, asyncio.CancelledError, KilledWorker, LowtideError)
+"""What is raised where something cannot be had any more from the cluster, or be taken into the store."""
 
 _listening: dict[tuple[str, str], SimpleQueue[Any]] = {}
 """Who hears the workers, by client and call."""
@@ -42,19 +44,17 @@ _listening: dict[tuple[str, str], SimpleQueue[Any]] = {}
 class Fleet:
     """A campaign that is measured by the workers of a client."""
 
-    def __init__(self, client: Client, order: Order, survey: Survey, store: Path, resume: bool) -> None:
-        self.client, self.order, self.survey, self.store, self.resume = client, order, survey, store, resume
-        self.parts: _native.Parts | None = None
-        self.done: set[int] = set()
+    def __init__(self, client: Client, order: Order, survey: Survey, into: Into) -> None:
+        self.client, self.order, self.survey, self.into = client, order, survey, into
         self.heard: SimpleQueue[Any] = SimpleQueue()
         self.running: dict[Future[Any], int] = {}
+        """Groups of which the store has not all that there is."""
         self.notes: list[str] = []
         self.ended: set[int] = set()
         """Cells of which nobody has to be told any more that they ended."""
-        self.missing = False
-        """Whether it was said that nobody is there who could measure."""
-        self.kept: list[Variable] = []
+        self.kept: dict[int, Variable] = {}
         """What is kept of groups while they are measured."""
+        self.waits = Waits(client, order, self._say)
         self.teller: Teller | None = None
 
     def run(self, progress: Progress) -> int:
@@ -64,31 +64,29 @@ class Fleet:
         _listening[key] = self.heard
         self.client.subscribe_topic(TOPIC, functools.partial(_heard, self.client.id))
         try:
-            if self.resume or self.survey.simulated:
-                self._begin(self.survey.part)
-            else:
-                # The campaign begins once a worker holds the target: one that is refused leaves no store.
-                _native.check_store(os.fspath(self.store))
+            self.into.open()
+            if self.into.resume or self.survey.simulated:
+                self.into.begin(self.survey.part)
+                self._begun()
+            # Otherwise the campaign begins once a worker holds the target: one that is refused leaves no store.
             self._submit(self._to_do())
             while self.running:
                 self._step()
         except BaseException as error:
             self._end()
-            if isinstance(error, KeyboardInterrupt) and self.parts is not None and hasattr(error, "add_note"):
-                error.add_note(f"campaign {self.parts.campaign} was ended in good order: {GOES_ON}")
+            self.into.tell(error)
             raise
         finally:
             del _listening[key]
             self._forget()
-            if self.parts is not None:
-                self.parts.close()
-        assert self.parts is not None, "a campaign has a group"
-        return self.parts.campaign
+            self.into.close()
+        assert self.into.campaign is not None, "a campaign has a group"
+        return self.into.campaign
 
     def _to_do(self) -> list[int]:
         """Give the groups that are not done, the longest first."""
         groups = self.survey.groups
-        left = [number for number, group in enumerate(groups) if not self.done.issuperset(group)]
+        left = [number for number, group in enumerate(groups) if not self.into.done.issuperset(group)]
         return sorted(left, key=lambda group: self.survey.costs[group], reverse=True)
 
     def _submit(self, groups: Sequence[int]) -> None:
@@ -98,8 +96,8 @@ class Fleet:
         parts = [self._measured(group) for group in groups]
         if order.kept:
             for group, part in zip(groups, parts, strict=True):
-                self.kept.append(Variable(_worker.kept_as(order, group), client=self.client))
-                self.kept[-1].set(part or b"")
+                self.kept[group] = Variable(_worker.kept_as(order, group), client=self.client)
+                self.kept[group].set(part or b"")
             parts = [None] * len(groups)
         needed = {resource(order.device): 1} if order.device is not None else None
         # Keys in the order in which they shall run.
@@ -114,55 +112,53 @@ class Fleet:
     def _measured(self, group: int) -> bytes | None:
         """Give what there is of a group, where there is something."""
         cells = self.survey.groups[group]
-        if self.parts is None or self.done.isdisjoint(cells):
-            return None
-        with _passing() as part:
-            self.parts.extract(cells, part)
-            return part.read_bytes()
+        return None if self.into.done.isdisjoint(cells) else self.into.extract(cells)
 
     def _step(self) -> None:
         try:
-            what = self.heard.get(timeout=_LOOK_S)
+            what = self.heard.get(timeout=LOOK_S)
         except Empty:
-            self._look()
+            self.waits.look()
             return
         if isinstance(what, Future):
-            group = self.running.pop(what, None)
-            if group is not None:
+            if what in self.running:
                 self._take(what)
         elif what["event"]["kind"] == "kept":
-            self._join(Variable(_worker.kept_as(self.order, what["group"]), client=self.client).get(timeout="60s"))
+            self._join(what["group"], self.kept[what["group"]].get(timeout="60s"))
         else:
             self._tell(what["event"], what["name"])
 
     def _take(self, future: Future[Any]) -> None:
         """Take the part that a group left, or raise why there is none."""
-        if future.status == "error":
-            raise why(future.exception())
-        if future.status == "cancelled":
-            raise failed("the scheduler gave up the cells: it was lost or restarted, or somebody cancelled them")
-        part: Part = future.result()
+        part: Part = outcome(future)
+        # First of all: whoever listens may end the campaign.
+        begins = self.into.take(self.running[future], part.store)
+        del self.running[future]
         future.release()
+        if begins:
+            self._begun()
         for event in part.ended:
             self._tell(event, part.worker)
         self.notes += [note for note in part.notes if note not in self.notes]
-        self._join(part.store)
 
-    def _begin(self, part: bytes) -> None:
-        with _passing(part) as path:
-            self.parts = _native.Parts(os.fspath(self.store), path, self.resume)
-        self.done.update(self.parts.done)
-        self.ended.update(self.done)
+    def _join(self, group: int, part: bytes) -> None:
+        """Take what is kept of a group that is still measured."""
+        if self.into.take(group, part):
+            self._begun()
+
+    def _begun(self) -> None:
+        before = self.into.done if self.into.resume else set()
+        self.ended.update(before)
         if self.teller is not None:
-            self.teller.done = len(self.done)
-            self.teller({"kind": "begun", "campaign": self.parts.campaign})
+            self.teller.done += len(before)
+            self.teller({"kind": "begun", "campaign": self.into.campaign})
 
-    def _join(self, part: bytes) -> None:
-        if self.parts is None:
-            self._begin(part)
-        assert self.parts is not None
-        with _passing(part) as path:
-            self.done.update(self.parts.join(path))
+    def _say(self, text: str) -> None:
+        # At once, and every time; afterwards nobody needs it.
+        if self.teller is not None:
+            self.teller({"kind": "note", "text": text})
+        else:
+            warnings.warn(text, LowtideWarning, stacklevel=6)
 
     def _tell(self, event: dict[str, object], worker: str | None = None) -> None:
         """Hand on an event, where it is not known already: what is measured again is told again, but ends once."""
@@ -180,51 +176,95 @@ class Fleet:
         if self.teller is not None:
             self.teller({**event, "worker": worker})
 
-    def _look(self) -> None:
-        """Say so where nobody is there who could measure; the cells wait."""
-        if self.client.status != "running":
-            raise failed("the connection to the scheduler is lost")
-        device = self.order.device
-        if device is None:
-            there, text = bool(workers(self.client)), "there is no worker: cells wait until there is one"
-        else:
-            there = resource(device) in map(resource, announced(self.client))
-            text = f"no worker announces the device {device} any more: its cells wait until one does"
-        if not there and not self.missing:
-            # At once, and every time; afterwards nobody needs it.
-            if self.teller is not None:
-                self.teller({"kind": "note", "text": text})
-            else:
-                warnings.warn(text, LowtideWarning, stacklevel=5)
-        self.missing = not there
-
     def _end(self) -> None:
-        """End what is measured in good order, and take what there is of it."""
+        """End what is measured in good order, and take what there is of it; why it ends is what the user hears."""
         if not self.running or self.client.status != "running":
             return
+        futures = list(self.running)
+        until = time.monotonic() + _PATIENCE_S
         try:
-            found = self.client.run(_worker.stop, self.order.run, on_error="ignore")
-            measured = {key for keys in found.values() for key in keys}
-            self.client.cancel([future for future in self.running if future.key not in measured])
-            begun = {future for future in self.running if future.key in measured}
-            until = time.monotonic() + _PATIENCE_S
-            while begun and (left := until - time.monotonic()) > 0:
-                what = self.heard.get(timeout=left)
-                if isinstance(what, Future) and what in begun:
-                    begun.remove(what)
-                    if what.status == "finished":
-                        self._join(what.result(timeout=left).store)
-        except (OSError, TimeoutError, Empty, LowtideError):
-            # Why it ends is what the user hears; what cannot be had any more is measured again.
+            for future in self._ended(until):
+                if future.status == "finished":
+                    self._save(future, self._whole)
+            for future, group in list(self.running.items()):
+                if group in self.kept and group not in self.into.left:
+                    self._save(future, self._kept_last)
+        except _LOST:
             pass
         finally:
-            self.client.cancel(list(self.running))
+            self.client.cancel(futures)
+
+    def _whole(self, future: Future[Any]) -> bytes:
+        part: Part = future.result(timeout=_ANSWER_S)
+        return part.store
+
+    def _kept_last(self, future: Future[Any]) -> bytes:
+        part: bytes = self.kept[self.running[future]].get(timeout=_ANSWER_S)
+        return part
+
+    def _save(self, future: Future[Any], get: Callable[[Future[Any]], bytes]) -> None:
+        """Take what there is of a group, if it can be had."""
+        try:
+            part = get(future)
+            if part:
+                self.into.take(self.running[future], part)
+        except _LOST:
+            return
+        del self.running[future]
+
+    def _ended(self, until: float) -> Iterator[Future[Any]]:
+        """Give the groups that had ended before, and then those that end in good order, until an instant."""
+        begun = self._stop()
+        while begun:
+            late = time.monotonic() >= until
+            ended = {future for future in begun if future.done()}
+            yield from ended
+            begun -= ended
+            if late:
+                return
+            time.sleep(0.05)
+
+    def _stop(self) -> set[Future[Any]]:
+        """Have workers end what they measure, and take the rest back; the groups that were begun."""
+        mine = {future.key: future for future in self.running}
+        at = {worker: keys for worker, keys in self.client.processing().items() if not mine.keys().isdisjoint(keys)}
+        # Afterwards: what ends in between is known by one of both.
+        known = {key for key, where in self.client.who_has(list(self.running)).items() if where}
+
+        def ask(worker: str) -> set[str]:
+            try:
+                found = self.client.run(
+                    _worker.stop, self.order.run, workers=[worker], on_error="ignore", callback_timeout=_ANSWER_S
+                )
+            except _LOST:
+                found = {}
+            # One that does not answer may have begun any of its own.
+            return set(found.get(worker, at[worker]))
+
+        if at:
+            # Each by itself: one that hangs keeps no answer of the others back.
+            with ThreadPoolExecutor(min(len(at), 32)) as pool:
+                known = known.union(*pool.map(ask, at))
+        begun = {future for key, future in mine.items() if key in known or future.done()}
+        self.client.cancel([future for future in self.running if future not in begun])
+        return begun
 
     def _forget(self) -> None:
-        """Remove what was kept of groups that were measured."""
+        """Remove what was kept of groups while they were measured, where all of it is elsewhere now."""
         if self.client.status == "running":
-            for variable in self.kept:
-                variable.delete()
+            only = set(self.running.values()) - set(self.into.left)
+            for group, variable in self.kept.items():
+                if group not in only:
+                    variable.delete()
+
+
+def outcome(future: Future[Any]) -> Any:
+    """Give what came of a task that has ended, or raise why there is nothing."""
+    if future.status == "error":
+        raise why(future.exception())
+    if future.status == "cancelled":
+        raise failed("the scheduler gave up the cells: it was lost or restarted, or somebody cancelled them")
+    return future.result()
 
 
 def why(error: BaseException) -> LowtideError:
@@ -242,16 +282,6 @@ def why(error: BaseException) -> LowtideError:
         made = failed(f"a worker could not measure its cells: {type(error).__name__}: {error}")
     made.__cause__ = error
     return made
-
-
-@contextmanager
-def _passing(part: bytes | None = None) -> Iterator[Path]:
-    """Give a path for a part, with what is in it; it is gone afterwards."""
-    with room(tempfile.gettempdir(), "TMPDIR"), folder() as here:
-        path = here / "part.db"
-        if part is not None:
-            path.write_bytes(part)
-        yield path
 
 
 def _heard(client: str, event: tuple[float, dict[str, Any]]) -> None:

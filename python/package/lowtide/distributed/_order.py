@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,13 +15,17 @@ from pathlib import Path
 
 import lowtide
 from lowtide import _native
-from lowtide._errors import BadInput, LowtideError
+from lowtide._errors import BadInput, LowtideError, LowtideWarning
 from lowtide._plan import Plan
 
 TOPIC = "lowtide"
 """Under which workers tell what happens."""
 GOES_ON = "what was measured is in the store: the same call with resume=True goes on"
 """What may be done where a campaign was cut off."""
+NOT_YET = "nothing was measured yet: the same call, without resume, begins"
+"""What may be done where nothing is in the store that one could go on with."""
+NOT_KEPT = "nothing is kept without a store: with store='FILE' what was measured is"
+"""What may be done where there was no store."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,24 @@ def snapshot(store: Path) -> bytes:
 def failed(message: str, help: str = GOES_ON) -> LowtideError:
     """Make an error with what failed and what may be done."""
     return LowtideError(f"{message}\n  help: {help}", [(message, help)])
+
+
+def reword(error: BaseException, was: str, new: str) -> None:
+    """Say something else of what may be done, where an error says it."""
+    if isinstance(error, LowtideError):
+        error.args = (str(error).replace(was, new),)
+        error.problems = [(text, help and help.replace(was, new)) for text, help in error.problems]
+
+
+def add(error: BaseException, message: str, help: str) -> None:
+    """Say something on an error, besides."""
+    if isinstance(error, LowtideError):
+        error.args = (f"{error}\n{message}\n  help: {help}",)
+        error.problems = [*error.problems, (message, help)]
+    elif hasattr(error, "add_note"):
+        error.add_note(f"{message}: {help}")
+    else:
+        warnings.warn(f"{message}: {help}", LowtideWarning, stacklevel=2)
 
 
 @contextmanager

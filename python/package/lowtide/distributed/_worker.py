@@ -5,16 +5,23 @@ Leaves out what becomes of that.
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from distributed import Reschedule, Status, Variable, Worker, get_client, get_worker
 
 from lowtide import _native
 from lowtide._errors import LowtideError
 from lowtide._tables import Table
-from lowtide.distributed._order import TOPIC, Order, Part, Survey, folder, room, snapshot
+from lowtide.distributed._order import TOPIC, Order, Part, Survey, failed, folder, room, snapshot
 
+_T = TypeVar("_T")
+_HAND_OVER_LOOKS = 20
+"""How often, ten times a second, it is looked for cells that have ended, before a group ends without them."""
+_log = logging.getLogger(__name__)
 _stopped: set[str] = set()
 """Calls whose clients do not want any more to be measured."""
 
@@ -24,28 +31,48 @@ class _NotWanted(Exception):
 
 
 def stop(run: str, dask_worker: Worker) -> list[str]:
-    """End what is measured for a call in good order, and give the keys of the tasks that end; runs beside them."""
+    """End what is measured for a call in good order, and give the keys of what ends or has ended; runs beside it."""
     _stopped.add(run)
-    return [str(task.key) for task in dask_worker.state.executing]
+    tasks = dask_worker.state.tasks.values()
+    return [str(task.key) for task in tasks if run in str(task.key) and task.state in ("executing", "memory", "error")]
 
 
 def survey(order: Order) -> Survey:
     """Say what the plan comes to here."""
-    return Survey.of(order.plan(_name(get_worker())))
+    worker = get_worker()
+    return _telling(worker, lambda: Survey.of(order.plan(_name(worker))))
 
 
 def measure(order: Order, group: int, part: bytes | None) -> Part:
     """Measure a group; `part` is a store from which it goes on."""
     worker = get_worker()
-    plan = order.plan(_name(worker))
-    try:
+
+    def whole() -> Part:
+        plan = order.plan(_name(worker))
         with room(worker.local_directory, "--local-directory of the worker"), folder(worker.local_directory) as here:
             return _Group(order, group, here / "part.db", worker).measure(plan, part)
-    except LowtideError as error:
-        # The words are those of one process, whose paths would be of this machine.
-        if hasattr(error, "add_note"):
-            error.add_note(f"on the worker {_name(worker)}")
+
+    return _telling(worker, whole)
+
+
+def _telling(worker: Worker, what: Callable[[], _T]) -> _T:
+    """Do something, and tell what goes wrong in a way that the client can read, whatever it knows of this machine."""
+    try:
+        return what()
+    except Reschedule:
+        # Dask's own.
         raise
+    except LowtideError as error:
+        told = error
+    except Exception as error:  # noqa: BLE001 - told there
+        _log.exception("cells could not be measured")
+        told = failed(f"a worker could not measure its cells: {type(error).__name__}: {error}")
+    # What it came of travels with an exception, and where the client does not know of it, nothing comes there at all.
+    told.__cause__ = told.__context__ = None
+    # The words are those of one process, whose paths would be of this machine.
+    if hasattr(told, "add_note"):
+        told.add_note(f"on the worker {_name(worker)}")
+    raise told
 
 
 class _Group:
@@ -60,6 +87,8 @@ class _Group:
         """Cells that are done in the part that was handed over last."""
         self.reached = -1
         """Cells that are done by what was heard, and will be in the store soon."""
+        self.looks = 0
+        """How often it was looked since nobody wants it any more."""
         self.kept = Variable(kept_as(order, group), client=get_client()) if order.kept else None
 
     def measure(self, plan: _native.Plan, part: bytes | None) -> Part:
@@ -69,6 +98,9 @@ class _Group:
         if part is not None:
             self.store.write_bytes(part)
             self.handed = self._count()
+        if self.order.run in _stopped:
+            # Before it takes the device: a first look is a little later.
+            raise failed("nobody waits for these cells any more")
         try:
             _native.run(
                 plan,
@@ -103,7 +135,7 @@ class _Group:
 
     def _look(self) -> None:
         state = self.worker.state.tasks.get(self.key)
-        if self.order.run in _stopped or state is None or state.state in ("cancelled", "released", "forgotten"):
+        if state is None or state.state in ("cancelled", "released", "forgotten"):
             raise _NotWanted
         if self.worker.status not in (Status.running, Status.paused):
             # The scheduler gives the group to another one, which may want the same device, while this one still ends.
@@ -112,6 +144,11 @@ class _Group:
             self.kept.set(snapshot(self.store))
             self.handed = count
             self._tell({"kind": "kept"})
+        if self.order.run in _stopped:
+            # What has ended is handed over first, for the end in good order may take longer than anybody waits.
+            self.looks += 1
+            if self.kept is None or self.handed >= self.reached or self.looks > _HAND_OVER_LOOKS:
+                raise _NotWanted
 
     def _count(self) -> int:
         """Give how many cells are done, as far as the store has it."""
