@@ -33,7 +33,8 @@ pub struct Layout {
     pub mkfs_writes: Vec<(u64, u64)>,
     /// The filesystem's journal.
     pub journal: Option<Journal>,
-    filesystem: Filesystem,
+    /// Which it is.
+    pub filesystem: Filesystem,
     size: u64,
     metadata: Vec<Area>,
 }

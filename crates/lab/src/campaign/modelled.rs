@@ -5,7 +5,7 @@
 use super::{Cells, Stage};
 use crate::analysis::Verdict;
 use crate::load::{Ended, on_model};
-use crate::plan::{PlanTarget, PlannedCell, cells};
+use crate::plan::{PlanTarget, PlannedCell};
 use crate::prepare::History;
 use crate::record::{MODELLED, Oltp as Facts, Row};
 use crate::store::Entry;
@@ -49,8 +49,7 @@ impl Cells<'_> {
             rows.push(self.measured(cell, self.stage(cell, Stage::Measure), measured, share, so_far));
         };
         let seed = seed.part("load", 0);
-        let filesystem = cells::filesystem(cell.settings.preparation.layout.filesystem);
-        let ended = on_model(prepared, log.as_mut(), filesystem, load, &settings, seed, self.interrupt, each);
+        let ended = on_model(prepared, log.as_mut(), load, &settings, seed, self.interrupt, each);
         let ended = ended.map_err(|error| match error {
             DeviceError::OutOfRange { capacity, .. } => format!(
                 "the database has grown past the end of the device, which has {}: each new order adds rows",

@@ -13,7 +13,7 @@ use crate::store::Measured;
 use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, DeviceError, Seed};
 use lowtide_device::AnyDevice;
-use lowtide_device::layout::{Filesystem, lay_out};
+use lowtide_device::layout::lay_out;
 use lowtide_oltp::model::{self, Done, Files, ModelLoad, ModelSettings};
 use std::sync::atomic::AtomicBool;
 
@@ -26,7 +26,6 @@ use std::sync::atomic::AtomicBool;
 pub fn on_model(
     prepared: PreparedDrive<'_>,
     log: Option<&mut AnyDevice>,
-    filesystem: Filesystem,
     load: &Load,
     settings: &ModelSettings,
     seed: Seed,
@@ -50,7 +49,7 @@ pub fn on_model(
     let (devices, journals, log): (Vec<&mut (dyn BlockDevice + Send)>, _, _) = match log {
         Some(log) => {
             let beneath =
-                lay_out(filesystem, log.capacity(), with_log).expect("the plan checked that it fits");
+                lay_out(layout.filesystem, log.capacity(), with_log).expect("the plan checked that it fits");
             let first = beneath.files.pieces().first().map_or(0, |piece| piece.device_offset);
             (vec![drive, log], vec![layout.journal, beneath.journal], place(1, first))
         }
