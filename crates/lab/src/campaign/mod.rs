@@ -6,23 +6,24 @@
 //! of it.
 
 mod databases;
+mod ground;
 mod modelled;
 
 use crate::analysis::Verdict;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, Told, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
-use crate::prepare::{Block, Files, History, PreparedDrive, PreparedHost};
+use crate::prepare::{History, PreparedDrive, PreparedHost};
 use crate::record::{Campaign, Predicted, Row};
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
 use crate::witness::{self, Fact, Witness};
-use databases::Databases;
+pub(crate) use ground::Taken;
+use ground::{Ground, Host};
 use lowtide_core::{BlockDevice, Bytes, Interval, Nanos, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
-use lowtide_host::target::TargetSpec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -127,11 +128,6 @@ pub fn set_jobs(jobs: usize) {
 pub fn with_jobs<T: Send>(jobs: usize, what: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     pool.expect("a machine has threads").install(what)
-}
-
-/// Refuses files of the host before anything is written.
-fn check_files(plan: &Plan, spec: &TargetSpec) -> Result<(), HostError> {
-    plan.cells.iter().try_for_each(|cell| lowtide_host::target::examine(spec, cell.files()?).map(drop))
 }
 
 /// A campaign that has begun, with a store of its own. Its groups may be run from several threads.
@@ -675,124 +671,10 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// What a campaign holds of this machine from its beginning to its end.
-pub(crate) enum Taken<'a> {
-    /// Files, or a block device.
-    Host(HostTarget<'a>),
-    /// Where databases lie.
-    Databases(Box<Databases<'a>>),
-}
-
-impl<'a> Taken<'a> {
-    /// The target of a plan, if nothing speaks against it; `None` for models in virtual time.
-    pub(crate) fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
-        if plan.experiment.load.oltp.is_none() || plan.target.is_simulated() {
-            return Ok(HostTarget::of(plan)?.map(Taken::Host));
-        }
-        Ok(Some(Taken::Databases(Box::new(Databases::of(plan)?))))
-    }
-}
-
 /// Why a cell was not measured to its end.
 enum Stopped {
     Failed,
     Interrupted,
-}
-
-/// What the cells of a group run on.
-enum Ground<'a> {
-    /// Models in virtual time, by their names.
-    Models(BTreeMap<String, History>),
-    Host(Box<Host<'a>>),
-    Databases(Box<Databases<'a>>),
-}
-
-/// Files of the host, or a block device.
-pub(crate) enum HostTarget<'a> {
-    Files(Files<'a>),
-    Block(Box<Block>),
-}
-
-impl<'a> HostTarget<'a> {
-    /// The target of a plan, if nothing speaks against it; `None` for a simulated one.
-    fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
-        Ok(match &plan.target {
-            PlanTarget::Simulated(_) | PlanTarget::Attached(_) => None,
-            PlanTarget::Host(spec) => {
-                check_files(plan, spec)?;
-                Some(HostTarget::Files(Files::new(spec)))
-            }
-            PlanTarget::Block(block) => Some(HostTarget::Block(Box::new(Block::take(block)?))),
-        })
-    }
-}
-
-impl HostTarget<'_> {
-    fn path(&self) -> &Path {
-        match self {
-            HostTarget::Files(files) => files.path(),
-            HostTarget::Block(block) => block.path(),
-        }
-    }
-
-    fn prepare(
-        &mut self,
-        cell: &PlannedCell,
-        seed: Seed,
-        interrupt: &AtomicBool,
-        progress: &mut dyn FnMut(lowtide_host::target::Progress),
-    ) -> Result<PreparedHost<'_>, HostError> {
-        match self {
-            HostTarget::Files(files) => files.prepare(cell, seed, interrupt, progress),
-            HostTarget::Block(block) => block.prepare(cell, seed, interrupt, progress),
-        }
-    }
-
-    /// What watches its device, and what that says at the beginning.
-    fn witness(&self) -> Option<(Witness, Vec<Fact>)> {
-        match self {
-            HostTarget::Files(files) => Witness::beneath(files.path()),
-            HostTarget::Block(block) => Some(Witness::begin(block.disk().clone())),
-        }
-    }
-
-    /// The filesystem made for the cell, and what the kernel mounted it with.
-    fn mounted(&self) -> Option<String> {
-        match self {
-            HostTarget::Files(_) => None,
-            HostTarget::Block(block) => block.mounted(),
-        }
-    }
-
-    /// The load has written that much.
-    fn count(&mut self, written: Bytes) {
-        if let HostTarget::Block(block) = self {
-            block.count(written);
-        }
-    }
-
-    /// What a load could not use serves no other cell.
-    fn give_up(&mut self) -> Result<(), HostError> {
-        match self {
-            HostTarget::Files(files) => files.remove(),
-            HostTarget::Block(_) => Ok(()),
-        }
-    }
-
-    fn finish(self) -> Result<(), HostError> {
-        match self {
-            HostTarget::Files(files) => files.finish(),
-            HostTarget::Block(block) => block.finish(),
-        }
-    }
-}
-
-/// A campaign on the host.
-struct Host<'a> {
-    target: HostTarget<'a>,
-    witness: Option<Witness>,
-    /// What the user was told, to be told once.
-    said: BTreeSet<String>,
 }
 
 /// Erase counts as a histogram.
