@@ -177,11 +177,12 @@ impl Campaign {
         self.record.environment.clone()
     }
 
-    /// How many cells there are, and how many of them are done and have failed.
+    /// How many cells there are, and how many of them are done, have failed, and were spared: their levels are predicted.
     #[getter]
-    fn progress(&self) -> (usize, usize, usize) {
+    fn progress(&self) -> (usize, usize, usize, usize) {
         let count = |status| self.record.cells.iter().filter(|cell| cell.status == status).count();
-        (self.record.cells.len(), count(record::Status::Done), count(record::Status::Failed))
+        let (done, failed) = (count(record::Status::Done), count(record::Status::Failed));
+        (self.record.cells.len(), done, failed, count(record::Status::Spared))
     }
 
     /// A table of it: `cells`, `intervals`, `steady`, `transactions` or `histograms`.

@@ -175,12 +175,15 @@ fn a_killed_campaign_chooses_on_as_an_unbroken_one() {
         .query_row("SELECT count(*) FROM environment WHERE key = 'adaptive'", [], |row| row.get(0))
         .expect("facts are read");
     assert_eq!(facts, 1);
+    // Taken back and predicted again, it says the same again; and the same precision may be written otherwise.
+    run("broken.db", &["--resume", "--precision", "0.05"]);
+    assert_eq!(sizes(&lab.path("broken.db")), unbroken);
     // A whole sweep is another campaign, and so is one of another precision.
     let [scale, part] = ["--scale", part.as_str()];
     for other in [vec![], vec!["--adaptive", "--precision", "10%"]] {
         let arguments = ["run", "./short.toml", scale, part, "--store", "broken.db", "--resume"];
         let error = lab.refuses(&[&arguments[..], &other].concat(), 2);
-        assert_says(&error, &["has no campaign of `short`"]);
+        assert_says(&error, &["was begun with `--adaptive --precision 5%`", "go on with it by `--adaptive"]);
     }
 }
 
@@ -202,6 +205,10 @@ fn what_has_no_curve_is_refused_with_what_is_accepted() {
     refuses(
         &with("purge = \"secure-erase\"", "purge = \"none\""),
         &["each must begin on a drive as new", "secure-erase"],
+    );
+    refuses(
+        &with("until = \"steady\"\nmax = \"5h\"", "duration = \"5h\"\nsteady = \"snia\""),
+        &["rule `snia`", "`steady = \"lowtide\"`"],
     );
     refuses(&(SHORT.to_owned() + "[repeat]\ntimes = 2\n"), &["sizes are measured once"]);
     refuses(&(SHORT.to_owned() + "[[event]]\nat = \"1min\"\nfails = 0.1\n"), &[]);

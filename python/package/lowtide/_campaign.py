@@ -196,7 +196,7 @@ class Campaign:
         return None
 
     def __repr__(self) -> str:
-        cells, done, failed = self._campaign.progress
+        cells, done, failed, spared = self._campaign.progress
         scale = f", scale {self.scale}" if self.scale < 1 else ""
-        failures = f", {failed} failed" if failed else ""
-        return f"<lowtide.Campaign {self.name!r} on {self.target}{scale}: {done} of {cells} cells done{failures}>"
+        others = [f", {count} {what}" for count, what in ((spared, "predicted"), (failed, "failed")) if count]
+        return f"<lowtide.Campaign {self.name!r} on {self.target}{scale}: {done} of {cells} cells done{''.join(others)}>"

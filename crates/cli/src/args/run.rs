@@ -26,7 +26,7 @@ pub struct RunArguments {
     /// The store that keeps every number
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// Go on with the last campaign of the same experiment, seed and scale
+    /// Go on with the last campaign of the same experiment, seed and scale, and the same --adaptive and --precision
     #[arg(long)]
     pub resume: bool,
     /// Where to write the HTML report
@@ -106,7 +106,7 @@ pub struct Precision(pub f64);
 
 impl fmt::Display for Precision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rounded, so that a share that is no binary fraction is printed as it was written.
+        // Rounded, so that a share that is no binary fraction is printed as it was written: six digits, as many as it is read with.
         write!(f, "{}%", (self.0 * 1e8).round() / 1e6)
     }
 }
@@ -116,7 +116,8 @@ fn precision(text: &str) -> Result<Precision, String> {
         Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
         None => text.parse::<f64>(),
     };
-    match share {
+    // The nearest to the decimal that was meant, however that was written: 0.7 / 100 is another number than 0.007.
+    match share.map(|share| (share * 1e8).round() / 1e8) {
         Ok(share) if (0.005..=0.5).contains(&share) => Ok(Precision(share)),
         _ => Err("a precision is a share from 0.5% to 50%, such as 5% or 0.05".to_owned()),
     }
@@ -162,4 +163,23 @@ pub struct MergeArguments {
     /// The store to write, made where there is none
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::precision;
+
+    #[test]
+    fn a_precision_is_the_same_however_it_is_written_and_as_often_as_it_is_read() {
+        for tenths in 5..=500u32 {
+            let percent = format!("{}.{}%", tenths / 10, tenths % 10);
+            let share = format!("0.{tenths:03}");
+            let of_percent = precision(&percent).expect("it is one");
+            assert_eq!(Ok(of_percent), precision(&share), "{percent} and {share}");
+            assert_eq!(Ok(of_percent), precision(&of_percent.to_string()), "{percent}");
+        }
+        for bad in ["0.4%", "51%", "0", "NaN", "inf", "five"] {
+            assert!(precision(bad).is_err(), "{bad}");
+        }
+    }
 }

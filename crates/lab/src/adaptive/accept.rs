@@ -1,16 +1,22 @@
 //! Which plans have size curves, and what becomes of a plan that is measured so.
 //!
 //! Each cell must begin as new, so that it does not matter which were measured before; and it ends as soon as its level is known to
-//! half of the precision, at the latest when the experiment says. Leaves out running it.
+//! half of the precision, or to the experiment's own where that is finer, at the latest when the experiment says. Leaves out running
+//! it.
 
+use super::BESIDE;
 use super::posterior::Curve;
-use crate::experiment::{BadInput, FactorName, Length, Level, Purge};
+use crate::analysis::Confidence;
+use crate::experiment::{BadInput, FactorName, Length, Level, Purge, SteadyRule};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_core::Nanos;
 use lowtide_core::workload::{Access, Arrival, Distribution};
+use std::sync::Arc;
 
 /// Fewer sizes than these leave nothing to choose.
 const LEAST_SIZES: usize = 4;
+/// More than these take more memory and time than they tell: the forms are known at each of them, and so is each pair.
+const MOST_SIZES: usize = 200;
 /// A cell is measured to this share of the precision that is asked of the curve.
 const OF_CELL: f64 = 0.5;
 
@@ -27,9 +33,17 @@ pub struct Adaptive {
 pub(super) struct Sweep {
     /// Positions in the plan, by rising size.
     pub cells: Vec<usize>,
-    pub curve: Curve,
+    pub curve: Arc<Curve>,
     /// How long the measurement of a cell would have taken, where the experiment says so.
     pub length: Option<Nanos>,
+}
+
+/// What a curve is known by before anything is measured.
+#[derive(PartialEq)]
+struct Kind {
+    data: Vec<f64>,
+    capacity: f64,
+    uniform_writes: bool,
 }
 
 /// Makes a plan adaptive: its cells end when their level is known, and it is another plan than the one that measures every cell.
@@ -47,15 +61,28 @@ pub fn prepare(plan: &mut Plan, precision: f64) -> Result<Adaptive, BadInput> {
             None => sweeps.push((key, vec![position])),
         }
     }
-    let sweeps = sweeps.into_iter().map(|(_, cells)| sweep(plan, cells)).collect::<Result<_, _>>()?;
+    let mut curves = Vec::new();
+    let sweeps =
+        sweeps.into_iter().map(|(_, cells)| sweep(plan, cells, &mut curves)).collect::<Result<_, _>>()?;
     for cell in &mut plan.cells {
         let length = &mut cell.settings.load.length;
-        if let Some(max) = length.longest() {
-            *length = Length::UntilSteady { max, precision: precision * OF_CELL };
+        *length = ends(*length, precision);
+    }
+    plan.beside = format!("{BESIDE}{precision}");
+    Ok(Adaptive { precision, sweeps })
+}
+
+/// When a cell ends that is measured for a curve of some precision; requests are counted as they were.
+fn ends(length: Length, precision: f64) -> Length {
+    // A drift that is no wider than the precision is let in: one that is let in anyway is no wider.
+    let enough = (precision * OF_CELL).min(Confidence::default().drift_tolerance);
+    match length {
+        Length::Requests(_) => length,
+        Length::For(max) => Length::UntilSteady { max, precision: enough },
+        Length::UntilSteady { max, precision: own } => {
+            Length::UntilSteady { max, precision: own.min(enough) }
         }
     }
-    plan.beside = format!("\nadaptive, precision {precision}");
-    Ok(Adaptive { precision, sweeps })
 }
 
 fn is_size(level: &Level) -> bool {
@@ -76,6 +103,10 @@ fn check(plan: &Plan) -> Result<(), BadInput> {
         let message = "a load with a trace, pauses or events has no one level";
         return refuse("workload", message, "a load that goes on: `pattern = \"random-write\"`");
     }
+    if plan.cells.iter().any(|cell| cell.settings.load.steady == SteadyRule::Snia) {
+        let message = "the rule `snia` takes the fresh level of a purged drive for a settled one, and ends at no precision";
+        return refuse("workload.steady", message, "`steady = \"lowtide\"`, or no `steady`, which means it");
+    }
     for (number, step) in experiment.steps.iter().enumerate() {
         let size = [FactorName::FileSize, FactorName::Utilisation].map(|name| step.factor(name));
         let levels = size.into_iter().flatten().map(|factor| factor.levels.len()).max().unwrap_or(0);
@@ -86,6 +117,11 @@ fn check(plan: &Plan) -> Result<(), BadInput> {
                 if levels == 1 { "1 size of data leaves" } else { &format!("{levels} sizes of data leave") };
             let message = format!("{sizes} nothing to choose, and {LEAST_SIZES} are the least");
             return refuse("sweep", &message, help);
+        }
+        if levels > MOST_SIZES {
+            let message = format!("{levels} sizes of data are more than can be weighed against each other");
+            let help = format!("{MOST_SIZES} sizes at most: a larger `step`");
+            return refuse("sweep", &message, &help);
         }
         if step.repeat.times > 1 || step.repeat.track.is_some() {
             let help = "without `[repeat]`: a cell goes on until its level is known";
@@ -110,7 +146,12 @@ fn check(plan: &Plan) -> Result<(), BadInput> {
     Ok(())
 }
 
-fn sweep(plan: &Plan, mut cells: Vec<usize>) -> Result<Sweep, BadInput> {
+/// One curve; those that have the same sizes share what is known beforehand.
+fn sweep(
+    plan: &Plan,
+    mut cells: Vec<usize>,
+    curves: &mut Vec<(Kind, Arc<Curve>)>,
+) -> Result<Sweep, BadInput> {
     cells.sort_by_key(|position| plan.cells[*position].data);
     let data: Vec<f64> = cells.iter().map(|position| plan.cells[*position].data.get() as f64).collect();
     if let Some(pair) = cells.windows(2).find(|pair| plan.cells[pair[0]].data == plan.cells[pair[1]].data) {
@@ -128,6 +169,73 @@ fn sweep(plan: &Plan, mut cells: Vec<usize>) -> Result<Sweep, BadInput> {
         Length::For(time) => Some(time),
         Length::Requests(_) | Length::UntilSteady { .. } => None,
     };
-    let curve = Curve::new(&data, first.capacity.get() as f64, uniform_writes);
+    let kind = Kind { data, capacity: first.capacity.get() as f64, uniform_writes };
+    let curve = match curves.iter().find(|(known, _)| *known == kind) {
+        Some((_, curve)) => Arc::clone(curve),
+        None => {
+            let curve = Arc::new(Curve::new(&kind.data, kind.capacity, kind.uniform_writes));
+            curves.push((kind, Arc::clone(&curve)));
+            curve
+        }
+    };
     Ok(Sweep { cells, curve, length })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Experiment;
+    use lowtide_core::Seed;
+
+    /// A sweep, with lines in `[workload]` and in `[sweep]`.
+    fn adaptive(workload: &str, sweep: &str, precision: f64) -> Result<(Plan, Adaptive), BadInput> {
+        let text = format!(
+            "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\nfill = 'sequential'\n\
+             [workload]\nblock = '16KiB'\n{workload}\n[sweep]\n{sweep}\n"
+        );
+        let experiment = Experiment::parse("t.toml", &text, &[]).expect("valid");
+        let mut plan = Plan::new(experiment, Seed::new(1), 1).expect("plans");
+        let adaptive = prepare(&mut plan, precision)?;
+        Ok((plan, adaptive))
+    }
+
+    const SIZES: &str = "file_size = { from = '20GiB', to = '140GiB', step = '20GiB' }";
+
+    const HOUR: &str = "pattern = 'random-write'\nduration = '1h'";
+
+    #[test]
+    fn cells_end_at_the_finer_precision_and_let_no_more_drift_in_for_a_coarse_one() {
+        let of = |workload: &str, precision: f64| {
+            let workload = format!("pattern = 'random-write'\n{workload}");
+            let (plan, _) = adaptive(&workload, SIZES, precision).expect("accepted");
+            plan.cells[0].settings.load.length
+        };
+        let until = |precision| Length::UntilSteady { max: Nanos::from_secs(3600), precision };
+        assert_eq!(of("duration = '1h'", 0.03), until(0.015), "half");
+        assert_eq!(of("duration = '1h'", 0.2), until(0.02), "coarse");
+        assert_eq!(of("until = 'steady'\nmax = '1h'\nprecision = 0.004", 0.05), until(0.004), "its own");
+        assert_eq!(of("until = 'steady'\nmax = '1h'\nprecision = 0.1", 0.01), until(0.005), "half of it");
+        assert_eq!(of("requests = 1000", 0.05), Length::Requests(1000));
+    }
+
+    #[test]
+    fn a_rule_without_a_precision_and_too_many_sizes_are_refused_where_they_stand() {
+        let says = |workload: &str, sweep: &str, wanted: &[&str]| {
+            let error = format!("{:?}", adaptive(workload, sweep, 0.05).map(drop).expect_err("refused"));
+            wanted.iter().for_each(|wanted| assert!(error.contains(wanted), "{wanted}: {error}"));
+        };
+        let wanted = ["`snia`", "or no `steady`"];
+        says(&format!("{HOUR}\nsteady = 'snia'"), SIZES, &wanted);
+        let many = "file_size = { from = '1GiB', to = '101GiB', step = '512MiB' }";
+        says(HOUR, many, &["201 sizes", "200 sizes at most"]);
+    }
+
+    #[test]
+    fn curves_of_the_same_sizes_share_their_forms() {
+        let (_, two) = adaptive(HOUR, &format!("{SIZES}\nthreads = [1, 4]"), 0.05).expect("accepted");
+        assert!(Arc::ptr_eq(&two.sweeps[0].curve, &two.sweeps[1].curve));
+        let mixed = format!("{SIZES}\npattern = ['random-write', 'random-read']");
+        let (_, two) = adaptive("duration = '1h'", &mixed, 0.05).expect("accepted");
+        assert!(!Arc::ptr_eq(&two.sweeps[0].curve, &two.sweeps[1].curve), "of other laws");
+    }
 }

@@ -1,7 +1,7 @@
 //! Running an adaptive plan: one cell after the other, each chosen by what those before it told.
 //!
 //! Curves of several combinations are independent; on models they run side by side, and so do the first sizes of each, which are
-//! chosen beforehand. What follows from a cell follows from its numbers alone, so that a campaign that is resumed chooses as an
+//! chosen beforehand. A target of the host is held from the first cell to the last: nobody gets it while the next is chosen. What follows from a cell follows from its numbers alone, so that a campaign that is resumed chooses as an
 //! unbroken one. Leaves out the choice itself (`choose`) and what is known (`posterior`).
 
 use super::accept::Sweep;
@@ -47,29 +47,34 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<(Store, Outcome), CampaignError> {
     let heard = Heard { inner: progress, state: Mutex::default() };
-    let (running, known) = Running::one_by_one(plan, path, about, resume, interrupt, &heard)?;
+    let (running, known) = Running::begin_knowing(plan, path, about, resume, interrupt, &heard)?;
     for cell in known.cells.iter().filter(|cell| cell.status == Status::Done) {
         match came_before(cell) {
             Some(came) => _ = heard.state().came.insert(cell.index, came),
             None => _ = heard.state().failed.insert(cell.index),
         }
     }
-    let it = Run { plan, adaptive, running: &running, heard: &heard, interrupt };
+    let it = Run { plan, adaptive, heard: &heard, interrupt };
     let ended = Mutex::new(BTreeMap::new());
     let sweeps: Vec<(usize, &Sweep)> = adaptive.sweeps.iter().enumerate().collect();
-    let each = |(n, sweep): &(usize, &Sweep)| {
-        if let Some(known) = it.sweep(sweep) {
-            ended.lock().expect("nobody panics while holding it").insert(*n, known);
+    let each = |(n, sweep): (usize, &Sweep), measure: &mut dyn FnMut(&[usize])| {
+        if let Some(known) = it.sweep(sweep, measure) {
+            ended.lock().expect("nobody panics while holding it").insert(n, known);
         }
     };
-    if running.is_simulated() {
-        on_all_cores(&sweeps, each)
+    if plan.target.is_simulated() {
+        on_all_cores(&sweeps, |sweep| {
+            each(*sweep, &mut |cells| on_all_cores(cells, |cell| running.group(&[*cell])));
+        });
     } else {
-        sweeps.iter().for_each(each)
+        running.chosen(|turn| {
+            let measure = &mut |cells: &[usize]| cells.iter().for_each(|cell| turn(*cell));
+            sweeps.iter().for_each(|sweep| each(*sweep, measure));
+        });
     }
-    let ended = ended.into_inner().expect("nobody panics while holding it");
-    if ended.len() == sweeps.len() && !interrupt.load(Ordering::Relaxed) {
-        it.finish(&ended, &known.environment);
+    if !interrupt.load(Ordering::Relaxed) {
+        let (predicted, fact) = it.finish(&ended.into_inner().expect("nobody panics while holding it"));
+        running.predict(&predicted, fact);
     }
     Ok(running.finish()?)
 }
@@ -77,50 +82,47 @@ pub fn run(
 struct Run<'a, 'r> {
     plan: &'a Plan,
     adaptive: &'a Adaptive,
-    running: &'a Running<'r>,
     heard: &'a Heard<'r>,
     interrupt: &'a AtomicBool,
 }
 
 impl Run<'_, '_> {
-    /// Measures a curve until it is known; `None` where it was interrupted, or nothing could be measured.
-    fn sweep(&self, sweep: &Sweep) -> Option<Known> {
-        self.measure(sweep, &first(&sweep.curve));
+    /// Measures a curve until it is known; `None` where it was interrupted, or none of its sizes could be measured. `measure` runs cells,
+    /// unless they were measured before.
+    fn sweep(&self, sweep: &Sweep, measure: &mut dyn FnMut(&[usize])) -> Option<Known> {
+        let cells: Vec<usize> = first(&sweep.curve).iter().map(|at| sweep.cells[*at]).collect();
+        measure(&cells);
         loop {
             if self.interrupt.load(Ordering::Relaxed) {
                 return None;
             }
             let (seen, open, hours) = self.so_far(sweep);
-            if seen.is_empty() {
-                return None;
-            }
-            let known = sweep.curve.known(&seen);
-            let Some(at) = next(&known, &open, &hours, self.adaptive.precision) else { return Some(known) };
-            let halves = known.half_widths();
-            let widest =
-                (0..open.len()).filter(|at| open[*at]).max_by(|a, b| halves[*a].total_cmp(&halves[*b]));
             let label = |at: usize| self.plan.cells[sweep.cells[at]].label();
-            if let Some(widest) = widest {
-                let percent = halves[widest] * 100.0;
-                let least = label(widest);
-                self.heard
-                    .inner
-                    .note(&format!("next {}; least certain is {least}, ± {percent:.1} %", label(at)));
-            }
-            self.measure(sweep, &[at]);
+            let at = if seen.is_empty() {
+                // Nothing is known to choose by, and another size may not fail.
+                let at = open.iter().position(|open| *open)?;
+                self.heard.inner.note(&format!("next {}; every size before it failed", label(at)));
+                at
+            } else {
+                let known = sweep.curve.known(&seen);
+                let Some(at) = next(&known, &open, &hours, self.adaptive.precision) else {
+                    return Some(known);
+                };
+                let halves = known.half_widths();
+                let widest =
+                    (0..open.len()).filter(|at| open[*at]).max_by(|a, b| halves[*a].total_cmp(&halves[*b]));
+                if let Some(widest) = widest {
+                    let (least, percent) = (label(widest), halves[widest] * 100.0);
+                    let text = format!("next {}; least certain is {least}, ± {percent:.1} %", label(at));
+                    self.heard.inner.note(&text);
+                }
+                at
+            };
+            measure(&[sweep.cells[at]]);
             let cell = sweep.cells[at] as u32;
             let state = self.heard.state();
             let told = state.came.contains_key(&cell) || state.failed.contains(&cell);
             assert!(told || self.interrupt.load(Ordering::Relaxed), "cell {cell} ended without a word");
-        }
-    }
-
-    fn measure(&self, sweep: &Sweep, sizes: &[usize]) {
-        let cells: Vec<usize> = sizes.iter().map(|at| sweep.cells[*at]).collect();
-        if self.running.is_simulated() {
-            on_all_cores(&cells, |cell| self.running.turn(*cell));
-        } else {
-            cells.iter().for_each(|cell| self.running.turn(*cell));
         }
     }
 
@@ -138,11 +140,12 @@ impl Run<'_, '_> {
         (seen.collect(), open, hours)
     }
 
-    /// Leaves the other cells out, and says what that spared, if nobody has said it yet.
-    fn finish(&self, ended: &BTreeMap<usize, Known>, said: &[Fact]) {
+    /// What is predicted of the sizes that were left out of the curves that ended, by their numbers; and what that spared. Nothing is
+    /// predicted of a curve of which no size could be measured: all of them failed.
+    fn finish(&self, ended: &BTreeMap<usize, Known>) -> (Vec<(u32, Predicted)>, Fact) {
         let (mut predicted, mut spent, mut whole) = (Vec::new(), 0.0, 0.0);
         let mut measured = 0;
-        for (sweep, known) in self.adaptive.sweeps.iter().zip(ended.values()) {
+        for (sweep, known) in ended.iter().map(|(n, known)| (&self.adaptive.sweeps[*n], known)) {
             let (_, open, _) = self.so_far(sweep);
             for at in (0..open.len()).filter(|at| open[*at]) {
                 let of = Predicted { level: known.levels[at], low: known.low[at], high: known.high[at] };
@@ -172,8 +175,7 @@ impl Run<'_, '_> {
             whole * scale,
             100.0 * spent / whole.max(1e-12)
         );
-        let fact = (FACT.to_owned(), text);
-        self.running.predict(&predicted, Some(fact).filter(|fact| !said.contains(fact)));
+        (predicted, (FACT.to_owned(), text))
     }
 }
 
@@ -291,5 +293,93 @@ impl Progress for Heard<'_> {
     }
     fn so_far(&self, cell: &PlannedCell, judge: &dyn Fn() -> Verdict) {
         self.inner.so_far(cell, judge);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adaptive;
+    use crate::experiment::Experiment;
+    use lowtide_core::Seed;
+    use std::path::PathBuf;
+
+    /// Takes the directory under test away until so many cells have failed.
+    struct Hindered {
+        directory: PathBuf,
+        away: PathBuf,
+        failures: usize,
+        failed: Mutex<usize>,
+        notes: Mutex<Vec<String>>,
+    }
+
+    impl Progress for Hindered {
+        fn begun(&self, _campaign: i64) {
+            std::fs::rename(&self.directory, &self.away).expect("nobody holds it");
+        }
+        fn cell(&self, _: &PlannedCell, _: Stage, _: f64, _: Option<&Row>) {}
+        fn ended(&self, _: &PlannedCell, failure: Option<&str>) {
+            let mut failed = self.failed.lock().expect("not poisoned");
+            *failed += usize::from(failure.is_some());
+            if failure.is_some() && *failed == self.failures {
+                std::fs::rename(&self.away, &self.directory).expect("nothing is in its place");
+            }
+        }
+        fn note(&self, text: &str) {
+            self.notes.lock().expect("not poisoned").push(text.to_owned());
+        }
+    }
+
+    /// Two curves of seven sizes of files, of which the first cells fail; how many of the first and of the second stand where, and
+    /// what was noted.
+    fn hindered(failures: usize) -> ([BTreeMap<&'static str, usize>; 2], Vec<String>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (directory, away) = (folder.path().join("under-test"), folder.path().join("away"));
+        std::fs::create_dir(&directory).expect("a directory");
+        let text = format!(
+            "name = 't'\ntarget.directory = {directory:?}\n[workload]\npattern = 'random-write'\nblock = '4KiB'\n\
+             duration = '40ms'\ninterval = '10ms'\n[sweep]\nthreads = [2, 1]\n\
+             file_size = {{ from = '256KiB', to = '1792KiB', step = '256KiB' }}\n"
+        );
+        let experiment = Experiment::parse("t.toml", &text, &[]).expect("valid");
+        let mut plan = Plan::new(experiment, Seed::new(1), 1).expect("plans");
+        let adaptive = adaptive::prepare(&mut plan, 0.5).expect("it has curves");
+        let progress =
+            Hindered { directory, away, failures, failed: Mutex::default(), notes: Mutex::default() };
+        let goes_on = Arc::new(AtomicBool::new(false));
+        let store = folder.path().join("store.db");
+        let ran = run((&plan, &adaptive), &store, &About::default(), false, &goes_on, &progress);
+        let (store, outcome) = ran.expect("it runs");
+        assert_eq!((outcome.failed as usize, outcome.interrupted), (failures, false));
+        let cells = store.load(outcome.campaign).expect("reads back").cells;
+        let curves = [2, 1].map(|threads| {
+            let mut count = BTreeMap::new();
+            for cell in cells.iter().filter(|cell| cell.threads == threads) {
+                let standing = match cell.status {
+                    Status::Pending => "pending",
+                    Status::Done => "done",
+                    Status::Failed => "failed",
+                    Status::Spared => "spared",
+                };
+                *count.entry(standing).or_default() += 1;
+            }
+            count
+        });
+        (curves, progress.notes.into_inner().expect("not poisoned"))
+    }
+
+    #[test]
+    fn a_curve_whose_first_sizes_fail_goes_on_with_the_others() {
+        let (curves, notes) = hindered(3);
+        assert_eq!(curves[0].get("failed"), Some(&3), "{curves:?}");
+        assert!(curves.iter().all(|it| !it.contains_key("pending")), "{curves:?}");
+        assert!(notes.iter().any(|note| note.ends_with("every size before it failed")), "{notes:?}");
+    }
+
+    #[test]
+    fn a_curve_that_fails_altogether_takes_nothing_from_the_others() {
+        let (curves, _) = hindered(7);
+        assert_eq!(curves[0], BTreeMap::from([("failed", 7)]));
+        assert!(!curves[1].contains_key("pending"), "{curves:?}");
     }
 }

@@ -6,6 +6,7 @@
 //! of it.
 
 mod databases;
+mod ground;
 mod modelled;
 mod named;
 
@@ -13,17 +14,17 @@ use crate::analysis::Verdict;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, Told, on_drive, on_host};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
-use crate::prepare::{Block, Files, History, PreparedDrive, PreparedHost};
+use crate::prepare::{History, PreparedDrive, PreparedHost};
 use crate::record::{Campaign, Predicted, Row};
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
 use crate::witness::{self, Fact, Witness};
-use databases::Databases;
+pub(crate) use ground::Taken;
+use ground::{Ground, Host};
 use lowtide_core::{BlockDevice, Bytes, Interval, Nanos, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
-use lowtide_host::target::TargetSpec;
 pub use named::Named;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -131,11 +132,6 @@ pub fn with_jobs<T: Send>(jobs: usize, what: impl FnOnce() -> T + Send) -> T {
     pool.expect("a machine has threads").install(what)
 }
 
-/// Refuses files of the host before anything is written.
-fn check_files(plan: &Plan, spec: &TargetSpec) -> Result<(), HostError> {
-    plan.cells.iter().try_for_each(|cell| lowtide_host::target::examine(spec, cell.files()?).map(drop))
-}
-
 /// A campaign that has begun, with a store of its own. Its groups may be run from several threads.
 pub(crate) struct Running<'a> {
     cells: Cells<'a>,
@@ -172,9 +168,8 @@ impl<'a> Running<'a> {
         Ok(Running::with(store, begun, taken, plan, interrupt, progress))
     }
 
-    /// Begins, or goes on with, a campaign whose cells are run one by one; each takes its target anew. With it, what was
-    /// measured before.
-    pub(crate) fn one_by_one(
+    /// Begins, or goes on with, a campaign whose cells are chosen one by one. With it, what was measured before.
+    pub(crate) fn begin_knowing(
         plan: &'a Plan,
         path: &Path,
         about: &About,
@@ -183,11 +178,11 @@ impl<'a> Running<'a> {
         progress: &'a dyn Progress,
     ) -> Result<(Self, Campaign), CampaignError> {
         // Refused before anything is written, the store included.
-        drop(Taken::of(plan)?);
+        let taken = Taken::of(plan)?;
         let (mut store, begin) = open(path, resume)?;
         let begun = begin(&mut store, plan, about)?;
         let known = store.load(begun.campaign)?;
-        Ok((Running::with(store, begun, None, plan, interrupt, progress), known))
+        Ok((Running::with(store, begun, taken, plan, interrupt, progress), known))
     }
 
     fn with(
@@ -217,18 +212,19 @@ impl<'a> Running<'a> {
         self.cells.group(group);
     }
 
-    /// Runs one cell, unless it was measured before.
-    pub(crate) fn turn(&self, index: usize) {
-        self.cells.turn(index);
+    /// Runs cells that `choose` gives its argument one after the other, unless they were measured before, on a target of the host that is
+    /// held meanwhile.
+    pub(crate) fn chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
+        self.cells.chosen(choose);
     }
 
     /// Leaves cells out whose levels are known without, and keeps a fact about that.
-    pub(crate) fn predict(&self, cells: &[(u32, Predicted)], fact: Option<Fact>) {
+    pub(crate) fn predict(&self, cells: &[(u32, Predicted)], fact: Fact) {
         self.cells.progress.spared(cells.len());
         cells.iter().for_each(|(cell, predicted)| {
             self.cells.sender.send(Entry::Predicted(*cell, *predicted));
         });
-        self.cells.say(fact);
+        self.cells.say([fact]);
     }
 
     /// Whether it runs in virtual time.
@@ -347,8 +343,39 @@ impl<'a> Cells<'a> {
         let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else {
             return 0;
         };
+        let mut ground = self.ground();
+        let mut failed = 0;
+        let mut broken = None;
+        for &index in &group[..=last] {
+            if self.interrupt.load(Ordering::Relaxed) {
+                break;
+            }
+            match self.one(index, &mut ground, &mut broken) {
+                Ok(()) => {}
+                Err(Stopped::Failed) => failed += 1,
+                Err(Stopped::Interrupted) => break,
+            }
+        }
+        failed + self.leave(ground)
+    }
+
+    /// Runs cells that are chosen one after the other; see [`Running::chosen`].
+    fn chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
+        let (mut ground, mut failed) = (self.ground(), 0);
+        choose(&mut |index| {
+            if !self.interrupt.load(Ordering::Relaxed) {
+                let ended = self.one(index, &mut ground, &mut None);
+                failed += u32::from(matches!(ended, Err(Stopped::Failed)));
+            }
+        });
+        failed += self.leave(ground);
+        self.failed.fetch_add(failed, Ordering::Relaxed);
+    }
+
+    /// What the next cells run on: what is taken, or models.
+    fn ground(&self) -> Ground<'a> {
         let taken = self.taken.lock().expect("nobody panics while holding it").take();
-        let mut ground = match taken {
+        match taken {
             None => Ground::Models(BTreeMap::new()),
             Some(Taken::Databases(databases)) => Ground::Databases(databases),
             Some(Taken::Host(target)) => {
@@ -358,55 +385,58 @@ impl<'a> Cells<'a> {
                 });
                 Ground::Host(Box::new(Host { target, witness, said: BTreeSet::new() }))
             }
+        }
+    }
+
+    /// Runs a cell, unless it was measured before or is not needed. `broken` says why there is no history for it, and is said where it
+    /// leaves none for those after it.
+    fn one(&self, index: usize, ground: &mut Ground<'a>, broken: &mut Option<String>) -> Result<(), Stopped> {
+        let cell = &self.plan.cells[index];
+        if !self.needs(index) || (self.done[index] && !self.plan.target.is_simulated()) {
+            if let (true, Ground::Databases(databases)) = (self.done[index], ground) {
+                databases.left_out(cell);
+            }
+            return Ok(());
+        }
+        let mut rows = Vec::new();
+        let outcome = match (&*broken, ground) {
+            (Some(reason), _) => Err(format!("the history it needs is missing: {reason}")),
+            (None, Ground::Models(histories)) if cell.settings.load.oltp.is_some() => {
+                self.modelled(cell, histories, &mut rows)
+            }
+            (None, Ground::Models(histories)) => self.simulated(cell, histories, &mut rows),
+            (None, Ground::Host(host)) => self.host(cell, host, &mut rows),
+            (None, Ground::Databases(databases)) => self.databases(cell, databases, &mut rows),
         };
-        let mut broken: Option<String> = None;
-        let mut failed = 0;
-        for &index in &group[..=last] {
-            let cell = &self.plan.cells[index];
-            if self.interrupt.load(Ordering::Relaxed) {
-                break;
+        match outcome {
+            Ok(Ended::Interrupted) => Err(Stopped::Interrupted),
+            Ok(Ended::Complete(verdict)) => {
+                self.progress.judged(cell, &verdict);
+                self.progress.ended(cell, None);
+                let spared = self.rounds().measured(cell, &rows);
+                self.spare(spared);
+                Ok(())
             }
-            if !self.needs(index) || (self.done[index] && !self.plan.target.is_simulated()) {
-                if let (true, Ground::Databases(databases)) = (self.done[index], &mut ground) {
-                    databases.left_out(cell);
+            Err(reason) => {
+                self.fail(cell, reason);
+                if self.plan.target.is_simulated() {
+                    *broken = Some(format!("cell {} failed", cell.index));
                 }
-                continue;
-            }
-            let mut rows = Vec::new();
-            let outcome = match (&broken, &mut ground) {
-                (Some(reason), _) => Err(format!("the history it needs is missing: {reason}")),
-                (None, Ground::Models(histories)) if cell.settings.load.oltp.is_some() => {
-                    self.modelled(cell, histories, &mut rows)
-                }
-                (None, Ground::Models(histories)) => self.simulated(cell, histories, &mut rows),
-                (None, Ground::Host(host)) => self.host(cell, host, &mut rows),
-                (None, Ground::Databases(databases)) => self.databases(cell, databases, &mut rows),
-            };
-            match outcome {
-                Ok(Ended::Interrupted) => break,
-                Ok(Ended::Complete(verdict)) => {
-                    self.progress.judged(cell, &verdict);
-                    self.progress.ended(cell, None);
-                    let spared = self.rounds().measured(cell, &rows);
-                    self.spare(spared);
-                }
-                Err(reason) => {
-                    failed += 1;
-                    self.fail(cell, reason);
-                    if self.plan.target.is_simulated() {
-                        broken = Some(format!("cell {} failed", cell.index));
-                    }
-                }
+                Err(Stopped::Failed)
             }
         }
+    }
+
+    /// Gives back what cells ran on; how many failures that is.
+    fn leave(&self, ground: Ground<'a>) -> u32 {
         let (finished, witness) = match ground {
             Ground::Models(_) => (Ok(()), None),
             Ground::Host(host) => (host.target.finish(), host.witness),
             Ground::Databases(databases) => (databases.finish(), None),
         };
+        let failed = u32::from(finished.is_err());
         if let Err(error) = finished {
             // Nothing that was measured is wrong, but the device is not as it was.
-            failed += 1;
             self.say([(witness::WARNING.to_owned(), error.to_string())]);
         }
         self.say(witness.map(Witness::end).unwrap_or_default());
@@ -643,118 +673,10 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// What a campaign holds of this machine from its beginning to its end.
-pub(crate) enum Taken<'a> {
-    /// Files, or a block device.
-    Host(HostTarget<'a>),
-    /// Where databases lie.
-    Databases(Box<Databases<'a>>),
-}
-
-impl<'a> Taken<'a> {
-    /// The target of a plan, if nothing speaks against it; `None` for models in virtual time.
-    pub(crate) fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
-        if plan.experiment.load.oltp.is_none() || plan.target.is_simulated() {
-            return Ok(HostTarget::of(plan)?.map(Taken::Host));
-        }
-        Ok(Some(Taken::Databases(Box::new(Databases::of(plan)?))))
-    }
-}
-
-/// What the cells of a group run on.
-enum Ground<'a> {
-    /// Models in virtual time, by their names.
-    Models(BTreeMap<String, History>),
-    Host(Box<Host<'a>>),
-    Databases(Box<Databases<'a>>),
-}
-
-/// Files of the host, or a block device.
-pub(crate) enum HostTarget<'a> {
-    Files(Files<'a>),
-    Block(Box<Block>),
-}
-
-impl<'a> HostTarget<'a> {
-    /// The target of a plan, if nothing speaks against it; `None` for a simulated one.
-    fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
-        Ok(match &plan.target {
-            PlanTarget::Simulated(_) | PlanTarget::Attached(_) => None,
-            PlanTarget::Host(spec) => {
-                check_files(plan, spec)?;
-                Some(HostTarget::Files(Files::new(spec)))
-            }
-            PlanTarget::Block(block) => Some(HostTarget::Block(Box::new(Block::take(block)?))),
-        })
-    }
-}
-
-impl HostTarget<'_> {
-    fn path(&self) -> &Path {
-        match self {
-            HostTarget::Files(files) => files.path(),
-            HostTarget::Block(block) => block.path(),
-        }
-    }
-
-    fn prepare(
-        &mut self,
-        cell: &PlannedCell,
-        seed: Seed,
-        interrupt: &AtomicBool,
-        progress: &mut dyn FnMut(lowtide_host::target::Progress),
-    ) -> Result<PreparedHost<'_>, HostError> {
-        match self {
-            HostTarget::Files(files) => files.prepare(cell, seed, interrupt, progress),
-            HostTarget::Block(block) => block.prepare(cell, seed, interrupt, progress),
-        }
-    }
-
-    /// What watches its device, and what that says at the beginning.
-    fn witness(&self) -> Option<(Witness, Vec<Fact>)> {
-        match self {
-            HostTarget::Files(files) => Witness::beneath(files.path()),
-            HostTarget::Block(block) => Some(Witness::begin(block.disk().clone())),
-        }
-    }
-
-    /// The filesystem made for the cell, and what the kernel mounted it with.
-    fn mounted(&self) -> Option<String> {
-        match self {
-            HostTarget::Files(_) => None,
-            HostTarget::Block(block) => block.mounted(),
-        }
-    }
-
-    /// The load has written that much.
-    fn count(&mut self, written: Bytes) {
-        if let HostTarget::Block(block) = self {
-            block.count(written);
-        }
-    }
-
-    /// What a load could not use serves no other cell.
-    fn give_up(&mut self) -> Result<(), HostError> {
-        match self {
-            HostTarget::Files(files) => files.remove(),
-            HostTarget::Block(_) => Ok(()),
-        }
-    }
-
-    fn finish(self) -> Result<(), HostError> {
-        match self {
-            HostTarget::Files(files) => files.finish(),
-            HostTarget::Block(block) => block.finish(),
-        }
-    }
-}
-
-/// A campaign on the host.
-struct Host<'a> {
-    target: HostTarget<'a>,
-    witness: Option<Witness>,
-    /// What the user was told, to be told once.
-    said: BTreeSet<String>,
+/// Why a cell was not measured to its end.
+enum Stopped {
+    Failed,
+    Interrupted,
 }
 
 /// Erase counts as a histogram.

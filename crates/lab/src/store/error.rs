@@ -46,6 +46,19 @@ pub enum StoreError {
         /// The experiment.
         name: String,
     },
+    /// The campaign of this experiment, device, seed and scale is measured adaptively, or to another precision, and this is not.
+    #[error("the campaign of `{name}` in {} was begun {}; this is {}", path.display(), asked(*was), asked(*is))]
+    #[diagnostic(help("{}, or run without `--resume` to begin another campaign", goes_on(*was)))]
+    OtherPrecision {
+        /// The file.
+        path: PathBuf,
+        /// The experiment.
+        name: String,
+        /// The precision that it was begun with, a share; `None` where it measures every cell.
+        was: Option<f64>,
+        /// The one that it would be resumed with.
+        is: Option<f64>,
+    },
     /// The campaign of this plan was measured on another device.
     #[error("the campaign of `{name}` in {} was begun on another device ({was}); this is {is}", path.display())]
     #[diagnostic(help("resume it on that device, or run without `--resume` to begin another"))]
@@ -134,6 +147,24 @@ impl StoreError {
             _ => true,
         }
     }
+}
+
+/// What asks for a precision.
+fn asked(precision: Option<f64>) -> String {
+    precision.map_or("without `--adaptive`".to_owned(), |share| format!("with {}", options(share)))
+}
+
+/// What goes on with a campaign that was begun with a precision.
+fn goes_on(precision: Option<f64>) -> String {
+    match precision {
+        Some(share) => format!("go on with it by {}", options(share)),
+        None => "leave out `--adaptive` to go on with it".to_owned(),
+    }
+}
+
+/// As they are typed: six digits say every precision that can be asked for.
+fn options(share: f64) -> String {
+    format!("`--adaptive --precision {}%`", (share * 1e8).round() / 1e6)
 }
 
 /// SQLite's own words, but for the path, which the message has already.

@@ -65,7 +65,7 @@ impl Store {
                 remove(&transaction, campaign, number).map_err(&here)?;
             }
         }
-        Merging { to: &transaction, at: &self.path, from: &from }.environment(was, campaign, false)?;
+        Merging { to: &transaction, at: &self.path, from: &from }.environment(was, campaign, false, true)?;
         transaction.commit().map_err(&here)?;
         Ok(came)
     }
@@ -90,7 +90,7 @@ impl Store {
             let whole = if keep(number) { whole } else { whole.not_begun() };
             put(&transaction, campaign, number, &whole).map_err(&here)?;
         }
-        merging.environment(was, campaign, true)?;
+        merging.environment(was, campaign, true, true)?;
         transaction.commit().map_err(&here)?;
         Ok(campaign)
     }

@@ -7,10 +7,12 @@
 //!
 //! Two campaigns are parts of one where plan, version and device are the same, and no cell was measured differently in both.
 //! What was measured twice with the same numbers, as models do, counts once; what was measured twice with other numbers
-//! stays two campaigns. Leaves out baselines: they name campaigns of the store that they were set in.
+//! stays two campaigns. What is predicted of sizes that were not measured follows from all that were: it stays where one part has
+//! measured everything that is there, and else `--resume` predicts anew. Leaves out baselines: they name campaigns of the store that they were set in.
 
-use super::whole::{Identity, Standing, Whole, cells, identity, insert, put, remove, rows};
+use super::whole::{Identity, Standing, Whole, cells, forget_spared, identity, insert, put, remove, rows};
 use super::{Store, StoreError};
+use crate::adaptive;
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 use std::collections::BTreeMap;
@@ -78,6 +80,40 @@ pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<(Store, Vec<Merged>), 
     Ok((store, merged))
 }
 
+/// The cells of a campaign by their number.
+type Cells = BTreeMap<u32, Whole>;
+
+/// Whose predictions hold when two parts of a campaign are put together: those of a part that has measured whatever both have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Predicts {
+    /// The part that comes.
+    Input,
+    /// The one that is there.
+    Store,
+    Nobody,
+}
+
+impl Predicts {
+    fn of(cells: &Cells, before: Option<&Cells>) -> Predicts {
+        let Some(before) = before else { return Predicts::Input };
+        let count = |all: &Cells, standing| all.values().filter(|it| it.standing() == standing).count();
+        // Whether `all` measured what `other` did.
+        let has = |all: &Cells, other: &Cells| {
+            let done = |cells: &Cells, index| {
+                cells.get(index).is_some_and(|it: &Whole| it.standing() == Standing::Done)
+            };
+            other.keys().filter(|index| done(other, index)).all(|index| done(all, index))
+        };
+        let [here, there] = [before, cells].map(|all| count(all, Standing::Spared));
+        match (has(before, cells), has(cells, before)) {
+            (true, true) if there > here => Predicts::Input,
+            (true, _) => Predicts::Store,
+            (false, true) => Predicts::Input,
+            (false, false) => Predicts::Nobody,
+        }
+    }
+}
+
 /// One input on its way into a store.
 pub(super) struct Merging<'a> {
     /// Where it goes.
@@ -103,6 +139,7 @@ impl Merging<'_> {
             // It was found needless there; here it was measured before that was known.
             None => cell.standing() == Standing::Done,
         };
+        let predicts = Predicts::of(&cells, before.as_ref());
         let mut came = 0;
         for (index, cell) in &cells {
             if before.as_ref().is_none_or(|all| is_better(cell, all.get(index))) {
@@ -116,9 +153,39 @@ impl Merging<'_> {
                 remove(self.to, campaign, *index).map_err(&here)?;
             }
         }
+        self.keep_predictions(campaign, predicts, &cells, before.as_ref()).map_err(&here)?;
         let new = before.is_none();
-        self.environment(was, campaign, new)?;
+        self.environment(was, campaign, new, predicts == Predicts::Input)?;
         Ok(Merged { from: self.from.path.clone(), was, name: identity.name, campaign, cells: came, new })
+    }
+
+    /// Of cells that nobody measured, leaves what one part predicts, and else that they are still to be measured.
+    fn keep_predictions(
+        &self,
+        campaign: i64,
+        predicts: Predicts,
+        cells: &Cells,
+        before: Option<&Cells>,
+    ) -> rusqlite::Result<()> {
+        let Some(before) = before else { return Ok(()) };
+        if predicts != Predicts::Store {
+            forget_spared(self.to, campaign)?;
+        }
+        for (index, now) in self::cells(self.to, campaign)? {
+            if now.standing() != Standing::Spared {
+                continue;
+            }
+            let of = match predicts {
+                Predicts::Input => cells.get(&index),
+                Predicts::Store => before.get(&index),
+                Predicts::Nobody => None,
+            };
+            match of {
+                Some(cell) => put(self.to, campaign, index, cell)?,
+                None => put(self.to, campaign, index, &now.not_begun())?,
+            }
+        }
+        Ok(())
     }
 
     /// The campaign that this one is a part of, with its cells.
@@ -156,8 +223,9 @@ impl Merging<'_> {
         Ok(self.to.last_insert_rowid())
     }
 
-    /// Takes over the facts that are not there yet; the campaign began when its first part did.
-    pub fn environment(&self, was: i64, campaign: i64, new: bool) -> Result<(), StoreError> {
+    /// Takes over the facts that are not there yet, how much was spared only where that is `predicted` by the input; the campaign began
+    /// when its first part did.
+    pub fn environment(&self, was: i64, campaign: i64, new: bool, predicted: bool) -> Result<(), StoreError> {
         let (there, here) = (StoreError::on(&self.from.path), StoreError::on(self.at));
         let facts = "SELECT key, value FROM environment WHERE campaign = ?1 ORDER BY position";
         let began = "SELECT started_at FROM campaign WHERE id = ?1";
@@ -166,8 +234,9 @@ impl Merging<'_> {
         let add = "INSERT INTO environment (campaign, position, key, value)
                    SELECT ?1, coalesce(max(position) + 1, 0), ?2, ?3 FROM environment WHERE campaign = ?1";
         for fact in of(&self.from.connection, facts, was).map_err(&there)? {
+            let spared = fact[0] == Value::Text(adaptive::FACT.to_owned());
             // One part may say the same of each of its cells.
-            if !known.contains(&fact) {
+            if !known.contains(&fact) && (predicted || !spared) {
                 self.to.execute(add, params![campaign, fact[0], fact[1]]).map_err(&here)?;
             }
         }

@@ -15,6 +15,8 @@ mod join;
 mod merge;
 mod reader;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod whole;
 mod writer;
 
@@ -25,6 +27,7 @@ pub use merge::{Merged, merge};
 pub use reader::Listed;
 pub use writer::{CellEnd, CellStart, Entry, Measured, Sender, Writer};
 
+use crate::adaptive;
 use crate::plan::Plan;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use rustix::fs::FlockOperation;
@@ -206,7 +209,10 @@ impl Store {
             .map_err(&fail)?
             .flatten();
         let Some(campaign) = found else {
-            return Err(StoreError::NothingToResume { path: self.path.clone(), name: name.to_owned() });
+            return Err(match self.otherwise(plan, name).map_err(&fail)? {
+                Some(error) => error,
+                None => StoreError::NothingToResume { path: self.path.clone(), name: name.to_owned() },
+            });
         };
         let was = whole::identity(&self.connection, campaign).map_err(&fail)?.on_device;
         if was != on_device {
@@ -215,7 +221,7 @@ impl Store {
             return Err(StoreError::OtherDevice { path, name, was: said(was), is: said(on_device) });
         }
         let transaction = self.connection.transaction().map_err(&fail)?;
-        for table in ["interval", "histogram", "transactions", "oltp", "device_time", "predicted"] {
+        for table in whole::tables() {
             let unfinished = "SELECT cell FROM cell WHERE campaign = ?1 AND status <> 'done'";
             transaction
                 .execute(
@@ -224,6 +230,8 @@ impl Store {
                 )
                 .map_err(&fail)?;
         }
+        // What was spared is said again when it is predicted again.
+        whole::forget_spared(&transaction, campaign).map_err(&fail)?;
         transaction
             .execute(
                 "UPDATE cell SET status = 'pending', failure = NULL WHERE campaign = ?1 AND status <> 'done'",
@@ -233,6 +241,20 @@ impl Store {
         transaction.commit().map_err(&fail)?;
         let done = whole::numbers(&self.connection, campaign, Some("done")).map_err(&fail)?;
         Ok((campaign, done))
+    }
+
+    /// What is wrong where the last campaign of a plan is one of another precision, or of none.
+    fn otherwise(&self, plan: &str, name: &str) -> rusqlite::Result<Option<StoreError>> {
+        let (whole, is) = adaptive::apart(plan);
+        let mut statement =
+            self.connection.prepare("SELECT plan FROM campaign WHERE name = ?1 ORDER BY id DESC")?;
+        let plans = statement.query_map([name], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+        let Some((_, was)) = plans.iter().map(|plan| adaptive::apart(plan)).find(|(it, _)| *it == whole)
+        else {
+            return Ok(None);
+        };
+        let (path, name) = (self.path.clone(), name.to_owned());
+        Ok(Some(StoreError::OtherPrecision { path, name, was, is }))
     }
 }
 

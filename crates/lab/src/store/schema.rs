@@ -7,11 +7,13 @@ use std::time::Duration;
 
 /// Marks a SQLite file as a lowtide store: "lowt" in ASCII.
 const APPLICATION_ID: i32 = 0x6c6f_7774;
-const VERSION: i32 = 3;
+const VERSION: i32 = CURVES;
+/// The format that has device time and predicted levels.
+pub(super) const CURVES: i32 = 3;
 /// The format that has databases.
-const DATABASES: i32 = 2;
+pub(super) const DATABASES: i32 = 2;
 /// Stores of this format are read, and become newer when they are written to.
-const OLDEST: i32 = 1;
+pub(super) const OLDEST: i32 = 1;
 
 const TABLES: &str = "
 CREATE TABLE campaign (
@@ -100,10 +102,11 @@ pub(super) fn knows_databases(connection: &Connection) -> rusqlite::Result<bool>
 
 /// Whether a store has the tables of device time and of predicted levels.
 pub(super) fn knows_curves(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(version(connection)? >= VERSION)
+    Ok(version(connection)? >= CURVES)
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<i32> {
+/// The format of a store.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 

@@ -3,12 +3,31 @@
 //! Leaves out which campaigns belong together; see `merge` and `join`.
 
 use super::{ON_DEVICE, schema};
+use crate::adaptive;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::collections::BTreeMap;
 
-/// What a cell left, beside its own row.
-const OF_CELLS: [&str; 6] = ["interval", "histogram", "oltp", "transactions", "device_time", "predicted"];
+/// What a cell left, beside its own row: tables, each with the format of stores that has it first.
+const OF_CELLS: [(&str, i32); 6] = [
+    ("interval", schema::OLDEST),
+    ("histogram", schema::OLDEST),
+    ("oltp", schema::DATABASES),
+    ("transactions", schema::DATABASES),
+    ("device_time", schema::CURVES),
+    ("predicted", schema::CURVES),
+];
+
+/// The tables that have what cells left, beside that of the cells.
+pub(super) fn tables() -> impl Iterator<Item = &'static str> {
+    OF_CELLS.iter().map(|(table, _)| *table)
+}
+
+/// Takes out what a campaign says of how much it spared.
+pub(super) fn forget_spared(connection: &Connection, campaign: i64) -> rusqlite::Result<()> {
+    let text = "DELETE FROM environment WHERE campaign = ?1 AND key = ?2";
+    connection.execute(text, params![campaign, adaptive::FACT]).map(drop)
+}
 
 /// What makes campaigns parts of one.
 #[derive(PartialEq)]
@@ -96,15 +115,11 @@ pub(super) fn cell(connection: &Connection, campaign: i64, number: u32) -> rusql
 
 /// A cell by its row of table `cell`.
 fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlite::Result<(u32, Whole)> {
-    let known = match (schema::knows_databases(connection)?, schema::knows_curves(connection)?) {
-        (_, true) => OF_CELLS.len(),
-        (true, false) => 4,
-        (false, false) => 2,
-    };
+    let format = schema::version(connection)?;
     own.remove(0);
     let Value::Integer(number) = own[0] else { unreachable!("cells have numbers") };
     let mut tables = <[Vec<Vec<Value>>; OF_CELLS.len()]>::default();
-    for (table, into) in OF_CELLS.iter().zip(&mut tables).take(known) {
+    for ((table, _), into) in OF_CELLS.iter().zip(&mut tables).filter(|((_, since), _)| *since <= format) {
         // In the order of their keys: tables without row numbers have no other.
         let text = format!("SELECT * FROM {table} WHERE campaign = ?1 AND cell = ?2");
         *into = rows(connection, &text, params![campaign, number])?;
@@ -142,7 +157,7 @@ pub(super) fn insert(connection: &Connection, table: &str, values: &[Value]) -> 
 }
 
 pub(super) fn remove(connection: &Connection, campaign: i64, cell: u32) -> rusqlite::Result<()> {
-    for table in OF_CELLS.iter().chain(&["cell"]) {
+    for table in tables().chain(["cell"]) {
         let mut delete =
             connection.prepare_cached(&format!("DELETE FROM {table} WHERE campaign = ?1 AND cell = ?2"))?;
         delete.execute(params![campaign, cell])?;
@@ -154,7 +169,7 @@ pub(super) fn put(connection: &Connection, campaign: i64, index: u32, cell: &Who
     remove(connection, campaign, index)?;
     let with = |values: &[Value]| [&[Value::Integer(campaign)], values].concat();
     insert(connection, "cell", &with(&cell.own))?;
-    for (table, rows) in OF_CELLS.iter().zip(&cell.tables) {
+    for (table, rows) in tables().zip(&cell.tables) {
         rows.iter().try_for_each(|row| insert(connection, table, &with(row)))?;
     }
     Ok(())

@@ -1,0 +1,212 @@
+//! What adaptive campaigns leave in stores: read back, resumed, merged, joined, and beside stores of older formats.
+//!
+//! Leaves out what all campaigns leave: `join` and the command line's tests have that.
+
+use super::writer::write;
+use super::*;
+use crate::adaptive::FACT;
+use crate::analysis::{Estimate, Verdict};
+use crate::experiment::Experiment;
+use crate::record::{Campaign, Predicted, Status};
+use lowtide_core::rng::unit;
+use lowtide_core::{Nanos, Seed};
+
+const TEXT: &str = "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\n\
+    [workload]\npattern = 'random-write'\nblock = '4KiB'\nduration = '1min'\n[sweep]\nthreads = [1, 2, 3, 4, 5]\n";
+
+/// A plan of five cells, adaptive to a precision where there is one.
+fn plan(precision: Option<f64>) -> Plan {
+    let experiment = Experiment::parse("t.toml", TEXT, &[]).expect("valid");
+    let mut plan = Plan::new(experiment, Seed::new(1), 1).expect("plans");
+    plan.beside = precision.map_or(String::new(), |share| format!("\nadaptive, precision {share}"));
+    plan
+}
+
+fn steady(mean: f64) -> Verdict {
+    Verdict::Steady(Estimate { mean, half_width: mean / 77.0, from_ns: 1, to_ns: 2, batches: 16 })
+}
+
+/// A cell that is done, and took so many seconds.
+fn done(cell: u32, seconds: u64) -> [Entry; 2] {
+    let end = CellEnd::Done { verdict: steady(f64::from(cell) + 0.1), wear: Vec::new() };
+    [Entry::Took(cell, Nanos::from_secs(seconds)), Entry::End(cell, end)]
+}
+
+/// A store with a campaign that measured some of the cells, and predicts others with a level.
+fn store(path: &Path, measured: &[u32], predicted: &[u32], level: f64) -> Store {
+    let mut store = Store::open(path).expect("a new store");
+    let campaign = store.begin(&plan(Some(0.05)), &About::default()).expect("begins");
+    let mut entries: Vec<Entry> = measured.iter().flat_map(|cell| done(*cell, 60)).collect();
+    let of = Predicted { level, low: level * 0.97, high: level * 1.03 };
+    entries.extend(predicted.iter().map(|cell| Entry::Predicted(*cell, of)));
+    if !predicted.is_empty() {
+        entries.push(Entry::Fact(FACT.to_owned(), format!("at {level}")));
+    }
+    entries.iter().for_each(|entry| write(&store.connection, campaign, entry).expect("is written"));
+    store
+}
+
+fn only(store: &Store) -> Campaign {
+    let all = store.campaigns().expect("reads back");
+    assert_eq!(all.len(), 1, "one campaign");
+    store.load(all[0].id).expect("reads back")
+}
+
+/// Where each cell stands, the levels that are predicted, and what is said of that.
+fn stands(store: &Store) -> (String, Vec<f64>, Vec<String>) {
+    let campaign = only(store);
+    let letter = |status| match status {
+        Status::Pending => '.',
+        Status::Done => 'd',
+        Status::Failed => 'f',
+        Status::Spared => 'p',
+    };
+    let facts = campaign.environment.into_iter().filter(|(name, _)| name == FACT);
+    (
+        campaign.cells.iter().map(|cell| letter(cell.status)).collect(),
+        campaign.cells.iter().filter_map(|cell| cell.predicted).map(|it| it.level).collect(),
+        facts.map(|(_, text)| text).collect(),
+    )
+}
+
+#[test]
+fn every_level_reads_back_as_it_was() {
+    const SEED: u64 = 3;
+    println!("seed {SEED}");
+    let mut rng = Seed::new(SEED).part("levels", 0).stream();
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = Store::open(&folder.path().join("all.db")).expect("a new store");
+    let campaign = store.begin(&plan(None), &About::default()).expect("begins");
+    for _ in 0..400 {
+        let verdict = steady(10f64.powf(4.0 * unit(&mut rng)));
+        let end = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
+        write(&store.connection, campaign, &Entry::End(0, end)).expect("is written");
+        let read: Option<String> = store
+            .connection
+            .query_row("SELECT verdict FROM cell WHERE campaign = ?1 AND cell = 0", [campaign], |row| {
+                row.get(0)
+            })
+            .expect("it is there");
+        let read: Verdict = serde_json::from_str(&read.expect("it is done")).expect("it is a verdict");
+        assert_eq!(read, verdict);
+    }
+}
+
+#[test]
+fn going_on_takes_what_was_predicted_and_what_was_said_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = store(&folder.path().join("all.db"), &[0, 1], &[2, 3, 4], 5.0);
+    assert_eq!(stands(&store), ("ddppp".to_owned(), vec![5.0; 3], vec!["at 5".to_owned()]));
+    let (_, measured) = store.resume(&plan(Some(0.05))).expect("it is there");
+    assert_eq!(measured, [true, true, false, false, false]);
+    assert_eq!(stands(&store), ("dd...".to_owned(), vec![], vec![]));
+    assert_eq!(only(&store).cells[0].took, Some(Nanos::from_secs(60)));
+}
+
+#[test]
+fn a_campaign_of_another_precision_is_named_with_what_goes_on_with_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut begun = store(&folder.path().join("all.db"), &[0], &[], 1.0);
+    let mut says = |precision, wanted: [&str; 2], advice: &str| {
+        let error = begun.resume(&plan(precision)).expect_err("another precision");
+        wanted.iter().for_each(|wanted| assert!(error.to_string().contains(wanted), "{error}"));
+        let help = miette::Diagnostic::help(&error).expect("advice").to_string();
+        assert!(help.starts_with(advice), "{help}");
+    };
+    let was = "begun with `--adaptive --precision 5%`";
+    says(
+        Some(0.007),
+        [was, "this is with `--adaptive --precision 0.7%`"],
+        "go on with it by `--adaptive --precision 5%`",
+    );
+    says(None, [was, "this is without `--adaptive`"], "go on with it by `--adaptive --precision 5%`");
+    let mut whole = Store::open(&folder.path().join("whole.db")).expect("a new store");
+    whole.begin(&plan(None), &About::default()).expect("begins");
+    let error = whole.resume(&plan(Some(0.05))).expect_err("it is not adaptive");
+    assert!(error.to_string().contains("begun without `--adaptive`"), "{error}");
+    let other = Plan { seed: Seed::new(2), ..plan(None) };
+    assert!(matches!(whole.resume(&other), Err(StoreError::NothingToResume { .. })));
+}
+
+#[test]
+fn predictions_stay_where_one_part_knew_whatever_was_measured_and_nobody_contradicts_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let make = |name: &str, measured: &[u32], predicted: &[u32], level| {
+        drop(store(&at(name), measured, predicted, level));
+    };
+    // One that was copied while it was measured, and went on in both places; and what there was then.
+    make("a.db", &[0, 1, 2], &[3, 4], 5.0);
+    make("b.db", &[0, 1, 3], &[2, 4], 6.0);
+    make("before.db", &[0, 1], &[], 0.0);
+    make("early.db", &[0, 1], &[2, 3, 4], 7.0);
+    let merged = |inputs: &[&str]| {
+        let output = at(&format!("{}.db", inputs.concat()));
+        for input in inputs {
+            merge(&[at(input)], &output).expect("they are parts of one");
+        }
+        stands(&Store::open_existing(&output).expect("it was made"))
+    };
+    let of_a = ("dddpp".to_owned(), vec![5.0; 2], vec!["at 5".to_owned()]);
+    for inputs in [["a.db", "before.db"], ["before.db", "a.db"], ["a.db", "early.db"], ["early.db", "a.db"]] {
+        assert_eq!(merged(&inputs), of_a, "{inputs:?}");
+    }
+    for inputs in [["a.db", "b.db"], ["b.db", "a.db"]] {
+        assert_eq!(merged(&inputs), ("dddd.".to_owned(), vec![], vec![]), "{inputs:?}");
+    }
+    assert_eq!(merged(&["a.db", "a.db"]), of_a);
+}
+
+#[test]
+fn device_time_and_predictions_come_with_the_parts_that_are_joined() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    drop(store(&at("begun.db"), &[], &[], 0.0));
+    drop(store(&at("one.db"), &[0], &[], 0.0));
+    drop(store(&at("two.db"), &[1, 2], &[3, 4], 5.0));
+    let mut all = Store::open(&at("all.db")).expect("a new store");
+    let campaign = all.adopt(&at("begun.db")).expect("adopts");
+    assert_eq!(all.join(&at("one.db"), campaign).expect("joins"), [0]);
+    assert_eq!(all.join(&at("two.db"), campaign).expect("joins"), [1, 2]);
+    assert_eq!(stands(&all), ("dddpp".to_owned(), vec![5.0; 2], vec!["at 5".to_owned()]));
+    let took: Vec<_> = only(&all).cells.iter().map(|cell| cell.took).collect();
+    let minute = Some(Nanos::from_secs(60));
+    assert_eq!(took, [minute, minute, minute, None, None]);
+    // Cells that are left behind leave it behind, too.
+    all.extract(campaign, &[1, 4], &at("part.db")).expect("extracts");
+    let part = Store::open_existing(&at("part.db")).expect("a store");
+    assert_eq!(stands(&part).0, ".d..p");
+    let took: Vec<_> = only(&part).cells.iter().map(|cell| cell.took).collect();
+    assert_eq!(took, [None, minute, None, None, None]);
+}
+
+#[test]
+fn stores_of_older_formats_are_merged() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (format, gone) in
+        [(2, &["device_time", "predicted"][..]), (1, &["device_time", "predicted", "oltp", "transactions"])]
+    {
+        let (old, new) =
+            (folder.path().join(format!("{format}.db")), folder.path().join(format!("of-{format}.db")));
+        let older = store(&old, &[0, 2], &[], 0.0);
+        for table in gone {
+            older.connection.execute_batch(&format!("DROP TABLE {table}")).expect("it was there");
+        }
+        older.connection.pragma_update(None, "user_version", format).expect("a format");
+        drop(older);
+        let (merged, what) = merge(std::slice::from_ref(&old), &new).expect("it is read");
+        assert_eq!((what[0].cells, what[0].new), (2, true), "format {format}");
+        assert_eq!(stands(&merged).0, "d.d..", "format {format}");
+        assert_eq!(only(&merged).cells[0].took, None);
+        let mut merged = merged;
+        drop(store(&folder.path().join(format!("more-{format}.db")), &[1], &[], 0.0));
+        merged.merge(&[folder.path().join(format!("more-{format}.db"))]).expect("a newer one comes to it");
+        assert_eq!(stands(&merged).0, "ddd..", "format {format}");
+        assert_eq!(schema::version(&merged.connection).expect("it has one"), schema::CURVES);
+        assert_eq!(
+            schema::version(&Store::open_existing(&old).expect("a store").connection),
+            Ok(format),
+            "it is as it was"
+        );
+    }
+}
