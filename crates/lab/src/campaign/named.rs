@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn cells_of_plans_side_by_side_are_not_taken_for_one_another() {
         let text = "name = \"x\"\ntitle = \"x\"\nquestion = \"?\"\n[target]\ndevice = \"intel-320-160gb\"\n\
-                    [workload]\npattern = \"random-write\"\nduration = \"1s\"\n[sweep]\nutilisation = [0.1, 0.2]\n";
+                    [workload]\npattern = \"random-write\"\nblock = \"16KiB\"\nduration = \"1s\"\n[sweep]\nutilisation = [0.1, 0.2]\n";
         let plan = || {
             let experiment = Experiment::parse("x.toml", text, &[]).expect("it is valid");
             Plan::new(experiment, Seed::new(1), 64).expect("it can be planned")
