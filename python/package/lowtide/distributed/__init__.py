@@ -121,7 +121,7 @@ def run(
         for note in fleet.notes:
             warnings.warn(note, LowtideWarning, stacklevel=2)
     campaign = Campaign(_native.load(os.fspath(store), str(number)), temporary)
-    _, _, failed = campaign._campaign.progress
+    _, _, failed, _ = campaign._campaign.progress
     if failed:
         warnings.warn(f"{failed} cells failed: `cells()` says why", LowtideWarning, stacklevel=2)
     return campaign
