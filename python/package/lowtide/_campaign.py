@@ -199,4 +199,6 @@ class Campaign:
         cells, done, failed, spared = self._campaign.progress
         scale = f", scale {self.scale}" if self.scale < 1 else ""
         others = [f", {count} {what}" for count, what in ((spared, "predicted"), (failed, "failed")) if count]
-        return f"<lowtide.Campaign {self.name!r} on {self.target}{scale}: {done} of {cells} cells done{''.join(others)}>"
+        return (
+            f"<lowtide.Campaign {self.name!r} on {self.target}{scale}: {done} of {cells} cells done{''.join(others)}>"
+        )
