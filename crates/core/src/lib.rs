@@ -23,7 +23,7 @@ pub mod workload;
 pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Tag, rest};
 pub use extents::Extents;
 pub use inserts::Inserts;
-pub use measure::{Interval, Latency, Recorder};
+pub use measure::{Distribution, Interval, Latency, Recorder};
 pub use rng::Seed;
 pub use state::StateError;
 pub use trace::Trace;

@@ -2,11 +2,17 @@
 //!
 //! Leaves out the sentence around it: callers say what kind of name it is.
 
+/// Characters of a word for which a near name is looked for; comparing takes memory in proportion.
+const LONGEST: usize = 64;
+
 /// The name in `valid` nearest to `given`, if it is near enough to be worth offering.
 ///
 /// Near enough: a Damerau–Levenshtein distance of at most a third of the longer word, or one word is a prefix
 /// of the other.
 pub fn nearest<'a>(given: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if given.chars().nth(LONGEST).is_some() {
+        return None;
+    }
     let given = given.to_lowercase();
     valid
         .into_iter()
@@ -37,5 +43,6 @@ mod tests {
         assert_eq!(nearest("random-raed", valid), Some("random-read"));
         assert_eq!(nearest("seq", valid), Some("sequential-write"));
         assert_eq!(nearest("zebra", valid), None);
+        assert_eq!(nearest(&"random-read".repeat(9), valid), None);
     }
 }

@@ -1,14 +1,22 @@
 //! Latency histograms: every completion is counted, none is sampled away, and percentiles are never averaged.
 //!
 //! High dynamic range, three significant digits, from 1 ns to 1 h (longer ones count as 1 h). Leaves out
-//! text formats: the lab stores the bytes that [`Latency::to_bytes`] gives.
+//! text formats: the lab stores the bytes that [`Latency::to_bytes`] gives. A [`Distribution`] is the same at rest.
 
+use super::Distribution;
 use crate::units::Nanos;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 const MAX_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
+/// Below twice this, every nanosecond has a bucket; above, each doubling has this many.
+const BUCKETS_PER_DOUBLING: u64 = 1024;
+/// Operations that one histogram is believed to have counted: sums over all intervals of a campaign stay far from the end of
+/// what is counted with.
+const MOST_COUNTED: u64 = 1 << 53;
+/// The bytes before the counts: cookie, length of the counts, offset, digits, lowest and highest value, ratio.
+const HEADER: usize = 40;
 
 /// How long operations took.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +62,15 @@ impl Latency {
     pub fn merge(&mut self, other: &Latency) {
         self.0.add(&other.0).expect("both histograms have the same bounds");
     }
+    /// Adds all that `other` counted.
+    pub fn add(&mut self, other: &Distribution) {
+        other.buckets().for_each(|(high, count)| self.record_many(high, count));
+    }
+    /// The lowest latency of the bucket with this highest one.
+    pub(super) fn lowest_of_bucket(high: Nanos) -> Nanos {
+        let width = (high.get() / (2 * BUCKETS_PER_DOUBLING) + 1).next_power_of_two();
+        Nanos::new(high.get() / width * width)
+    }
     /// Forgets everything, keeping the memory.
     pub fn clear(&mut self) {
         self.0.reset();
@@ -73,13 +90,29 @@ impl Latency {
         V2Serializer::new().serialize(&self.0, &mut bytes).expect("writing to a Vec cannot fail");
         bytes
     }
-    /// Reads what [`Latency::to_bytes`] wrote; `None` where the bytes are not such a histogram.
+    /// Reads what [`Latency::to_bytes`] wrote; `None` where the bytes are not such a histogram. They may be anybody's: no
+    /// more memory is taken than a histogram has.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let read: Histogram<u64> = Deserializer::new().deserialize(&mut std::io::Cursor::new(bytes)).ok()?;
-        let mut latency = Latency::default();
-        latency.0.add(&read).ok()?;
-        Some(latency)
+        let counts = u32::try_from(bytes.len().checked_sub(HEADER)?).ok()?;
+        if bytes[..HEADER] != header(counts) {
+            return None;
+        }
+        let read: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).ok()?;
+        (read.len() <= MOST_COUNTED).then_some(Latency(read))
     }
+}
+
+/// The header of a histogram with so many bytes of counts.
+fn header(counts: u32) -> [u8; HEADER] {
+    const COOKIE: u32 = 0x1c84_9313;
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(&COOKIE.to_be_bytes());
+    header[4..8].copy_from_slice(&counts.to_be_bytes());
+    header[12..16].copy_from_slice(&u32::from(DIGITS).to_be_bytes());
+    header[16..24].copy_from_slice(&1u64.to_be_bytes());
+    header[24..32].copy_from_slice(&MAX_NS.to_be_bytes());
+    header[32..].copy_from_slice(&1f64.to_be_bytes());
+    header
 }
 
 #[cfg(test)]
@@ -98,6 +131,30 @@ mod tests {
         let median = back.percentile(50.0).get() as f64;
         assert!((median / 25e6 - 1.0).abs() < 0.001, "{median}");
         assert_eq!(Latency::from_bytes(b"junk"), None);
+        assert_eq!(Latency::from_bytes(&Latency::default().to_bytes()), Some(Latency::default()));
+    }
+
+    /// Symptom: a few bytes from elsewhere took gigabytes of memory, or ended the program by an overflow. Cause: lengths, bounds
+    /// and counts were believed. Fix: the header is the one that we write, and a count has a limit.
+    #[test]
+    fn bytes_that_are_not_ours_are_refused() {
+        let mut latency = Latency::default();
+        latency.record_many(Nanos::new(5_000), 3);
+        let good = latency.to_bytes();
+        for at in 0..HEADER {
+            let mut bad = good.clone();
+            bad[at] ^= 0x40;
+            assert_eq!(Latency::from_bytes(&bad), None, "byte {at} of the header");
+        }
+        for length in 0..good.len() {
+            assert_eq!(Latency::from_bytes(&good[..length]), None, "{length} bytes");
+        }
+        assert_eq!(Latency::from_bytes(&[&good[..], &[0]].concat()), None, "a byte more");
+        let mut many = Latency::default();
+        many.record_many(Nanos::new(5_000), MOST_COUNTED);
+        assert!(Latency::from_bytes(&many.to_bytes()).is_some());
+        many.record_many(Nanos::new(9_000), 1);
+        assert_eq!(Latency::from_bytes(&many.to_bytes()), None, "more than can be");
     }
 
     #[test]
@@ -111,6 +168,7 @@ mod tests {
             let inside = spans.iter().filter(|span| (low.get()..=high.get()).contains(span)).count();
             assert_eq!(inside as u64, *count, "{low} to {high}");
             assert!((high.get() - low.get()) as f64 <= low.get() as f64 * 0.001);
+            assert_eq!(Latency::lowest_of_bucket(*high), *low);
         }
         assert_eq!(ranges.iter().map(|range| range.2).sum::<u64>(), spans.len() as u64);
     }

@@ -2,8 +2,12 @@
 //!
 //! Leaves out judgement: steady state, comparisons and percentiles across cells belong to the lab.
 
+mod distribution;
+mod gap;
 mod latency;
 mod recorder;
 
+pub use distribution::Distribution;
+pub use gap::{Cause, Clock, Gap, Reading};
 pub use latency::Latency;
 pub use recorder::{Interval, Recorder};
