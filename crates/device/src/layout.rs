@@ -53,8 +53,6 @@ pub struct DoesNotFit {
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// Allocation groups of XFS on one disk.
-const GROUPS: u64 = 4;
 /// The journal of ext4, as that of ext3, writes a descriptor and the block that has changed, waits for them, and writes that they are
 /// committed (`jbd2_journal_commit_transaction`).
 const JBD_COMMIT: &[u64] = &[8 << 10, 4 << 10];
@@ -109,9 +107,9 @@ impl Layout {
         let (wanted, until) = match self.filesystem {
             Filesystem::None | Filesystem::Btrfs => return None,
             Filesystem::Xfs => {
-                let group = (self.size / GROUPS / MIB * MIB).max(MIB);
+                let (groups, group) = xfs_groups(self.size);
                 let next = end.div_ceil(group);
-                (next * group, if next < GROUPS { (next + 1) * group } else { 0 })
+                (next * group, if next < groups { (next + 1) * group } else { 0 })
             }
             Filesystem::Ext4 => ((self.size / 16 * 15 / MIB * MIB).max(end), self.size),
         };
@@ -144,11 +142,16 @@ fn metadata(filesystem: Filesystem, size: u64) -> Vec<Area> {
     }
 }
 
+/// Allocation groups of XFS on one disk, and the bytes of each.
+fn xfs_groups(size: u64) -> (u64, u64) {
+    let groups = if size < 128 * MIB { 1 } else { 4 };
+    (groups, (size / groups / MIB * MIB).max(MIB))
+}
+
 /// mkfs.xfs: four allocation groups on one disk, headers at the beginning of each, an internal log of 1/2048
 /// of the filesystem (10 MiB to 2 GiB) in the middle group.
 fn xfs(size: u64) -> Vec<Area> {
-    let groups = if size < 128 * MIB { 1 } else { GROUPS };
-    let group = size / groups / MIB * MIB;
+    let (groups, group) = xfs_groups(size);
     let log = (size / 2048).clamp(10 * MIB, 2 * GIB) / MIB * MIB;
     (0..groups)
         .flat_map(|n| {

@@ -227,7 +227,8 @@ impl FlashSpec {
         let data = self.capacity.get() as f64 / block.get() as f64;
         let held = full_size.live_open_blocks(data);
         let wanted = full_size.circulating_blocks() as f64 * (data / factor as f64 - held) / (data - held);
-        let wanted = wanted.round().max(1.0) as i64;
+        // A drive hardly larger than its open blocks has no share to keep.
+        let wanted = wanted.round().clamp(1.0, f64::from(full_size.blocks)) as i64;
         let mut blocks = wanted + full_size.open_blocks() as i64;
         // What is held back depends on the number of blocks; a few steps settle it.
         for _ in 0..8 {

@@ -23,4 +23,4 @@ mod tests;
 
 pub use cache::{Cache, CacheKind, CacheKindError, Tear};
 pub use cut::PowerCut;
-pub use pending::{Loss, Number, Part, Pending, Tally};
+pub use pending::{CutWrite, Loss, Number, Part, Pending, Tally};

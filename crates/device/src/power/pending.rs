@@ -63,6 +63,21 @@ pub struct Loss {
     pub acknowledged_bytes_lost: u64,
 }
 
+/// A write that was not durable when the power was cut, and what is left of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutWrite {
+    /// Its number.
+    pub number: Number,
+    /// First byte on the device.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u64,
+    /// Whether it was acknowledged; otherwise it was in flight.
+    pub acknowledged: bool,
+    /// Runs of bytes that survived: first, and one past the last.
+    pub survived: Vec<(u64, u64)>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     InFlight,
@@ -218,6 +233,17 @@ impl<U> Pending<U> {
     /// The power is cut. `swap` exchanges a part of the newest contents with the same part of an undo; afterwards the
     /// contents are what survived. The choice follows from `seed` and how many cuts came before.
     pub fn cut(&mut self, seed: Seed, tear: Tear, swap: &mut impl FnMut(Part, &mut U)) -> Loss {
+        self.cut_reporting(seed, tear, swap, &mut |_| {})
+    }
+
+    /// As [`Pending::cut`]; `report` hears of each write that was not durable, oldest first.
+    pub fn cut_reporting(
+        &mut self,
+        seed: Seed,
+        tear: Tear,
+        swap: &mut impl FnMut(Part, &mut U),
+        report: &mut impl FnMut(CutWrite),
+    ) -> Loss {
         let mut rng = seed.part("power-cut", self.cuts).stream();
         self.cuts += 1;
         // Back to what was there before the oldest; each undo becomes a redo.
@@ -225,8 +251,12 @@ impl<U> Pending<U> {
             entry.swap(0, u64::MAX, swap);
         }
         let mut loss = Loss::default();
-        for entry in &mut self.entries {
-            redo(entry, &mut rng, tear, &mut loss, swap);
+        for (number, entry) in (self.first..).map(Number).zip(&mut self.entries) {
+            let (first, end) = entry.left.range();
+            let acknowledged = entry.state == State::Acknowledged;
+            if let Some(survived) = redo(entry, &mut rng, tear, &mut loss, swap) {
+                report(CutWrite { number, offset: first, length: end - first, acknowledged, survived });
+            }
         }
         self.clear();
         loss
@@ -262,29 +292,28 @@ impl<U> Pending<U> {
     }
 }
 
-/// Applies what survives of a write.
+/// Applies what survives of a write; which bytes of one that is not durable.
 fn redo<U>(
     entry: &mut Entry<U>,
     rng: &mut Rng,
     tear: Tear,
     loss: &mut Loss,
     swap: &mut impl FnMut(Part, &mut U),
-) {
+) -> Option<Vec<(u64, u64)>> {
     if entry.state == State::Durable {
         entry.swap(0, u64::MAX, swap);
-        return;
+        return None;
     }
     let ((first, end), bytes) = (entry.left.range(), entry.bytes_left);
-    let (tally, survived) = match Fate::draw(rng, tear, first, end) {
-        Fate::Kept => (&mut loss.kept, entry.swap(first, end, swap)),
-        Fate::Dropped => (&mut loss.dropped, 0),
-        Fate::Torn(runs) => {
-            let survived = runs.into_iter().map(|(from, to)| entry.swap(from, to, swap)).sum();
-            (&mut loss.torn, survived)
-        }
+    let (tally, runs) = match Fate::draw(rng, tear, first, end) {
+        Fate::Kept => (&mut loss.kept, vec![(first, end)]),
+        Fate::Dropped => (&mut loss.dropped, Vec::new()),
+        Fate::Torn(runs) => (&mut loss.torn, runs),
     };
+    let survived: u64 = runs.iter().map(|(from, to)| entry.swap(*from, *to, swap)).sum();
     tally.add(bytes);
     if entry.state == State::Acknowledged {
         loss.acknowledged_bytes_lost += bytes - survived;
     }
+    Some(runs)
 }
