@@ -3,13 +3,14 @@
 //! Every block that the map names must lie in a slot of data, no two in the same one, and each segment must have as many live slots as
 //! it counts; with `data`, every slot is read and its checksum looked at. Leaves out mending.
 
-use crate::disk::load_pages;
 use crate::error::LogError;
 use crate::format::checkpoint::Use;
 use crate::format::slot::SLOT;
 use crate::format::{BLOCK, Header, Kind, Lba};
 use crate::log::Entry;
-use crate::recover::{self, Recovery, scan};
+use crate::reader::load_pages;
+use crate::recover::{self, Recovery, Unknown};
+use crate::scan;
 use crate::{Medium, log::Log};
 use std::ops::ControlFlow;
 
@@ -40,7 +41,10 @@ pub struct Checked {
 impl Checked {
     /// Whether there is nothing to complain of.
     pub fn is_good(&self) -> bool {
-        self.bad_count == 0 && self.contradiction_count == 0 && self.lost == 0
+        self.bad_count == 0
+            && self.contradiction_count == 0
+            && self.lost == 0
+            && self.recovery.damage().is_none()
     }
 
     fn contradiction(&mut self, what: impl FnOnce() -> String) {
@@ -67,7 +71,7 @@ pub fn check(
     data: bool,
     progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Checked, LogError> {
-    let (mut log, recovery) = recover::open(medium)?;
+    let (mut log, recovery) = recover::open(medium, Unknown::Refused)?;
     let geometry = *log.geometry();
     let mut checked = Checked { recovery, ..Checked::default() };
     let slots = u64::from(geometry.segments) * u64::from(geometry.segment_slots());

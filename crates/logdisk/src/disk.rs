@@ -1,16 +1,17 @@
 //! A log on a medium, one request after the other: reads, writes, cleans, checkpoints.
 //!
-//! Whatever a request needs of the medium is done within it; `cleaning` has how segments are emptied. Leaves out threads: see
-//! `Medium` for what may be shared.
+//! Whatever a request needs of the medium is done within it; `cleaning` has how segments are emptied, `marks` how what was flushed is
+//! told from what was not. Leaves out threads: see `Medium` for what may be shared.
 
 mod cleaning;
+mod marks;
 
 use crate::error::LogError;
 use crate::format::geometry::PAGE_ENTRIES;
 use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Seq, Slot, Superblock, checkpoint};
 use crate::log::{Counters, Entry, Log, Stall, Where};
-use crate::reader::Reader;
-use crate::recover::{self, Recovery};
+use crate::reader::{Reader, load_pages};
+use crate::recover::{self, Recovery, Unknown};
 use crate::{Aligned, Medium, format::checkpoint::Use};
 use cleaning::{Cleaning, Refusals};
 
@@ -79,6 +80,9 @@ impl<M: Medium> Disk<M> {
         for which in 0..2 {
             put(geometry.checkpoint(which).start, &[0; BLOCK])?;
         }
+        if let Some(ring) = geometry.ring() {
+            put(ring.start, &Aligned::zeroes((ring.end - ring.start) as usize))?;
+        }
         medium.flush().map_err(failed("formatting"))?;
         let empty = checkpoint::SegmentState { used: Use::Free, live: 0, newest: 0 };
         let first = Checkpoint {
@@ -116,7 +120,20 @@ impl<M: Medium> Disk<M> {
     /// # Errors
     /// [`LogError`]: there is none, or it is damaged in a way that would give wrong data.
     pub fn open(medium: M, running: Running) -> Result<Disk<M>, LogError> {
-        let (log, recovery) = recover::open(&medium)?;
+        Disk::open_as(medium, running, Unknown::Refused)
+    }
+
+    /// Opens it also where slots are lost that were durable, and nothing says which blocks they held: some may read as older data then.
+    /// [`Disk::recovery`] says how many; nothing says so any more once it was closed or written.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn open_with_old_data(medium: M, running: Running) -> Result<Disk<M>, LogError> {
+        Disk::open_as(medium, running, Unknown::Accepted)
+    }
+
+    fn open_as(medium: M, running: Running, unknown: Unknown) -> Result<Disk<M>, LogError> {
+        let (log, recovery) = recover::open(&medium, unknown)?;
         let (cleaning, refusals) = (None, Refusals::default());
         Ok(Disk { medium, log, running, recovery, cleaning, owed: 0, refusals, fresh: true, broken: false })
     }
@@ -157,6 +174,12 @@ impl<M: Medium> Disk<M> {
     pub fn live_slots(&self) -> u64 {
         let segments = self.log.segments();
         (0..self.geometry().segments).map(|segment| u64::from(segments.live(segment))).sum()
+    }
+    /// Blocks that are live: at most as many as are offered.
+    pub fn live_blocks(&self) -> u64 {
+        let pages = self.log.map_pages();
+        // What was forgotten with a page of the map counts until its segment is cleaned.
+        self.live_slots().saturating_sub(pages).min(self.geometry().blocks.into())
     }
     /// Bytes of memory that the map takes now.
     pub fn map_memory(&mut self) -> usize {
@@ -302,21 +325,33 @@ impl<M: Medium> Disk<M> {
     /// [`LogError::Medium`]; it is not known then what is durable, and nothing is taken any more.
     pub fn flush(&mut self) -> Result<(), LogError> {
         if let Some(seq) = self.seal()? {
+            let mark = self.mark();
+            self.sync()?;
+            self.put_mark(mark)?;
+            self.durable(seq);
+        }
+        Ok(())
+    }
+
+    /// The same for want of room: no mark is written, since nobody is told of it. A flush that somebody waits for writes one.
+    pub(crate) fn flush_for_room(&mut self) -> Result<(), LogError> {
+        if let Some(seq) = self.seal()? {
             self.sync()?;
             self.log.durable(seq);
         }
         Ok(())
     }
 
-    /// Hands everything that was written to the medium: once that was flushed after this, all is durable up to the number given
-    /// ([`Disk::durable`]). `None` where all is durable already.
+    /// Hands everything that was written to the medium: once that was flushed after this, and the mark of it written ([`Disk::mark`]), all
+    /// is durable up to the number given ([`Disk::durable`]). `None` where all is durable already.
     ///
     /// # Errors
     /// [`LogError`].
     pub fn seal(&mut self) -> Result<Option<Seq>, LogError> {
         self.is_whole()?;
         if self.fresh {
-            return self.keep_what_was_found().map(|()| None);
+            self.keep_what_was_found()?;
+            return self.mark_what_was_found().map(|()| None);
         }
         if !self.log.is_dirty() {
             return Ok(None);
@@ -325,8 +360,9 @@ impl<M: Medium> Disk<M> {
         self.run_jobs().map(|()| Some(seq))
     }
 
-    /// Says that everything up to a number from [`Disk::seal`] is durable.
+    /// Says that everything up to a number from [`Disk::seal`] is durable, and the mark of it.
     pub fn durable(&mut self, seq: Seq) {
+        self.log.marked(seq);
         self.log.durable(seq);
     }
 
@@ -360,10 +396,20 @@ impl<M: Medium> Disk<M> {
     /// # Errors
     /// [`LogError`].
     pub fn checkpoint(&mut self, clean: bool) -> Result<(), LogError> {
+        // One that is upgraded is found by its checkpoint of version 2 until its superblock is of version 3.
+        let upgraded = self.geometry().upgraded().filter(|_| self.fresh);
+        let first = self.fresh;
         let checkpoint = self.begin_checkpoint(clean)?;
+        // Nobody is told of this before the checkpoint says it all.
         self.sync()?;
+        if let Some(geometry) = upgraded {
+            self.make_ring(geometry)?;
+        }
         self.write_checkpoint(&checkpoint)?;
         self.sync()?;
+        if first {
+            self.mend_superblocks()?;
+        }
         self.end_checkpoint(&checkpoint);
         Ok(())
     }
@@ -385,7 +431,7 @@ impl<M: Medium> Disk<M> {
                 Err(Stall::Missing(page)) => load_pages(&self.medium, &mut self.log, vec![page])?,
                 Err(Stall::NoSegment) if again && !self.fresh => {
                     again = false;
-                    self.flush()?;
+                    self.flush_for_room()?;
                 }
                 Err(Stall::NoSegment) => {
                     // Of the pages that were written there is no other word.
@@ -532,7 +578,7 @@ impl<M: Medium> Disk<M> {
         let free = self.log.segments().free();
         let map_grew = self.log.map().changed() >= self.geometry().data_slots() as usize;
         if self.log.segments().dead() > 0 || map_grew {
-            self.flush()?;
+            self.flush_for_room()?;
             if self.log.segments().free() == free {
                 self.checkpoint(false)?;
             }
@@ -570,25 +616,4 @@ impl<M: Medium> Disk<M> {
 
 fn failed(what: &'static str) -> impl Fn(std::io::Error) -> LogError {
     move |source| LogError::Medium { what, source }
-}
-
-/// Loads pages of the map, in the order in which they lie on the medium.
-pub(crate) fn load_pages(medium: &impl Medium, log: &mut Log, pages: Vec<u32>) -> Result<(), LogError> {
-    let mut places: Vec<(Slot, u32)> =
-        pages.into_iter().filter_map(|page| Some((log.map().place(page)?, page))).collect();
-    places.sort_unstable();
-    for (slot, page) in places {
-        if log.map().has(page) {
-            continue;
-        }
-        let reader = Reader::new(*log.superblock());
-        let mut payload = [0; BLOCK];
-        let here = log.here(slot).is_some_and(|bytes| reader.take(bytes, Kind::Map, page, &mut payload));
-        let read = here || reader.read_slot(medium, slot, Kind::Map, page, &mut payload)?;
-        if !read {
-            log.count_bad();
-        }
-        log.map().load(page, read.then_some(&payload[..]));
-    }
-    Ok(())
 }

@@ -4,6 +4,11 @@ use crate::format::FormatError;
 use crate::format::geometry::GeometryError;
 use std::io;
 
+/// So many blocks, in words.
+pub fn blocks(count: u64) -> String {
+    if count == 1 { "1 block".to_owned() } else { format!("{count} blocks") }
+}
+
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -24,10 +29,10 @@ pub enum LogError {
     /// Neither checkpoint can be read: what is wrong with each.
     #[error("neither of the two checkpoints can be read ({}; {})", .0[0], .0[1])]
     NoCheckpoint(Box<[FormatError; 2]>),
-    /// A slot that was durable is gone, and nothing says what it held.
+    /// Slots of so many blocks were durable and cannot be read, and nothing says of some of them which blocks those were.
     #[error(
-        "slot {0} of the log was durable and cannot be read, and nothing says which blocks it was about: opening would give \
-         old data for new"
+        "damaged: {} of the flushed end of the log cannot be read, and nothing says which that is: opening would give old data for \
+         new", blocks(*.0)
     )]
     Damaged(u64),
     /// A write or a flush failed before.

@@ -18,11 +18,12 @@ pub mod medium;
 pub mod reader;
 mod recover;
 pub mod resize;
+mod scan;
 pub mod virtual_time;
 
 pub use aligned::Aligned;
 pub use disk::{Disk, Options};
-pub use error::LogError;
+pub use error::{LogError, blocks};
 pub use format::{BLOCK, Lba};
 pub use medium::Medium;
 pub use virtual_time::LogDevice;

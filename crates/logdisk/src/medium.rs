@@ -39,6 +39,15 @@ pub trait Medium {
     /// # Errors
     /// Where that cannot be done; nothing is known to be durable then.
     fn flush(&self) -> io::Result<()>;
+
+    /// Writes at `offset`, and makes that durable before it returns: a write with forced unit access, where the medium has one.
+    ///
+    /// # Errors
+    /// Where that cannot be done.
+    fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.write(offset, data)?;
+        self.flush()
+    }
 }
 
 /// What stands for a medium is one.
@@ -62,6 +71,9 @@ macro_rules! forward {
             }
             fn flush(&self) -> io::Result<()> {
                 (**self).flush()
+            }
+            fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+                (**self).write_durably(offset, data)
             }
         }
     };

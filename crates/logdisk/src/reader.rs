@@ -7,8 +7,9 @@ use crate::Medium;
 use crate::error::LogError;
 use crate::format::geometry::SLOTS_PER_FRAME;
 use crate::format::slot::{HEADER, SLOT};
-use crate::format::{Header, Kind, Lba, Slot, Superblock};
-use crate::recover::scan;
+use crate::format::{BLOCK, Header, Kind, Lba, Slot, Superblock};
+use crate::log::Log;
+use crate::scan;
 
 /// The most slots that are read at a time.
 const AT_ONCE: usize = 64;
@@ -79,4 +80,25 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Loads pages of the map, in the order in which they lie on the medium.
+pub(crate) fn load_pages(medium: &impl Medium, log: &mut Log, pages: Vec<u32>) -> Result<(), LogError> {
+    let mut places: Vec<(Slot, u32)> =
+        pages.into_iter().filter_map(|page| Some((log.map().place(page)?, page))).collect();
+    places.sort_unstable();
+    for (slot, page) in places {
+        if log.map().has(page) {
+            continue;
+        }
+        let reader = Reader::new(*log.superblock());
+        let mut payload = [0; BLOCK];
+        let here = log.here(slot).is_some_and(|bytes| reader.take(bytes, Kind::Map, page, &mut payload));
+        let read = here || reader.read_slot(medium, slot, Kind::Map, page, &mut payload)?;
+        if !read {
+            log.count_bad();
+        }
+        log.map().load(page, read.then_some(&payload[..]));
+    }
+    Ok(())
 }

@@ -17,14 +17,17 @@ pub fn grow<M: Medium>(medium: M, reserve: Option<f64>) -> Result<Geometry, LogE
     let bytes = medium.bytes();
     let mut disk = Disk::open(medium, Running::default())?;
     let superblock = *disk.log().superblock();
-    let geometry = superblock.geometry.grown(bytes, reserve)?;
-    if geometry == superblock.geometry {
+    // One of version 2 gets its marks on the way.
+    let before = superblock.geometry.upgraded().unwrap_or(superblock.geometry);
+    let geometry = before.grown(bytes, reserve)?;
+    if geometry == before {
         // The power may have gone between the two superblocks.
         write_superblocks(&disk.into_medium(), superblock)?;
         return Ok(geometry);
     }
     // As it was: whole, for whoever finds the old superblock.
     disk.checkpoint(true)?;
+    debug_assert_eq!(*disk.geometry(), before);
     let mut checkpoint = disk.begin_checkpoint(true)?;
     let free = SegmentState { used: Use::Free, live: 0, newest: 0 };
     checkpoint.segments.resize(geometry.segments as usize, free);

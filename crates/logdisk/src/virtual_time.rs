@@ -259,7 +259,8 @@ impl<D: BlockDevice> Inner<D> {
         for lba in all {
             // Where the host never flushes, what was emptied would wait for a checkpoint, and cleaning would cost ever more until then.
             if self.disk().flush_frees_much() {
-                self.flush()?;
+                self.disk_mut().flush_for_room()?;
+                self.unflushed = 0;
             }
             let checkpoints = self.disk().counters().checkpoints;
             self.disk_mut().write(lba, &[0; BLOCK])?;
@@ -315,6 +316,7 @@ fn together(one: log::Counters, other: log::Counters, f: fn(u64, u64) -> u64) ->
         cleaned: f(one.cleaned, other.cleaned),
         checkpoints: f(one.checkpoints, other.checkpoints),
         bad_blocks: f(one.bad_blocks, other.bad_blocks),
+        marks: f(one.marks, other.marks),
     }
 }
 
@@ -378,7 +380,8 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
             trimmed_bytes,
             lost_bytes,
             rmw_reads: device.rmw_reads + rmw_reads,
-            layer_written_bytes: (log.host_blocks + log.moved_blocks + log.map_pages) * BLOCK as u64,
+            layer_written_bytes: (log.host_blocks + log.moved_blocks + log.map_pages + log.marks)
+                * BLOCK as u64,
             ..device
         }
     }
@@ -418,7 +421,7 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
 }
 
 /// What was counted, to be saved.
-fn counts(log: &log::Counters, host: &Counters) -> [u64; 12] {
+fn counts(log: &log::Counters, host: &Counters) -> [u64; 13] {
     let Counters { host_read_bytes, host_written_bytes, trimmed_bytes, lost_bytes, rmw_reads, .. } = *host;
     let of_host = [host_read_bytes, host_written_bytes, trimmed_bytes, lost_bytes, rmw_reads];
     let log::Counters {
@@ -429,17 +432,20 @@ fn counts(log: &log::Counters, host: &Counters) -> [u64; 12] {
         cleaned,
         checkpoints,
         bad_blocks,
+        marks,
     } = *log;
-    let of_log = [host_blocks, moved_blocks, map_pages, written_bytes, cleaned, checkpoints, bad_blocks];
-    let mut all = [0; 12];
+    let of_log =
+        [host_blocks, moved_blocks, map_pages, written_bytes, cleaned, checkpoints, bad_blocks, marks];
+    let mut all = [0; 13];
     all.iter_mut().zip(of_host.into_iter().chain(of_log)).for_each(|(place, count)| *place = count);
     all
 }
 
 /// The same, as it was before.
-fn counted(counts: [u64; 12]) -> (log::Counters, Counters) {
+fn counted(counts: [u64; 13]) -> (log::Counters, Counters) {
     let [host_read_bytes, host_written_bytes, trimmed_bytes, lost_bytes, rmw_reads, of_log @ ..] = counts;
-    let [host_blocks, moved_blocks, map_pages, written_bytes, cleaned, checkpoints, bad_blocks] = of_log;
+    let [host_blocks, moved_blocks, map_pages, written_bytes, cleaned, checkpoints, bad_blocks, marks] =
+        of_log;
     let log = log::Counters {
         host_blocks,
         moved_blocks,
@@ -448,6 +454,7 @@ fn counted(counts: [u64; 12]) -> (log::Counters, Counters) {
         cleaned,
         checkpoints,
         bad_blocks,
+        marks,
     };
     let host = Counters {
         host_read_bytes,

@@ -7,8 +7,9 @@ use common::{Blocks, Memory, block_of, stream};
 use lowtide_core::rng::{Rng, below};
 use lowtide_logdisk::check::check;
 use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::format::geometry::MARKS;
 use lowtide_logdisk::format::slot::{HEADER, SLOT};
-use lowtide_logdisk::format::{Checkpoint, Geometry, Header, Superblock};
+use lowtide_logdisk::format::{Checkpoint, Geometry, Header, Mark, Superblock};
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
 use std::ops::ControlFlow;
 
@@ -100,6 +101,27 @@ fn spoil_slot(medium: &Memory, superblock: &Superblock, rng: &mut Rng) {
     medium.write(begin, &bytes).expect("written");
 }
 
+fn spoil_marks(medium: &Memory, superblock: &Superblock, rng: &mut Rng) {
+    for number in 0..MARKS {
+        let place = superblock.geometry.mark(number).expect("there is a ring");
+        let mut block = [0; BLOCK];
+        medium.read(place, &mut block).expect("read");
+        let Some(mut mark) = Mark::read(&block, superblock.salt) else { continue };
+        match below(rng, 8) {
+            0 => mark.durable = odd(rng) >> 4,
+            1 => {
+                mark.durable = mark.durable.wrapping_add(below(rng, 600)).wrapping_sub(300) & ((1 << 60) - 1)
+            }
+            2 => mark.number = odd(rng) >> 4,
+            3 => mark.tail.truncate(below(rng, 200) as usize),
+            4 => mark.tail.iter_mut().for_each(|held| held.lba = held.lba.wrapping_add(1 << 13)),
+            5 => mark.tail.iter_mut().for_each(|held| held.count = held.count.wrapping_sub(1) >> 4),
+            _ => {}
+        }
+        medium.write(place, &mark.write(superblock.salt)).expect("written");
+    }
+}
+
 #[test]
 fn values_that_make_no_sense_end_in_an_error_and_not_in_a_panic() {
     let base = used_disk();
@@ -120,11 +142,18 @@ fn values_that_make_no_sense_end_in_an_error_and_not_in_a_panic() {
         if round % 3 > 0 {
             (0..400).for_each(|_| spoil_slot(&medium, &superblock, &mut rng));
         }
+        if round % 2 == 0 {
+            spoil_marks(&medium, &superblock, &mut rng);
+        }
         let go_on = &mut |_, _| ControlFlow::Continue(());
         let _ = check(&medium, true, go_on);
         let Ok(mut disk) = Disk::open(&medium, Running { checkpoint_slots: 300, ..Running::default() })
         else {
             refused += 1;
+            // Whoever takes older data is no better off with values that make no sense, nor worse.
+            if let Ok(disk) = Disk::open_with_old_data(&medium, Running::default()) {
+                let _ = disk.close();
+            }
             continue;
         };
         opened += 1;

@@ -8,6 +8,7 @@ use lowtide_core::rng::{Rng, below};
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::slot::SLOT;
 use lowtide_logdisk::format::{Checkpoint, Header, Kind as SlotKind, Slot};
+use lowtide_logdisk::log::Job;
 use lowtide_logdisk::resize::grow;
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
 use std::collections::HashMap;
@@ -336,10 +337,10 @@ fn after_a_write_or_a_flush_that_failed_nothing_is_promised_any_more() {
 
 /// What goes on beside writes.
 enum Beside {
-    /// Everything up to here is durable when it ends, for the flush that is the step of this number.
-    Flush(u64, usize),
-    /// Before a checkpoint is written.
-    Before(Checkpoint),
+    /// Everything up to here is durable when it ends and the mark is written, for the flush that is the step of this number.
+    Flush(u64, usize, Option<Job>),
+    /// Before a checkpoint is written, and the mark of what it names.
+    Before(Checkpoint, Option<Job>),
     /// After.
     After(Checkpoint),
 }
@@ -356,12 +357,17 @@ fn history_beside(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec
             && let Some((what, begun)) = beside.take()
         {
             medium.flushed(begun);
+            let put = |mark: Option<Job>| {
+                mark.map_or(Ok(()), |mark| medium.write_durably(mark.offset, &mark.data)).expect("written");
+            };
             match what {
-                Beside::Flush(seq, step) => {
+                Beside::Flush(seq, step, mark) => {
+                    put(mark);
                     disk.durable(seq);
                     done[step].1 = medium.events();
                 }
-                Beside::Before(checkpoint) => {
+                Beside::Before(checkpoint, mark) => {
+                    put(mark);
                     if disk.write_checkpoint(&checkpoint).expect("written") {
                         beside = Some((Beside::After(checkpoint), medium.events()));
                     }
@@ -371,11 +377,13 @@ fn history_beside(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec
         }
         if beside.is_none() && disk.wants_checkpoint() {
             let checkpoint = disk.begin_checkpoint(false).expect("begun");
-            beside = Some((Beside::Before(checkpoint), medium.events()));
+            let mark = disk.mark();
+            beside = Some((Beside::Before(checkpoint, mark), medium.events()));
         }
         if below(rng, flush) == 0 && beside.is_none() {
             if let Some(seq) = disk.seal().expect("sealed") {
-                beside = Some((Beside::Flush(seq, done.len()), medium.events()));
+                let mark = disk.mark();
+                beside = Some((Beside::Flush(seq, done.len(), mark), medium.events()));
             }
             done.push((Step::Flush, usize::MAX));
         }

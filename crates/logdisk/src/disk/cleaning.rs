@@ -4,14 +4,15 @@
 //! Which blocks those were is told by the summary of the segment, and where that is not enough, by the whole map. What could not be
 //! read for an error of the medium's is left where it is: such errors pass. Leaves out which segment is next (`log::segments`).
 
-use super::{Disk, load_pages};
+use super::Disk;
 use crate::error::LogError;
 use crate::format::checkpoint::Use;
 use crate::format::geometry::{PAGE_ENTRIES, SLOTS_PER_FRAME};
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{BLOCK, Geometry, Header, Kind, Lba, Seq, Slot};
 use crate::log::Entry;
-use crate::recover::scan;
+use crate::reader::load_pages;
+use crate::scan;
 use crate::{Aligned, Medium};
 
 /// Slots that the cleaner reads at a time, so that a read of the host's never waits for more.

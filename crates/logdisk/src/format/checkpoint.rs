@@ -147,8 +147,8 @@ impl Checkpoint {
             return Err(wrong("length", length as u64, "not that of its tables"));
         }
         let next_seq = u64_at(bytes, 24);
-        if next_seq > MOST_SEQ {
-            return Err(wrong("sequence number", next_seq, "past the last one"));
+        if !(1..=MOST_SEQ).contains(&next_seq) {
+            return Err(wrong("sequence number", next_seq, "before the first one, or past the last"));
         }
         let generation = u64_at(bytes, 16);
         if generation > u64::from(u32::MAX) << 16 {

@@ -43,6 +43,8 @@ pub struct Geometry {
     pub blocks: u32,
     /// First byte of segment 0, a multiple of a frame.
     pub start: u64,
+    /// Whether there is a ring of marks before the segments: not in version 2.
+    pub marks: bool,
 }
 
 /// Why there can be no log of this kind.
@@ -117,7 +119,7 @@ impl Geometry {
         if segments < FEWEST_SEGMENTS {
             return Err(GeometryError::Small { bytes, segment, least });
         }
-        let mut geometry = Geometry { segment_frames: frames, segments, blocks: 0, start };
+        let mut geometry = Geometry { segment_frames: frames, segments, blocks: 0, start, marks: true };
         geometry.blocks = geometry.offered(reserve);
         Ok(geometry)
     }
@@ -165,7 +167,13 @@ impl Geometry {
     fn start(bytes: u64, segment: u64) -> u64 {
         let slots = bytes / SLOT as u64;
         let checkpoint = super::checkpoint::bytes_for(bytes / segment, slots / u64::from(PAGE_ENTRIES) + 1);
-        (CHECKPOINTS + 2 * checkpoint).next_multiple_of(FRAME.max(segment))
+        (CHECKPOINTS + 2 * checkpoint + RING).next_multiple_of(FRAME.max(segment))
+    }
+
+    /// The same log of version 2 with a ring of marks, if there is room for one beside each of the two checkpoints that may lie there.
+    pub fn upgraded(&self) -> Option<Geometry> {
+        let room = self.checkpoint_bytes().checked_sub(RING)?;
+        (!self.marks && self.needs() <= room).then_some(Geometry { marks: true, ..*self })
     }
 
     /// Bytes of a segment.
@@ -235,9 +243,18 @@ impl Geometry {
         let begin = CHECKPOINTS + which as u64 * each;
         begin..begin + each
     }
-    /// Bytes that each checkpoint may take: half of what is before the segments, whatever it needs now.
+    /// Bytes that each checkpoint may take: half of what is before the segments and the marks, whatever it needs now.
     pub fn checkpoint_bytes(&self) -> u64 {
-        self.start.saturating_sub(CHECKPOINTS) / 2 / BLOCK as u64 * BLOCK as u64
+        let ring = if self.marks { RING } else { 0 };
+        self.start.saturating_sub(CHECKPOINTS + ring) / 2 / BLOCK as u64 * BLOCK as u64
+    }
+    /// Where the ring of marks lies, if there is one: right before the segments.
+    pub fn ring(&self) -> Option<Range<u64>> {
+        self.marks.then(|| self.start.saturating_sub(RING)..self.start)
+    }
+    /// Where the mark with this number lies, if there is a ring.
+    pub fn mark(&self, number: u64) -> Option<u64> {
+        self.ring().map(|ring| ring.start + number % MARKS * BLOCK as u64)
     }
     /// Bytes that a checkpoint takes.
     pub fn needs(&self) -> u64 {
@@ -251,6 +268,12 @@ impl Geometry {
 
 /// Where checkpoints begin: after the superblocks.
 const CHECKPOINTS: u64 = 2 * BLOCK as u64;
+
+/// Marks of the ring, a block each.
+pub const MARKS: u64 = 64;
+
+/// Bytes of the ring.
+const RING: u64 = MARKS * BLOCK as u64;
 
 #[cfg(test)]
 mod tests {
@@ -294,6 +317,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_upgraded_keeps_the_newest_checkpoint_of_version_2() {
+        for (bytes, segment, growth) in
+            [(64 << 20, 1 << 20, 1), (1 << 30, 4 << 20, 12), (32_000_000_000, 1 << 20, 16)]
+        {
+            let made = Geometry::new(bytes, segment, 0.1).expect("it can be");
+            let old = Geometry { marks: false, ..made }.grown(bytes * growth, None).expect("it can grow");
+            let Some(new) = old.upgraded() else {
+                assert!(growth > 1, "{old:?}");
+                continue;
+            };
+            let ring = new.ring().expect("it has one");
+            for newest in 0..2 {
+                let (kept, written) = (old.checkpoint(newest).start, new.checkpoint(1 - newest).start);
+                let needs = new.needs();
+                assert!(kept + needs <= written || written + needs <= kept, "{old:?}");
+                assert!(kept + needs <= ring.start, "{old:?}");
+            }
+            assert_eq!(new.upgraded(), None);
+        }
+    }
+
+    #[test]
     fn everything_lies_on_the_medium_and_nothing_over_anything() {
         for (bytes, segment) in
             [(64 << 20, 1 << 20), (1 << 30, 4 << 20), (32_000_000_000, 1 << 20), (15 << 40, 64 << 20)]
@@ -301,7 +346,9 @@ mod tests {
             let geometry = Geometry::new(bytes, segment, 0.1).expect("it can be");
             assert!(geometry.end() <= bytes);
             assert!(geometry.checkpoint(0).end == geometry.checkpoint(1).start);
-            assert!(geometry.checkpoint(1).end <= geometry.start, "{geometry:?}");
+            let ring = geometry.ring().expect("it has one");
+            assert!(geometry.checkpoint(1).end <= ring.start && ring.end == geometry.start, "{geometry:?}");
+            assert_eq!(geometry.mark(MARKS - 1), Some(ring.end - BLOCK as u64));
             assert!(geometry.start.is_multiple_of(FRAME) && geometry.needs() <= geometry.checkpoint_bytes());
             let offered = geometry.capacity() as f64 / bytes as f64;
             assert!((0.2..0.9).contains(&offered), "{bytes}: {offered}");

@@ -15,7 +15,7 @@
 
 use super::fields::{put_u32, put_u64, u32_at, u64_at};
 use super::geometry::{FRAME, Geometry, SEGMENT_FRAMES, SPARE_SEGMENTS};
-use super::{BLOCK, FormatError, VERSION};
+use super::{BLOCK, FormatError, VERSION, WITHOUT_MARKS};
 
 const MAGIC: &[u8; 16] = b"lowtide log disk";
 const CRC: usize = 20;
@@ -36,7 +36,7 @@ impl Superblock {
     pub fn write(&self) -> [u8; BLOCK] {
         let mut block = [0; BLOCK];
         block[..16].copy_from_slice(MAGIC);
-        put_u32(&mut block, 16, VERSION);
+        put_u32(&mut block, 16, if self.geometry.marks { VERSION } else { WITHOUT_MARKS });
         put_u32(&mut block, 24, self.geometry.segment_frames);
         put_u32(&mut block, 28, self.geometry.segments);
         put_u32(&mut block, 32, self.geometry.blocks);
@@ -58,7 +58,7 @@ impl Superblock {
         }
         // Before the checksum: another version may keep it elsewhere.
         let version = u32_at(block, 16);
-        if version != VERSION {
+        if version != VERSION && version != WITHOUT_MARKS {
             return Err(FormatError::Version(version));
         }
         let mut plain = [0; BLOCK];
@@ -72,6 +72,7 @@ impl Superblock {
             segments: u32_at(block, 28),
             blocks: u32_at(block, 32),
             start: u64_at(block, 40),
+            marks: version == VERSION,
         };
         let wrong = |name, value, why| Err(FormatError::Value { what: "superblock", name, value, why });
         if !SEGMENT_FRAMES.contains(&geometry.segment_frames) {
@@ -122,6 +123,9 @@ mod tests {
     fn whatever_is_wrong_with_it_is_said() {
         let good = example().write();
         assert_eq!(Superblock::read(&[0; BLOCK], 1 << 30), Err(FormatError::NotOurs));
+        let mut old = example();
+        old.geometry.marks = false;
+        assert_eq!(Superblock::read(&old.write(), 1 << 30), Ok(old), "version 2");
         let mut other = good;
         other[16] = 9;
         assert_eq!(Superblock::read(&other, 1 << 30), Err(FormatError::Version(9)));

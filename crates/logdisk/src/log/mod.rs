@@ -10,15 +10,18 @@
 //! time (`disk`), and how it is found again (`recover`).
 
 mod map;
+mod recent;
 mod segments;
 mod stream;
 
 pub use map::{Entry, Map, Missing};
+pub(crate) use recent::Recent;
 pub use segments::{Safe, Segments};
 pub use stream::{Common, Job, Resumed, ResumedSegment, Stream};
 
-use crate::format::checkpoint::{STREAMS, Use};
-use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Seq, Slot, Superblock, unmaps};
+use crate::format::checkpoint::{NOWHERE, STREAMS, Use};
+use crate::format::mark::Held;
+use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Mark, Seq, Slot, Superblock, unmaps};
 use std::collections::VecDeque;
 
 /// Bytes that are gathered before they are written, unless a flush comes.
@@ -86,6 +89,8 @@ pub struct Counters {
     pub checkpoints: u64,
     /// Blocks whose checksum did not fit.
     pub bad_blocks: u64,
+    /// Marks.
+    pub marks: u64,
 }
 
 /// The log.
@@ -100,6 +105,12 @@ pub struct Log {
     safe: Safe,
     /// The number of the checkpoint that was begun last.
     begun: u64,
+    /// The last slots, for marks.
+    recent: Recent,
+    /// The number of the next mark.
+    next_mark: u64,
+    /// Everything up to here is in the last checkpoint, or a mark says that it is durable.
+    marked: Seq,
     counters: Counters,
 }
 
@@ -122,6 +133,9 @@ impl Log {
                 checkpoint: checkpoint.generation,
             },
             begun: checkpoint.generation,
+            recent: Recent::default(),
+            next_mark: 0,
+            marked: checkpoint.next_seq.saturating_sub(1),
             counters: Counters::default(),
         }
     }
@@ -206,6 +220,13 @@ impl Log {
         let mut payload = [0; BLOCK];
         unmaps::write(ranges, &mut payload);
         self.append(Which::Host, Kind::Unmap, 0, &payload);
+        // A slot of a single range can be had from a mark, should it be spoiled.
+        let (lba, count) = if ranges.len() == 1 { ranges[0] } else { (0, 0) };
+        self.recent.push(
+            Some(Which::Host as usize),
+            self.next_seq - 1,
+            Held { kind: Kind::Unmap, lba, count },
+        );
         for &(first, count) in ranges {
             (first..first + count).for_each(|lba| self.set(lba, Entry::Hole));
         }
@@ -290,9 +311,43 @@ impl Log {
         self.safe.durable = self.safe.durable.max(seq);
         self.segments.release(self.safe);
     }
-    /// Whether anything is not durable.
+    /// Whether anything is not durable, or no mark says that it is where there are marks.
     pub fn is_dirty(&self) -> bool {
-        self.next_seq - 1 > self.safe.durable
+        let newest = self.next_seq - 1;
+        newest > self.safe.durable || (self.superblock.geometry.marks && newest > self.marked)
+    }
+    /// Says that a mark is durable of everything up to `seq`.
+    pub fn marked(&mut self, seq: Seq) {
+        self.marked = self.marked.max(seq);
+    }
+    /// The mark that says that everything as of now is durable, once it is: `None` where there is no ring for it, or something says so
+    /// already. Counts it.
+    pub fn mark(&mut self) -> Option<Mark> {
+        (self.superblock.geometry.marks && self.is_dirty()).then(|| self.mark_of(self.next_seq - 1))
+    }
+    /// The mark that says that everything up to `durable` is.
+    fn mark_of(&mut self, durable: Seq) -> Mark {
+        let mark = self.recent.mark(self.next_mark, durable);
+        self.next_mark += 1;
+        self.counters.marks += 1;
+        self.counters.written_bytes += BLOCK as u64;
+        mark
+    }
+    /// The mark that says that everything is durable that was found when the log was opened.
+    pub(crate) fn mark_of_found(&mut self) -> Mark {
+        self.mark_of(self.safe.durable)
+    }
+    /// Pages of the map that are in the log.
+    pub fn map_pages(&self) -> u64 {
+        self.map.places().iter().filter(|&&place| place != NOWHERE).count() as u64
+    }
+    /// Goes on with marks behind those that there are, with the last slots as they were found.
+    pub(crate) fn resume_marks(&mut self, next: u64, recent: Recent) {
+        (self.next_mark, self.recent) = (next, recent);
+    }
+    /// Says that the log has sizes and places of another version from now on; no slot has moved.
+    pub(crate) fn upgrade(&mut self, geometry: Geometry) {
+        self.superblock.geometry = geometry;
     }
     /// Slots that a recovery would read forward over.
     pub fn tail_slots(&self) -> u64 {
@@ -358,6 +413,7 @@ impl Log {
         self.safe.checkpoint = checkpoint.generation;
         self.safe.replayed_from = checkpoint.next_seq;
         self.counters.checkpoints += 1;
+        self.marked(checkpoint.next_seq - 1);
         self.durable(checkpoint.next_seq - 1);
     }
 
@@ -399,6 +455,9 @@ impl Log {
         let counted = which != Which::Map;
         let common = self.common();
         if let Some((segment, job, used)) = self.streams[at].finish(self.next_seq, counted, &common) {
+            for n in 0..used {
+                self.recent.push_kind(at, self.next_seq + n, Kind::Summary, n as u32);
+            }
             self.next_seq += used;
             self.segments.written(segment, self.next_seq - 1);
             self.segments.close(segment, self.next_seq - 1, self.begun);
@@ -408,6 +467,9 @@ impl Log {
         let after = self.segments.take().expect("looked before");
         self.segments.begin(next, self.streams[at].used, self.next_seq);
         self.streams[at].begin(next, after, self.next_seq, &common);
+        if counted {
+            self.recent.push_kind(at, self.next_seq, Kind::Segment, 0);
+        }
         self.next_seq += Seq::from(counted);
         Ok(())
     }
@@ -417,7 +479,12 @@ impl Log {
         let stream = &mut self.streams[which as usize];
         let seq = self.next_seq;
         let (segment, number) = stream.append(kind, lba, seq, payload, &common);
-        self.next_seq += Seq::from(which != Which::Map);
+        if which != Which::Map {
+            self.next_seq += 1;
+            if kind != Kind::Unmap {
+                self.recent.push_kind(which as usize, seq, kind, lba);
+            }
+        }
         self.segments.written(segment, seq);
         let job = stream.whole(CHUNK, &common.geometry);
         self.push(job);

@@ -5,21 +5,21 @@
 //! ```
 //!
 //! Nothing is written. A slot that was durable and is gone is told apart from the end of the log by the slots after it, which say
-//! what was durable when they were made, and what the slot before them was. Leaves out pages of the map, which are read when they
-//! are needed.
+//! what was durable when they were made, and what the slot before them was; at the very end, by the newest mark. Leaves out pages of
+//! the map, which are read when they are needed.
 
-pub mod scan;
+mod replay;
 
+use crate::Medium;
 use crate::error::LogError;
 use crate::format::checkpoint::StreamState;
-use crate::format::slot::{HEADER, MOST_SEQ, SLOT};
+use crate::format::slot::{MOST_SEQ, SLOT};
 use crate::format::{
-    BLOCK, Checkpoint, FormatError, Geometry, Header, Kind, Lba, Seq, Slot, Superblock, summary, unmaps,
+    BLOCK, Checkpoint, FormatError, Geometry, Header, Kind, Mark, Seq, Slot, Superblock, summary,
 };
-use crate::log::{Entry, Log, Resumed, ResumedSegment, Which};
-use crate::{Medium, disk};
-use scan::{Record, read_around};
-use std::collections::BTreeSet;
+use crate::log::{Log, Resumed, ResumedSegment, Which};
+use crate::scan::{self, Record, read_around};
+use replay::Replay;
 
 /// The streams that are read forward.
 const DATA: [usize; 2] = [Which::Host as usize, Which::Moved as usize];
@@ -37,8 +37,30 @@ pub struct Recovery {
     pub replayed: u64,
     /// Slots after the end of the log: not all before them had come to the medium.
     pub dropped: u64,
-    /// Durable slots that were spoiled; their blocks cannot be read.
+    /// Durable slots that were spoiled.
     pub spoiled: u64,
+    /// Blocks whose newest data was in those: reading them is an error.
+    pub lost: u64,
+    /// Those of them of which nothing says which blocks they held, so that blocks may read as older data: only where that was accepted.
+    pub unknown: u64,
+    /// Whether a mark, or the checkpoint, says that everything up to the end was durable.
+    pub marked: bool,
+}
+
+impl Recovery {
+    /// How many blocks of the durable end of the log cannot be read; `None` where all can.
+    pub fn damage(&self) -> Option<u64> {
+        Some(self.lost + self.unknown).filter(|&blocks| blocks > 0)
+    }
+}
+
+/// What becomes of a log with durable slots that are spoiled, where nothing says which blocks they held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// It is not opened: any block may read as older data.
+    Refused,
+    /// It is opened without them.
+    Accepted,
 }
 
 /// A slot after the checkpoint, and where.
@@ -84,11 +106,22 @@ pub fn newest_checkpoint(medium: &impl Medium, superblock: &Superblock) -> Resul
     }
 }
 
+/// The newest mark of those that can be read, and the largest number of one.
+fn newest_mark(medium: &impl Medium, superblock: &Superblock) -> Option<(Mark, u64)> {
+    let ring = superblock.geometry.ring()?;
+    let (bytes, _) = scan::read_what_can_be(medium, ring.start, (ring.end - ring.start) as usize);
+    let marks = bytes.chunks_exact(BLOCK).filter_map(|block| Mark::read(block, superblock.salt));
+    let marks: Vec<Mark> = marks.collect();
+    let number = marks.iter().map(|mark| mark.number).max()?;
+    // Two that were under way together may have come in either order.
+    marks.into_iter().max_by_key(|mark| (mark.durable, mark.number)).map(|mark| (mark, number))
+}
+
 /// The log of a medium.
 ///
 /// # Errors
 /// [`LogError`]: the medium fails, there is no log, or it is damaged in a way that would give wrong data.
-pub fn open(medium: &impl Medium) -> Result<(Log, Recovery), LogError> {
+pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), LogError> {
     let superblock = superblock(medium)?;
     let checkpoint = newest_checkpoint(medium, &superblock)?;
     let mut log = Log::new(superblock, &checkpoint);
@@ -98,6 +131,10 @@ pub fn open(medium: &impl Medium) -> Result<(Log, Recovery), LogError> {
         streams.push(follow(medium, &superblock, stream, state, checkpoint.next_seq));
     }
     let durable = streams.iter().map(|stream| stream.durable).max().unwrap_or(0);
+    let (mark, next_mark) =
+        newest_mark(medium, &superblock).map_or((None, 0), |(mark, number)| (Some(mark), number + 1));
+    let marked = mark.as_ref().map_or(0, |mark| mark.durable);
+    let durable = durable.max(marked);
     let later = in_order(&streams, checkpoint.next_seq);
     let newest = later.last().map_or(checkpoint.next_seq, |last| last.record.seq).max(durable);
     let found = streams.iter().flat_map(|stream| stream.segments.iter().map(|it| (it.segment, it.newest)));
@@ -105,8 +142,13 @@ pub fn open(medium: &impl Medium) -> Result<(Log, Recovery), LogError> {
 
     let end = end_of(medium, &superblock, &later, checkpoint.next_seq, durable)?;
     recovery.dropped = later.iter().filter(|it| it.record.seq >= end).count() as u64;
-    let replay = Replay { medium, superblock: &superblock, streams: &streams, durable };
-    replay.run(&mut log, &later, checkpoint.next_seq..end, &mut recovery)?;
+    let mut replay = Replay::new(medium, &superblock, &streams, mark.as_ref());
+    replay.run(&mut log, &later, checkpoint.next_seq..end)?;
+    let recent = replay.finish(&mut log, &mut recovery)?;
+    if recovery.unknown > 0 && unknown == Unknown::Refused {
+        return Err(LogError::Damaged(recovery.lost + recovery.unknown));
+    }
+    log.resume_marks(next_mark, recent);
     for (followed, &stream) in streams.iter().zip(&DATA) {
         let state = checkpoint.streams[stream].expect("it was followed");
         log.resume(stream, resume(medium, &superblock, followed, state, end));
@@ -118,7 +160,8 @@ pub fn open(medium: &impl Medium) -> Result<(Log, Recovery), LogError> {
     }
     let open = log.open_segments();
     log.segments_mut().settle(&open, end - 1, checkpoint.generation);
-    if recovery.replayed + recovery.dropped > 0 || !later.is_empty() {
+    recovery.marked = marked >= end - 1 || end == checkpoint.next_seq;
+    if recovery.replayed + recovery.dropped + recovery.spoiled > 0 || !later.is_empty() {
         recovery.clean = false;
     }
     // Two: what is still to come to light may have gone beyond the next one.
@@ -267,114 +310,4 @@ fn end_of(
     }
     // What was durable and is gone at the very end is still missing.
     Ok(expected.max(durable + 1))
-}
-
-/// What is needed to read forward.
-struct Replay<'a, M> {
-    medium: &'a M,
-    superblock: &'a Superblock,
-    streams: &'a [Followed],
-    durable: Seq,
-}
-
-impl<M: Medium> Replay<'_, M> {
-    fn run(
-        &self,
-        log: &mut Log,
-        later: &[Later],
-        range: std::ops::Range<Seq>,
-        recovery: &mut Recovery,
-    ) -> Result<(), LogError> {
-        let counted: Vec<&Later> = later.iter().filter(|it| it.record.seq < range.end).collect();
-        self.load_pages(log, &counted)?;
-        let mut expected = range.start;
-        for it in counted {
-            while expected < it.record.seq {
-                self.missing(log, later, expected)?;
-                recovery.spoiled += 1;
-                expected += 1;
-            }
-            self.apply(log, it)?;
-            recovery.replayed += 1;
-            expected = it.record.seq + 1;
-        }
-        while expected < range.end {
-            self.missing(log, later, expected)?;
-            recovery.spoiled += 1;
-            expected += 1;
-        }
-        Ok(())
-    }
-
-    /// Loads the pages of the map that will be changed, in the order in which they lie.
-    fn load_pages(&self, log: &mut Log, later: &[&Later]) -> Result<(), LogError> {
-        let blocks = self.superblock.geometry.blocks;
-        let data = later
-            .iter()
-            .filter(|it| matches!(it.record.kind, Kind::Data | Kind::Lost) && it.record.lba < blocks);
-        let pages: BTreeSet<u32> = data.map(|it| Geometry::page_of(it.record.lba).0).collect();
-        disk::load_pages(self.medium, log, pages.into_iter().collect())
-    }
-
-    fn apply(&self, log: &mut Log, it: &Later) -> Result<(), LogError> {
-        let (lba, blocks) = (it.record.lba, self.superblock.geometry.blocks);
-        match it.record.kind {
-            Kind::Data | Kind::Lost if lba >= blocks => Err(FormatError::Value {
-                what: "slot",
-                name: "block",
-                value: lba.into(),
-                why: "past the end of the disk",
-            }
-            .into()),
-            Kind::Data => self.set(log, lba, Entry::At(it.slot)),
-            Kind::Lost => self.set(log, lba, Entry::Lost),
-            Kind::Unmap => {
-                let (bytes, skip) = read_around(self.medium, self.superblock.geometry.offset(it.slot), SLOT)?;
-                let slot = &bytes[skip..][..SLOT];
-                if Header::open(self.superblock.salt, slot).is_none_or(|header| header.seq != it.record.seq) {
-                    return Err(LogError::Damaged(it.record.seq));
-                }
-                for (first, count) in unmaps::read(&slot[HEADER..], blocks)? {
-                    for lba in first..first + count {
-                        self.set(log, lba, Entry::Hole)?;
-                    }
-                }
-                Ok(())
-            }
-            Kind::Segment | Kind::Summary | Kind::Map => Ok(()),
-        }
-    }
-
-    fn set(&self, log: &mut Log, lba: Lba, entry: Entry) -> Result<(), LogError> {
-        while let Err(missing) = log.replay(lba, entry) {
-            disk::load_pages(self.medium, log, vec![missing.0])?;
-        }
-        Ok(())
-    }
-
-    /// A durable slot that cannot be read: the slot after it in its stream says what it was.
-    fn missing(&self, log: &mut Log, later: &[Later], seq: Seq) -> Result<(), LogError> {
-        let damaged = LogError::Damaged(seq);
-        if seq > self.durable {
-            return Err(damaged);
-        }
-        let mut told = None;
-        for stream in 0..self.streams.len() {
-            let Some(after) = later.iter().find(|it| it.stream == stream && it.record.seq > seq) else {
-                continue;
-            };
-            // A summary lists what it has: nothing of its stream is missing before one of its slots.
-            let Some(Some(before)) = after.record.before else { continue };
-            if before.is(seq) {
-                told = Some((before.kind, before.lba));
-            }
-        }
-        match told {
-            Some((Kind::Data | Kind::Lost, lba)) if lba < self.superblock.geometry.blocks => {
-                self.set(log, lba, Entry::Lost)
-            }
-            Some((Kind::Segment | Kind::Summary, _)) => Ok(()),
-            _ => Err(damaged),
-        }
-    }
 }

@@ -217,3 +217,52 @@ fn the_live_share_is_that_of_the_segments_that_go_round() {
     assert!(share > 0.85 && share < 1.0, "{share}: the reserve, and what is kept free");
     assert_eq!(live_share(geometry, 0.5), share / 2.0);
 }
+
+/// A real layer writes a mark after each flush, and waits for it; so does this one, and the drive beneath takes its time for it.
+#[test]
+fn each_flush_has_a_mark_that_the_drive_is_asked_for_and_an_idle_one_has_none() {
+    let mut device = device(64 << 20);
+    let mut now = device.submit(VirtualTime::START, &Request::write(0, 4096)).at;
+    now = device.submit(now, &Request::flush()).at;
+    let ring = device.geometry().ring().expect("there is one");
+    let (before, marks) = (asked(&device).len(), device.log_counters().marks);
+    for n in 0..70 {
+        let written = device.submit(now, &Request::write(n * 4096, 4096)).at;
+        let flushed = device.submit(written, &Request::flush()).at;
+        assert_eq!(flushed.since(written), Nanos::from_micros(3), "what is in memory, the flush, the mark");
+        now = device.submit(flushed, &Request::flush()).at;
+        assert_eq!(now, flushed, "nothing was written");
+    }
+    let forced: Vec<u64> = asked(&device)[before..]
+        .iter()
+        .filter(|(_, request)| request.op == Op::Write { fua: true })
+        .map(|(_, request)| request.offset)
+        .collect();
+    assert_eq!((forced.len() as u64, device.log_counters().marks - marks), (70, 70));
+    assert!(
+        forced.iter().all(|offset| ring.contains(offset))
+            && forced[0] == forced[64]
+            && forced[0] != forced[1]
+    );
+    // What the layer flushes for itself has none, until somebody is told that it is durable.
+    now = device.submit(now, &Request::write(0, 4096)).at;
+    device.inner.get_mut().disk_mut().flush_for_room().expect("flushed");
+    assert_eq!(device.log_counters().marks - marks, 70);
+    (0..2).for_each(|_| now = device.submit(now, &Request::flush()).at);
+    assert_eq!(device.log_counters().marks - marks, 71);
+    let layer = device.counters().layer_written_bytes;
+    let log = device.log_counters();
+    assert_eq!(layer, (log.host_blocks + log.moved_blocks + log.map_pages + log.marks) * BLOCK as u64);
+    // A device that goes on from a saved state goes on with the ring.
+    let mut state = Vec::new();
+    device.save(&mut state).expect("saved");
+    let mut other = self::device(64 << 20);
+    other.restore(&mut &state[..]).expect("restored");
+    assert_eq!(other.log_counters(), device.log_counters());
+    for device in [&mut device, &mut other] {
+        device.submit(now, &Request::write(0, 4096));
+        device.submit(now, &Request::flush());
+    }
+    let last = |device: &LogDevice<Noting>| asked(device).last().map(|(_, request)| *request);
+    assert_eq!(last(&device), last(&other));
+}

@@ -6,7 +6,7 @@
 use crate::format::slot::HEADER;
 use crate::format::{BLOCK, Geometry};
 use crate::medium::Medium;
-use lowtide_core::{BlockDevice, Request, VirtualTime};
+use lowtide_core::{BlockDevice, Op, Request, VirtualTime};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -60,6 +60,23 @@ impl<D: BlockDevice> Timed<D> {
         completion.status.map_err(io::Error::other)?;
         Ok(completion.at)
     }
+
+    /// Keeps what is written beside data.
+    fn keep(&self, offset: u64, data: &[u8]) {
+        let (mut heads, mut rich) = (self.heads.borrow_mut(), self.rich.borrow_mut());
+        for (block, chunk) in (offset / BLOCK as u64..).zip(data.chunks(BLOCK)) {
+            let at = head_in(block);
+            let (before, after) = at.map_or((chunk, &[][..]), |at| (&chunk[..at], &chunk[at + HEADER..]));
+            let zeroes = |bytes: &[u8]| bytes == &[0; BLOCK][..bytes.len()];
+            if zeroes(before) && zeroes(after) {
+                rich.remove(&block);
+                heads[block as usize] =
+                    at.map_or([0; HEADER], |at| chunk[at..at + HEADER].try_into().expect("a header"));
+            } else {
+                rich.insert(block, chunk.into());
+            }
+        }
+    }
 }
 
 /// Where the header that begins in a block begins there, if one does.
@@ -104,19 +121,7 @@ impl<D: BlockDevice> Medium for Timed<D> {
             let place = under_way.partition_point(|&other| other <= at);
             under_way.insert(place, at);
         }
-        let (mut heads, mut rich) = (self.heads.borrow_mut(), self.rich.borrow_mut());
-        for (block, chunk) in (offset / BLOCK as u64..).zip(data.chunks(BLOCK)) {
-            let at = head_in(block);
-            let (before, after) = at.map_or((chunk, &[][..]), |at| (&chunk[..at], &chunk[at + HEADER..]));
-            let zeroes = |bytes: &[u8]| bytes == &[0; BLOCK][..bytes.len()];
-            if zeroes(before) && zeroes(after) {
-                rich.remove(&block);
-                heads[block as usize] =
-                    at.map_or([0; HEADER], |at| chunk[at..at + HEADER].try_into().expect("a header"));
-            } else {
-                rich.insert(block, chunk.into());
-            }
-        }
+        self.keep(offset, data);
         Ok(())
     }
     fn flush(&self) -> io::Result<()> {
@@ -126,6 +131,12 @@ impl<D: BlockDevice> Medium for Timed<D> {
         let last = self.under_way.borrow_mut().drain(..).next_back();
         self.now.set(last.map_or(self.now.get(), |last| last.max(self.now.get())));
         self.now.set(self.submit(&Request::flush())?);
+        Ok(())
+    }
+    fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let length = data.len() as u64;
+        self.now.set(self.submit(&Request { op: Op::Write { fua: true }, offset, length })?);
+        self.keep(offset, data);
         Ok(())
     }
 }

@@ -21,6 +21,8 @@ enum Event {
     Write(u64, Rc<Vec<u8>>),
     /// So many events are durable.
     Flushed(usize),
+    /// The event of this number is durable, and no other by that.
+    Forced(usize),
 }
 
 /// A medium in memory.
@@ -87,6 +89,27 @@ impl Memory {
     pub fn events(&self) -> usize {
         self.events.borrow().len()
     }
+    /// How many writes, flushes and forced writes there were so far.
+    pub fn counts(&self) -> [usize; 3] {
+        let mut counts = [0; 3];
+        for event in self.events.borrow().iter() {
+            match event {
+                Event::Write(..) => counts[0] += 1,
+                Event::Flushed(_) => counts[1] += 1,
+                Event::Forced(_) => counts[2] += 1,
+            }
+        }
+        counts
+    }
+    /// The blocks that were written last, by so many writes; the newest first.
+    pub fn written_last(&self, writes: usize) -> Vec<u64> {
+        let all = self.events.borrow();
+        let written = all.iter().rev().filter_map(|event| match event {
+            Event::Write(offset, data) => Some((offset / BLOCK as u64, data.len() / BLOCK)),
+            _ => None,
+        });
+        written.take(writes).flat_map(|(first, count)| (first..first + count as u64).rev()).collect()
+    }
     /// Changes a bit.
     pub fn rot(&self, offset: u64, bit: u8) {
         let mut blocks = self.blocks.borrow_mut();
@@ -100,13 +123,17 @@ impl Memory {
         let all = self.events.borrow();
         let flushed = all[..events].iter().map(|event| match event {
             Event::Flushed(count) => *count,
-            Event::Write(..) => 0,
+            Event::Write(..) | Event::Forced(_) => 0,
         });
         let flushed = flushed.max().unwrap_or(0);
+        let forced: HashSet<usize> = all[..events]
+            .iter()
+            .filter_map(|event| if let Event::Forced(at) = event { Some(*at) } else { None })
+            .collect();
         let mut blocks = self.base.clone();
         for (at, event) in all[..events].iter().enumerate() {
             let Event::Write(offset, data) = event else { continue };
-            let fate = if at < flushed { Fate::Kept } else { fate };
+            let fate = if at < flushed || forced.contains(&at) { Fate::Kept } else { fate };
             let whole = match fate {
                 Fate::Kept => true,
                 Fate::Lost => false,
@@ -177,6 +204,13 @@ impl Medium for Memory {
         self.may_fail()?;
         let all = self.events();
         self.flushed(all);
+        Ok(())
+    }
+    fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.write(offset, data)?;
+        self.may_fail()?;
+        let written = self.events() - 1;
+        self.events.borrow_mut().push(Event::Forced(written));
         Ok(())
     }
 }

@@ -178,7 +178,7 @@ mod tests {
     /// A segment is large enough here that sixteen slots of its summary are whole sectors.
     #[test]
     fn a_summary_of_two_lives_of_its_segment_is_none() {
-        let geometry = Geometry { segment_frames: 32, segments: 1, blocks: 1, start: 1 << 20 };
+        let geometry = Geometry { segment_frames: 32, segments: 1, blocks: 1, start: 1 << 20, marks: true };
         let superblock = Superblock { geometry, id: [1; 16], salt: 5 };
         let medium = Bytes(RefCell::new(vec![0; geometry.end() as usize]));
         let put = |job: Job| medium.write(job.offset, &job.data).expect("written");
