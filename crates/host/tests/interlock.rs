@@ -1,12 +1,14 @@
 //! What keeps lowtide from overwriting a block device, on loop devices: each case is refused with its reason, and no
-//! byte changes.
+//! byte changes. The ways to use a device stand in `common/ways.rs`.
+#![allow(clippy::print_stdout)]
 
 mod common;
 
 use common::loopback::{Loop, run};
-use common::skipped;
+use common::{skipped, ways};
 use lowtide_host::HostError;
-use lowtide_host::block::{Claim, Consent, Disk, Objection, examine};
+use lowtide_host::block::{Claim, Consent, Disk, Objection, examine, keep};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -47,7 +49,8 @@ fn an_unused_device_is_taken_once() {
     assert_eq!(claim.disk().identity.serial, disk.serial());
     assert_eq!(claim.disk().identity.size.get(), MIB << 20);
     // The second time the first is in the way.
-    assert_eq!(refused(&disk, &disk.serial(), true), [Objection::Busy]);
+    let objections = refused(&disk, &disk.serial(), true);
+    assert!(objections.contains(&Objection::Busy), "{objections:?}");
     drop(claim);
     drop(taken(&disk, false));
 }
@@ -237,4 +240,207 @@ fn the_device_of_the_system_is_refused() {
     let disk = Disk::find(&Path::new("/dev").join(name)).expect("a device");
     let objections = examine(&disk).expect("examined");
     assert!(objections.contains(&Objection::Root { at: "/".to_owned() }), "{objections:?}");
+}
+
+#[test]
+fn every_way_to_use_a_device_is_an_objection() {
+    let mut missed = Vec::new();
+    let checked = ways::each(|way, target, disk| {
+        let before = ways::checksum(disk);
+        let found = Disk::find(target).expect("a device");
+        let mut against = examine(&found).expect("examined");
+        against.retain(|objection| !objection.is_data());
+        println!("{}: {}", way.name, against.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        let unknown = against.iter().any(|it| matches!(it, Objection::Unknown { .. }));
+        if against.is_empty() || unknown || ways::checksum(disk) != before {
+            missed.push(format!("{}: {against:?}", way.name));
+        }
+    });
+    println!("{checked} of {} ways begun", ways::WAYS.len());
+    assert!(missed.is_empty(), "not seen, or not as what they are:\n{}", missed.join("\n"));
+}
+
+/// What speaks against a device when nobody looks at it in passing.
+fn lasting(node: &Path) -> Vec<Objection> {
+    let found = Disk::find(node).expect("a device");
+    let begin = std::time::Instant::now();
+    loop {
+        let objections = examine(&found).expect("examined");
+        if objections.is_empty() || begin.elapsed().as_secs() > 2 {
+            return objections;
+        }
+    }
+}
+
+/// Whether a lock on the file can be had, as a program asks for it that is about to use the file.
+fn can_lock(file: &Path, how: &str) -> bool {
+    let script = format!(
+        "import fcntl, os, struct, sys\nf = os.open(sys.argv[1], os.O_RDWR)\n\
+         try: {how}\nexcept OSError: sys.exit(1)"
+    );
+    Command::new("python3").args(["-c", &script]).arg(file).status().expect("python3 starts").success()
+}
+
+#[test]
+fn the_file_of_a_loop_device_is_locked_while_the_device_is_held() {
+    let Some(disk) = Loop::new(MIB, &[]) else { return };
+    let ways = [
+        "fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        "fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "fcntl.fcntl(f, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 100, 1, 0))",
+    ];
+    let locks = || ways.map(|how| can_lock(&disk.file, how));
+    assert_eq!(locks(), [true; 3]);
+    let claim = taken(&disk, false);
+    assert_eq!(locks(), [false; 3], "held");
+    let (file, guard) = claim.into_file().expect("open");
+    assert_eq!(locks(), [false; 3], "handed over");
+    drop(file);
+    drop(guard);
+    assert_eq!(locks(), [true; 3], "given up");
+    let found = Disk::find(&disk.node).expect("a device");
+    let kept = keep(&found, false).expect("nothing uses it");
+    assert_eq!(locks(), [false; 3], "kept");
+    drop(kept);
+    assert_eq!(locks(), [true; 3], "given up");
+}
+
+#[test]
+fn a_device_below_is_held_too() {
+    let Some(disk) = Loop::new(MIB, &[]) else { return };
+    run("mkfs.ext4", &["-q", disk.node.to_str().expect("plain")]);
+    let node = disk.node.to_str().expect("plain");
+    let above = run("losetup", &["--find", "--show", node]).trim().to_owned();
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = directory.path().to_str().expect("plain");
+    let can_mount = || {
+        let mounted = Command::new("mount").args(["-o", "ro", node, at]).output();
+        let mounted = mounted.expect("mount starts").status.success();
+        drop(Mounted(directory.path()));
+        mounted
+    };
+    let found = Disk::find(Path::new(&above)).expect("a device");
+    let consent = Consent { serial: Some(node), force_signature: true, planned: &found.identity };
+    let claim = Claim::take(&found, consent);
+    let while_held = can_mount();
+    let taken = claim.map(drop);
+    let afterwards = can_mount();
+    run("losetup", &["--detach", &above]);
+    taken.expect("nothing speaks against it");
+    assert_eq!((while_held, afterwards), (false, true));
+}
+
+#[test]
+fn a_device_that_is_looked_at_for_a_moment_is_taken() {
+    let Some(disk) = Loop::new(MIB, &[]) else { return };
+    // As udev and blkid do when a device comes: the device, and the file below it.
+    for path in [&disk.node, &disk.file] {
+        let script = "import os, sys, time\nf = os.open(sys.argv[1], os.O_RDONLY)\nprint('ready', flush=True)\ntime.sleep(0.2)";
+        let mut program = Command::new("python3");
+        program.args(["-c", script]).arg(path).stdout(Stdio::piped());
+        let mut program = program.spawn().expect("python3 starts");
+        let mut line = String::new();
+        let out = program.stdout.take().expect("piped");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("read");
+        assert_eq!(line, "ready\n");
+        drop(taken(&disk, false));
+        program.wait().expect("ended");
+    }
+}
+
+#[test]
+fn what_others_do_with_other_files_is_no_objection() {
+    let Some(disk) = Loop::new(MIB, &[]) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("plain").to_owned();
+    // Two filesystems in memory number their files alike.
+    for name in ["one", "other"] {
+        std::fs::create_dir(folder.path().join(name)).expect("made");
+        run("mount", &["-t", "tmpfs", "none", &at(name)]);
+        std::fs::File::create(folder.path().join(name).join("disk.img"))
+            .and_then(|file| file.set_len(MIB << 20))
+            .expect("a sparse file");
+    }
+    let inode = |name: &str| std::fs::metadata(format!("{}/disk.img", at(name))).expect("there").ino();
+    assert_eq!(inode("one"), inode("other"));
+    let one = run("losetup", &["--find", "--show", &format!("{}/disk.img", at("one"))]).trim().to_owned();
+    let other = run("losetup", &["--find", "--show", &format!("{}/disk.img", at("other"))]).trim().to_owned();
+    let hold = format!("exec 3<{other} 4<{}/disk.img; flock 4; exec sleep 60", at("other"));
+    let mut program = Command::new("sh").args(["-c", &hold]).spawn().expect("started");
+    while !std::fs::read_link(format!("/proc/{}/exe", program.id()))
+        .is_ok_and(|program| program.ends_with("sleep") || program.ends_with("coreutils"))
+    {
+        std::thread::yield_now();
+    }
+    let objections = lasting(Path::new(&one));
+    program.kill().and_then(|()| program.wait()).expect("ended");
+    run("losetup", &["--detach", &one]);
+    run("losetup", &["--detach", &other]);
+    drop((Mounted(&folder.path().join("one")), Mounted(&folder.path().join("other"))));
+    assert_eq!(objections, []);
+    drop(taken(&disk, false));
+}
+
+/// Runs this test program again, where only `test` says what it sees, below another program; what it printed.
+fn again(test: &str, below: &[&str], disk: &Loop) -> String {
+    let this = std::env::current_exe().expect("a program");
+    let mut command = Command::new(below[0]);
+    command.args(&below[1..]).arg(this).args([test, "--exact", "--nocapture", "--include-ignored"]);
+    let output = command.env("LOWTIDE_SEEN_FROM", &disk.node).output().expect("started");
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+#[ignore = "run by the test below it"]
+fn seen_from_elsewhere() {
+    let Some(node) = std::env::var_os("LOWTIDE_SEEN_FROM") else { return };
+    let found = Disk::find(Path::new(&node)).expect("a device");
+    let consent =
+        Consent { serial: Some(&found.identity.serial), force_signature: true, planned: &found.identity };
+    match Claim::take(&found, consent) {
+        Ok(_) => println!("taken"),
+        Err(error) => println!("refused: {error}"),
+    }
+}
+
+#[test]
+fn who_does_not_see_all_processes_is_refused() {
+    let Some(disk) = Loop::new(MIB, &[]) else { return };
+    let before = disk.checksum();
+    let text = again("seen_from_elsewhere", &["env"], &disk);
+    assert!(text.contains("taken"), "{text}");
+    let without =
+        ["setpriv", "--bounding-set", "-sys_ptrace,-sys_admin", "--inh-caps", "-sys_ptrace,-sys_admin"];
+    let hidden = "mount -t proc -o hidepid=2 proc /proc && exec \"$@\"";
+    let own = ["unshare", "-p", "-m", "--fork", "--mount-proc", "--kill-child"];
+    for (below, words) in [
+        (own.to_vec(), "PID namespace"),
+        ([&["unshare", "-p", "--fork", "--kill-child"][..]].concat(), "cannot be known"),
+        (without.to_vec(), "start lowtide as root"),
+        ([&["unshare", "-m", "sh", "-c", hidden, "sh"][..], &without].concat(), "cannot be known"),
+    ] {
+        let text = again("seen_from_elsewhere", &below, &disk);
+        assert!(text.contains("refused: ") && text.contains(words), "{below:?}: {text}");
+        assert_eq!(disk.checksum(), before);
+    }
+}
+
+#[test]
+fn hundreds_of_processes_are_looked_at_in_a_moment() {
+    let Some(disk) = Loop::new(MIB, &[]) else { return };
+    let found = Disk::find(&disk.node).expect("a device");
+    let mut programs: Vec<std::process::Child> =
+        (0..300).map(|_| Command::new("sleep").arg("60").spawn().expect("started")).collect();
+    let before = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let begin = std::time::Instant::now();
+    let objections = examine(&found);
+    // Told, not asserted: other tests run at the same time.
+    let processor = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let used = (processor.tv_sec - before.tv_sec) * 1000 + (processor.tv_nsec - before.tv_nsec) / 1_000_000;
+    println!("examined beside 300 processes in {:?}, {used} ms of processor time", begin.elapsed());
+    for program in &mut programs {
+        program.kill().and_then(|()| program.wait()).expect("ended");
+    }
+    objections.expect("examined");
+    assert_eq!(lasting(&disk.node), []);
 }

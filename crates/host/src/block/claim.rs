@@ -6,13 +6,14 @@
 use super::discard::{Discard, discard};
 use super::disk::{Disk, Identity};
 use super::erase::{self, Erase};
-use super::examine;
+use super::examine_held;
 use super::filesystem::{Filesystem, Formatted};
+use super::guard::Guard;
 use super::journal::{Change, Journal};
-use super::objection::Objection;
-use super::{keep, scheduler, tool};
+use super::{keep, scheduler, tool, usage};
+use crate::data::{Order, Progress, TestData, fill};
 use crate::error::{HostError, Operation};
-use crate::target::{Order, Progress, TestData, fill};
+use crate::objection::Objection;
 use lowtide_core::{Bytes, Seed};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -21,8 +22,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How long a device that lowtide itself let go of may be looked at by others (udev does) before that counts.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a device may be looked at by others (udev does, when it comes or was written to) before that counts.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same of one that lowtide itself let go of.
+const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// A device that may be overwritten, as long as this lives. Dropping it undoes what was changed of its settings.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub struct Claim {
     disk: Disk,
     /// Open exclusively, but while a program makes or removes a filesystem, or one is mounted.
     file: Option<File>,
+    /// What it lies on is held all the while.
+    guard: Guard,
     consent: Owned,
     /// What is to be undone. After the file, which is closed first: programs that undo want the device.
     journal: Option<Journal>,
@@ -72,11 +77,11 @@ impl Claim {
         if consent.serial == Some(disk.identity.serial.as_str()) {
             Journal::clean(disk)?;
         }
-        let (disk, file) = hold(disk, |disk| objections(disk, consent))?;
+        let (disk, file, guard) = hold(disk, PATIENCE, |disk, guard| objections(disk, guard, consent))?;
         let Consent { serial, force_signature, planned } = consent;
         let serial = serial.map(str::to_owned);
         let consent = Owned { serial, force_signature, planned: planned.clone() };
-        Ok(Claim { disk, file: Some(file), consent, journal: None })
+        Ok(Claim { disk, file: Some(file), guard, consent, journal: None })
     }
 
     /// The device.
@@ -160,19 +165,20 @@ impl Claim {
     pub fn wipe(mut self) -> Result<Claim, HostError> {
         self.let_go();
         let node = self.disk.node.to_string_lossy().into_owned();
-        tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node])?;
+        tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node])
+            .map_err(|error| self.explain(error))?;
         self.hold_again()
     }
 
     /// The device, open past the page cache, for whoever writes what is to stay there. It is held for as long as that is
-    /// open.
+    /// open, and what it lies on for as long as the guard lives.
     ///
     /// # Errors
     /// [`HostError`] where it cannot be used so, or where something of it is to be undone and cannot be.
-    pub fn into_file(mut self) -> Result<File, HostError> {
+    pub fn into_file(mut self) -> Result<(File, Guard), HostError> {
         let file = self.file.take().expect("only a filesystem on the device takes it away");
         self.journal.take().map_or(Ok(()), Journal::close)?;
-        keep::direct(file, &self.disk)
+        Ok((keep::direct(file, &self.disk)?, self.guard))
     }
 
     /// Undoes what was changed of the device's settings, and gives it up.
@@ -184,6 +190,19 @@ impl Claim {
         self.journal.take().map_or(Ok(()), Journal::close)
     }
 
+    /// Why a program that wanted the device did not get it: somebody else uses it since it was let go of; else its own error.
+    pub(super) fn explain(&self, error: HostError) -> HostError {
+        if !matches!(error, HostError::Tool { .. }) {
+            return error;
+        }
+        let mut objections = usage::objections(&self.disk, Some(&self.guard));
+        objections.retain(|objection| !objection.is_data());
+        if objections.is_empty() {
+            return error;
+        }
+        HostError::Refused { path: self.disk.path.clone(), objections }
+    }
+
     /// Closes the device, for a program that wants it.
     pub(super) fn let_go(&mut self) {
         self.file = None;
@@ -191,19 +210,12 @@ impl Claim {
 
     /// Opens it again, under the same consent.
     pub(super) fn hold_again(mut self) -> Result<Claim, HostError> {
-        let begin = Instant::now();
-        let passing = |objection: &Objection| matches!(objection, Objection::Open { .. } | Objection::Busy);
-        let (disk, file) = loop {
-            match hold(&self.disk, |disk| objections(disk, self.consent.as_consent())) {
-                Err(HostError::Refused { objections, .. })
-                    if objections.iter().all(passing) && begin.elapsed() < PATIENCE =>
-                {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                held => break held?,
-            }
-        };
-        (self.disk, self.file) = (disk, Some(file));
+        // What it lies on is held anew, too: the device may have another file by now.
+        self.guard = Guard::default();
+        let (disk, file, guard) = hold(&self.disk, PATIENCE_AFTERWARDS, |disk, guard| {
+            objections(disk, guard, self.consent.as_consent())
+        })?;
+        (self.disk, self.file, self.guard) = (disk, Some(file), guard);
         Ok(self)
     }
 
@@ -220,14 +232,33 @@ impl Claim {
     }
 }
 
-/// Examines a device and opens it exclusively, if nothing speaks against it.
+/// Examines a device and opens it exclusively, if nothing speaks against it; what may be gone in a moment is waited for so
+/// long.
 pub(super) fn hold(
     disk: &Disk,
-    objections: impl Fn(&Disk) -> Result<Vec<Objection>, HostError>,
-) -> Result<(Disk, File), HostError> {
+    patience: Duration,
+    objections: impl Fn(&Disk, Option<&Guard>) -> Result<Vec<Objection>, HostError>,
+) -> Result<(Disk, File, Guard), HostError> {
+    let begin = Instant::now();
+    loop {
+        match hold_now(disk, &objections) {
+            Err(HostError::Refused { objections, .. })
+                if objections.iter().all(Objection::is_passing) && begin.elapsed() < patience =>
+            {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            held => return held,
+        }
+    }
+}
+
+fn hold_now(
+    disk: &Disk,
+    objections: &impl Fn(&Disk, Option<&Guard>) -> Result<Vec<Objection>, HostError>,
+) -> Result<(Disk, File, Guard), HostError> {
     let now = Disk::find(&disk.path)?;
     let refuse = |disk: &Disk, objections| HostError::Refused { path: disk.path.clone(), objections };
-    let found = objections(&now)?;
+    let found = objections(&now, None)?;
     if !found.is_empty() {
         return Err(refuse(&now, found));
     }
@@ -246,15 +277,16 @@ pub(super) fn hold(
     let number = file.metadata().map_err(HostError::io(Operation::Inspect, &now.node))?.rdev();
     let number = (rustix::fs::major(number), rustix::fs::minor(number));
     let held = Disk::of_number(&disk.path, now.node.clone(), number)?;
-    let found = objections(&held)?;
+    let guard = usage::guard(&held).map_err(|found| refuse(&held, found))?;
+    let found = objections(&held, Some(&guard))?;
     if !found.is_empty() {
         return Err(refuse(&held, found));
     }
-    Ok((held, file))
+    Ok((held, file, guard))
 }
 
 /// What speaks against the device and is not covered by the consent.
-fn objections(disk: &Disk, consent: Consent<'_>) -> Result<Vec<Objection>, HostError> {
+fn objections(disk: &Disk, guard: Option<&Guard>, consent: Consent<'_>) -> Result<Vec<Objection>, HostError> {
     let mut all = Vec::new();
     if consent.planned != &disk.identity {
         let (planned, is) = (consent.planned.to_string(), disk.identity.to_string());
@@ -266,7 +298,7 @@ fn objections(disk: &Disk, consent: Consent<'_>) -> Result<Vec<Objection>, HostE
         Some(typed) => all.push(Objection::WrongSerial { typed: typed.to_owned(), is }),
         None => all.push(Objection::NotTyped { serial: disk.identity.serial.clone(), is }),
     }
-    all.extend(examine(disk)?);
+    all.extend(examine_held(disk, guard)?);
     all.retain(|objection| !(consent.force_signature && objection.is_data()));
     all.sort();
     Ok(all)

@@ -10,6 +10,9 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+/// Major and minor number of a device.
+pub(super) type Number = (u32, u32);
+
 /// What tells a device from every other, also after the machine was started anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -160,6 +163,18 @@ impl Disk {
         parent.unwrap_or(&self.folder).to_owned()
     }
 
+    /// The numbers of the character devices by which programs get at the whole disk past its node: that of SCSI commands
+    /// (`/dev/sg0`, `/dev/bsg/…`) and that of NVMe commands (`/dev/ng0n1`).
+    pub(super) fn character_numbers(&self) -> Vec<Number> {
+        let whole = self.whole_folder();
+        let scsi = ["device/scsi_generic", "device/bsg"].into_iter().flat_map(|kind| {
+            fs::read_dir(whole.join(kind)).into_iter().flatten().flatten().map(|entry| entry.path())
+        });
+        let name = file_name(&whole);
+        let nvme = name.strip_prefix("nvme").map(|rest| whole.with_file_name(format!("ng{rest}")));
+        scsi.chain(nvme).filter_map(|folder| numbers(&line(&folder.join("dev"))?)).collect()
+    }
+
     /// Their numbers.
     pub(super) fn numbers(&self) -> Vec<(u32, u32)> {
         self.folders().iter().filter_map(|folder| numbers(&line(&folder.join("dev"))?)).collect()
@@ -167,7 +182,7 @@ impl Disk {
 }
 
 /// `8:17` as a pair.
-pub(super) fn numbers(text: &str) -> Option<(u32, u32)> {
+pub(super) fn numbers(text: &str) -> Option<Number> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }

@@ -154,7 +154,7 @@ impl Formatted {
         let uuid = new_uuid()?;
         claim.journal()?.will(Change::Filesystem { uuid: uuid.clone() })?;
         claim.let_go();
-        how.write_to(&disk.node, &uuid, &disk.path, interrupt)?;
+        how.write_to(&disk.node, &uuid, &disk.path, interrupt).map_err(|error| claim.explain(error))?;
         claim.journal()?.will(Change::Mount)?;
         make_mount_point(&directory)?;
         let at = directory.to_string_lossy().into_owned();
@@ -163,7 +163,7 @@ impl Formatted {
             arguments.extend(["-o", how.options]);
         }
         arguments.extend([node.as_str(), at.as_str()]);
-        tool::run(("mount", "of util-linux"), &arguments)?;
+        tool::run(("mount", "of util-linux"), &arguments).map_err(|error| claim.explain(error))?;
         let mounted = Formatted { claim, directory, before };
         mounted.check()?;
         Ok(mounted)

@@ -9,8 +9,9 @@
 //! nobody else may write to it. Leaves out data: what was overwritten is gone.
 
 use super::disk::Disk;
-use super::{filesystem, scheduler, signature, tool};
+use super::{filesystem, scheduler, signature, tool, usage};
 use crate::error::{HostError, Operation};
+use crate::objection::Objection;
 use crate::run_folder;
 use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,8 @@ pub(super) struct Journal {
     file: File,
     path: PathBuf,
     changes: Vec<Change>,
+    /// A killed process left them: others may use the device by now.
+    is_left: bool,
 }
 
 /// Where a filesystem on a device is mounted.
@@ -98,8 +101,9 @@ impl Journal {
                 continue;
             }
             let changes = read(&file, &path)?;
-            let mut journal = Journal { disk: disk.clone(), changes, file, path };
+            let mut journal = Journal { disk: disk.clone(), changes, file, path, is_left: true };
             journal.undo(0)?;
+            journal.is_left = false;
             return Ok(journal);
         }
     }
@@ -144,7 +148,7 @@ impl Journal {
         while self.changes.len() > keep {
             let change = self.changes.pop().expect("there is one");
             let below = matches!(change, Change::Filesystem { .. }) && left.contains(&Change::Mount);
-            let undone = if below { Ok(()) } else { undo(&self.disk, &change) };
+            let undone = if below { Ok(()) } else { undo(&self.disk, &change, self.is_left) };
             match undone {
                 // Where this cannot be written, it is undone a second time, which does no harm.
                 Ok(()) if !below => drop(self.write(&Line::Undone)),
@@ -203,7 +207,7 @@ fn read(mut file: &File, path: &Path) -> Result<Vec<Change>, HostError> {
 }
 
 /// Undoes a change that was made, or only about to be.
-fn undo(disk: &Disk, change: &Change) -> Result<(), HostError> {
+fn undo(disk: &Disk, change: &Change, is_left: bool) -> Result<(), HostError> {
     match change {
         Change::Scheduler { was } => scheduler::set(disk, was),
         Change::Mount => filesystem::unmount(&mount_point(disk)),
@@ -211,11 +215,30 @@ fn undo(disk: &Disk, change: &Change) -> Result<(), HostError> {
             wait_until_free(&disk.node)?;
             // What others made since is theirs.
             if signature::has_uuid(disk, uuid)? {
+                if is_left {
+                    wait_until_unused(disk)?;
+                }
                 let node = disk.node.to_string_lossy();
                 tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node])?;
             }
             Ok(())
         }
+    }
+}
+
+/// Waits for whoever uses a device, or what it lies on, for a moment.
+fn wait_until_unused(disk: &Disk) -> Result<(), HostError> {
+    let begin = Instant::now();
+    loop {
+        let mut objections = usage::objections(disk, None);
+        objections.retain(|objection| !objection.is_data());
+        if objections.is_empty() {
+            return Ok(());
+        }
+        if !objections.iter().all(Objection::is_passing) || begin.elapsed() > PATIENCE {
+            return Err(HostError::NotOpened { path: disk.path.clone(), objections });
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -1,47 +1,74 @@
-//! Holding a device for what lies on it already ([`keep`]), where nothing is to be destroyed.
+//! Holding a device for what lies on it already ([`keep`]), where nothing is to be destroyed; and files that are written to, which
+//! others may not use, either.
 //!
 //! Whoever has it writes only where it has found what is its own; no serial is typed for that. Otherwise it is as with a
 //! [`super::Claim`]: nobody else may use the device, and nobody else can while it is open. Leaves out what lies there.
 
 use super::claim::hold;
 use super::disk::Disk;
-use super::objection::Objection;
+use super::guard::Guard;
 use super::usage;
 use crate::error::{HostError, Operation};
+use crate::objection::Objection;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a device that was just closed may be looked at by others (udev does) before that counts.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens a device past the page cache: alone in the whole system, or, with `read_only`, beside others.
+/// Opens a device past the page cache: alone in the whole system, or, with `read_only`, beside others. What it lies on is held
+/// for as long as the guard lives.
 ///
 /// # Errors
 /// [`HostError::NotOpened`] with what uses it; [`HostError`] where it cannot be examined or opened.
-pub fn keep(disk: &Disk, read_only: bool) -> Result<File, HostError> {
+pub fn keep(disk: &Disk, read_only: bool) -> Result<(File, Guard), HostError> {
     if read_only {
         let opened =
             OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&disk.node);
-        return opened.map_err(HostError::io(Operation::Open, &disk.node));
+        let file = opened.map_err(HostError::io(Operation::Open, &disk.node))?;
+        return Ok((file, Guard::default()));
     }
+    let in_use = |disk: &Disk, guard: Option<&Guard>| {
+        Ok(usage::objections(disk, guard).into_iter().filter(|it| !it.is_data()).collect())
+    };
+    match hold(disk, PATIENCE, in_use) {
+        Ok((_, file, guard)) => Ok((direct(file, disk)?, guard)),
+        Err(HostError::Refused { path, objections }) => Err(HostError::NotOpened { path, objections }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses to write to an open file that is used by somebody else.
+///
+/// # Errors
+/// [`HostError::NotOpened`] with what uses it.
+pub fn check_file(file: &File, path: &Path) -> Result<(), HostError> {
     let begin = Instant::now();
-    let in_use = |disk: &Disk| Ok(usage::objections(disk).into_iter().filter(|it| !it.is_data()).collect());
-    let passing = |objection: &Objection| matches!(objection, Objection::Open { .. } | Objection::Busy);
     loop {
-        match hold(disk, in_use) {
-            Ok((_, file)) => return direct(file, disk),
-            Err(HostError::Refused { objections, .. })
-                if objections.iter().all(passing) && begin.elapsed() < PATIENCE =>
-            {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            Err(HostError::Refused { path, objections }) => {
-                return Err(HostError::NotOpened { path, objections });
-            }
-            Err(error) => return Err(error),
+        let objections = usage::of_file(file, path);
+        if objections.is_empty() {
+            return Ok(());
         }
+        if !objections.iter().all(Objection::is_passing) || begin.elapsed() > PATIENCE {
+            return Err(HostError::NotOpened { path: path.to_owned(), objections });
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Refuses to write to an open file that is that of a loop device.
+///
+/// # Errors
+/// [`HostError::NotOpened`] with the loop devices.
+pub(crate) fn check_loops(file: &File, path: &Path) -> Result<(), HostError> {
+    let objections = usage::loops_over(file);
+    if objections.is_empty() {
+        Ok(())
+    } else {
+        Err(HostError::NotOpened { path: path.to_owned(), objections })
     }
 }
 

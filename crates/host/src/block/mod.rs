@@ -10,35 +10,42 @@
 //! ```
 //!
 //! Safety invariant: nothing on a block device is destroyed but through a [`Claim`], and a claim exists only where the
-//! serial was typed and no objection is left. What is lowtide's own on it, which such a claim put there, is written to by
+//! serial was typed and no objection is left, neither to the device nor to what it lies on, which a [`Guard`] holds meanwhile. What is lowtide's own on it, which such a claim put there, is written to by
 //! [`keep`], where nothing else uses the device. Everything is examined again on the open descriptor, because between
 //! plan and run a device may have been replaced, mounted or formatted.
 //!
 //! Leaves out formats: which signatures there are is util-linux's knowledge (`wipefs`).
 
+mod chain;
 mod claim;
 mod discard;
 mod disk;
 mod erase;
 mod filesystem;
+mod guard;
 mod health;
 mod journal;
 mod keep;
-mod objection;
+mod kernel;
+mod loops;
+mod namespace;
+mod process;
 pub(crate) mod scheduler;
 mod signature;
 pub(crate) mod tool;
 mod usage;
 
+pub use crate::objection::Objection;
 pub use claim::{Claim, Consent};
 pub use discard::Discard;
 pub use disk::{Disk, Identity};
 pub use erase::Erase;
 pub(crate) use filesystem::new_uuid;
 pub use filesystem::{Filesystem, FilesystemKind, Formatted};
+pub use guard::Guard;
 pub use health::Traffic;
-pub use keep::keep;
-pub use objection::Objection;
+pub(crate) use keep::check_loops;
+pub use keep::{check_file, keep};
 
 use crate::error::HostError;
 
@@ -48,7 +55,12 @@ use crate::error::HostError;
 /// # Errors
 /// [`HostError`] where the system does not tell: what cannot be examined is not written to.
 pub fn examine(disk: &Disk) -> Result<Vec<Objection>, HostError> {
-    let mut objections = usage::objections(disk);
+    examine_held(disk, None)
+}
+
+/// The same of a device that this process holds, with what is below it.
+fn examine_held(disk: &Disk, guard: Option<&Guard>) -> Result<Vec<Objection>, HostError> {
+    let mut objections = usage::objections(disk, guard);
     if objections.iter().all(Objection::is_data) {
         objections.extend(signature::objections(disk)?);
     }

@@ -4,8 +4,8 @@
 //! and nothing is written. Leaves out data without a signature: for that the serial is typed.
 
 use super::disk::Disk;
-use super::objection::Objection;
 use crate::error::{HostError, Operation};
+use crate::objection::Objection;
 use serde::Deserialize;
 use std::path::Path;
 use std::process::Command;

@@ -1,78 +1,231 @@
-//! Who uses a device now: mounts, swap, devices built on it, loop devices, programs.
+//! Who uses a device now, or what it lies on: mounts, swap, devices built on it, loop devices, programs, locks.
 //!
-//! What the kernel itself knows is asked of the kernel: it lets only one user open a device exclusively, and mounts
-//! and devices above are such users (see [`super::claim`]). The texts read here say who it is, and find what an
-//! exclusive open does not: programs that opened it as a plain file, and loop devices. Leaves out other machines.
+//! ```text
+//!   what                         where it is looked for                              by what it is known
+//!   ────                         ──────────────────────                              ───────────────────
+//!   mounts                       mountinfo of each mount namespace, /sys/fs/btrfs    number of the device
+//!   swap, RAID, device mapper    /proc/swaps, holders/ in sysfs                      number of the device
+//!   loop devices                 LOOP_GET_STATUS64 of each                           device; filesystem and inode
+//!   open, mapped, registered     fd, map_files, fdinfo of each process and thread    device; filesystem and inode
+//!   locks                        /proc/locks                                         filesystem and inode
+//!   all that the kernel knows    opening exclusively                                 refused
+//! ```
+//!
+//! Each is looked for at each level of the device's [`Chain`]: whoever uses the file of a loop device uses the loop device. The
+//! kernel gives a device exclusively to one user, and mounts, swap and devices above are such users, wherever they are seen from;
+//! the texts say who it is. What may not be read is an objection, too. Leaves out other machines, servers of a filesystem (what
+//! they do with a file of theirs), and programs that open the device after it was looked at.
 
-use super::disk::{Disk, line};
-use super::objection::Objection;
+use super::chain::{Chain, Device};
+use super::disk::{Disk, Number, line, numbers};
+use super::guard::{Guard, exclusive};
+use super::loops::{Backing, LoopFile, Resource};
+use super::namespace::Namespace;
+use super::process::{self, Process, Survey, Unseen};
 use crate::mountinfo;
-use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use crate::objection::Objection;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Directories whose filesystem a system cannot run without.
 const SYSTEM: [&str; 6] = ["/", "/boot", "/boot/efi", "/usr", "/var", "/etc"];
+/// Options of mount(8) that name a device beside the one that is mounted: XFS.
+const OPTIONS_OF_DEVICES: [&str; 2] = ["logdev", "rtdev"];
+/// How long looking at all processes may take: one that waits for its disk may hold up whoever looks at its memory.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What uses the device.
-pub(super) fn objections(disk: &Disk) -> Vec<Objection> {
-    let own = disk.numbers();
-    let mut all = Vec::new();
+/// Holds what a device lies on.
+///
+/// # Errors
+/// What uses it.
+pub(super) fn guard(disk: &Disk) -> Result<Guard, Vec<Objection>> {
+    let mut unseen = Unseen::default();
+    let namespaces = Namespace::all(&process::all(&mut unseen), &mut unseen);
+    Guard::take(&Chain::of(disk, &namespaces))
+}
+
+/// What uses the device. With a `guard`, this process holds it, and what is below it.
+pub(super) fn objections(disk: &Disk, guard: Option<&Guard>) -> Vec<Objection> {
+    let mut unseen = Unseen::default();
+    let processes = process::all(&mut unseen);
+    let namespaces = Namespace::all(&processes, &mut unseen);
+    let own = namespaces.iter().find(|it| it.is_own()).map_or(&[][..], |it| &it.mounts);
+    process::check_view(own, &mut unseen);
+    let chain = Chain::of(disk, &namespaces);
+    unseen.extend(chain.unknown.iter().cloned());
+    let mut all = Objections { chain: &chain, all: Vec::new() };
     if disk.read_only {
-        all.push(Objection::ReadOnly);
+        all.add(0, Objection::ReadOnly);
     }
-    all.extend(mounts(&own));
-    all.extend(swaps(&own));
-    all.extend(holders(disk));
-    all.extend(loops(&own));
-    all.extend(open_in(&own));
     if !disk.partitions.is_empty() {
-        all.push(Objection::PartitionTable { what: disk.partitions.join(", ") });
+        all.add(0, Objection::PartitionTable { what: disk.partitions.join(", ") });
     }
-    all
+    for (level, device) in chain.devices() {
+        let found = all.all.len();
+        mounts(device, &namespaces, level, &mut all);
+        btrfs(device, level, &mut all);
+        holders(&device.disk, level, &mut all);
+        swaps(&mut all, level, &mut unseen);
+        let is_named = all.all.len() > found;
+        if guard.is_none() {
+            match exclusive(&device.disk.node, device.disk.number) {
+                // The kernel's reason was just named.
+                Err(Objection::Busy) if is_named => {}
+                Err(what) => all.add(level, what),
+                Ok(_) => {}
+            }
+        }
+    }
+    loops(&mut all, own, &mut unseen);
+    programs(&mut all, processes, namespaces, &mut unseen);
+    if guard.is_none() {
+        locks(&mut all, &mut unseen);
+    }
+    let mut objections = all.all;
+    objections.extend(unseen.passing().map(|what| Objection::Passing { what: what.clone() }));
+    objections.extend(unseen.lasting().into_iter().map(|what| Objection::Unknown { what }));
+    objections.sort();
+    objections.dedup();
+    objections
 }
 
-/// The number of a node, where it is one of the device's own.
-fn own_node(own: &[(u32, u32)], path: &Path) -> Option<(u32, u32)> {
-    let metadata = fs::metadata(path).ok()?;
-    let number = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
-    (metadata.file_type().is_block_device() && own.contains(&number)).then_some(number)
+/// What uses a file, but this process.
+pub(super) fn of_file(file: &File, path: &Path) -> Vec<Objection> {
+    let Some(Resource::File(id)) = Resource::of_open(file) else { return Vec::new() };
+    let mut unseen = Unseen::default();
+    let processes = process::all(&mut unseen);
+    let namespaces = Namespace::all(&processes, &mut unseen);
+    let own = namespaces.iter().find(|it| it.is_own()).map_or(&[][..], |it| &it.mounts);
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let chain = Chain::of_file(&path, id, &namespaces);
+    let mut all = Objections { chain: &chain, all: Vec::new() };
+    swaps(&mut all, 0, &mut unseen);
+    loops(&mut all, own, &mut unseen);
+    programs(&mut all, processes, namespaces, &mut unseen);
+    locks(&mut all, &mut unseen);
+    // Files are of users that may not look at everything, and no device is lost with one.
+    all.all.sort();
+    all.all
 }
 
-fn name_of(number: (u32, u32)) -> String {
+/// Loop devices over a file.
+pub(super) fn loops_over(file: &File) -> Vec<Objection> {
+    let Some(Resource::File(id)) = Resource::of_open(file) else { return Vec::new() };
+    let all = LoopFile::all(&mountinfo::of("self"), &[id.device]);
+    let over = all.into_iter().filter(|other| other.backing == Backing::Known(Resource::File(id)));
+    over.map(|other| Objection::LoopBacking { by: other.node.display().to_string() }).collect()
+}
+
+/// What speaks against a device, and the levels it is found at.
+struct Objections<'a> {
+    chain: &'a Chain,
+    all: Vec<Objection>,
+}
+
+impl Objections<'_> {
+    fn add(&mut self, level: usize, what: Objection) {
+        self.all.push(match level {
+            0 => what,
+            below => Objection::Below { level: self.chain.levels[below].name(), what: Box::new(what) },
+        });
+    }
+
+    /// The levels that a resource is used at.
+    fn levels(&self, resource: Resource) -> Vec<usize> {
+        self.chain.resources().filter(|(_, it)| *it == resource).map(|(level, _)| level).collect()
+    }
+}
+
+/// The number of a node, where it is one of these.
+fn own_node(own: &[Number], path: &Path) -> Option<Number> {
+    match Resource::at(path) {
+        Some(Resource::Block(number)) if own.contains(&number) => Some(number),
+        _ => None,
+    }
+}
+
+fn name_of(number: Number) -> String {
     let folder = fs::canonicalize(format!("/sys/dev/block/{}:{}", number.0, number.1));
     let name = folder.ok().and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()));
     name.unwrap_or_else(|| format!("{}:{}", number.0, number.1))
 }
 
-/// Mounts of this process and, where it may be read, of the first one, whose mounts others may not see.
-fn mounts(own: &[(u32, u32)]) -> Vec<Objection> {
-    let mut found = BTreeSet::new();
-    for mount in ["self", "1"].iter().flat_map(|process| mountinfo::of(process)) {
-        // Btrfs gives mounts numbers that no device has; the source tells.
-        let by_number = own.contains(&mount.number).then_some(mount.number);
-        if let Some(number) = by_number.or_else(|| own_node(own, Path::new(&mount.source))) {
-            found.insert((name_of(number), mount.point));
+/// Mounts in all namespaces.
+fn mounts(device: &Device, namespaces: &[Namespace], level: usize, all: &mut Objections<'_>) {
+    let own = &device.numbers;
+    let mut places: BTreeSet<(String, String)> = BTreeSet::new();
+    for namespace in namespaces {
+        for mount in &namespace.mounts {
+            let node = |path: &str| {
+                path.starts_with('/').then(|| own_node(own, &namespace.path(Path::new(path)))).flatten()
+            };
+            // Btrfs gives mounts numbers that no device has; the source tells.
+            let by_source =
+                || (mount.number.0 == 0 && !mount.is_served()).then(|| node(&mount.source)).flatten();
+            let number = own.contains(&mount.number).then_some(mount.number).or_else(by_source);
+            if let Some(number) = number {
+                // The same mount is seen from many namespaces.
+                let seen = places.iter().any(|(device, at)| {
+                    *device == name_of(number) && at.split(" in the mount").next() == Some(&mount.point)
+                });
+                if !seen {
+                    places.insert((name_of(number), format!("{}{}", mount.point, namespace.place())));
+                }
+            }
+            for option in OPTIONS_OF_DEVICES {
+                if let Some(number) = mount.option(option).and_then(node) {
+                    let by = vec![format!("the filesystem at {}{}", mount.point, namespace.place())];
+                    all.add(level, Objection::Held { device: name_of(number), by });
+                }
+            }
         }
     }
-    let objection = |(device, at): (String, String)| {
-        if SYSTEM.contains(&at.as_str()) { Objection::Root { at } } else { Objection::Mounted { device, at } }
-    };
-    found.into_iter().map(objection).collect()
+    for (device, at) in places {
+        let is_system = SYSTEM.contains(&at.as_str());
+        all.add(level, if is_system { Objection::Root { at } } else { Objection::Mounted { device, at } });
+    }
 }
 
-fn swaps(own: &[(u32, u32)]) -> Vec<Objection> {
-    let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
+/// Mounted Btrfs filesystems of several devices: a mount names one.
+fn btrfs(device: &Device, level: usize, all: &mut Objections<'_>) {
+    for filesystem in fs::read_dir("/sys/fs/btrfs").into_iter().flatten().flatten() {
+        let devices = fs::read_dir(filesystem.path().join("devices")).into_iter().flatten().flatten();
+        for entry in devices {
+            let number = line(&entry.path().join("dev")).and_then(|text| numbers(&text));
+            if number.is_some_and(|number| device.numbers.contains(&number)) {
+                let device = entry.file_name().to_string_lossy().into_owned();
+                let by = vec![format!("the Btrfs filesystem {}", filesystem.file_name().to_string_lossy())];
+                all.add(level, Objection::Held { device, by });
+            }
+        }
+    }
+}
+
+/// Swap on a device, or on the file below it.
+fn swaps(all: &mut Objections<'_>, level: usize, unseen: &mut Unseen) {
+    let path = "/proc/swaps";
+    let text = fs::read_to_string(path).inspect_err(|error| unseen.text(path, error)).unwrap_or_default();
     let paths = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
-    paths
-        .filter_map(|path| own_node(own, Path::new(&mountinfo::unescape(path))))
-        .map(|number| Objection::Swap { device: name_of(number) })
-        .collect()
+    for path in paths.map(mountinfo::unescape) {
+        let Some(resource) = Resource::at(Path::new(&path)) else { continue };
+        // A file is looked at once, with the device above it.
+        let is_here =
+            |at: &usize| *at == level || (*at == level + 1 && matches!(resource, Resource::File(_)));
+        for level in all.levels(resource).into_iter().filter(is_here) {
+            let device = match resource {
+                Resource::Block(number) => name_of(number),
+                _ => path.clone(),
+            };
+            all.add(level, Objection::Swap { device });
+        }
+    }
 }
 
-fn holders(disk: &Disk) -> Vec<Objection> {
-    let held = disk.folders().into_iter().filter_map(|folder| {
+fn holders(disk: &Disk, level: usize, all: &mut Objections<'_>) {
+    for folder in disk.folders() {
         let entries = fs::read_dir(folder.join("holders")).into_iter().flatten().flatten();
         let mut by: Vec<String> = entries
             .map(|entry| {
@@ -84,43 +237,85 @@ fn holders(disk: &Disk) -> Vec<Objection> {
             })
             .collect();
         by.sort();
-        let device = folder.file_name()?.to_string_lossy().into_owned();
-        (!by.is_empty()).then_some(Objection::Held { device, by })
-    });
-    held.collect()
-}
-
-/// Loop devices whose file is the device, or a partition of it.
-fn loops(own: &[(u32, u32)]) -> Vec<Objection> {
-    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let backed = entries.filter_map(|entry| {
-        let file = line(&entry.path().join("loop/backing_file"))?;
-        own_node(own, Path::new(&file))?;
-        Some(Objection::LoopBacking { by: format!("/dev/{}", entry.file_name().to_string_lossy()) })
-    });
-    backed.collect()
-}
-
-/// Programs that have it open, as far as this user may see; not this one.
-fn open_in(own: &[(u32, u32)]) -> Vec<Objection> {
-    let this = std::process::id().to_string();
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut by: Vec<String> = Vec::new();
-    for entry in entries {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name == this || !name.bytes().all(|byte| byte.is_ascii_digit()) {
-            continue;
-        }
-        let descriptors = fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten();
-        // Only nodes are looked at: a file of a server that does not answer would hold up whoever looks.
-        let mut nodes = descriptors
-            .map(|fd| fd.path())
-            .filter(|fd| fs::read_link(fd).is_ok_and(|target| target.starts_with("/dev")));
-        if nodes.any(|fd| own_node(own, &fd).is_some()) {
-            let program = line(&entry.path().join("comm")).unwrap_or_else(|| "a program".to_owned());
-            by.push(format!("{program} (process {name})"));
+        let device = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        if let (Some(device), false) = (device, by.is_empty()) {
+            all.add(level, Objection::Held { device, by });
         }
     }
-    by.sort();
-    if by.is_empty() { Vec::new() } else { vec![Objection::Open { by }] }
+}
+
+/// Loop devices over any level, but those of the chain itself.
+fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount], unseen: &mut Unseen) {
+    let asked: Vec<Number> = all.chain.files().flat_map(|(_, file)| file.filesystems.clone()).collect();
+    for other in LoopFile::all(own, &asked) {
+        if all.chain.loops.contains(&other.number) {
+            continue;
+        }
+        let levels = match other.backing {
+            Backing::Known(resource) => all.levels(resource),
+            Backing::Served(_) => Vec::new(),
+            Backing::Unknown(why) => {
+                unseen.extend([why]);
+                continue;
+            }
+        };
+        for level in levels {
+            all.add(level, Objection::LoopBacking { by: other.node.display().to_string() });
+        }
+    }
+}
+
+/// Programs that use any level.
+fn programs(
+    all: &mut Objections<'_>,
+    processes: Vec<Process>,
+    namespaces: Vec<Namespace>,
+    unseen: &mut Unseen,
+) {
+    let wanted: BTreeSet<Resource> = all.chain.resources().map(|(_, resource)| resource).collect();
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut unseen = Unseen::default();
+        let mounts = namespaces.iter().flat_map(|namespace| &namespace.mounts);
+        let users = Survey::new(&wanted, mounts, &mut unseen).of(&processes);
+        // Whoever asked may have gone on without.
+        let _ = send.send((users, unseen));
+    });
+    let Ok((users, more)) = receive.recv_timeout(PATIENCE) else {
+        unseen
+            .extend(["a process does not let itself be looked at: one that waits for its disk?".to_owned()]);
+        return;
+    };
+    unseen.join(more);
+    let mut by_level: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    for user in users {
+        for level in all.levels(user.resource) {
+            by_level.entry(level).or_default().insert(user.by.clone());
+        }
+    }
+    for (level, by) in by_level {
+        all.add(level, Objection::Open { by: by.into_iter().collect() });
+    }
+}
+
+/// Locks on the files of the chain.
+fn locks(all: &mut Objections<'_>, unseen: &mut Unseen) {
+    if all.chain.files().next().is_none() {
+        return;
+    }
+    let locks = process::locks(unseen);
+    let mut by_level: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    for (level, file) in all.chain.files() {
+        let is_it = |lock: &process::Lock| {
+            let (device, inode) = lock.file;
+            file.ids
+                .iter()
+                .any(|id| id.inode == inode && (id.device == device || file.filesystems.contains(&device)))
+        };
+        let by = locks.iter().filter(|lock| is_it(lock)).map(|lock| lock.by.clone());
+        by_level.entry(level).or_default().extend(by);
+    }
+    for (level, by) in by_level.into_iter().filter(|(_, by)| !by.is_empty()) {
+        all.add(level, Objection::Locked { by: by.into_iter().collect() });
+    }
 }

@@ -68,7 +68,8 @@ pub fn skipped(why: &str) {
     println!("skipped: {why}");
 }
 
-fn attach(file: &Path, options: &[&str]) -> Option<PathBuf> {
+/// A loop device over a file, which is to be detached; `None`, with a message, where there are none.
+pub fn attach(file: &Path, options: &[&str]) -> Option<PathBuf> {
     let output = Command::new("losetup").args(options).args(["--find", "--show"]).arg(file).output();
     match output {
         Ok(output) if output.status.success() => {

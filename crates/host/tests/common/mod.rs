@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::print_stdout)]
 
 pub mod loopback;
+pub mod ways;
 
 pub use loopback::skipped;
 
@@ -31,6 +32,11 @@ pub fn each_engine(body: impl Fn(EngineChoice)) {
         println!("engine {engine}");
         body(engine);
     }
+}
+
+/// A directory in memory, where no busy disk holds up what is tested; an ordinary one where the system has none.
+pub fn in_memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
 
 /// `files` files of `size_each` made and filled in `directory`.

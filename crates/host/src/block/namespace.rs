@@ -1,0 +1,68 @@
+//! [`Namespace`]: the mounts of each mount namespace that has a process.
+//!
+//! A filesystem may be mounted where this process does not see it: in a container, or by a service with a
+//! namespace of its own. Leaves out namespaces without a process: the kernel's exclusive open shows that a
+//! device is mounted in one, not where.
+
+use super::process::{self, Process, Unseen};
+use crate::mountinfo::{self, Mount};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A mount namespace.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    /// A process and a thread in it; none for that of this process.
+    thread: Option<(u32, u32)>,
+    /// Its mounts, in the order they were made.
+    pub mounts: Vec<Mount>,
+}
+
+impl Namespace {
+    /// All mount namespaces, that of this process first.
+    pub(super) fn all(processes: &[Process], unseen: &mut Unseen) -> Vec<Namespace> {
+        let link = |folder: &str| std::fs::read_link(format!("{folder}/ns/mnt"));
+        let mut seen = BTreeSet::from_iter(link("/proc/self").ok());
+        let own = mountinfo::read("self").inspect_err(|error| unseen.text("/proc/self/mountinfo", error));
+        let mut all = vec![Namespace { thread: None, mounts: own.unwrap_or_default() }];
+        for process in processes {
+            for &thread in &process.threads {
+                let folder = process::folder(process.number, thread);
+                let mounts = match link(&folder) {
+                    Ok(namespace) => {
+                        if !seen.insert(namespace) {
+                            continue;
+                        }
+                        mountinfo::read(folder.trim_start_matches("/proc/"))
+                    }
+                    Err(error) => Err(error),
+                };
+                match mounts {
+                    Ok(mounts) => all.push(Namespace { thread: Some((process.number, thread)), mounts }),
+                    Err(error) => unseen.process(process, &error),
+                }
+            }
+        }
+        all
+    }
+
+    /// The place for messages: ` in the mount namespace of sleep (process 12)`; empty for that of this
+    /// process.
+    pub(super) fn place(&self) -> String {
+        self.thread.map_or_else(String::new, |(process, _)| {
+            format!(" in the mount namespace of {}", process::name(process))
+        })
+    }
+
+    /// Whether it is the namespace of this process.
+    pub(super) fn is_own(&self) -> bool {
+        self.thread.is_none()
+    }
+
+    /// The path by which this process reaches a path of the namespace.
+    pub(super) fn path(&self, path: &Path) -> PathBuf {
+        let Some((process, thread)) = self.thread else { return path.to_owned() };
+        let below = path.strip_prefix("/").unwrap_or(path);
+        Path::new(&process::folder(process, thread)).join("root").join(below)
+    }
+}

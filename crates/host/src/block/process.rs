@@ -1,0 +1,460 @@
+//! Programs that use a device or a file now: open, mapped into memory, or registered with an io_uring.
+//!
+//! A descriptor is identified by what it refers to ([`Resource`]), not by its name: a node may be anywhere,
+//! be gone, or be in another root or mount namespace. Threads with descriptors of their own are examined,
+//! too, and so are files that a program has mapped and closed. What cannot be examined is recorded
+//! ([`Unseen`]): an unknown use does not permit a write.
+//!
+//! No server of a filesystem is asked anything: one that does not answer would block the survey. Leaves out
+//! this process itself, other machines, and programs that open a device after the survey.
+
+use super::disk::line;
+use super::kernel::share_descriptors;
+use super::loops::Resource;
+use crate::mountinfo::Mount;
+use rustix::fs::{AtFlags, Dir, StatxFlags, readlinkat, statx};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Inode of the first PID namespace (`PROC_PID_INIT_INO` of <linux/proc_ns.h>).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+/// Number of the capability to examine other processes, whatever /proc hides (<linux/capability.h>).
+const CAP_SYS_PTRACE: u32 = 19;
+
+/// A process, with its threads.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub number: u32,
+    pub threads: Vec<u32>,
+}
+
+/// A program that uses a resource.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct User {
+    /// The resource.
+    pub resource: Resource,
+    /// The program, for messages: `qemu (process 12)`.
+    pub by: String,
+}
+
+/// What cannot be examined, as it is shown to users.
+#[derive(Debug, Default)]
+pub(super) struct Unseen {
+    /// Processes, and the first of them.
+    processes: BTreeSet<u32>,
+    texts: BTreeSet<String>,
+    /// What is in transit, and will be seen elsewhere soon.
+    passing: BTreeSet<String>,
+}
+
+impl Unseen {
+    /// Records a process that cannot be examined; one that has ended is ignored. So is the first process of
+    /// the machine if it is hidden from those who may examine all others (by a security module): nobody could
+    /// do more, and it opens no disks except to mount them, which the kernel reports.
+    pub(super) fn process(&mut self, process: &Process, error: &io::Error) {
+        let is_hidden_init = process.number == 1 && may_look();
+        if !is_gone(error) && !is_hidden_init {
+            self.processes.insert(process.number);
+        }
+    }
+
+    /// Records a text of the kernel that cannot be read.
+    pub(super) fn text(&mut self, path: &str, error: &io::Error) {
+        self.texts.insert(format!("{path} cannot be read: {error}"));
+    }
+
+    /// Records more that is not known.
+    pub(super) fn extend(&mut self, why: impl IntoIterator<Item = String>) {
+        self.texts.extend(why);
+    }
+
+    /// Adds everything of another.
+    pub(super) fn join(&mut self, other: Unseen) {
+        self.processes.extend(other.processes);
+        self.texts.extend(other.texts);
+        self.passing.extend(other.passing);
+    }
+
+    /// What is not known now, but will be soon.
+    pub(super) fn passing(&self) -> impl Iterator<Item = &String> {
+        self.passing.iter()
+    }
+
+    /// What stays unknown.
+    pub(super) fn lasting(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.texts.iter().cloned().collect();
+        if let Some(first) = self.processes.first() {
+            let more = match self.processes.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            all.push(format!("this user may not look at {}{more}: start lowtide as root", name(*first)));
+        }
+        all
+    }
+}
+
+/// Whether a process or thread ended while it was examined: it has no mounts any more, either (`EINVAL`).
+fn is_gone(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH | Errno::INVAL))
+}
+
+/// A process for messages: `sleep (process 12)`.
+pub(super) fn name(process: u32) -> String {
+    let program = line(Path::new(&format!("/proc/{process}/comm")));
+    format!("{} (process {process})", program.unwrap_or_else(|| "a program".to_owned()))
+}
+
+/// The folder of a thread in /proc. That of the first thread is the folder of the process, which takes fewer
+/// steps to look up.
+pub(super) fn folder(process: u32, thread: u32) -> String {
+    if process == thread { format!("/proc/{process}") } else { format!("/proc/{process}/task/{thread}") }
+}
+
+/// All processes except this one.
+pub(super) fn all(unseen: &mut Unseen) -> Vec<Process> {
+    let this = std::process::id();
+    let numbers = |folder: &str| -> io::Result<Vec<u32>> {
+        let names = fs::read_dir(folder)?.flatten().map(|entry| entry.file_name());
+        Ok(names.filter_map(|name| name.to_str()?.parse().ok()).collect())
+    };
+    let mut all = Vec::new();
+    let processes = numbers("/proc").inspect_err(|error| unseen.text("/proc", error)).unwrap_or_default();
+    for number in processes.into_iter().filter(|number| *number != this) {
+        let mut process = Process { number, threads: Vec::new() };
+        match numbers(&format!("/proc/{number}/task")) {
+            Ok(threads) => process.threads = threads,
+            Err(error) => unseen.process(&process, &error),
+        }
+        all.push(process);
+    }
+    all
+}
+
+/// Checks whether /proc shows all processes of the machine.
+pub(super) fn check_view(own: &[Mount], unseen: &mut Unseen) {
+    match fs::read_link("/proc/self/ns/pid") {
+        Err(error) => unseen.text("/proc/self/ns/pid", &error),
+        Ok(namespace) if namespace.as_os_str() == FIRST_PID_NAMESPACE => {}
+        Ok(_) => unseen.extend([
+            "only the processes of this PID namespace are seen from here: start lowtide in that of the machine \
+             (of a container: --pid=host)"
+                .to_owned(),
+        ]),
+    }
+    let hides = own
+        .iter()
+        .filter(|mount| mount.filesystem == "proc" && mount.point == "/proc")
+        .any(|mount| mount.option("hidepid").is_some_and(|level| !["0", "off"].contains(&level)));
+    if hides && !may_look() {
+        unseen.extend(["/proc hides processes from this user (hidepid): start lowtide as root".to_owned()]);
+    }
+}
+
+/// Whether this process may examine all others.
+fn may_look() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    effective.is_some_and(|set| set & (1 << CAP_SYS_PTRACE) != 0)
+}
+
+/// Looks for users of what is wanted.
+pub(super) struct Survey<'a> {
+    wanted: &'a BTreeSet<Resource>,
+    /// Mount points whose files are not examined, so that the survey does not wait for a server that does not
+    /// answer.
+    avoided: Vec<&'a Path>,
+    /// The resource of each mapped file, by the end of its line in `maps`: libraries are in every process.
+    mapped: HashMap<String, Option<Resource>>,
+    users: BTreeSet<User>,
+    unseen: &'a mut Unseen,
+}
+
+impl<'a> Survey<'a> {
+    /// Looks for users of `wanted`. Skips files below those of `mounts` that belong to a server, unless such
+    /// a file is wanted.
+    pub(super) fn new(
+        wanted: &'a BTreeSet<Resource>,
+        mounts: impl Iterator<Item = &'a Mount>,
+        unseen: &'a mut Unseen,
+    ) -> Survey<'a> {
+        let is_wanted = |mount: &Mount| {
+            wanted.iter().any(|it| matches!(it, Resource::File(file) if file.device == mount.number))
+        };
+        let avoided = mounts.filter(|mount| mount.is_served() && !is_wanted(mount));
+        let avoided: BTreeSet<&Path> = avoided.map(|mount| Path::new(&mount.point)).collect();
+        let avoided = avoided.into_iter().collect();
+        Survey { wanted, avoided, mapped: HashMap::new(), users: BTreeSet::new(), unseen }
+    }
+
+    /// The users among these processes.
+    pub(super) fn of(mut self, processes: &[Process]) -> BTreeSet<User> {
+        for process in processes {
+            let mut looked_at: Vec<u32> = Vec::new();
+            for &thread in &process.threads {
+                // Threads share their descriptors, except those that asked for their own and those that have
+                // ended.
+                if looked_at.iter().any(|other| share_descriptors(*other, thread) == Some(true)) {
+                    continue;
+                }
+                looked_at.push(thread);
+                if let Err(error) = self.descriptors(process.number, thread) {
+                    self.unseen.process(process, &error);
+                }
+            }
+            // Memory belongs to the whole process; a first thread that has ended shows none of it.
+            for &thread in &process.threads {
+                match self.mappings(process.number, thread) {
+                    Ok(false) => {}
+                    Ok(true) => break,
+                    Err(error) => self.unseen.process(process, &error),
+                }
+            }
+        }
+        self.users
+    }
+
+    fn add(&mut self, resource: Resource, process: u32, how: &str) {
+        if self.wanted.contains(&resource) {
+            let by = name(process);
+            let by = if how.is_empty() { by } else { format!("{}, {how})", by.trim_end_matches(')')) };
+            self.users.insert(User { resource, by });
+        }
+    }
+
+    fn is_avoided(&self, path: &[u8]) -> bool {
+        let path = Path::new(std::ffi::OsStr::from_bytes(path));
+        self.avoided.iter().any(|point| path.starts_with(point))
+    }
+
+    fn descriptors(&mut self, process: u32, thread: u32) -> io::Result<()> {
+        let path = format!("{}/fd", self::folder(process, thread));
+        let folder = File::open(path)?;
+        for entry in Dir::read_from(&folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name.to_bytes().first() == Some(&b'.') {
+                continue;
+            }
+            if !self.avoided.is_empty() {
+                let Ok(link) = readlinkat(&folder, name, Vec::new()) else { continue };
+                if self.is_avoided(link.to_bytes()) {
+                    continue;
+                }
+            }
+            self.descriptor(process, thread, &folder, name)?;
+        }
+        Ok(())
+    }
+
+    fn descriptor(&mut self, process: u32, thread: u32, folder: &File, name: &CStr) -> io::Result<()> {
+        let mask = StatxFlags::TYPE | StatxFlags::INO;
+        let status = match statx(folder, name, AtFlags::STATX_DONT_SYNC, mask) {
+            Ok(status) => status,
+            // A filesystem of another user's program lets nobody else in; its files have no device below.
+            Err(Errno::ACCESS | Errno::PERM) => {
+                let at_all = statx(folder, name, AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
+                return at_all.map(drop).map_err(io::Error::from);
+            }
+            // Closed meanwhile, or a file of a server that is gone.
+            Err(_) => return Ok(()),
+        };
+        if let Some(resource) = Resource::of(&status) {
+            self.add(resource, process, "");
+            return Ok(());
+        }
+        let kind = u32::from(status.stx_mode) & libc::S_IFMT;
+        let details = || {
+            let path = format!("{}/fdinfo/{}", self::folder(process, thread), name.to_string_lossy());
+            fs::read_to_string(path).unwrap_or_default()
+        };
+        if kind == libc::S_IFSOCK {
+            // Descriptors that were sent and not received yet belong to no process.
+            let under_way = details()
+                .lines()
+                .any(|line| line.strip_prefix("scm_fds:").is_some_and(|number| number.trim() != "0"));
+            if under_way {
+                let process = super::process::name(process);
+                self.unseen.passing.insert(format!("open files are being handed over to {process}"));
+            }
+        } else if kind == 0
+            && readlinkat(folder, name, Vec::new())
+                .is_ok_and(|link| link.to_bytes() == b"anon_inode:[io_uring]")
+        {
+            registered(&details(), |path| {
+                let path = format!("{}/root/{path}", self::folder(process, thread));
+                let there = Resource::at(Path::new(&path));
+                if let Some(resource) = there {
+                    self.add(resource, process, "registered with an io_uring");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Examines what a process has mapped; returns whether it has any memory.
+    fn mappings(&mut self, process: u32, thread: u32) -> io::Result<bool> {
+        let text = fs::read(format!("{}/maps", self::folder(process, thread)))?;
+        let mut folder = None;
+        // A name that is not UTF-8 is found by its numbers all the same.
+        for line in String::from_utf8_lossy(&text).lines() {
+            let Some((range, end)) = mapping(line) else { continue };
+            if let Some(known) = self.mapped.get(end) {
+                if let Some(resource) = *known {
+                    self.add(resource, process, "mapped");
+                }
+                continue;
+            }
+            let path = end.find('/').map(|at| &end[at..]);
+            if path.is_some_and(|path| self.is_avoided(path.as_bytes())) {
+                continue;
+            }
+            let folder = match &folder {
+                Some(folder) => folder,
+                None => folder.insert(File::open(format!("/proc/{process}/map_files"))?),
+            };
+            let mask = StatxFlags::TYPE | StatxFlags::INO;
+            let resource = match statx(folder, range, AtFlags::STATX_DONT_SYNC, mask) {
+                Ok(status) => Resource::of(&status).filter(|it| self.wanted.contains(it)),
+                // Unmapped meanwhile; or the first thread has ended, and only the names are left.
+                Err(Errno::NOENT) => {
+                    let named = path.map(|path| format!("{}/root{path}", self::folder(process, thread)));
+                    if let Some(resource) = named.and_then(|path| Resource::at(Path::new(&path))) {
+                        self.add(resource, process, "mapped");
+                    }
+                    continue;
+                }
+                Err(error @ (Errno::ACCESS | Errno::PERM)) => {
+                    statx(folder, range, AtFlags::STATX_DONT_SYNC, StatxFlags::empty()).map_err(|_| error)?;
+                    None
+                }
+                Err(_) => None,
+            };
+            if let Some(resource) = resource {
+                self.add(resource, process, "mapped");
+            }
+            self.mapped.insert(end.to_owned(), resource);
+        }
+        Ok(!text.is_empty())
+    }
+}
+
+/// The address range and the file (device, inode, path) of a line of `maps`, if a file is mapped there.
+fn mapping(line: &str) -> Option<(&str, &str)> {
+    // 7f12-7f34 r--s 00000000 00:06 123                        /dev/sdb
+    let mut words = line.splitn(4, ' ');
+    let (range, _, _, end) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let inode = end.split(' ').nth(1)?;
+    (inode != "0").then_some((range, end))
+}
+
+/// The files that are registered with an io_uring, as its `fdinfo` names them.
+fn registered(text: &str, mut each: impl FnMut(&str)) {
+    let lines = text.lines().skip_while(|line| !line.starts_with("UserFiles:")).skip(1);
+    let files = lines.map_while(|line| {
+        let (number, path) = line.trim_start().split_once(": ")?;
+        number.parse::<u32>().ok()?;
+        Some(path.trim_end())
+    });
+    files.for_each(|path| each(&crate::mountinfo::unescape(path)));
+}
+
+/// A lock on a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lock {
+    /// The number of the filesystem in the kernel's texts, and the inode in it.
+    pub file: ((u32, u32), u64),
+    /// The holder, for messages: `qemu (process 12, POSIX)`.
+    pub by: String,
+}
+
+/// All locks except those of this process.
+pub(super) fn locks(unseen: &mut Unseen) -> Vec<Lock> {
+    let text = fs::read_to_string("/proc/locks").inspect_err(|error| unseen.text("/proc/locks", error));
+    let mut names = BTreeMap::new();
+    let mut name = |process: u32| names.entry(process).or_insert_with(|| self::name(process)).clone();
+    text.unwrap_or_default().lines().filter_map(|line| lock(line, &mut name)).collect()
+}
+
+fn lock(line: &str, name: &mut dyn FnMut(u32) -> String) -> Option<Lock> {
+    // 1: OFDLCK ADVISORY  WRITE -1 fe:00:10010678 0 EOF
+    let mut words = line.split_whitespace().skip(1).skip_while(|word| *word == "->");
+    let kind = words.next()?;
+    let mut words = words.skip(2);
+    let process = words.next()?;
+    let mut file = words.next()?.split(':');
+    let mut hexadecimal = || u32::from_str_radix(file.next()?, 16).ok();
+    let device = (hexadecimal()?, hexadecimal()?);
+    let inode = file.next()?.parse().ok()?;
+    let by = match process.parse::<u32>() {
+        Ok(process) if process == std::process::id() => return None,
+        Ok(process) if process > 0 => format!("{}, {kind})", name(process).trim_end_matches(')')),
+        // A lock of an open file belongs to whoever has it open.
+        _ => format!("a program ({kind})"),
+    };
+    Some(Lock { file: (device, inode), by })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_of_files_are_told_from_others() {
+        let line = "7f00-7f01 r--s 00001000 00:06 345                        /dev/my disk (deleted)";
+        let (range, end) = mapping(line).expect("a file");
+        assert_eq!(range, "7f00-7f01");
+        assert!(end.starts_with("00:06 345 ") && end.ends_with("/dev/my disk (deleted)"));
+        for other in
+            ["7f00-7f01 rw-p 00000000 00:00 0 ", "7f00-7f01 rw-p 00000000 00:00 0    [heap]", "", "x"]
+        {
+            assert_eq!(mapping(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn locks_name_their_file_and_their_owner() {
+        let text = "1: POSIX  ADVISORY  WRITE 7 fe:00:10010678 0 EOF\n1: -> POSIX  ADVISORY  WRITE 8 fe:00:10010678 0 EOF\n\
+                    2: OFDLCK ADVISORY  WRITE -1 07:0103:12 100 200\n3: FLOCK\nnonsense";
+        let mut name = |process: u32| format!("p (process {process})");
+        let all: Vec<Lock> = text.lines().filter_map(|line| lock(line, &mut name)).collect();
+        let image = ((0xfe, 0), 10_010_678);
+        assert_eq!(
+            all,
+            [
+                Lock { file: image, by: "p (process 7, POSIX)".to_owned() },
+                Lock { file: image, by: "p (process 8, POSIX)".to_owned() },
+                Lock { file: ((7, 0x103), 12), by: "a program (OFDLCK)".to_owned() },
+            ]
+        );
+    }
+
+    #[test]
+    fn files_that_are_registered_are_read_up_to_what_follows() {
+        let text =
+            "pos:\t0\nUserFiles:\t3\n    0: /dev/loop3\n    1: /a\\040b\nUserBufs:\t1\n    0: 0x7f/4096\n";
+        let mut all = Vec::new();
+        registered(text, |path| all.push(path.to_owned()));
+        assert_eq!(all, ["/dev/loop3", "/a b"]);
+        registered("pos:\t0\n", |path| panic!("{path}"));
+    }
+
+    #[test]
+    fn what_is_not_seen_is_counted_and_what_has_ended_is_not() {
+        let mut unseen = Unseen::default();
+        let process = |number| Process { number, threads: vec![number] };
+        unseen.process(&process(u32::MAX), &io::Error::from_raw_os_error(libc::ESRCH));
+        unseen.process(&process(u32::MAX), &io::Error::from_raw_os_error(libc::ENOENT));
+        assert_eq!(unseen.lasting(), Vec::<String>::new());
+        unseen.process(&process(u32::MAX), &io::Error::from_raw_os_error(libc::EACCES));
+        unseen.process(&process(u32::MAX - 1), &io::Error::from_raw_os_error(libc::EACCES));
+        let text = unseen.lasting().join("\n");
+        assert!(text.contains("a program (process 4294967294) and 1 more: start lowtide as root"), "{text}");
+    }
+}
