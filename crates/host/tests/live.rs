@@ -90,7 +90,7 @@ impl Running {
 
     fn raw(&self, structured: bool) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
-        let agreed = Agreed { export: 0, structured, base_allocation: structured };
+        let agreed = Agreed { export: 0, structured, base_allocation: structured, block_sizes: true };
         self.handle.serve(Transport::socket(theirs.into(), "a client").expect("a socket"), agreed);
         ours
     }

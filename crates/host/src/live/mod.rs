@@ -18,7 +18,7 @@ mod wait;
 pub use contents::Contents;
 pub use drive::{Drive, Ticket};
 pub use port::{Done, Outcome, Port};
-pub use server::{Handle, Ring, Server};
+pub use server::{Buffers, Handle, Ring, Server, Usage};
 pub use transport::transport_ns;
 pub(crate) use transport::{BLOCK, measure, slow};
 pub use wait::{Clock, real_time};

@@ -103,7 +103,7 @@ pub(crate) fn measure(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<u64
 pub fn transport_ns(clock: Clock) -> io::Result<u64> {
     let (server, handle) = slow(clock)?;
     let (ours, theirs) = UnixStream::pair()?;
-    let agreed = Agreed { export: 0, structured: false, base_allocation: false };
+    let agreed = Agreed { export: 0, structured: false, base_allocation: false, block_sizes: true };
     handle.serve(Transport::socket(theirs.into(), "the measuring client")?, agreed);
     let thread = std::thread::Builder::new().spawn(move || server.run())?;
     let mut client = NbdClient::begun(ours, u64::from(BLOCK));

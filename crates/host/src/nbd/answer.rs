@@ -3,7 +3,7 @@
 //! A read or a block status is answered in chunks where the client asked for structured replies; one chunk holds it all.
 //! Leaves out when they are sent.
 
-use super::wire::{BASE_ALLOCATION_ID, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, chunk, error, state};
+use super::wire::{self, BASE_ALLOCATION_ID, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, error, state};
 
 /// The error number of the protocol for one of Linux.
 pub fn error_number(errno: i32) -> u32 {
@@ -19,9 +19,10 @@ pub fn error_number(errno: i32) -> u32 {
     }
 }
 
-fn chunk_header(out: &mut Vec<u8>, kind: u16, cookie: u64, length: u32) {
+fn chunk_header(out: &mut Vec<u8>, last: bool, kind: u16, cookie: u64, length: u32) {
+    let flags = if last { wire::chunk::DONE } else { 0 };
     out.extend_from_slice(&STRUCTURED_REPLY_MAGIC.to_be_bytes());
-    out.extend_from_slice(&chunk::DONE.to_be_bytes());
+    out.extend_from_slice(&flags.to_be_bytes());
     out.extend_from_slice(&kind.to_be_bytes());
     out.extend_from_slice(&cookie.to_be_bytes());
     out.extend_from_slice(&length.to_be_bytes());
@@ -41,7 +42,7 @@ pub fn done(out: &mut Vec<u8>, cookie: u64) {
 /// An error; `chunked` for commands that a structured client has answered in chunks.
 pub fn failed(out: &mut Vec<u8>, chunked: bool, cookie: u64, error: u32) {
     if chunked {
-        chunk_header(out, chunk::ERROR, cookie, 6);
+        chunk_header(out, true, wire::chunk::ERROR, cookie, 6);
         out.extend_from_slice(&error.to_be_bytes());
         out.extend_from_slice(&0u16.to_be_bytes());
     } else {
@@ -57,31 +58,74 @@ pub fn data(
     out: &mut Vec<u8>,
     structured: bool,
     cookie: u64,
-    (offset, length): (u64, u32),
+    range: (u64, u32),
+    fill: impl FnOnce(&mut [u8]) -> Result<(), i32>,
+) -> Result<(), i32> {
+    part(out, Some((structured, cookie, range)), range.1 as usize, fill)
+}
+
+/// A part of a read, of so many bytes. The first `begins` the reply: whether it is structured, its cookie, and the
+/// range of all parts, which are one chunk.
+///
+/// # Errors
+/// What `fill` says, an error number of Linux; the buffer is then as it was.
+pub fn part(
+    out: &mut Vec<u8>,
+    begins: Option<(bool, u64, (u64, u32))>,
+    bytes: usize,
     fill: impl FnOnce(&mut [u8]) -> Result<(), i32>,
 ) -> Result<(), i32> {
     let before = out.len();
-    if structured {
-        chunk_header(out, chunk::OFFSET_DATA, cookie, 8 + length);
-        out.extend_from_slice(&offset.to_be_bytes());
-    } else {
-        simple(out, cookie, 0);
+    match begins {
+        Some((true, cookie, range)) => chunk_of_data(out, true, cookie, range),
+        Some((false, cookie, _)) => simple(out, cookie, 0),
+        None => {}
     }
+    append(out, before, bytes, fill)
+}
+
+/// A chunk of a read; `last` says that it is the last one.
+///
+/// # Errors
+/// What `fill` says, an error number of Linux; the buffer is then as it was.
+pub fn chunk(
+    out: &mut Vec<u8>,
+    last: bool,
+    cookie: u64,
+    range: (u64, u32),
+    fill: impl FnOnce(&mut [u8]) -> Result<(), i32>,
+) -> Result<(), i32> {
+    let before = out.len();
+    chunk_of_data(out, last, cookie, range);
+    append(out, before, range.1 as usize, fill)
+}
+
+fn chunk_of_data(out: &mut Vec<u8>, last: bool, cookie: u64, (offset, length): (u64, u32)) {
+    chunk_header(out, last, wire::chunk::OFFSET_DATA, cookie, 8 + length);
+    out.extend_from_slice(&offset.to_be_bytes());
+}
+
+fn append(
+    out: &mut Vec<u8>,
+    before: usize,
+    bytes: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), i32>,
+) -> Result<(), i32> {
     let begin = out.len();
-    out.resize(begin + length as usize, 0);
+    out.resize(begin + bytes, 0);
     fill(&mut out[begin..]).inspect_err(|_| out.truncate(before))
 }
 
-/// A read of nothing but a hole; for structured clients.
-pub fn hole(out: &mut Vec<u8>, cookie: u64, (offset, length): (u64, u32)) {
-    chunk_header(out, chunk::OFFSET_HOLE, cookie, 12);
+/// A read, or a chunk of one, of nothing but a hole; for structured clients.
+pub fn hole(out: &mut Vec<u8>, last: bool, cookie: u64, (offset, length): (u64, u32)) {
+    chunk_header(out, last, wire::chunk::OFFSET_HOLE, cookie, 12);
     out.extend_from_slice(&offset.to_be_bytes());
     out.extend_from_slice(&length.to_be_bytes());
 }
 
 /// What is allocated: lengths, and whether each is.
 pub fn extents(out: &mut Vec<u8>, cookie: u64, runs: &[(u32, bool)]) {
-    chunk_header(out, chunk::BLOCK_STATUS, cookie, 4 + 8 * runs.len() as u32);
+    chunk_header(out, true, wire::chunk::BLOCK_STATUS, cookie, 4 + 8 * runs.len() as u32);
     out.extend_from_slice(&BASE_ALLOCATION_ID.to_be_bytes());
     for (length, allocated) in runs {
         let states = if *allocated { 0 } else { state::HOLE | state::ZERO };

@@ -5,6 +5,7 @@
 use super::ended::Ended;
 use super::stop::Stop;
 use super::transport::Transport;
+use super::waiting_room::Visit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustls::ServerConfig;
@@ -18,12 +19,18 @@ pub(super) struct Conversation<'a> {
     patience: Duration,
     deadline: Instant,
     stop: Option<&'a Stop>,
+    visit: Option<&'a Visit>,
 }
 
 impl<'a> Conversation<'a> {
-    /// Everything must be said within `patience` from now, and ends early where `stop` is set.
-    pub(super) fn new(transport: Transport, patience: Duration, stop: Option<&'a Stop>) -> Conversation<'a> {
-        Conversation { transport, patience, deadline: Instant::now() + patience, stop }
+    /// Everything must be said within `patience` from now, and ends early where `stop` is set, or the visit has to end.
+    pub(super) fn new(
+        transport: Transport,
+        patience: Duration,
+        stop: Option<&'a Stop>,
+        visit: Option<&'a Visit>,
+    ) -> Conversation<'a> {
+        Conversation { transport, patience, deadline: Instant::now() + patience, stop, visit }
     }
 
     /// From now on, everything must be said within `patience`.
@@ -103,7 +110,10 @@ impl<'a> Conversation<'a> {
         while !bytes.is_empty() {
             match self.transport.read(bytes) {
                 Ok(0) => return Err(Ended::Left),
-                Ok(read) => bytes = &mut bytes[read..],
+                Ok(read) => {
+                    bytes = &mut bytes[read..];
+                    self.visit.into_iter().for_each(Visit::hear);
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(PollFlags::IN)?,
                 Err(error) => return Err(lost(error)),
             }
@@ -121,14 +131,26 @@ impl<'a> Conversation<'a> {
                 return Err(Ended::TimedOut(self.patience));
             }
             let left = Timespec::try_from(left).map_err(|_| Ended::TimedOut(self.patience))?;
+            let stops = [self.stop, self.visit.map(|visit| &visit.dismissed)];
             let mut fds = vec![PollFd::from_borrowed_fd(client, way)];
-            fds.extend(self.stop.map(|stop| PollFd::new(stop, PollFlags::IN)));
+            fds.extend(stops.into_iter().flatten().map(|stop| PollFd::new(stop, PollFlags::IN)));
             match poll(&mut fds, Some(&left)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) if fds[1..].iter().any(|stop| !stop.revents().is_empty()) => {
-                    return Err(Ended::Stopping);
+                    let stopping = self.stop.is_some_and(Stop::is_set);
+                    return Err(match self.visit.filter(|_| !stopping) {
+                        Some(visit) => Ended::Silent(visit.most),
+                        None => Ended::Stopping,
+                    });
                 }
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    if let Some(visit) = self.visit
+                        && fds[0].revents().contains(PollFlags::IN)
+                    {
+                        visit.hear();
+                    }
+                    return Ok(());
+                }
                 Err(error) => return Err(Ended::Io(error.into())),
             }
         }

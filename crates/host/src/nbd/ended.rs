@@ -20,6 +20,8 @@ pub enum Ended {
     Stopping,
     /// All places for clients are taken.
     Full(usize),
+    /// The client had said nothing for the longest, of so many that had chosen no export, and another came.
+    Silent(usize),
     /// The client broke the protocol in a way that leaves no answer.
     Violation(String),
     /// The client asked, in a way that has no answer, for what it cannot have.
@@ -47,6 +49,10 @@ impl fmt::Display for Ended {
             }
             Ended::Stopping => f.write_str("was dropped: the server ends"),
             Ended::Full(most) => write!(f, "was turned away: there are {most} clients already"),
+            Ended::Silent(most) => write!(
+                f,
+                "was dropped for another: of {most} clients that chose no export it had been silent for the longest"
+            ),
             Ended::Violation(what) => write!(f, "broke the protocol and was dropped: {what}"),
             Ended::Refused(what) => write!(f, "was dropped: {what}"),
             Ended::Tls(what) => write!(f, "was dropped: TLS failed: {what}"),

@@ -7,10 +7,11 @@
 use super::activation;
 use super::ended::Ended;
 use super::export::Export;
-use super::negotiate::{Agreed, Settings, negotiate};
-use super::places::{Place, Places};
+use super::negotiate::{Agreed, Settings, negotiate_at};
+use super::places::Places;
 use super::transport::Transport;
 use super::unix_socket::UnixSocket;
+use super::waiting_room::{Visit, WaitingRoom};
 use crate::error::HostError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -19,10 +20,14 @@ use std::io::{self, IsTerminal};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long nothing is accepted after the kernel had no room for another client.
 const RESPITE: Duration = Duration::from_millis(100);
+
+/// Clients that may negotiate at once, beside those that have chosen an export.
+pub const NEGOTIATING: usize = 32;
 
 /// Where a client can connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +57,7 @@ impl Address {
 pub struct Listener {
     doors: Vec<Door>,
     places: Places,
-    most: usize,
+    waiting_room: WaitingRoom,
 }
 
 #[derive(Debug)]
@@ -64,9 +69,11 @@ struct Door {
 }
 
 impl Listener {
-    /// For at most `most` clients at once, those that are still being negotiated with among them. Nobody can come in yet.
+    /// For at most `most` clients that use exports at once, and [`NEGOTIATING`] more that have not chosen one. Nobody
+    /// can come in yet.
     pub fn new(most: usize) -> Listener {
-        Listener { doors: Vec::new(), places: Places::new(most), most }
+        let (places, waiting_room) = (Places::new(most), WaitingRoom::new(NEGOTIATING));
+        Listener { doors: Vec::new(), places, waiting_room }
     }
 
     /// Listens on a unix socket, which is made for its owner alone and removed when this is dropped.
@@ -149,9 +156,11 @@ impl Listener {
         on_client: impl Fn(Transport, Agreed) + Sync,
         on_ended: impl Fn(&str, Ended) + Sync,
     ) -> Result<(), HostError> {
-        let meet = |transport: Transport| {
+        let meet = |transport: Transport, visit: &Arc<Visit>| {
             let peer = transport.peer().to_owned();
-            match negotiate(transport, exports, settings) {
+            let met = negotiate_at(transport, exports, settings, Some((visit, &self.places)));
+            self.waiting_room.leave(visit);
+            match met {
                 Ok((transport, agreed)) => on_client(transport, agreed),
                 Err(ended) => on_ended(&peer, ended),
             }
@@ -173,19 +182,19 @@ impl Listener {
                             continue;
                         }
                     };
-                    let Some(place) = self.places.take() else {
-                        on_ended(&peer, Ended::Full(self.most));
-                        continue;
-                    };
-                    let transport = match client(socket, peer.clone(), place) {
-                        Ok(transport) => transport,
+                    let entered = client(socket, peer.clone())
+                        .and_then(|transport| Ok((transport, self.waiting_room.enter()?)));
+                    let (transport, visit) = match entered {
+                        Ok(entered) => entered,
                         Err(error) => {
                             on_ended(&peer, Ended::Io(error));
                             continue;
                         }
                     };
                     let thread = std::thread::Builder::new().name("nbd negotiation".to_owned());
-                    if let Err(error) = thread.spawn_scoped(threads, move || meet(transport)) {
+                    let its = Arc::clone(&visit);
+                    if let Err(error) = thread.spawn_scoped(threads, move || meet(transport, &its)) {
+                        self.waiting_room.leave(&visit);
                         on_ended(&peer, Ended::Io(error));
                     }
                 }
@@ -252,11 +261,11 @@ pub fn stdio() -> Result<Transport, HostError> {
 }
 
 /// The transport of a client that was accepted.
-fn client(socket: OwnedFd, peer: String, place: Place) -> io::Result<Transport> {
+fn client(socket: OwnedFd, peer: String) -> io::Result<Transport> {
     // A unix socket does not know these, and needs neither.
     let _ = sockopt::set_tcp_nodelay(&socket, true);
     let _ = sockopt::set_socket_keepalive(&socket, true);
-    Ok(Transport::socket(socket, peer)?.with_place(place))
+    Transport::socket(socket, peer)
 }
 
 /// How log lines call the client: its address, or a number where it has none.

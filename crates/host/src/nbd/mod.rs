@@ -18,10 +18,12 @@ pub mod negotiate;
 pub mod options;
 mod places;
 pub mod request;
+mod rsa;
 pub mod stop;
 pub mod tls;
 pub mod transport;
 pub mod unix_socket;
+mod waiting_room;
 pub mod wire;
 
 pub use client::NbdClient;

@@ -3,8 +3,10 @@
 //! Source: github.com/NetworkBlockDevice/nbd, doc/proto.md, "Handshake" and "Option types". Where the text leaves a
 //! choice:
 //!
-//! - An export whose blocks are larger than 512 bytes is given only to clients that asked for its block sizes: others
-//!   would send requests that fail. With blocks of 512 bytes every client is served.
+//! - An export whose blocks are larger than 512 bytes is given only to clients that asked for its block sizes. With
+//!   blocks of 512 bytes every client is served, and one that was not told their size may ask for any bytes.
+//! - Where there are as many clients as there may be, whoever chooses an export is told so and dropped; looking at
+//!   exports takes no place.
 //! - A client without the flag for fixed newstyle may only choose an export by name.
 //! - Names that do not exist, in options that have no reply, end the connection, as the text demands.
 //!
@@ -15,9 +17,11 @@ use super::ended::Ended;
 use super::export::Export;
 use super::meta_context;
 use super::options::{self, ContextQueries, ExportChoice, Fault};
+use super::places::{Place, Places};
 use super::stop::Stop;
 use super::tls::Tls;
 use super::transport::Transport;
+use super::waiting_room::Visit;
 use super::wire::{self, MAX_PAYLOAD, MAX_STRING, handshake, info, option, reply};
 use lowtide_core::suggest;
 use std::time::Duration;
@@ -60,7 +64,7 @@ impl Default for Settings {
 }
 
 /// What client and server agreed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Agreed {
     /// Which export, by its place in the list.
     pub export: usize,
@@ -68,6 +72,8 @@ pub struct Agreed {
     pub structured: bool,
     /// The client may ask what is allocated.
     pub base_allocation: bool,
+    /// The client was told the size of a block, and asks for whole ones.
+    pub block_sizes: bool,
 }
 
 /// Negotiates with one client, and waits for it as long as `settings` say. The first export is the default one.
@@ -80,14 +86,27 @@ pub fn negotiate(
     exports: &[Export],
     settings: &Settings,
 ) -> Result<(Transport, Agreed), Ended> {
-    let conversation = Conversation::new(transport, settings.first_option, settings.stop.as_ref());
+    negotiate_at(transport, exports, settings, None)
+}
+
+/// The same, at a listener: a client may be dropped for others while it says nothing, and needs a place to begin.
+pub(super) fn negotiate_at(
+    transport: Transport,
+    exports: &[Export],
+    settings: &Settings,
+    listener: Option<(&Visit, &Places)>,
+) -> Result<(Transport, Agreed), Ended> {
+    let (visit, places) = listener.unzip();
+    let conversation = Conversation::new(transport, settings.first_option, settings.stop.as_ref(), visit);
+    let (client, agreed) = (Client::default(), State::default());
     let mut negotiation =
-        Negotiation { conversation, exports, settings, client: Client::default(), agreed: State::default() };
+        Negotiation { conversation, exports, settings, places, place: None, client, agreed };
     let agreed = negotiation.run();
     if agreed.is_err() {
         negotiation.conversation.close();
     }
-    Ok((negotiation.conversation.into_transport(), agreed?))
+    let transport = negotiation.conversation.into_transport();
+    Ok((transport.with_place(negotiation.place), agreed?))
 }
 
 /// What a client said in its greeting.
@@ -103,12 +122,17 @@ struct State {
     structured: bool,
     /// The export for which `base:allocation` was selected.
     base_allocation: Option<usize>,
+    /// The export whose block sizes it was told.
+    block_sizes: Option<usize>,
 }
 
 struct Negotiation<'a> {
     conversation: Conversation<'a>,
     exports: &'a [Export],
     settings: &'a Settings,
+    places: Option<&'a Places>,
+    /// What the client has of them.
+    place: Option<Place>,
     client: Client,
     agreed: State,
 }
@@ -132,6 +156,7 @@ impl Negotiation<'_> {
                     export,
                     structured: self.agreed.structured,
                     base_allocation: self.agreed.base_allocation == Some(export),
+                    block_sizes: self.agreed.block_sizes == Some(export),
                 });
             }
         }
@@ -214,6 +239,7 @@ impl Negotiation<'_> {
         if export.minimum_block > COMMON_BLOCK {
             return Err(Ended::Refused(block_size_required(export)));
         }
+        self.enter()?;
         let mut answer = Vec::with_capacity(134);
         answer.extend(export.size.to_be_bytes());
         answer.extend(export.flags(self.agreed.structured).to_be_bytes());
@@ -222,6 +248,14 @@ impl Negotiation<'_> {
         }
         self.conversation.write(&answer)?;
         Ok(Next::Transmission(number))
+    }
+
+    /// Takes a place for a client that begins.
+    fn enter(&mut self) -> Result<(), Ended> {
+        if let Some(places) = self.places {
+            self.place = Some(places.take().ok_or(Ended::Full(places.most()))?);
+        }
+        Ok(())
     }
 
     fn abort(&mut self, length: usize) -> Result<Next, Ended> {
@@ -283,10 +317,18 @@ impl Negotiation<'_> {
         if choice.wants_block_size || required {
             let sizes = [export.minimum_block, export.preferred_block, MAX_PAYLOAD].map(u32::to_be_bytes);
             replies = replies.add_info(info::BLOCK_SIZE, &[sizes.as_flattened()]);
+            self.agreed.block_sizes = Some(number);
         }
         if required {
             let text = block_size_required(export);
             return self.answer(replies.add(reply::ERR_BLOCK_SIZE_REQD, &[text.as_bytes()]));
+        }
+        if option == option::GO
+            && let Err(full) = self.enter()
+        {
+            let replies = Replies::to(option).add(reply::ERR_POLICY, &[full.to_string().as_bytes()]);
+            self.answer(replies)?;
+            return Err(full);
         }
         if choice.wants_name {
             replies = replies.add_info(info::NAME, &[export.name.as_bytes()]);

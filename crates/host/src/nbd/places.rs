@@ -1,6 +1,6 @@
-//! How many clients may be here at once ([`Places`]).
+//! How many clients may use exports at once ([`Places`]).
 //!
-//! Leaves out what happens to one too many, which `listen` decides.
+//! Leaves out what happens to one too many, which `negotiate` decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +15,11 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn new(most: usize) -> Places {
         Places { taken: Arc::default(), most }
+    }
+
+    /// How many there are.
+    pub(super) fn most(&self) -> usize {
+        self.most
     }
 
     /// A place, where one is free. It is free again when the place is dropped.

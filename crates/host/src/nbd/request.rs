@@ -3,8 +3,8 @@
 //! Which error answers which fault follows the protocol's text: `ENOSPC` for a write past the end, `EPERM` for a change of a
 //! read-only export, `EINVAL` for everything else. Leaves out the payload of a write, which follows the header.
 
-use super::Export;
 use super::wire::{MAX_PAYLOAD, REQUEST_BYTES, REQUEST_MAGIC, command, error, flag};
+use super::{Agreed, Export};
 
 /// The header of a request, as it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +57,9 @@ impl Header {
     ///
     /// # Errors
     /// The protocol's error number.
-    pub fn command(&self, export: &Export, structured: bool, extents: bool) -> Result<Command, u32> {
+    pub fn command(&self, export: &Export, agreed: &Agreed) -> Result<Command, u32> {
         let Header { flags, kind, offset, length, .. } = *self;
+        let Agreed { structured, base_allocation, block_sizes, .. } = *agreed;
         let fua = flags & flag::FUA != 0;
         let (allowed, command) = match kind {
             command::READ => (if structured { flag::DF } else { 0 }, Command::Read),
@@ -71,7 +72,7 @@ impl Header {
                 let (hole, fast) = (flags & flag::NO_HOLE == 0, flags & flag::FAST_ZERO != 0);
                 (flag::NO_HOLE | flag::FAST_ZERO, Command::WriteZeroes { fua, hole, fast })
             }
-            command::BLOCK_STATUS if extents => {
+            command::BLOCK_STATUS if base_allocation => {
                 (flag::REQ_ONE, Command::BlockStatus { one: flags & flag::REQ_ONE != 0 })
             }
             _ => return Err(error::EINVAL),
@@ -94,12 +95,16 @@ impl Header {
         let block = u64::from(export.minimum_block);
         let whole = offset.is_multiple_of(block) && u64::from(length).is_multiple_of(block);
         let too_long = matches!(kind, command::READ | command::WRITE) && length > MAX_PAYLOAD;
-        if length == 0 || !whole || too_long {
+        // Who was told the size of a block keeps to it; others may ask for any bytes.
+        if length == 0 || block_sizes && !whole || too_long {
             return Err(error::EINVAL);
         }
         match command {
-            // Zeroes that take room are as slow as a write.
-            Command::WriteZeroes { hole: false, fast: true, .. } => Err(error::ENOTSUP),
+            // Zeroes that take room are as slow as a write, and parts of blocks always do.
+            Command::WriteZeroes { hole, fast: true, .. } if !(hole && whole) => Err(error::ENOTSUP),
+            Command::WriteZeroes { fua, fast, .. } if !whole => {
+                Ok(Command::WriteZeroes { fua, hole: false, fast })
+            }
             command => Ok(command),
         }
     }
@@ -158,7 +163,8 @@ mod tests {
             rotational: false,
         };
         let ask = |kind, flags, offset, length, read_only, structured| {
-            Header { flags, kind, cookie: 7, offset, length }.command(&export(read_only), structured, true)
+            let agreed = Agreed { export: 0, structured, base_allocation: true, block_sizes: true };
+            Header { flags, kind, cookie: 7, offset, length }.command(&export(read_only), &agreed)
         };
         let ok = |kind, flags| ask(kind, flags, 4096, 512, false, true);
         assert_eq!(ok(command::READ, flag::FUA | flag::DF), Ok(Command::Read));
@@ -184,6 +190,15 @@ mod tests {
             let found = ask(kind, flags, offset, length, read_only, structured);
             assert_eq!(found, Err(expected), "{kind} {flags} {offset} {length}");
         }
+        // Who was not told the size of a block may ask for any bytes.
+        let untold = Agreed { export: 0, structured: false, base_allocation: false, block_sizes: false };
+        let any = |kind, flags| {
+            Header { flags, kind, cookie: 7, offset: 100, length: 3 }.command(&export(false), &untold)
+        };
+        assert_eq!(any(command::READ, 0), Ok(Command::Read));
+        let zeroes = Command::WriteZeroes { fua: false, hole: false, fast: false };
+        assert_eq!(any(command::WRITE_ZEROES, 0), Ok(zeroes), "parts of blocks are written");
+        assert_eq!(any(command::WRITE_ZEROES, flag::FAST_ZERO), Err(error::ENOTSUP));
     }
 
     #[test]

@@ -2,10 +2,12 @@
 //!
 //! A folder holds what nbdkit and qemu expect there: `server-cert.pem` (the server's certificate, and those between it
 //! and the authority), `server-key.pem` (its key), and, to verify clients, `ca-cert.pem` (who signs their certificates)
-//! and perhaps `ca-crl.pem` (which of them are revoked). TLS 1.2 and 1.3, by rustls with the algorithms of ring.
+//! and perhaps `ca-crl.pem` (which of them are revoked). TLS 1.2 and 1.3, by rustls with the algorithms of ring, which
+//! sign with RSA keys of some lengths only ([`RSA_BITS`]).
 //!
 //! Leaves out shared keys instead of certificates, which rustls does not have, and making certificates.
 
+use super::rsa;
 use crate::error::HostError;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::{self, PemObject};
@@ -15,6 +17,9 @@ use rustls::server::danger::ClientCertVerifier;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// RSA keys that ring signs with: of two primes of a multiple of 512 bits each.
+const RSA_BITS: [usize; 3] = [2048, 3072, 4096];
 
 /// Whether clients may or must use TLS.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +53,18 @@ pub fn read_certificates(folder: &Path, verify_peer: bool) -> Result<Arc<ServerC
     let key = folder.join("server-key.pem");
     let chain = certificates(&certificate)?;
     let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| fault(&key, "private key", error))?;
+    if let Some(bits) = rsa::bits(&secret)
+        && !RSA_BITS.contains(&bits)
+    {
+        let accepted = RSA_BITS.map(|bits| bits.to_string()).join(", ");
+        return Err(refused(
+            &key,
+            format!(
+                "has an RSA key of {bits} bits: RSA keys of {accepted} bits are accepted, and keys of P-256, P-384 and \
+                 Ed25519"
+            ),
+        ));
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -64,7 +81,12 @@ pub fn read_certificates(folder: &Path, verify_peer: bool) -> Result<Arc<ServerC
         rustls::Error::InvalidCertificate(error) => {
             refused(&certificate, format!("has a certificate that cannot be used: {error:?}"))
         }
-        error => refused(&key, format!("has a key that cannot be used: {error}")),
+        error => refused(
+            &key,
+            format!(
+                "has a key that cannot be used ({error}): keys of RSA, P-256, P-384 and Ed25519 are accepted"
+            ),
+        ),
     })?;
     // Clients of a drive stay; none comes back for a shorter handshake.
     config.send_tls13_tickets = 0;

@@ -58,8 +58,8 @@ impl Transport {
     }
 
     /// The same, holding one of the places for clients.
-    pub(super) fn with_place(mut self, place: Place) -> Transport {
-        self._place = Some(place);
+    pub(super) fn with_place(mut self, place: Option<Place>) -> Transport {
+        self._place = place;
         self
     }
 

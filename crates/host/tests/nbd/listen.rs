@@ -2,7 +2,8 @@
 
 use crate::client::*;
 use lowtide_host::HostError;
-use lowtide_host::nbd::wire::option;
+use lowtide_host::nbd::listen::NEGOTIATING;
+use lowtide_host::nbd::wire::{option, reply};
 use lowtide_host::nbd::{Address, Agreed, Ended, Listener, Settings, Stop, Transport};
 use std::io::Read;
 use std::net::TcpStream;
@@ -130,25 +131,68 @@ fn a_free_port_is_told_and_a_wrong_address_too() {
 }
 
 #[test]
-fn one_client_too_many_is_turned_away_until_another_leaves() {
+fn one_client_too_many_is_told_so_until_another_leaves() {
     let folder = folder();
     let path = folder.path().join("drive.sock");
     let mut listener = Listener::new(2);
     listener.unix(&path).expect("a socket");
     beside(&listener, |events| {
+        let greet = || Client::greet(UnixStream::connect(&path).expect("it listens"), FIXED_NO_ZEROES);
         let enter = || {
-            let mut it = Client::greet(UnixStream::connect(&path).expect("it listens"), FIXED_NO_ZEROES);
+            let mut it = greet();
             it.ask(option::GO, &choice("", &[]));
             (it, client(events))
         };
         let (first, second) = (enter(), enter());
-        let mut third = UnixStream::connect(&path).expect("it listens");
-        assert_eq!(third.read(&mut [0; 32]).expect("the end"), 0);
+        let mut third = greet();
+        assert_eq!(third.kinds(option::LIST, &[]).len(), 4, "looking takes no place");
+        let replies = third.ask(option::GO, &choice("", &[]));
+        assert_eq!(replies[0].0, reply::ERR_POLICY);
+        let text = String::from_utf8_lossy(&replies[0].1);
+        assert!(text.contains("there are 2 clients already"), "{text}");
+        assert!(third.rest().is_empty());
         assert!(matches!(next(events), Event::Ended(peer, Ended::Full(2)) if peer == "client 3"));
+        // An option that has no reply ends it.
+        let mut fourth = greet();
+        fourth.send(option::EXPORT_NAME, b"");
+        assert!(fourth.rest().is_empty());
+        assert!(matches!(next(events), Event::Ended(_, Ended::Full(2))));
         // The place is free when the server is done with a client, not when the client says so.
         drop(first);
-        let fourth = enter();
-        drop((second, fourth));
+        let fifth = enter();
+        drop((second, fifth));
+    });
+}
+
+/// Symptom: a server was shut for a minute by as many clients as it takes that connect and say nothing. Cause: they
+/// held the places of clients. Fix: those that have not chosen an export have room of their own, and where it is
+/// full, the one goes that has said nothing for the longest.
+#[test]
+fn clients_that_say_nothing_keep_nobody_out() {
+    let folder = folder();
+    let path = folder.path().join("drive.sock");
+    let mut listener = Listener::new(2);
+    listener.unix(&path).expect("a socket");
+    beside(&listener, |events| {
+        let connect = || UnixStream::connect(&path).expect("it listens");
+        // One that came first and speaks, and many that do not.
+        let mut speaks = Client::greet(connect(), FIXED_NO_ZEROES);
+        let mut mute = Vec::new();
+        for number in 0..NEGOTIATING + 8 {
+            mute.push(connect());
+            // It was let in: the server speaks first.
+            let stream = mute.last_mut().expect("there is one");
+            stream.read_exact(&mut [0; 18]).expect("a greeting");
+            assert_eq!(speaks.kinds(option::LIST, &[]).len(), 4, "after {number} that say nothing");
+        }
+        for (number, stream) in mute.iter_mut().take(9).enumerate() {
+            assert_eq!(stream.read(&mut [0; 1]).expect("the end"), 0, "the oldest goes first: {number}");
+            let Event::Ended(peer, ended) = next(events) else { panic!("nobody chose an export") };
+            assert!(matches!(ended, Ended::Silent(NEGOTIATING)), "{peer} {ended}");
+        }
+        speaks.ask(option::GO, &choice("second", &[]));
+        let (transport, agreed) = client(events);
+        assert_eq!((agreed.export, transport.peer()), (1, "client 1"));
     });
 }
 

@@ -88,7 +88,10 @@ fn contexts_need_structured_replies() {
         assert_eq!(client.kinds(option, &queries("first", &[ALLOCATION])), [reply::ERR_INVALID]);
     }
     client.ask(option::GO, &choice("first", &[]));
-    assert_eq!(server.agreed(), Agreed { export: 0, structured: false, base_allocation: false });
+    assert_eq!(
+        server.agreed(),
+        Agreed { export: 0, structured: false, base_allocation: false, block_sizes: false }
+    );
 }
 
 #[test]

@@ -75,7 +75,10 @@ fn options_get_their_replies_and_the_session_goes_on() {
         assert_eq!(client.kinds(option, &data), wanted, "{what}");
     }
     assert_eq!(client.kinds(option::GO, &choice("second", &[])), [INFO, ACK]);
-    assert_eq!(server.agreed(), Agreed { export: 1, structured: true, base_allocation: false });
+    assert_eq!(
+        server.agreed(),
+        Agreed { export: 1, structured: true, base_allocation: false, block_sizes: false }
+    );
 }
 
 #[test]
@@ -109,7 +112,10 @@ fn information_is_what_the_export_is() {
     structured(&mut client);
     let replies = client.ask(option::GO, &choice("first", &[]));
     assert_eq!(replies[0], (reply::INFO, export_info(flags | transmission::SEND_DF)));
-    assert_eq!(server.agreed(), Agreed { export: 0, structured: true, base_allocation: false });
+    assert_eq!(
+        server.agreed(),
+        Agreed { export: 0, structured: true, base_allocation: false, block_sizes: true }
+    );
 }
 
 #[test]
@@ -134,7 +140,7 @@ fn an_export_by_name_answers_with_and_without_zeroes() {
         let mut client = Client::greet(stream, flags);
         client.send(option::EXPORT_NAME, name.as_bytes());
         let agreed = server.agreed();
-        assert_eq!(agreed, Agreed { export, structured: false, base_allocation: false });
+        assert_eq!(agreed, Agreed { export, structured: false, base_allocation: false, block_sizes: false });
         let wanted = [&export_info(0b1101_0110_1101)[2..], &vec![0; zeroes]].concat();
         assert_eq!(client.rest(), wanted, "flags {flags}");
     }
@@ -236,7 +242,7 @@ fn what_is_sent_early_is_not_lost() {
     let (mut stream, server) = Server::start(Settings::default());
     stream.write_all(&session).expect("sent");
     let (mut transport, agreed) = server.outcome().expect("agreed");
-    assert_eq!(agreed, Agreed { export: 1, structured: true, base_allocation: false });
+    assert_eq!(agreed, Agreed { export: 1, structured: true, base_allocation: false, block_sizes: false });
     let mut buffer = [0; 64];
     let read = transport.read(&mut buffer).expect("bytes");
     assert_eq!(&buffer[..read], b"the first request");
@@ -244,4 +250,26 @@ fn what_is_sent_early_is_not_lost() {
     assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock);
     stream.shutdown(Shutdown::Write).expect("shut");
     assert_eq!(transport.read(&mut buffer).expect("the end"), 0);
+}
+
+#[test]
+fn a_client_that_was_told_the_size_of_a_block_is_known_by_that() {
+    let told = |ask: &dyn Fn(&mut Client<std::os::unix::net::UnixStream>)| {
+        let (stream, server) = Server::start(Settings::default());
+        let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+        ask(&mut client);
+        server.agreed().block_sizes
+    };
+    let by_name = |client: &mut Client<_>| client.send(option::EXPORT_NAME, b"first");
+    assert!(!told(&by_name));
+    assert!(!told(&|client| drop(client.ask(option::GO, &choice("first", &[])))));
+    assert!(told(&|client| drop(client.ask(option::GO, &choice("first", &[info::BLOCK_SIZE])))));
+    let asked = |name: &'static str| {
+        move |client: &mut Client<_>| {
+            client.ask(option::INFO, &choice(name, &[info::BLOCK_SIZE]));
+            by_name(client);
+        }
+    };
+    assert!(told(&asked("first")));
+    assert!(!told(&asked("second")), "that was another export");
 }

@@ -136,7 +136,7 @@ fn tls_that_is_offered_may_be_used_and_forgets_what_was_said_before() {
     assert_eq!(client.kinds(option::GO, &choice("first", &[])), [reply::INFO, reply::ACK]);
     let (transport, agreed) = server.outcome().expect("agreed");
     assert!(transport.is_tls());
-    assert_eq!(agreed, Agreed { export: 0, structured: false, base_allocation: false });
+    assert_eq!(agreed, Agreed { export: 0, structured: false, base_allocation: false, block_sizes: false });
 }
 
 #[test]
@@ -379,4 +379,21 @@ fn what_is_wrong_with_certificates_is_told_with_the_file() {
     let authority = Authority::new();
     remove("ca-cert.pem")(authority.path());
     read_certificates(authority.path(), false).expect("a server's certificate is enough");
+}
+
+/// Symptom: a server with such a key said that it could not be parsed. Cause: the library signs with keys of some
+/// lengths only, and does not say so. Fix: the length is looked at before, and named.
+#[test]
+fn a_key_of_a_length_that_cannot_sign_is_refused_with_its_length() {
+    let authority = Authority::new();
+    let with = |key: &str| {
+        std::fs::write(authority.path().join("server-key.pem"), key).expect("written");
+        read_certificates(authority.path(), false).expect_err("refused").to_string()
+    };
+    let refused = with(include_str!("rsa-2432.pem"));
+    assert!(refused.contains("server-key.pem has an RSA key of 2432 bits"), "{refused}");
+    assert!(refused.contains("2048, 3072, 4096 bits are accepted"), "{refused}");
+    // One of another length is read, and is not that of the certificate.
+    let refused = with(include_str!("rsa-3072.pem"));
+    assert!(refused.contains("is not the key of the certificate"), "{refused}");
 }

@@ -1,6 +1,7 @@
 //! How other threads speak to the loop ([`Handle`]).
 
 use super::super::port::{Done, Port};
+use super::budget::{SharedUsage, Usage};
 use crate::nbd::{Agreed, Transport};
 use lowtide_core::Request;
 use rustix::event::{EventfdFlags, eventfd};
@@ -64,11 +65,17 @@ pub struct Handle<D> {
     pub(super) to: mpsc::Sender<Message<D>>,
     pub(super) bell: Arc<Bell>,
     pub(super) lives: Arc<[AtomicU64]>,
+    pub(super) usage: Arc<SharedUsage>,
 }
 
 impl<D> Clone for Handle<D> {
     fn clone(&self) -> Self {
-        Handle { to: self.to.clone(), bell: Arc::clone(&self.bell), lives: Arc::clone(&self.lives) }
+        Handle {
+            to: self.to.clone(),
+            bell: Arc::clone(&self.bell),
+            lives: Arc::clone(&self.lives),
+            usage: Arc::clone(&self.usage),
+        }
     }
 }
 
@@ -98,6 +105,11 @@ impl<D> Handle<D> {
         });
         self.send(Message::Call(what));
         from.recv().ok()
+    }
+
+    /// How many clients there are, and how much memory they hold, as of the loop's last turn.
+    pub fn usage(&self) -> Usage {
+        self.usage.get()
     }
 
     /// Waits until the loop has ended.

@@ -10,11 +10,15 @@
 //! pays for two more of the scheduler's decisions, which is as long as a fast drive takes to answer. What clients send together is taken
 //! together, and what is due together is sent together. Leaves out negotiation, which other threads do.
 
+mod budget;
 mod buffer;
 mod client;
 mod handle;
+mod long;
+mod status;
 mod waiting;
 
+pub use budget::{Buffers, Usage};
 pub use handle::{Handle, Ring};
 
 use super::drive::{Drive, Ticket};
@@ -22,13 +26,15 @@ use super::port::Done;
 use super::wait::{Awake, Clock, Waiter, precise_wakeups};
 use crate::nbd::answer;
 use crate::nbd::request::{Command, Header};
-use crate::nbd::wire::command;
+use crate::nbd::wire::{MAX_PAYLOAD, command};
+use budget::{Budget, SharedUsage};
 use client::{Client, Next};
 use handle::{Bell, Message};
 use lowtide_core::{Op, Request};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use slab::Slab;
+use status::status;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,11 +42,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use waiting::{For, Then, Waiting};
 
-/// Looks at what is allocated for one answer: each may read a page of a map.
-const MOST_LOOKS: usize = 256;
-
-/// The most extents in one answer, and in the answers that one client gets before others have their turn.
-const MOST_EXTENTS: usize = 1024;
+/// The most extents in the answers that one client gets before others have their turn.
 const MOST_EXTENTS_IN_TURN: usize = 4096;
 
 /// How long nothing is in flight before the processors may sleep again.
@@ -49,10 +51,6 @@ const BEFORE_SLEEP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Steps of long requests before others have their turn.
 const MOST_STEPS: usize = 8;
 
-/// Bytes of reads and writes in flight on one drive, from whatever clients; requests that begin below it may go beyond. A
-/// client may have left, and what it asked for is still in flight.
-const MOST_BYTES_OF_DRIVE: u64 = 512 << 20;
-
 /// The loop and what it serves.
 pub struct Server<D> {
     drives: Vec<D>,
@@ -60,8 +58,10 @@ pub struct Server<D> {
     /// Requests in flight, by ticket.
     waiting: Slab<Waiting>,
     clients_ever: u64,
-    /// Bytes in flight, for each drive.
+    /// Bytes in flight, for each drive, also of clients that have left.
     loads: Vec<u64>,
+    budget: Budget,
+    usage: Arc<SharedUsage>,
     from: mpsc::Receiver<Message<D>>,
     bell: Arc<Bell>,
     lives: Arc<[AtomicU64]>,
@@ -88,9 +88,13 @@ impl<D: Drive> Server<D> {
         let bell = Arc::new(Bell::new()?);
         drives.iter_mut().for_each(|drive| drive.ring_by(Ring(Arc::clone(&bell))));
         let lives: Arc<[AtomicU64]> = drives.iter().map(|drive| AtomicU64::new(drive.life())).collect();
-        let handle = Handle { to, bell: Arc::clone(&bell), lives: Arc::clone(&lives) };
+        let usage = Arc::<SharedUsage>::default();
+        let handle =
+            Handle { to, bell: Arc::clone(&bell), lives: Arc::clone(&lives), usage: Arc::clone(&usage) };
         let server = Server {
             loads: vec![0; drives.len()],
+            budget: Budget::new(Buffers::default()),
+            usage,
             drives,
             clients: Slab::new(),
             waiting: Slab::new(),
@@ -112,6 +116,12 @@ impl<D: Drive> Server<D> {
     /// The loop ends when its last client has left, instead of when it is told.
     pub fn ending_alone(mut self) -> Self {
         self.ends_alone = true;
+        self
+    }
+
+    /// Clients have other memory than by default.
+    pub fn with_buffers(mut self, buffers: Buffers) -> Self {
+        self.budget = Budget::new(buffers);
         self
     }
 
@@ -171,13 +181,17 @@ impl<D: Drive> Server<D> {
                 drive.read(offset, &mut bytes)?;
                 Ok(bytes)
             })),
-            For::Client { key, id, header } => {
+            For::Client { key, id, header, piece } => {
                 let Some(client) = self.clients.get_mut(key).filter(|client| client.id == id) else {
                     return false;
                 };
                 client.requests -= 1;
                 client.bytes -= bytes;
-                reply(drive, client, &header, result);
+                if piece {
+                    reply_piece(drive, client, &header, result);
+                } else {
+                    reply(drive, client, &header, result);
+                }
             }
         }
         false
@@ -187,7 +201,8 @@ impl<D: Drive> Server<D> {
     fn send(&mut self) {
         let mut finished = false;
         for (_, client) in &mut self.clients {
-            if client.wants_output() && client.output.send(&mut client.transport).is_err() {
+            let sends = client.wants_output() && client.output.may_send();
+            if sends && client.output.send(&mut client.transport, self.budget.kept()).is_err() {
                 client.gone = true;
             }
             finished |= client.is_finished();
@@ -199,9 +214,7 @@ impl<D: Drive> Server<D> {
 
     /// Waits until something is to be done, and takes what has come.
     fn wait_and_take(&mut self) {
-        for (_, client) in &mut self.clients {
-            client.blocked = self.loads[client.agreed.export] >= MOST_BYTES_OF_DRIVE;
-        }
+        self.count_memory();
         let here: Vec<usize> =
             self.clients.iter().filter(|(_, client)| client.has_input()).map(|(key, _)| key).collect();
         let due_ns =
@@ -212,16 +225,35 @@ impl<D: Drive> Server<D> {
             self.bell.hush();
             self.take_messages();
         }
-        for Ready { key, readable } in ready {
+        for Ready { key, readable, writable, gone } in ready {
             let Some(client) = self.clients.get_mut(key) else { continue };
+            if writable {
+                client.output.unstick();
+            }
+            // Who has gone would not hear an answer.
+            client.gone |= gone;
             if readable {
                 self.take(key, true);
-            } else {
-                // The other end has gone, and would not hear an answer.
-                client.gone = true;
             }
         }
         here.into_iter().for_each(|key| self.take(key, false));
+    }
+
+    /// Counts what clients hold, and looks whether those that wait for room have it.
+    fn count_memory(&mut self) {
+        // What clients that have left still have in flight.
+        let all: u64 = self.loads.iter().sum();
+        let left = all.saturating_sub(self.clients.iter().map(|(_, client)| client.bytes).sum());
+        self.budget.count(self.clients.iter().map(|(_, client)| client.holds()), left);
+        let mut usage = Usage { clients: 0, waiting: 0, used: left, bytes: self.budget.bytes() };
+        for (_, client) in &mut self.clients {
+            client.blocked = self.loads[client.agreed.export] >= self.budget.bytes();
+            client.look_for_room(&self.budget);
+            usage.clients += 1;
+            usage.waiting += u64::from(client.is_waiting());
+            usage.used += client.holds();
+        }
+        self.usage.set(usage);
     }
 
     /// Keeps the processors awake where answers have to be in time.
@@ -285,31 +317,43 @@ impl<D: Drive> Server<D> {
         let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
         let ready = whose.into_iter().zip(&fds[1..]).filter_map(|((key, readable), fd)| {
             let flags = fd.revents();
-            let something =
-                if readable { flags.intersects(PollFlags::IN | gone) } else { flags.intersects(gone) };
-            something.then_some(Ready { key, readable })
+            let ready = Ready {
+                key,
+                readable: readable && flags.intersects(PollFlags::IN | gone),
+                writable: flags.intersects(PollFlags::OUT),
+                gone: !readable && flags.intersects(gone),
+            };
+            (!flags.is_empty()).then_some(ready)
         });
         (!fds[0].revents().is_empty(), ready.collect())
     }
 
     /// Takes every request of a client that is there in full.
     fn take_requests(&mut self, key: usize, now_ns: u64) {
-        let client = &mut self.clients[key];
-        let (drive, load) = (&mut self.drives[client.agreed.export], &mut self.loads[client.agreed.export]);
         let mut extents = 0;
         loop {
-            client.blocked = *load >= MOST_BYTES_OF_DRIVE;
+            let client = &mut self.clients[key];
+            if client.long.is_some() {
+                return self.go_on(key, now_ns);
+            }
+            let drive = &mut self.drives[client.agreed.export];
+            client.blocked = self.loads[client.agreed.export] >= self.budget.bytes();
             client.held = client.blocked || client.is_full() || extents >= MOST_EXTENTS_IN_TURN;
             if client.held || client.gone {
                 return;
             }
-            match client.next(drive.export()) {
+            match client.next(drive.export(), &mut self.budget) {
                 Next::Nothing => return,
+                Next::Full => {
+                    client.held = true;
+                    return;
+                }
                 Next::Broken => client.gone = true,
                 Next::Refused(header, error) => {
                     let chunked = client.chunked(header.kind);
-                    answer::failed(&mut client.output.bytes, chunked, header.cookie, error);
+                    answer::failed(client.reply(0), chunked, header.cookie, error);
                 }
+                Next::Long(long) => client.long = Some(long),
                 Next::Request(_, Command::Disconnect) => {
                     client.leaving = true;
                     return;
@@ -317,56 +361,85 @@ impl<D: Drive> Server<D> {
                 Next::Request(header, Command::BlockStatus { one }) => {
                     extents += status(drive, client, &header, one);
                 }
-                Next::Request(header, command) => {
-                    let asked = For::Client { key, id: client.id, header };
-                    let (offset, length) = (header.offset, u64::from(header.length));
-                    let range = |op| Request { op, offset, length };
-                    let durable = |fua| if fua { Then::Flush } else { Then::Nothing };
-                    let moves = matches!(command, Command::Read | Command::Write { .. });
-                    let bytes = if moves { length } else { 0 };
-                    let mut waiting = Waiting {
-                        drive: client.agreed.export,
-                        asked,
-                        read: None,
-                        bytes,
-                        then: Then::Nothing,
-                    };
-                    let request = match command {
-                        Command::Read => {
-                            waiting.read = Some((offset, header.length));
-                            range(Op::Read)
-                        }
-                        Command::Cache => range(Op::Read),
-                        Command::Write { fua } => range(Op::Write { fua }),
-                        Command::Flush => Request::flush(),
-                        Command::Trim { fua } => {
-                            waiting.then = durable(fua);
-                            range(Op::Trim)
-                        }
-                        Command::WriteZeroes { fua, hole: true, .. } => {
-                            waiting.then = durable(fua);
-                            range(Op::WriteZeroes)
-                        }
-                        Command::WriteZeroes { fua, hole: false, .. } => {
-                            waiting.then = Then::Zeroes { at: offset, end: offset + length, fua };
-                            Request::flush()
-                        }
-                        Command::Disconnect | Command::BlockStatus { .. } => unreachable!("answered above"),
-                    };
-                    client.requests += 1;
-                    client.bytes += bytes;
-                    *load += bytes;
-                    let ticket = self.waiting.insert(waiting);
-                    // Zeroes that take room are all steps, of which the first is now.
-                    match self.waiting[ticket].first_step() {
-                        Some((request, data)) => drive.submit(now_ns, ticket as Ticket, request, data),
-                        None => {
-                            let payload = header.payload() as usize;
-                            drive.submit(now_ns, ticket as Ticket, request, &client.input.bytes()[..payload]);
-                            client.input.consume(payload);
-                        }
-                    }
+                Next::Request(header, command) => self.begin(key, now_ns, &header, command),
+            }
+        }
+    }
+
+    /// Asks the drive for what a client wants.
+    fn begin(&mut self, key: usize, now_ns: u64, header: &Header, command: Command) {
+        let client = &mut self.clients[key];
+        let number = client.agreed.export;
+        let (offset, length) = (header.offset, u64::from(header.length));
+        let range = |op| Request { op, offset, length };
+        let durable = |fua| if fua { Then::Flush } else { Then::Nothing };
+        let (mut read, mut bytes, mut then) = (None, 0, Then::Nothing);
+        let request = match command {
+            Command::Read => {
+                (read, bytes) = (Some((offset, header.length)), length);
+                range(Op::Read)
+            }
+            Command::Cache => {
+                // A drive that takes longer ones keeps nothing for them.
+                bytes = if header.length <= MAX_PAYLOAD { length } else { 0 };
+                range(Op::Read)
+            }
+            Command::Write { fua } => {
+                bytes = length;
+                range(Op::Write { fua })
+            }
+            Command::Flush => Request::flush(),
+            Command::Trim { fua } => {
+                then = durable(fua);
+                let block = u64::from(self.drives[number].export().minimum_block);
+                let (first, end) = (offset.next_multiple_of(block), (offset + length) / block * block);
+                if first >= end {
+                    // No block of it is trimmed as a whole, and the rest of a block may be in use.
+                    return answer::done(client.reply(0), header.cookie);
                 }
+                Request { op: Op::Trim, offset: first, length: end - first }
+            }
+            Command::WriteZeroes { fua, hole: true, .. } => {
+                then = durable(fua);
+                range(Op::WriteZeroes)
+            }
+            Command::WriteZeroes { fua, hole: false, .. } => {
+                then = Then::Zeroes { at: offset, end: offset + length, fua };
+                Request::flush()
+            }
+            Command::Disconnect | Command::BlockStatus { .. } => unreachable!("answered elsewhere"),
+        };
+        let asked = For::Client { key, id: client.id, header: *header, piece: false };
+        let waiting = Waiting { drive: number, asked, read, bytes, then };
+        self.submit(key, now_ns, waiting, request, header.payload() as usize);
+    }
+
+    /// Begins the next piece of a client's long request, where it can.
+    fn go_on(&mut self, key: usize, now_ns: u64) {
+        let client = &mut self.clients[key];
+        let Some(mut long) = client.long.filter(|long| long.is_ready(client)) else { return };
+        let (request, header) = long.begin();
+        client.long = Some(long);
+        let asked = For::Client { key, id: client.id, header, piece: true };
+        let (drive, bytes) = (client.agreed.export, request.length);
+        let waiting = Waiting { drive, asked, read: None, bytes, then: Then::Nothing };
+        self.submit(key, now_ns, waiting, request, header.payload() as usize);
+    }
+
+    /// Hands a client's request to its drive, with a payload that lies at the front of the input.
+    fn submit(&mut self, key: usize, now_ns: u64, waiting: Waiting, request: Request, payload: usize) {
+        let client = &mut self.clients[key];
+        let drive = &mut self.drives[waiting.drive];
+        client.requests += 1;
+        client.bytes += waiting.bytes;
+        self.loads[waiting.drive] += waiting.bytes;
+        let ticket = self.waiting.insert(waiting);
+        // Zeroes that take room are all steps, of which the first is now.
+        match self.waiting[ticket].first_step() {
+            Some((request, data)) => drive.submit(now_ns, ticket as Ticket, request, data),
+            None => {
+                drive.submit(now_ns, ticket as Ticket, request, &client.input.bytes()[..payload]);
+                client.consume(payload, &self.budget);
             }
         }
     }
@@ -452,64 +525,46 @@ impl<D: Drive> Server<D> {
     }
 }
 
-/// A client of which there is something to know: that bytes came, or that it has gone.
+/// A client of which there is something to know: that bytes came, that it takes bytes, or that it has gone.
 struct Ready {
     key: usize,
     readable: bool,
+    writable: bool,
+    gone: bool,
 }
 
 /// Answers a request of a client.
 fn reply<D: Drive>(drive: &mut D, client: &mut Client, header: &Header, result: Result<(), i32>) {
-    let out = &mut client.output.bytes;
     let structured = client.agreed.structured;
     let result = result.and_then(|()| {
         if header.kind != command::READ {
-            answer::done(out, header.cookie);
+            answer::done(client.reply(0), header.cookie);
             return Ok(());
         }
         let (offset, length) = (header.offset, header.length);
-        if structured {
-            let run = drive.run(offset, u64::from(length))?;
-            if !run.allocated && run.length == u64::from(length) {
-                answer::hole(out, header.cookie, (offset, length));
-                return Ok(());
-            }
+        if structured && is_hole(drive, header)? {
+            answer::hole(client.reply(0), true, header.cookie, (offset, length));
+            return Ok(());
         }
+        let out = client.reply(length as usize);
         answer::data(out, structured, header.cookie, (offset, length), |bytes| drive.read(offset, bytes))
     });
     if let Err(errno) = result {
         let chunked = client.chunked(header.kind);
-        answer::failed(&mut client.output.bytes, chunked, header.cookie, answer::error_number(errno));
+        answer::failed(client.reply(0), chunked, header.cookie, answer::error_number(errno));
     }
 }
 
-/// Answers what of a range is allocated; runs that are alike are one.
-///
-/// How many were looked at. An answer may tell of less than was asked for, where that takes many looks.
-fn status<D: Drive>(drive: &D, client: &mut Client, header: &Header, one: bool) -> usize {
-    let most = if one { 1 } else { MOST_EXTENTS };
-    let (mut at, end) = (header.offset, header.offset + u64::from(header.length));
-    let mut runs: Vec<(u32, bool)> = Vec::new();
-    let mut looks = 0;
-    while at < end && looks < MOST_LOOKS {
-        looks += 1;
-        match drive.run(at, end - at) {
-            Ok(run) => {
-                let full = runs.len() == most;
-                match runs.last_mut() {
-                    Some((length, allocated)) if *allocated == run.allocated => *length += run.length as u32,
-                    _ if full => break,
-                    _ => runs.push((run.length as u32, run.allocated)),
-                }
-                at += run.length;
-            }
-            Err(errno) => {
-                let error = answer::error_number(errno);
-                answer::failed(&mut client.output.bytes, true, header.cookie, error);
-                return looks;
-            }
-        }
-    }
-    answer::extents(&mut client.output.bytes, header.cookie, &runs);
-    looks
+/// Goes on with the answer to a long request of a client.
+fn reply_piece<D: Drive>(drive: &mut D, client: &mut Client, piece: &Header, result: Result<(), i32>) {
+    let reads = piece.kind == command::READ;
+    let hole = result.and_then(|()| Ok(reads && client.agreed.structured && is_hole(drive, piece)?));
+    let result = hole.map(drop);
+    long::complete(client, piece, result, hole == Ok(true), |bytes| drive.read(piece.offset, bytes));
+}
+
+/// Whether nothing of a read's range is allocated.
+fn is_hole<D: Drive>(drive: &D, header: &Header) -> Result<bool, i32> {
+    let run = drive.run(header.offset, u64::from(header.length))?;
+    Ok(!run.allocated && run.length == u64::from(header.length))
 }

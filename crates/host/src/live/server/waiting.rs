@@ -10,8 +10,8 @@ static ZEROES: [u8; PIECE] = [0; PIECE];
 
 /// Who waits.
 pub(super) enum For {
-    /// A client, unless it has gone: what has its place then has another id.
-    Client { key: usize, id: u64, header: Header },
+    /// A client, unless it has gone: what has its place then has another id. It may be a piece of a long request.
+    Client { key: usize, id: u64, header: Header, piece: bool },
     /// Another thread.
     Port(Done),
 }
@@ -51,8 +51,8 @@ impl Waiting {
                 Some((Request::flush(), &[]))
             }
             Then::Zeroes { at, end, fua } => {
-                let length = (end - at).min(PIECE as u64);
-                let next = at + length;
+                let next = (at / PIECE as u64 * PIECE as u64 + PIECE as u64).min(end);
+                let length = next - at;
                 self.then = if next < end { Then::Zeroes { at: next, end, fua } } else { Then::Nothing };
                 let request = Request { op: Op::Write { fua }, offset: at, length };
                 Some((request, &ZEROES[..length as usize]))

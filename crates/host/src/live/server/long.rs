@@ -1,0 +1,136 @@
+//! Requests that a client has no room for as a whole, carried out in pieces ([`Long`]).
+//!
+//! A client has one such request at a time, and no other request meanwhile: so every client can make the
+//! largest request, however little memory is left. Each piece is a request to the drive. If a piece of a read
+//! fails after the first was sent, and the reply can no longer say so (a simple reply, or one that must be
+//! one chunk), the connection ends, as the protocol demands. Leaves out who has room: see [`super::budget`].
+
+use super::client::Client;
+use crate::nbd::answer;
+use crate::nbd::request::{Command, Header};
+use crate::nbd::wire::{command, flag};
+use lowtide_core::{Op, Request};
+
+/// Bytes of a piece.
+const PIECE: u64 = 64 << 10;
+
+/// A request that is carried out in pieces.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Long {
+    pub(super) header: Header,
+    op: Op,
+    /// Where the next piece begins, and the last one ends.
+    at: u64,
+    end: u64,
+    under_way: bool,
+}
+
+impl Long {
+    /// A request in pieces; `None` if it has no data that needs room.
+    pub(super) fn of(header: &Header, what: Command) -> Option<Long> {
+        let op = match what {
+            Command::Read | Command::Cache => Op::Read,
+            Command::Write { fua } => Op::Write { fua },
+            _ => return None,
+        };
+        let (at, end) = (header.offset, header.offset + u64::from(header.length));
+        Some(Long { header: *header, op, at, end, under_way: false })
+    }
+
+    /// The next piece ends where a piece of the drive does.
+    fn piece(&self) -> u64 {
+        (self.at / PIECE * PIECE + PIECE).min(self.end) - self.at
+    }
+
+    fn is_write(&self) -> bool {
+        matches!(self.op, Op::Write { .. })
+    }
+
+    /// Whether the client has to send more before it goes on.
+    pub(super) fn wants_input(&self, client: &Client) -> bool {
+        self.is_write() && !self.under_way && (client.input.bytes().len() as u64) < self.piece()
+    }
+
+    /// Whether the client has to take replies before it goes on.
+    pub(super) fn waits_for_replies(&self, client: &Client) -> bool {
+        !self.is_write() && !self.under_way && client.output.is_waiting()
+    }
+
+    /// Whether the next piece can begin.
+    pub(super) fn is_ready(&self, client: &Client) -> bool {
+        !(self.under_way || client.gone || self.wants_input(client) || self.waits_for_replies(client))
+    }
+
+    /// Begins the next piece: as a request to the drive, and as one of the client.
+    pub(super) fn begin(&mut self) -> (Request, Header) {
+        let length = self.piece();
+        self.under_way = true;
+        let header = Header { offset: self.at, length: length as u32, ..self.header };
+        (Request { op: self.op, offset: self.at, length }, header)
+    }
+
+    /// Whether its reply has to be one chunk, or has no chunks at all.
+    fn is_one(&self, structured: bool) -> bool {
+        !structured || self.header.flags & flag::DF != 0
+    }
+
+    /// Whether its reply has begun.
+    fn has_begun(&self) -> bool {
+        self.at > self.header.offset
+    }
+}
+
+/// Completes a piece of a client's long request; `fill` reads its bytes, and `hole` says that there are none.
+pub(super) fn complete(
+    client: &mut Client,
+    piece: &Header,
+    result: Result<(), i32>,
+    hole: bool,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), i32>,
+) {
+    let Some(mut long) = client.long.take() else { return };
+    let (structured, cookie) = (client.agreed.structured, long.header.cookie);
+    long.under_way = false;
+    let length = piece.length as usize;
+    let last = piece.offset + u64::from(piece.length) == long.end;
+    let sends = long.header.kind == command::READ;
+    let result = result.and_then(|()| {
+        if !sends {
+            return Ok(());
+        }
+        let one = long.is_one(structured);
+        let begins = !long.has_begun();
+        let out = client.reply(length);
+        if one {
+            let whole = (long.header.offset, long.header.length);
+            answer::part(out, begins.then_some((structured, cookie, whole)), length, fill)
+        } else if hole {
+            answer::hole(out, last, cookie, (piece.offset, piece.length));
+            Ok(())
+        } else {
+            answer::chunk(out, last, cookie, (piece.offset, piece.length), fill)
+        }
+    });
+    match result {
+        Ok(()) if last => {
+            if !sends {
+                answer::done(client.reply(0), cookie);
+            }
+        }
+        Ok(()) => {
+            long.at += u64::from(piece.length);
+            client.long = Some(long);
+        }
+        // The reply so far says that it went well.
+        Err(_) if sends && long.has_begun() && long.is_one(structured) => client.gone = true,
+        Err(errno) => {
+            let chunked = client.chunked(long.header.kind);
+            answer::failed(client.reply(0), chunked, cookie, answer::error_number(errno));
+            if long.is_write() {
+                client.skip = long.end - piece.offset - u64::from(piece.length);
+            }
+        }
+    }
+    // Input that arrived meanwhile is taken now.
+    client.held = true;
+}
