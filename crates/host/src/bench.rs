@@ -88,7 +88,9 @@ pub fn engine_bench(
         interrupt: &interrupt,
     };
     let target = match Target::prepare(&how, &mut |_| ()) {
-        Err(HostError::NotOurs { .. } | HostError::InUse { .. }) if requests.read_share >= 1.0 => {
+        Err(HostError::NotOurs { .. } | HostError::NotOpened { .. } | HostError::InUse { .. })
+            if requests.read_share >= 1.0 =>
+        {
             Target::existing(path, requests.block)?
         }
         prepared => prepared?,

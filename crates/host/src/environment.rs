@@ -72,14 +72,7 @@ pub fn filesystem_size(path: &Path) -> Option<Bytes> {
 pub fn in_memory(path: &Path) -> bool {
     let existing = path.ancestors().map(or_here).find(|path| path.exists());
     let filesystem = existing.and_then(|path| rustix::fs::statfs(path).ok());
-    filesystem.is_some_and(|filesystem| memory_filesystem(filesystem.f_type))
-}
-
-/// Whether a filesystem of this type (statfs(2)) is kept in memory.
-pub(crate) fn memory_filesystem(kind: rustix::fs::FsWord) -> bool {
-    const TMPFS: rustix::fs::FsWord = 0x0102_1994;
-    const RAMFS: rustix::fs::FsWord = 0x8584_58f6;
-    [TMPFS, RAMFS].contains(&kind)
+    filesystem.is_some_and(|filesystem| engine::memory_filesystem(filesystem.f_type))
 }
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 //! Every variant says what was done, where, and what would have been accepted. Leaves out exit codes: the
 //! command line maps variants to those.
 
-use crate::block::Objection;
+use crate::objection::Objection;
 use lowtide_core::Bytes;
 use std::fmt;
 use std::io;

@@ -3,6 +3,7 @@
 //! Leaves out mounting.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 /// A mount.
@@ -10,6 +11,8 @@ use std::path::Path;
 pub(crate) struct Mount {
     /// Major and minor number of the device; of btrfs, one that no device has.
     pub number: (u32, u32),
+    /// The directory of the filesystem that is mounted: `/`, but for bind mounts.
+    pub root: String,
     /// Where.
     pub point: String,
     /// The options of the mount and of the filesystem, each once, joined by commas.
@@ -22,8 +25,31 @@ pub(crate) struct Mount {
 
 /// The mounts that a process sees (`self`, `1`), in the order they were made; none where that may not be read.
 pub(crate) fn of(process: &str) -> Vec<Mount> {
-    let text = fs::read_to_string(format!("/proc/{process}/mountinfo")).unwrap_or_default();
-    text.lines().filter_map(parse).collect()
+    read(process).unwrap_or_default()
+}
+
+/// The same, with why it may not be read. `process` is a process or, as `12/task/13`, a thread.
+pub(crate) fn read(process: &str) -> io::Result<Vec<Mount>> {
+    let text = fs::read(format!("/proc/{process}/mountinfo"))?;
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(parse).collect())
+}
+
+/// Kinds of filesystem whose files a server has, a program or another machine: looking at one may wait for it.
+const SERVED: [&str; 12] =
+    ["fuse", "fuseblk", "nfs", "cifs", "smb3", "9p", "ceph", "afs", "virtiofs", "orangefs", "lustre", "gfs2"];
+
+impl Mount {
+    /// Whether its files are a server's, which may not answer.
+    pub(crate) fn is_served(&self) -> bool {
+        SERVED.iter().any(|kind| {
+            self.filesystem.strip_prefix(kind).is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
+        })
+    }
+
+    /// The value of an option: of `upperdir=/a` it is `/a`.
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+        self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
 }
 
 /// The mount that `path` lies on: the longest mount point above it, and of equal ones the last, which covers the others.
@@ -54,8 +80,9 @@ fn parse(line: &str) -> Option<Mount> {
     });
     Some(Mount {
         number: (major.parse().ok()?, minor.parse().ok()?),
+        root: unescape(left.get(3)?),
         point: unescape(left.get(4)?),
-        options: seen.join(","),
+        options: unescape(&seen.join(",")),
         filesystem: filesystem.to_owned(),
         source: unescape(source),
     })
@@ -77,5 +104,24 @@ mod tests {
         assert_eq!((mount.filesystem.as_str(), mount.options.as_str()), ("xfs", "rw,noatime,attr2"));
         assert_eq!(mount.number, (8, 1));
         assert_eq!(above(mounts, Path::new("/mnt/my")).expect("found").source, "/dev/vda");
+    }
+
+    #[test]
+    fn kinds_with_a_server_are_told_from_those_without() {
+        let text = "9 1 0:40 / /m rw - KIND a rw,lowerdir=/l:/m,upperdir=/u\\040v";
+        for (kind, served) in [
+            ("fuse", true),
+            ("fuse.sshfs", true),
+            ("fuseblk", true),
+            ("nfs4", true),
+            ("9p", true),
+            ("nfsd", false),
+            ("ext4", false),
+            ("fusectl", false),
+        ] {
+            let mount = parse(&text.replace("KIND", kind)).expect("a mount");
+            assert_eq!(mount.is_served(), served, "{kind}");
+            assert_eq!((mount.option("upperdir"), mount.option("upper")), (Some("/u v"), None));
+        }
     }
 }

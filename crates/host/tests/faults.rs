@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{SmallFilesystem, each_engine, load, run_all, target, workload};
+use common::{SmallFilesystem, each_engine, in_memory, load, run_all, target, workload};
 use lowtide_core::Bytes;
 use lowtide_core::workload::Access;
 use lowtide_host::engine::{Control, Load, run};
@@ -36,7 +36,7 @@ fn a_full_filesystem_is_a_clean_error() {
 #[test]
 fn some_errors_are_counted_and_the_first_is_named() {
     each_engine(|engine| {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = in_memory();
         let target = target(directory.path(), 2, Bytes::mib(1));
         let paths = target.data().files().to_vec();
         let workload = workload(1.0, Access::Random, 1, 4);

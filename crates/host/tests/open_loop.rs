@@ -1,9 +1,11 @@
 //! Open loops on both engines: latency counts from the intended start, and no request is forgotten.
+//!
+//! The files lie in memory: what is tested is the loop, and a busy disk keeps no rate.
 #![allow(clippy::print_stdout)]
 
 mod common;
 
-use common::{each_engine, load, run_all, target, workload};
+use common::{each_engine, in_memory, load, run_all, target, workload};
 use lowtide_core::workload::{Access, Arrival};
 use lowtide_core::{Bytes, Latency, Workload};
 
@@ -16,7 +18,7 @@ fn merged(intervals: &[lowtide_core::Interval]) -> Latency {
 #[test]
 fn a_rate_that_the_target_keeps_is_kept() {
     each_engine(|engine| {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = in_memory();
         let target = target(directory.path(), 1, Bytes::mib(4));
         for threads in [1, 2] {
             let arrival = Arrival::Fixed { per_second: 200.0 };
@@ -33,10 +35,10 @@ fn a_rate_that_the_target_keeps_is_kept() {
 #[test]
 fn a_backlog_counts_from_the_intended_start() {
     each_engine(|engine| {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = in_memory();
         let target = target(directory.path(), 1, Bytes::mib(4));
-        // Far more than one request at a time can do: those that complete near the end have waited nearly as long
-        // as the measurement took. Counted from when they were issued, they would take well under a millisecond.
+        // Far more than one request at a time can do: those that complete near the end have waited for as long as the
+        // target is behind then. Counted from when they were issued, they would take well under a millisecond.
         let closed = workload(1.0, Access::Random, 1, 1);
         let (_, intervals) = run_all(&load(target.data(), &closed, engine, 300));
         let service = merged(&intervals);
@@ -46,9 +48,10 @@ fn a_backlog_counts_from_the_intended_start() {
         let summary = summary.expect("ran");
         let waited = merged(&intervals);
         assert_eq!(summary.completed + summary.unfinished, 1_200_000, "no request is forgotten");
-        assert!(waited.max().get() > 450_000_000, "the longest wait was {}", waited.max());
+        let behind = 600_000_000 / 1_200_000 * summary.unfinished;
+        assert!(waited.max().get() > behind / 2, "the longest wait was {} of {behind} ns", waited.max());
         let (median, plain) = (waited.percentile(50.0).get(), service.percentile(50.0).get());
-        assert!(median > 100_000_000, "median {median} ns against {plain} ns of service");
+        assert!(median > behind / 6, "median {median} ns against {plain} ns of service, {behind} ns behind");
         assert!(summary.unfinished > 1000, "{} are still due", summary.unfinished);
     });
 }
@@ -56,7 +59,7 @@ fn a_backlog_counts_from_the_intended_start() {
 #[test]
 fn poisson_arrivals_keep_their_mean() {
     each_engine(|engine| {
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = in_memory();
         let target = target(directory.path(), 1, Bytes::mib(4));
         let arrival = Arrival::Poisson { per_second: 1000.0 };
         let workload = Workload { arrival, ..workload(1.0, Access::Random, 2, 4) };
@@ -89,7 +92,7 @@ fn a_stall_of_a_real_filesystem_is_in_the_open_loops_percentiles_and_not_in_the_
     let Some(disk) = common::loopback::Loop::new(64, &[]) else { return };
     let node = disk.node.to_str().expect("plain");
     common::loopback::run("mkfs.ext4", &["-q", node]);
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = in_memory();
     let at = directory.path();
     common::loopback::run("mount", &[node, at.to_str().expect("plain")]);
     let measure = |arrival: Arrival| {

@@ -1,6 +1,7 @@
 //! Targets: made, filled, reused, removed; and what is never touched.
 mod common;
 
+use common::loopback::{self, run};
 use common::{GOES_ON, SEED, SmallFilesystem, skipped};
 use lowtide_core::Bytes;
 use lowtide_host::HostError;
@@ -231,4 +232,22 @@ fn too_little_room_is_said_before_anything_is_written() {
         "{refused}"
     );
     assert!(!path.exists());
+}
+
+#[test]
+fn a_kept_file_that_became_that_of_a_loop_device_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let (spec, size) = (TargetSpec::File(path.clone()), Bytes::mib(4));
+    drop(prepare(&spec, size, 1, true).expect("made"));
+    let Some(node) = loopback::attach(&path, &[]) else { return };
+    let before = std::fs::read(&path).expect("read");
+    let outcome = [prepare(&spec, size, 1, true).map(drop), prepare(&spec, Bytes::mib(2), 1, true).map(drop)];
+    run("losetup", &["--detach", node.to_str().expect("plain")]);
+    for outcome in outcome {
+        let error = outcome.expect_err("refused").to_string();
+        assert!(error.contains("it backs /dev/loop"), "{error}");
+    }
+    assert!(std::fs::read(&path).expect("read") == before, "a byte changed");
+    drop(prepare(&spec, size, 1, true).expect("reused"));
 }

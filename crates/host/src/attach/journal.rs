@@ -15,6 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// How often a folder is made that somebody else removes.
 const ATTEMPTS: usize = 100;
@@ -50,6 +51,10 @@ pub(super) struct MountPoint {
     /// Whether the folder was not there before.
     pub(super) made: bool,
 }
+
+/// How long a lock is waited for, and how often it is tried.
+const MOMENT: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The journal, locked.
 #[derive(Debug)]
@@ -136,7 +141,10 @@ pub(super) fn read(place: &Place) -> Option<Facts> {
     text.rsplit(|byte| *byte == b'\n').find_map(|line| serde_json::from_slice(line).ok())
 }
 
+/// The lock is waited for a moment: a program that another thread starts holds a copy of it from its fork to its exec, long
+/// after the journal was closed here.
 fn lock(path: &Path, create: bool, place: &Place) -> Result<(File, Option<Facts>), HostError> {
+    let begin = Instant::now();
     loop {
         let file = OpenOptions::new()
             .read(true)
@@ -147,6 +155,10 @@ fn lock(path: &Path, create: bool, place: &Place) -> Result<(File, Option<Facts>
             .open(path)
             .map_err(HostError::io(Operation::Create, path))?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if begin.elapsed() < MOMENT => {
+                std::thread::sleep(LOOK);
+                continue;
+            }
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(HostError::InUse { path: path.to_owned() }),
             locked => locked.map_err(HostError::io(Operation::Open, path))?,
         }
@@ -157,5 +169,27 @@ fn lock(path: &Path, create: bool, place: &Place) -> Result<(File, Option<Facts>
         if !create {
             return Err(super::not_attached(place.name()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symptom: a drive that was dropped while another thread started a program stayed attached. Cause: the fork held the
+    /// journal's lock, and one look at it was enough to give up. Fix: it is waited for.
+    #[test]
+    fn a_lock_that_a_fork_holds_for_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, place) = (folder.path().join("journal"), Place::new("any").expect("a name"));
+        let (file, _) = lock(&path, true, &place).expect("nobody has it");
+        let copy = file.try_clone().expect("as a fork has it");
+        drop(file);
+        let holder = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            drop(copy);
+        });
+        lock(&path, false, &place).expect("after a moment");
+        holder.join().expect("it only sleeps");
     }
 }

@@ -4,7 +4,6 @@
 //! either. Leaves out creating them.
 
 use super::buffer::Buffers;
-use crate::environment::memory_filesystem;
 use crate::error::{HostError, Operation};
 use crate::target::TestData;
 use lowtide_core::{Bytes, Seed};
@@ -113,4 +112,11 @@ fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
         }
     }
     Ok(false)
+}
+
+/// Whether a filesystem of this type (statfs(2)) is kept in memory.
+pub(crate) fn memory_filesystem(kind: rustix::fs::FsWord) -> bool {
+    const TMPFS: rustix::fs::FsWord = 0x0102_1994;
+    const RAMFS: rustix::fs::FsWord = 0x8584_58f6;
+    [TMPFS, RAMFS].contains(&kind)
 }

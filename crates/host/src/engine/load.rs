@@ -5,6 +5,7 @@
 use super::{Engine, EngineChoice, sync, uring};
 use crate::error::{HostError, IoFailure};
 use crate::target::TestData;
+use lowtide_core::measure::Gap;
 use lowtide_core::trace::{Pacing, Trace};
 use lowtide_core::workload::Arrival;
 use lowtide_core::{Bytes, Nanos, Seed, Workload};
@@ -28,7 +29,7 @@ pub struct Load<'a> {
     pub seed: Seed,
     /// The length of an interval.
     pub interval: Nanos,
-    /// How long to measure; `None`: until stopped.
+    /// How long to measure, gaps left out; `None`: until stopped.
     pub duration: Option<Nanos>,
     /// After how many completed requests to end; `None`: requests are not counted. A few more complete until every
     /// thread has heard of it.
@@ -59,8 +60,11 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// Whether requests went past the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// How long it measured.
+    /// How long it measured, gaps left out.
     pub elapsed: Nanos,
+    /// When lowtide itself did not run. Intervals follow each other as if there were no gaps, and requests that were in flight
+    /// over one are not counted.
+    pub gaps: Vec<Gap>,
     /// Requests completed: the sum over all intervals.
     pub completed: u64,
     /// Requests that failed: the sum over all intervals.

@@ -12,7 +12,8 @@
 //! is counted in the histogram of its interval. The clock is read once per batch of completions; that reading
 //! is also the start of the requests that replace them, so latency errs on the long side by the time it takes
 //! to prepare a batch. A trace ([`Load::replay`]) takes the place of the generator; its flushes and discards are
-//! done and not counted. Leaves out verification of what was read.
+//! done and not counted. While lowtide itself does not run the clock stands still ([`crate::clock`]), and what was in flight
+//! then is not counted. Leaves out verification of what was read.
 
 mod buffer;
 mod choice;
@@ -28,6 +29,7 @@ mod uring;
 mod worker;
 
 pub use choice::{Engine, EngineChoice};
+pub(crate) use files::memory_filesystem;
 pub use load::{Ended, Load, Summary};
 pub use lowtide_core::Control;
 pub use run::run;

@@ -9,12 +9,13 @@ use super::load::{Ended, Load, Summary};
 use super::threads;
 use super::uring;
 use super::worker::{GRACE, Message, NOTICE_NS, Replay, Shared};
+use crate::clock::GapClock;
 use crate::error::{HostError, Operation};
 use lowtide_core::{Control, Interval, Nanos};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often the interrupt flag is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -47,7 +48,7 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
         replay: load.replay.map(|(trace, pacing)| Replay::new(trace, pacing)),
         seed: load.seed,
         interval: load.interval,
-        begun: OnceLock::new(),
+        clock: OnceLock::new(),
         end_ns: AtomicU64::new(load.duration.map_or(u64::MAX, Nanos::get)),
         wanted: load.requests.map(|requests| AtomicI64::new(i64::try_from(requests).unwrap_or(i64::MAX))),
         first_failure: Mutex::new(None),
@@ -56,20 +57,23 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
     let workers = threads::start(engine, &shared, &outbox);
     drop(outbox);
     let mut notes: Vec<String> = note.into_iter().collect();
-    let workers = workers.and_then(|workers| {
+    let ready = workers.and_then(|workers| {
         notes.extend(all_ready(&inbox, workers, &shared)?);
-        Ok(workers)
+        let clock = GapClock::start().map_err(HostError::io(Operation::SetUp, &load.data.files()[0]))?;
+        Ok((workers, clock))
     });
-    let workers = workers.inspect_err(|_| {
+    let (workers, clock) = ready.inspect_err(|_| {
         // Lets threads that are ready and waiting go, with nothing to do.
         shared.end_by(0);
-        let _ = shared.begun.set(Instant::now());
+        let _ = shared.clock.set(None);
     })?;
+    let _ = shared.clock.set(Some(clock));
     let mut summary = Summary {
         engine,
         notes,
         direct: shared.files.direct,
         elapsed: Nanos::ZERO,
+        gaps: Vec::new(),
         completed: 0,
         errors: 0,
         first_failure: None,
@@ -94,7 +98,6 @@ fn collect(
     on_interval: &mut dyn FnMut(Interval) -> Control,
     summary: &mut Summary,
 ) -> Result<Option<u32>, HostError> {
-    let begun = *shared.begun.get_or_init(Instant::now);
     let mut collector = Collector::new(workers as usize, load.interval);
     let (mut running, mut gave_up, mut failure, mut early) = (workers, None, None, false);
     let mut deliver = |interval: Interval, summary: &mut Summary| {
@@ -114,13 +117,13 @@ fn collect(
             Ok(Message::Failed(error)) => {
                 running -= 1;
                 failure = Some(error);
-                shared.end_by(begun.elapsed().as_nanos() as u64 + NOTICE_NS);
+                shared.end_by(shared.now().ns + NOTICE_NS);
             }
             Ok(Message::Panicked(payload)) => std::panic::resume_unwind(payload),
             Ok(Message::Ready(_)) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        let now_ns = begun.elapsed().as_nanos() as u64;
+        let now_ns = shared.now().ns;
         while let Some(interval) = collector.complete() {
             if deliver(interval, summary) == Control::Stop && !early {
                 (early, summary.ended) = (true, Ended::Stopped);
@@ -131,7 +134,7 @@ fn collect(
             (early, summary.ended) = (true, Ended::Interrupted);
         }
         if early {
-            shared.end_by(begun.elapsed().as_nanos() as u64 + NOTICE_NS);
+            shared.end_by(shared.now().ns + NOTICE_NS);
         }
         let end_ns = shared.end_ns.load(Ordering::Relaxed);
         if now_ns > end_ns.saturating_add((GRACE + GRACE / 10).as_nanos() as u64) {
@@ -142,7 +145,11 @@ fn collect(
         deliver(interval, summary);
     }
     summary.stuck_threads = running;
-    summary.elapsed = Nanos::new(shared.end_ns.load(Ordering::Relaxed));
+    let end_ns = shared.end_ns.load(Ordering::Relaxed);
+    summary.elapsed = Nanos::new(end_ns);
+    let clock = shared.clock.get().and_then(Option::as_ref);
+    summary.gaps = clock.map(GapClock::gaps).unwrap_or_default();
+    summary.gaps.retain(|gap| gap.at_ns <= end_ns);
     match failure {
         Some(source) => Err(HostError::io(Operation::SetUp, &load.data.files()[0])(source)),
         None => Ok(gave_up),

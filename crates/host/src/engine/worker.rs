@@ -4,15 +4,17 @@
 //! Leaves out waiting for requests; that is all that [`super::uring`] and [`super::sync`] differ in.
 
 use super::files::OpenFiles;
+use crate::clock::GapClock;
 use crate::error::{IoFailure, Operation};
 use crate::target::TestData;
+use lowtide_core::measure::{Clock, Reading};
 use lowtide_core::trace::{Pacing, Trace, Traced};
 use lowtide_core::{Generator, Interval, Nanos, Op, Recorder, Seed, Workload};
 use std::io;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Failures of one thread at which the measurement is given up: each request that succeeds takes back
 /// [`FORGIVEN`], so it is given up only where more than ten of eleven requests fail.
@@ -56,8 +58,8 @@ pub(super) struct Shared {
     pub(super) replay: Option<Replay>,
     pub(super) seed: Seed,
     pub(super) interval: Nanos,
-    /// When the measurement began; set once every thread is ready.
-    pub(super) begun: OnceLock<Instant>,
+    /// The clock of the measurement; set once every thread is ready, to nothing where there is none.
+    pub(super) clock: OnceLock<Option<GapClock>>,
     /// When it ends, in nanoseconds since it began.
     pub(super) end_ns: AtomicU64,
     /// Completed requests that are still wanted, where they are counted.
@@ -66,6 +68,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// What the clock of the measurement shows; 0 where there is none.
+    #[inline]
+    pub(super) fn now(&self) -> Reading {
+        let clock = self.clock.get().and_then(Option::as_ref);
+        clock.map_or(Reading { ns: 0, gaps: 0 }, GapClock::read)
+    }
+
     /// Brings the end forward to `at_ns`.
     pub(super) fn end_by(&self, at_ns: u64) {
         self.end_ns.fetch_min(at_ns, Ordering::Relaxed);
@@ -113,12 +122,22 @@ pub(super) struct Issued {
     pub(super) start_ns: u64,
     /// For writes, a number no other write of this thread has.
     pub(super) number: u64,
+    /// Gaps of the clock before it.
+    pub(super) gaps: u32,
 }
 
 impl Issued {
     /// What stands in a slot before its first request.
-    pub(super) const NONE: Issued =
-        Issued { op: Op::Read, length: 0, file: 0, offset: 0, data_offset: 0, start_ns: 0, number: 0 };
+    pub(super) const NONE: Issued = Issued {
+        op: Op::Read,
+        length: 0,
+        file: 0,
+        offset: 0,
+        data_offset: 0,
+        start_ns: 0,
+        number: 0,
+        gaps: 0,
+    };
 
     /// The bytes it moves: none where it only flushes or discards.
     pub(super) fn moves(&self) -> u32 {
@@ -129,7 +148,8 @@ impl Issued {
 /// One thread's part in the measurement.
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
-    begun: Instant,
+    /// Gaps of the clock before its last reading.
+    gaps: u32,
     /// Draws requests, where no trace has them.
     generator: Option<Generator>,
     recorder: Recorder,
@@ -155,12 +175,12 @@ impl Worker {
         let generator = shared.replay.is_none().then(drawn);
         let recorder = Recorder::new(shared.interval);
         let _ = outbox.send(Message::Ready(note));
-        let begun = *shared.begun.wait();
+        shared.clock.wait();
         Worker {
             generator,
             recorder,
             outbox,
-            begun,
+            gaps: 0,
             numbers: u64::from(worker) << 40,
             failures: 0,
             gave_up: None,
@@ -169,10 +189,12 @@ impl Worker {
         }
     }
 
-    /// Nanoseconds since the measurement began.
+    /// Nanoseconds since the measurement began, without its gaps.
     #[inline]
-    pub(super) fn now_ns(&self) -> u64 {
-        self.begun.elapsed().as_nanos() as u64
+    pub(super) fn now_ns(&mut self) -> u64 {
+        let reading = self.shared.now();
+        self.gaps = reading.gaps;
+        reading.ns
     }
 
     /// Hands in the periods that ended by `now_ns`; whether the measurement goes on.
@@ -204,14 +226,20 @@ impl Worker {
             data_offset: request.offset,
             start_ns,
             number: self.numbers,
+            gaps: self.gaps,
         })
     }
 
-    /// Counts a request that completed by `now_ns` with `result`: bytes moved, or a negated error number.
+    /// Counts a request that completed by `now_ns` with `result`: bytes moved, or a negated error number. Of one that was in
+    /// flight over a gap nobody knows how long it took, and it was not done in the time that counts: it is left out.
     #[inline]
     pub(super) fn complete(&mut self, issued: &Issued, now_ns: u64, result: i32) {
         if i64::from(result) == i64::from(issued.moves()) {
             self.failures = self.failures.saturating_sub(FORGIVEN);
+            if issued.gaps != self.gaps {
+                self.leave_out(now_ns);
+                return;
+            }
             self.completed += 1;
             self.count_down(now_ns);
             if issued.moves() > 0 {
@@ -230,6 +258,14 @@ impl Worker {
             && wanted.fetch_sub(1, Ordering::Relaxed) <= 1
         {
             self.shared.end_by(now_ns + NOTICE_NS);
+        }
+    }
+
+    #[cold]
+    fn leave_out(&self, now_ns: u64) {
+        if self.shared.replay.is_some() {
+            // A trace has no other request to make up for it.
+            self.count_down(now_ns);
         }
     }
 

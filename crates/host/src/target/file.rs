@@ -4,6 +4,7 @@
 //! check and the write. Leaves out filling; see [`super::fill`].
 
 use super::marker::Marker;
+use crate::block::check_loops;
 use crate::error::{HostError, Operation};
 use lowtide_core::Bytes;
 use rustix::fs::{FallocateFlags, FlockOperation};
@@ -38,7 +39,7 @@ impl TestFile {
     /// Looks at `path`, where a file of `size` is wanted, and locks it if it is ours. Changes nothing.
     ///
     /// # Errors
-    /// [`HostError::NotOurs`], [`HostError::InUse`], [`HostError::BlockDevice`] and [`HostError::WrongKind`] say what
+    /// [`HostError::NotOurs`], [`HostError::NotOpened`], [`HostError::InUse`], [`HostError::BlockDevice`] and [`HostError::WrongKind`] say what
     /// is in the way; [`HostError::Io`] that it could not be examined.
     pub(super) fn find(path: &Path, size: Bytes) -> Result<Found, HostError> {
         match std::fs::metadata(path) {
@@ -60,6 +61,7 @@ impl TestFile {
         let marker =
             Marker::read(&file, path)?.ok_or_else(|| HostError::NotOurs { path: path.to_owned() })?;
         lock(&file, path)?;
+        check_loops(&file, path)?;
         let full = marker.full && marker.size == size && metadata.len() == size.get();
         Ok(Found::Ours(TestFile { file, path: path.to_owned(), kept: marker.kept, full }))
     }

@@ -12,15 +12,11 @@
 //! an earlier one (the file carries a marker with its own inode number; see [`marker`]), and removes only such files.
 //! Leaves out block devices, which are refused, and making filesystems.
 
-mod data;
 mod file;
-mod fill;
 mod marker;
 mod prepare;
 mod spec;
 
-pub use data::TestData;
-pub use fill::Order;
-pub(crate) use fill::fill;
-pub use prepare::{Outlook, Preparation, Progress, Target, examine, remove_left_over};
+pub use crate::data::{Order, Progress, TestData};
+pub use prepare::{Outlook, Preparation, Target, examine, remove_left_over};
 pub use spec::{Layout, TargetSpec};

@@ -3,8 +3,8 @@
 //! Leaves out the steps on a single file; see [`super::file`] and [`super::fill`].
 
 use super::file::{Found, TestFile, refuse_all_but_directories, refuse_all_but_files};
-use super::fill::{Order, fill};
-use super::{Layout, TargetSpec, TestData};
+use super::{Layout, TargetSpec};
+use crate::data::{Order, Progress, TestData, fill};
 use crate::error::{HostError, Operation};
 use lowtide_core::{Bytes, Seed};
 use std::path::{Path, PathBuf};
@@ -36,15 +36,6 @@ pub struct Preparation<'a> {
     pub keep: bool,
     /// Set by someone else to stop filling.
     pub interrupt: &'a AtomicBool,
-}
-
-/// How far filling is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes written.
-    pub done: Bytes,
-    /// Bytes to write in all.
-    pub total: Bytes,
 }
 
 /// Files under test, locked against another lowtide. Dropping it removes them, except those that are to be kept.

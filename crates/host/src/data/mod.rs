@@ -1,6 +1,11 @@
 //! [`TestData`]: one logical range of bytes over one or several files of the same size.
 //!
-//! Leaves out how the files came to be; see [`super::Target`].
+//! Leaves out how the files came to be; see [`crate::target::Target`].
+
+mod fill;
+
+pub use fill::Order;
+pub(crate) use fill::fill;
 
 use crate::error::HostError;
 use lowtide_core::Bytes;
@@ -77,6 +82,15 @@ impl TestData {
         let size = self.size_each.get();
         ((offset / size) as usize, offset % size)
     }
+}
+
+/// How far filling is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes written.
+    pub done: Bytes,
+    /// Bytes to write in all.
+    pub total: Bytes,
 }
 
 #[cfg(test)]
