@@ -4,7 +4,7 @@
 
 use lowtide_oltp::Engine;
 use lowtide_oltp::bench::{Asked, measure};
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,7 +22,7 @@ fn main() {
         seconds: number(3, 30),
         ..Asked::of(engine)
     };
-    match measure(&asked, &AtomicBool::new(false)) {
+    match measure(&asked, &Arc::default()) {
         Ok(figures) => println!("{figures:#?}"),
         Err(error) => {
             eprintln!("{error}");

@@ -3,62 +3,120 @@
 //! Leaves out what an address means: that is its engine's. What is hidden need not be an address that an engine takes: one
 //! that is mistyped is shown in an error, and is hidden as well.
 
+use std::fmt;
+use std::ops::Range;
+
 /// What stands for a password.
-const HIDDEN: &str = "***";
+pub const HIDDEN: &str = "***";
 
 /// Keys of the query part (`?password=…&…`) that hold one.
 const KEYS: [&str; 6] = ["password", "passwd", "pass", "pwd", "passphrase", "sslpassword"];
 
+/// Schemes of pages: what such an address holds behind its host is a path, and no password.
+const PAGES: [&str; 4] = ["http", "https", "ftp", "file"];
+
+/// The address of a server, which prints without its password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address(String);
+
+impl Address {
+    /// An address as it was given.
+    pub fn new(address: impl Into<String>) -> Address {
+        Address(address.into())
+    }
+
+    /// With its password, to connect to it.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_password(&self.0))
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
 /// An address that can be shown: `mariadb://user:***@host/database?password=***`. Where it is not clear where a password
 /// ends, more is hidden than need be.
 pub fn without_password(address: &str) -> String {
-    let (scheme, rest) = match address.find("://") {
-        Some(end) => address.split_at(end + 3),
-        None => ("", address),
-    };
-    format!("{scheme}{}", of_user(&of_query(rest)))
+    let mut shown = String::with_capacity(address.len());
+    let mut from = 0;
+    for span in passwords(address) {
+        shown.push_str(&address[from..span.start]);
+        shown.push_str(HIDDEN);
+        from = span.end;
+    }
+    shown + &address[from..]
 }
 
-/// Hides what stands between the first `:` and the last `@`; without an `@`, what stands where a port would and is none.
-fn of_user(rest: &str) -> String {
-    if let Some((login, place)) = rest.rsplit_once('@') {
-        return match login.split_once(':') {
-            Some((user, _)) => format!("{user}:{HIDDEN}@{place}"),
-            None => rest.to_owned(),
-        };
-    }
-    match rest.split_once(':') {
-        Some((host, after)) if !host.contains(['/', '?', '[']) => {
-            let end = after.find(['/', '?']).unwrap_or(after.len());
-            let (port, more) = after.split_at(end);
-            match port.parse::<u32>() {
-                Ok(_) => rest.to_owned(),
-                Err(_) => format!("{host}:{HIDDEN}{more}"),
-            }
+/// Where the passwords of an address stand, in order and apart from each other; an empty one where an empty password does.
+pub fn passwords(address: &str) -> Vec<Range<usize>> {
+    let start = address.find("://").map_or(0, |end| end + 3);
+    let rest = &address[start..];
+    let mut spans = of_query(rest);
+    // A password in the query part says nothing of where that of the user ends.
+    let mut beside = rest.as_bytes().to_vec();
+    spans.iter().for_each(|span| beside[span.clone()].fill(b'x'));
+    let is_page = start > 0 && PAGES.iter().any(|page| address[..start - 3].eq_ignore_ascii_case(page));
+    spans.extend(if is_page { of_page(&beside) } else { of_user(&beside) });
+    spans.sort_by_key(|span| (span.start, span.end));
+    let mut apart: Vec<Range<usize>> = Vec::new();
+    for span in spans {
+        match apart.last_mut() {
+            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+            _ => apart.push(span),
         }
-        _ => rest.to_owned(),
     }
+    apart.iter().map(|span| span.start + start..span.end + start).collect()
 }
 
-/// Hides the values of the keys that hold passwords.
-fn of_query(rest: &str) -> String {
-    let mut shown = String::with_capacity(rest.len());
+/// What stands between the first `:` and the last `@`; without an `@`, what stands where a port would and is none.
+fn of_user(rest: &[u8]) -> Option<Range<usize>> {
+    let colon = rest.iter().position(|byte| *byte == b':');
+    if let Some(at) = rest.iter().rposition(|byte| *byte == b'@') {
+        return colon.filter(|colon| *colon < at).map(|colon| colon + 1..at);
+    }
+    let colon = colon?;
+    let (host, after) = (&rest[..colon], &rest[colon + 1..]);
+    if host.iter().any(|byte| b"/?[".contains(byte)) {
+        return None;
+    }
+    let end = after.iter().position(|byte| b"/?".contains(byte)).unwrap_or(after.len());
+    let is_port = std::str::from_utf8(&after[..end]).is_ok_and(|port| port.parse::<u32>().is_ok());
+    (!is_port).then_some(colon + 1..colon + 1 + end)
+}
+
+/// The same of the address of a page: what stands before its host.
+fn of_page(rest: &[u8]) -> Option<Range<usize>> {
+    let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
+    let at = rest[..end].iter().rposition(|byte| *byte == b'@')?;
+    let colon = rest[..at].iter().position(|byte| *byte == b':')?;
+    Some(colon + 1..at)
+}
+
+/// The values of the keys that hold passwords.
+fn of_query(rest: &str) -> Vec<Range<usize>> {
+    let mut spans = Vec::new();
+    let mut start = 0;
     for (index, part) in rest.split_inclusive(['?', '&']).enumerate() {
-        let (pair, end) = match part.strip_suffix(['?', '&']) {
-            Some(pair) => (pair, &part[pair.len()..]),
-            None => (part, ""),
-        };
-        match pair.split_once('=') {
-            Some((key, _)) if index > 0 && KEYS.contains(&key.to_ascii_lowercase().as_str()) => {
-                shown.push_str(key);
-                shown.push('=');
-                shown.push_str(HIDDEN);
-            }
-            _ => shown.push_str(pair),
+        let pair = part.trim_end_matches(['?', '&']);
+        if let Some((key, value)) = pair.split_once('=')
+            && index > 0
+            && KEYS.contains(&key.to_ascii_lowercase().as_str())
+        {
+            let from = start + key.len() + 1;
+            spans.push(from..from + value.len());
         }
-        shown.push_str(end);
+        start += part.len();
     }
-    shown
+    spans
 }
 
 #[cfg(test)]
@@ -88,6 +146,13 @@ mod tests {
             ("mariadb://me:secret/x", "mariadb://me:***/x"),
             ("me:secret@db", "me:***@db"),
             ("", ""),
+            ("mariadb://:secret@db/x", "mariadb://:***@db/x"),
+            ("mariadb://me:@db/x", "mariadb://me:***@db/x"),
+            ("mariadb://me:s%3Acr%40et@%2Frun%2Fsock/x", "mariadb://me:***@%2Frun%2Fsock/x"),
+            ("mariadb://me:päss@db/x", "mariadb://me:***@db/x"),
+            // Pages, which may hold all of it in their paths.
+            ("https://me:secret@host/x:y@z", "https://me:***@host/x:y@z"),
+            ("https://archive.org/web/https://a.b/@c", "https://archive.org/web/https://a.b/@c"),
         ] {
             assert_eq!(without_password(address), shown, "{address}");
         }

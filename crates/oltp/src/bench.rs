@@ -3,11 +3,12 @@
 //! A database of our own in a new directory, loaded, asked for a while without thinking, and removed. Leaves out steady
 //! states, preparation and drives: those are experiments.
 
-use crate::terminals::{self, Load, Part};
+use crate::terminals::{self, Load, Part, WallClock};
 use crate::tpcc::{Kind, Scale};
 use crate::{Engine, Folder, Instance, OltpError, Places, Settings, folder, instance};
 use lowtide_core::{Bytes, Control, Latency, Nanos, Seed};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -70,7 +71,7 @@ pub struct Figures {
 ///
 /// # Errors
 /// [`OltpError`] where the database cannot be started or loaded, a transaction fails for good, or `interrupt` is set.
-pub fn measure(asked: &Asked, interrupt: &AtomicBool) -> Result<Figures, OltpError> {
+pub fn measure(asked: &Asked, interrupt: &Arc<AtomicBool>) -> Result<Figures, OltpError> {
     let settings = Settings {
         buffer_pool: Some(asked.settings.buffer_pool.unwrap_or(BUFFER_POOL)),
         ..asked.settings.clone()
@@ -78,7 +79,7 @@ pub fn measure(asked: &Asked, interrupt: &AtomicBool) -> Result<Figures, OltpErr
     // Paths of sockets are short, and those of data may not be.
     let (data, run) = (own(&asked.directory)?, own(&std::env::temp_dir())?);
     let places = Places { data: inside(&data, "data")?, log: None, run: inside(&run, "run")? };
-    let mut instance = instance::start(&settings, &places)?;
+    let mut instance = instance::start(&settings, &places, interrupt)?;
     let figures = ask(asked, &settings, &*instance, interrupt)
         .map_err(|seen| instance::why(std::slice::from_mut(&mut instance), seen))?;
     instance.stop()?;
@@ -99,6 +100,7 @@ fn ask(
     let load_s = begin.elapsed().as_secs_f64();
     let load = Load {
         terminals: asked.terminals,
+        clock: &WallClock::start(),
         think: false,
         interval: Nanos::from_millis(u64::from(asked.seconds) * 1000),
         seed: asked.seed,

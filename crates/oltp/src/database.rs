@@ -2,8 +2,8 @@
 //!
 //! Leaves out how: each engine has its own module.
 
+use crate::OltpError;
 use crate::tpcc::{Scale, Transaction};
-use crate::{Cut, OltpError};
 use lowtide_core::Seed;
 use std::sync::atomic::AtomicBool;
 
@@ -99,10 +99,6 @@ pub trait Session: Send {
     fn run(&mut self, transaction: &Transaction) -> Result<Outcome, Failure>;
     /// Statements sent so far; a batch that crosses to the server once counts once.
     fn statements(&self) -> u64;
-    /// What cuts its connection from another thread; `None` where it has none, or that cannot be done.
-    fn cut(&self) -> Option<Cut> {
-        None
-    }
 }
 
 /// How a transaction ended.

@@ -5,6 +5,7 @@
 //! Where a filesystem knows no locks the directory is not marked, and what a killed process leaves there stays. Leaves out
 //! what is in it.
 
+use crate::postgres::shared_memory;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -17,6 +18,8 @@ const PREFIX: &str = "lowtide-";
 /// The file that marks them, and all that it says.
 const MARKER: &str = ".lowtide";
 const FIRST_LINE: &str = "lowtide 1 directory\n";
+/// How far down servers keep their sockets, and beside them the note of their shared memory: `run/cell-N`.
+const DEPTH: u32 = 2;
 /// How many names are tried.
 const ATTEMPTS: u32 = 1000;
 
@@ -110,7 +113,8 @@ fn empty_and_remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
 }
 
-/// Removes the directories in `within` that processes made with [`Folder::make`] which are gone now.
+/// Removes the directories in `within` that processes made with [`Folder::make`] which are gone now, with the shared memory
+/// that is noted in them.
 pub fn remove_left_over(within: &Path) {
     let Ok(entries) = fs::read_dir(within) else { return };
     for entry in entries.flatten() {
@@ -119,8 +123,23 @@ pub fn remove_left_over(within: &Path) {
             continue;
         }
         if let Some(_locked) = left(&entry.path()) {
+            remove_shared_memory(&entry.path(), DEPTH);
             // What cannot be removed is tried again by the next one.
             let _ = empty_and_remove(&entry.path());
+        }
+    }
+}
+
+/// Removes the shared memory of killed servers that is noted in a directory, at most so many directories down.
+fn remove_shared_memory(directory: &Path, depth: u32) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => remove_shared_memory(&entry.path(), depth - 1),
+            Ok(kind) if kind.is_file() && entry.file_name() == shared_memory::NOTE => {
+                // Where a process still ends, all of it is for the next one.
+                let _ = shared_memory::remove(&entry.path());
+            }
+            _ => {}
         }
     }
 }

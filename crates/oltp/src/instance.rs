@@ -6,6 +6,7 @@ use crate::named::Named;
 use crate::{Database, Engine, OltpError, Settings, without_password};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Where an instance lies. Directories exist and are empty before the first start.
@@ -70,16 +71,21 @@ pub fn why(instances: &mut [Box<dyn Instance>], seen: OltpError) -> OltpError {
     }
 }
 
-/// Starts a database of our own, made anew where its directory is empty.
+/// Starts a database of our own, made anew where its directory is empty. A while after `interrupt` is set a server that does
+/// not answer is killed.
 ///
 /// # Errors
 /// [`OltpError`] where its programs are missing, or it does not start: then with the line of its log that says why.
-pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
+pub fn start(
+    settings: &Settings,
+    places: &Places,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Box<dyn Instance>, OltpError> {
     match settings.engine {
         Engine::Sqlite => crate::sqlite::start(places, settings),
-        Engine::Postgresql => crate::postgres::start(settings, places),
+        Engine::Postgresql => crate::postgres::start(settings, places, interrupt),
         Engine::Mariadb | Engine::MariadbAria | Engine::MariadbMyisam => {
-            crate::mariadb::start(settings, places)
+            crate::mariadb::start(settings, places, interrupt)
         }
         Engine::InnodbModel | Engine::MyisamModel => {
             let name = settings.engine.name();
@@ -89,14 +95,15 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
 }
 
 /// Connects to a server that somebody else runs: `mariadb://user:password@host/database`, `postgresql://…`. Its settings
-/// stay as they are; what fails there names its address, without the password.
+/// stay as they are; what fails there names its address, without the password. A while after `interrupt` is set connections
+/// are cut.
 ///
 /// # Errors
 /// [`OltpError`] where the address is not one, or nobody answers there.
-pub fn connect(address: &str) -> Result<Arc<dyn Database>, OltpError> {
+pub fn connect(address: &str, interrupt: &Arc<AtomicBool>) -> Result<Arc<dyn Database>, OltpError> {
     let database = match address.split_once("://") {
-        Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address)?,
-        Some(("postgresql" | "postgres", _)) => crate::postgres::connect(address)?,
+        Some(("mariadb" | "mysql", _)) => crate::mariadb::connect(address, interrupt)?,
+        Some(("postgresql" | "postgres", _)) => crate::postgres::connect(address, interrupt)?,
         _ => {
             return Err(OltpError::Invalid(format!(
                 "`{}` is not the address of a server: it begins with mariadb:// or postgresql://",

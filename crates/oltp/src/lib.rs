@@ -29,11 +29,11 @@ pub mod snapshot;
 pub mod sqlite;
 pub mod terminals;
 pub mod tpcc;
+mod watchdog;
 
-pub use address::without_password;
+pub use address::{Address, HIDDEN, passwords, without_password};
 pub use database::{Counter, CounterUnit, Database, Failure, Outcome, Session};
 pub use error::OltpError;
 pub use folder::Folder;
 pub use instance::{Instance, Places};
-pub use network::Cut;
 pub use settings::{Durability, Engine, Least, Preset, Settings};

@@ -2,7 +2,6 @@
 //!
 //! Leaves out how it is asked: its engine does that.
 
-use crate::network::Cut;
 use crate::tpcc::{Scale, Transaction};
 use crate::{Counter, Database, Failure, OltpError, Outcome, Session};
 use lowtide_core::Seed;
@@ -83,8 +82,5 @@ impl Session for NamedSession {
     }
     fn statements(&self) -> u64 {
         self.session.statements()
-    }
-    fn cut(&self) -> Option<Cut> {
-        self.session.cut()
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn wait_without_end(socket: RawFd) -> io::Result<()> {
 
 /// A connection as it is cut from another thread: whoever waits for its answer hears that it is gone.
 #[derive(Debug)]
-pub struct Cut(OwnedFd);
+pub(crate) struct Cut(OwnedFd);
 
 impl Cut {
     /// Of a socket; nothing where this process may have no more open files.
@@ -84,7 +84,7 @@ impl Cut {
         or_with_more_files(|| by_number(socket)).map(Cut)
     }
     /// Cuts it.
-    pub fn now(&self) {
+    pub(crate) fn now(&self) {
         let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
     }
 }

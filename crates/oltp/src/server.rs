@@ -5,6 +5,7 @@
 //! they are asked whether they are up: that is their engines'.
 
 use crate::OltpError;
+use crate::watchdog::{Registration, Server, Watchdog};
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -150,13 +151,15 @@ pub(crate) struct Process {
     log_begin: u64,
     /// Where it ended when the server was up: complaints before that kept it from nothing.
     log_up: u64,
+    /// Has it killed a while after an interrupt.
+    _registration: Registration,
     /// Dropping it lets the thread that started the child go.
     _keep: mpsc::Sender<()>,
     _keeper: JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts `program`; what it prints goes to the end of `log`.
+    /// Starts `program`; what it prints goes to the end of `log`. `watchdog` kills it a while after an interrupt.
     ///
     /// # Errors
     /// [`OltpError`] where it, or `setpriv`, cannot be started.
@@ -166,6 +169,7 @@ impl Process {
         user: Option<&User>,
         folder: &Path,
         log: &Path,
+        watchdog: &Watchdog,
     ) -> Result<Process, OltpError> {
         let setpriv = find(None, &["setpriv"], "it comes with the package `util-linux`")?;
         let output = OpenOptions::new().create(true).append(true).open(log);
@@ -192,7 +196,9 @@ impl Process {
         command.stdout(copy).stderr(output);
         let (child, _keep, _keeper) = spawn(command).map_err(|source| io_error(program, source))?;
         let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
-        Ok(Process { name, child, log: log.to_owned(), log_begin, log_up: log_begin, _keep, _keeper })
+        let _registration = watchdog.server(Server::of(child.id()));
+        let (log, log_up) = (log.to_owned(), log_begin);
+        Ok(Process { name, child, log, log_begin, log_up, _registration, _keep, _keeper })
     }
     /// Its number.
     pub(crate) fn id(&self) -> u32 {
@@ -282,7 +288,9 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        if let Ok(None) = self.child.try_wait() {
+            Server::of(self.child.id()).kill();
+        }
         let _ = self.child.wait();
     }
 }
@@ -345,6 +353,7 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> OltpError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn the_first_error_of_a_log_says_more_than_the_last_line() {
@@ -369,7 +378,8 @@ mod tests {
         let log = folder.path().join("log");
         fs::write(&log, "ERROR of another run\n").expect("written");
         let arguments = ["-c".to_owned(), "echo ERROR of this run; exit 3".to_owned()];
-        let start = Process::start(Path::new("/bin/sh"), &arguments, None, folder.path(), &log);
+        let (program, watchdog) = (Path::new("/bin/sh"), Watchdog::new(&Arc::default()));
+        let start = Process::start(program, &arguments, None, folder.path(), &log, &watchdog);
         let mut process = start.expect("started");
         let status =
             process.wait(Duration::from_secs(60), &AtomicBool::new(false)).expect("waited").expect("ended");
@@ -382,7 +392,8 @@ mod tests {
     fn a_process_that_is_dropped_is_killed() {
         let folder = tempfile::tempdir().expect("a directory");
         let log = folder.path().join("log");
-        let start = Process::start(Path::new("/bin/sleep"), &["600".to_owned()], None, folder.path(), &log);
+        let (program, watchdog) = (Path::new("/bin/sleep"), Watchdog::new(&Arc::default()));
+        let start = Process::start(program, &["600".to_owned()], None, folder.path(), &log, &watchdog);
         let mut process = start.expect("started");
         let id = process.id();
         assert_eq!(process.ended().expect("asked"), None);

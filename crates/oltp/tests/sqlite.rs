@@ -3,7 +3,7 @@
 //! Leaves out how fast it is.
 
 use lowtide_core::{Bytes, Control, Nanos, Seed};
-use lowtide_oltp::terminals::{Interval, Load, Part, Summary, run};
+use lowtide_oltp::terminals::{Interval, Load, Part, Summary, WallClock, run};
 use lowtide_oltp::tpcc::{Delivery, Kind, Line, NewOrder, Scale, Table, Transaction, population};
 use lowtide_oltp::{
     Database, Durability, Failure, Instance, OltpError, Outcome, Places, Settings, check, sqlite,
@@ -59,6 +59,7 @@ fn assert_consistent(database: &dyn Database) {
 fn run_for(database: &dyn Database, transactions: u64) -> (Vec<Interval>, Summary) {
     let interrupt = AtomicBool::new(false);
     let load = Load {
+        clock: &WallClock::start(),
         terminals: 4,
         think: false,
         interval: Nanos::from_millis(20),
@@ -197,6 +198,7 @@ fn a_full_disk_is_told_in_sqlites_words_and_leaves_nothing_behind() {
     database.execute(&format!("PRAGMA max_page_count = {pages}")).expect("accepts");
     let interrupt = AtomicBool::new(false);
     let load = Load {
+        clock: &WallClock::start(),
         terminals: 2,
         think: false,
         interval: Nanos::from_secs(3600),

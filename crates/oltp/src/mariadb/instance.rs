@@ -8,6 +8,7 @@ use super::errors::{is_not_up, words};
 use super::options::{Known, Options, base};
 use super::server::{DATABASE, Server};
 use crate::server::{POLL, Process, User, find, how_it_ended, io_error, keep_private};
+use crate::watchdog::Watchdog;
 use crate::{Database, Instance, OltpError, Places, Settings};
 use mysql::Conn;
 use mysql::prelude::Queryable;
@@ -63,7 +64,11 @@ struct MariaDb {
 /// # Errors
 /// [`OltpError::Missing`] without a server on this machine; [`OltpError::Server`], with the first error of its log, where it
 /// does not start; [`OltpError::Invalid`] for settings that cannot be.
-pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
+pub fn start(
+    settings: &Settings,
+    places: &Places,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Box<dyn Instance>, OltpError> {
     let program = find(settings.programs.as_deref(), &["mariadbd", "mysqld"], HINT)?;
     let user = User::of_server(&["mysql"])?;
     // The driver takes paths as text.
@@ -77,7 +82,8 @@ pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, 
         user.as_ref(),
         [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten(),
     )?;
-    let maker = Maker { program: &program, user: user.as_ref(), places: &places };
+    let watchdog = Watchdog::new(interrupt);
+    let maker = Maker { program: &program, user: user.as_ref(), places: &places, watchdog };
     let known = maker.known()?;
     let options = Options::new(settings, &places, &known)?;
     let file = places.run.join("my.cnf");
@@ -118,6 +124,7 @@ struct Maker<'a> {
     program: &'a Path,
     user: Option<&'a User>,
     places: &'a Places,
+    watchdog: Watchdog,
 }
 
 impl Maker<'_> {
@@ -125,7 +132,7 @@ impl Maker<'_> {
         let file = format!("--defaults-file={}", self.places.run.join("my.cnf").display());
         let own = std::iter::once(file).filter(|_| !arguments.contains(&"--no-defaults"));
         let all: Vec<String> = own.chain(arguments.iter().map(|it| (*it).to_owned())).collect();
-        Process::start(program, &all, self.user, &self.places.run, log)
+        Process::start(program, &all, self.user, &self.places.run, log, &self.watchdog)
     }
     /// Asks the program which options it has.
     fn known(&self) -> Result<Known, OltpError> {
@@ -206,8 +213,8 @@ impl Maker<'_> {
         let ask = |error| super::errors::sql("preparing the server")(error);
         conn.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).map_err(ask)?;
         let running: Vec<(String, String)> = conn.query("SHOW GLOBAL VARIABLES").map_err(ask)?;
-        let server =
-            Server::new(Server::private(&socket, Some(DATABASE)), settings.engine, true).map_err(ask)?;
+        let opts = Server::private(&socket, Some(DATABASE));
+        let server = Server::new(opts, settings.engine, true, self.watchdog.clone()).map_err(ask)?;
         Ok(Box::new(MariaDb {
             process,
             server: Arc::new(server),

@@ -5,13 +5,16 @@
 use super::errors::sql;
 use super::session::TpccSession;
 use super::{counters, load, schema};
+use crate::network::Cut;
 use crate::settings::Engine;
 use crate::tpcc::{Scale, Table};
+use crate::watchdog::{Registration, Watchdog};
 use crate::{Counter, Database, OltpError, Session, network, without_password};
 use lowtide_core::Seed;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder};
 use std::error::Error;
+use std::ops::{Deref, DerefMut};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -29,7 +32,6 @@ const SESSION: &str = "SET NAMES latin1 COLLATE latin1_bin, SESSION time_zone = 
                        SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1";
 
 /// A server that is up.
-#[derive(Debug)]
 pub(super) struct Server {
     opts: Opts,
     engine: Engine,
@@ -37,15 +39,51 @@ pub(super) struct Server {
     /// Whether it was started by us, and its settings are ours to change.
     own: bool,
     /// For what is asked now and then.
-    conn: Mutex<Conn>,
+    conn: Mutex<WatchedConn>,
+    watchdog: Watchdog,
+}
+
+/// A connection that is cut a while after an interrupt.
+#[derive(Debug)]
+pub(super) struct WatchedConn {
+    conn: Conn,
+    _registration: Option<Registration>,
+}
+
+impl Deref for WatchedConn {
+    type Target = Conn;
+    fn deref(&self) -> &Conn {
+        &self.conn
+    }
+}
+
+impl DerefMut for WatchedConn {
+    fn deref_mut(&mut self) -> &mut Conn {
+        &mut self.conn
+    }
+}
+
+impl std::fmt::Debug for Server {
+    /// Without what it was connected with, in which the password is.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("engine", &self.engine)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Server {
-    /// Connects, and asks who it is; `own` where it was started by us.
+    /// Connects, and asks who it is; `own` where it was started by us. `watchdog` cuts its connections after an interrupt.
     ///
     /// # Errors
     /// What the driver or the server says.
-    pub(super) fn new(opts: OptsBuilder, engine: Engine, own: bool) -> mysql::Result<Server> {
+    pub(super) fn new(
+        opts: OptsBuilder,
+        engine: Engine,
+        own: bool,
+        watchdog: Watchdog,
+    ) -> mysql::Result<Server> {
         let opts: Opts = opts
             .max_allowed_packet(Some(PACKET))
             .init(vec![SESSION])
@@ -55,13 +93,13 @@ impl Server {
             .tcp_keepalive_probe_count(Some(network::TIMES))
             .tcp_user_timeout_ms(Some(network::UNANSWERED.as_millis() as u32))
             .into();
-        let mut conn = log_in(&opts)?;
+        let mut conn = log_in(&opts, &watchdog)?;
         let said: Option<String> = conn.query_first("SELECT VERSION()")?;
         let said = said.unwrap_or_default();
         let (number, rest) = said.split_once('-').unwrap_or((&said, ""));
         let name = if rest.contains("MariaDB") { "MariaDB" } else { "MySQL" };
         let version = format!("{name} {number}, {}", schema::storage(engine));
-        Ok(Server { opts, engine, version, own, conn: Mutex::new(conn) })
+        Ok(Server { opts, engine, version, own, conn: Mutex::new(conn), watchdog })
     }
     /// The options of a server of our own: its socket, and nobody between.
     pub(super) fn private(socket: &Path, database: Option<&str>) -> OptsBuilder {
@@ -73,8 +111,8 @@ impl Server {
             .prefer_socket(false)
     }
     /// A connection of its own.
-    pub(super) fn open(&self) -> Result<Conn, OltpError> {
-        log_in(&self.opts).map_err(sql("connecting"))
+    pub(super) fn open(&self) -> Result<WatchedConn, OltpError> {
+        log_in(&self.opts, &self.watchdog).map_err(sql("connecting"))
     }
     /// Whether it was started by us.
     pub(super) fn is_own(&self) -> bool {
@@ -112,8 +150,15 @@ fn is_late(error: &mysql::Error) -> bool {
     }
 }
 
+/// A connection that is registered with the watchdog.
+fn log_in(opts: &Opts, watchdog: &Watchdog) -> mysql::Result<WatchedConn> {
+    let conn = log_in_in_time(opts)?;
+    let _registration = watchdog.connection(Cut::by_number(conn.as_raw_fd()));
+    Ok(WatchedConn { conn, _registration })
+}
+
 /// A connection; over TCP, a server that does not let us in within a while is given up.
-fn log_in(opts: &Opts) -> mysql::Result<Conn> {
+fn log_in_in_time(opts: &Opts) -> mysql::Result<Conn> {
     if opts.get_socket().is_some() {
         return Conn::new(opts.clone());
     }
@@ -133,13 +178,11 @@ fn log_in(opts: &Opts) -> mysql::Result<Conn> {
 /// of a socket in place of the host. Neither the server nor its settings are lowtide's; tables are made with InnoDB.
 ///
 /// # Errors
-/// [`OltpError`] where the address cannot be read, or the server does not answer.
-pub fn connect(url: &str) -> Result<Arc<dyn Database>, OltpError> {
-    let opts = address(url)?;
-    Ok(Arc::new(
-        Server::new(opts, Engine::Mariadb, false)
-            .map_err(sql(format!("connecting to {}", without_password(url))))?,
-    ))
+/// [`OltpError`] where the address cannot be read, or the server does not answer. A while after `interrupt` is set connections
+/// are cut.
+pub fn connect(url: &str, interrupt: &Arc<AtomicBool>) -> Result<Arc<dyn Database>, OltpError> {
+    let server = Server::new(address(url)?, Engine::Mariadb, false, Watchdog::new(interrupt));
+    Ok(Arc::new(server.map_err(sql(format!("connecting to {}", without_password(url))))?))
 }
 
 fn address(url: &str) -> Result<OptsBuilder, OltpError> {

@@ -21,6 +21,11 @@ pub(super) const UNDELIVERED: u32 = 900;
 /// Customers of a district that have a name of their own each; the names of the others are drawn.
 const NAMED_IN_ORDER: u32 = LAST_NAMES;
 
+/// The number of a district through all warehouses.
+pub(super) fn district(w: u32, d: u32) -> u32 {
+    w * DISTRICTS + d
+}
+
 /// What is known of a district.
 #[derive(Debug, Clone, Default)]
 struct District {

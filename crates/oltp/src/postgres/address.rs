@@ -3,7 +3,7 @@
 //! A host that begins with a slash (as `%2Fdirectory`, or in `?host=`) is the directory of a unix socket. Leaves out
 //! TLS, several hosts, password files and environment variables.
 
-use crate::{OltpError, without_password};
+use crate::{HIDDEN, OltpError, without_password};
 use std::path::{Path, PathBuf};
 
 /// The port where none is named; it is also in the name of the socket.
@@ -13,12 +13,25 @@ pub(super) const PORT: u16 = 5432;
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
 /// Where, and as whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) host: Host,
     pub(super) user: String,
     pub(super) password: Option<String>,
     pub(super) database: String,
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Address { host, user, password, database } = self;
+        let password = password.as_ref().map(|_| HIDDEN);
+        f.debug_struct("Address")
+            .field("host", host)
+            .field("user", user)
+            .field("password", &password)
+            .field("database", database)
+            .finish()
+    }
 }
 
 /// Where a server listens.
@@ -143,6 +156,7 @@ mod tests {
     #[test]
     fn urls_are_read_as_the_documentation_of_libpq_says() {
         let full = Address::parse("postgresql://al%40ice:s%3Acret@db.example:6543/bench").unwrap();
+        assert!(!format!("{full:?}").contains("cret"), "{full:?}");
         assert_eq!(full.host, tcp("db.example", 6543));
         assert_eq!((full.user.as_str(), full.password.as_deref()), ("al@ice", Some("s:cret")));
         assert_eq!(full.database, "bench");

@@ -10,6 +10,7 @@
 use super::address::{Address, Host};
 use super::error::{PgError, unexpected, whole};
 use crate::network::{self, Cut};
+use crate::watchdog::{Registration, Watchdog};
 use bytes::{Bytes, BytesMut};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::IsNull;
@@ -99,11 +100,17 @@ pub(super) struct Connection {
     prepared: u32,
     round_trips: u64,
     in_transaction: bool,
+    _registration: Option<Registration>,
 }
 
 impl Connection {
-    /// Connects and logs in. Everything that is named without a schema is in `search_path`.
-    pub(super) fn open(address: &Address, search_path: &str) -> Result<Connection, PgError> {
+    /// Connects and logs in; `watchdog` cuts the connection after an interrupt. Everything that is named without a schema is
+    /// in `search_path`.
+    pub(super) fn open(
+        address: &Address,
+        search_path: &str,
+        watchdog: &Watchdog,
+    ) -> Result<Connection, PgError> {
         let stream = match &address.host {
             Host::Socket(path) => UnixStream::connect(path)
                 .map(Stream::Unix)
@@ -115,6 +122,10 @@ impl Connection {
                 Stream::Tcp(stream)
             }
         };
+        let cut = match &stream {
+            Stream::Unix(stream) => Cut::of(stream),
+            Stream::Tcp(stream) => Cut::of(stream),
+        };
         let mut connection = Connection {
             stream,
             input: BytesMut::with_capacity(CHUNK),
@@ -125,6 +136,7 @@ impl Connection {
             prepared: 0,
             round_trips: 0,
             in_transaction: false,
+            _registration: watchdog.connection(cut),
         };
         let parameters = [
             ("user", address.user.as_str()),
@@ -141,14 +153,6 @@ impl Connection {
             stream.set_read_timeout(None)?;
         }
         Ok(connection)
-    }
-
-    /// What cuts it from another thread.
-    pub(super) fn cut(&self) -> Option<Cut> {
-        match &self.stream {
-            Stream::Unix(stream) => Cut::of(stream),
-            Stream::Tcp(stream) => Cut::of(stream),
-        }
     }
 
     fn log_in(&mut self, address: &Address) -> Result<(), PgError> {

@@ -9,7 +9,9 @@ use super::address::{Address, PORT, socket};
 use super::parameters::Parameters;
 use super::programs;
 use super::schema::BY_SIZE;
+use super::shared_memory;
 use crate::server::{POLL, Process, User, how_it_ended, io_error, keep_private};
+use crate::watchdog::Watchdog;
 use crate::{Database, Instance, OltpError, Places, Settings};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -41,6 +43,8 @@ const MARKS_LATER: [&str; 3] = ["PANIC:", "was terminated by signal", "No space 
 /// A server of ours.
 pub(super) struct Server {
     process: Process,
+    /// Dropped after the process: what a killed one left goes then.
+    _memory: shared_memory::Noted,
     database: Arc<Postgres>,
     settings: Vec<(String, String)>,
     ignored: Vec<String>,
@@ -51,7 +55,11 @@ pub(super) struct Server {
 /// # Errors
 /// [`OltpError`] where PostgreSQL is not on this machine, a setting is not one of its, a directory cannot be used, or the
 /// server does not start: with the line of its log that says why.
-pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, OltpError> {
+pub(super) fn start(
+    settings: &Settings,
+    places: &Places,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Server, OltpError> {
     let programs = programs::find(settings)?;
     let known = programs::parameters(&programs)?;
     let tablespaces = match settings.data_files {
@@ -73,7 +81,8 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
         user.as_ref(),
         [Some(&places.data), places.log.as_ref(), Some(&places.run)].into_iter().flatten(),
     )?;
-    let launch = Launch { programs, user, run: places.run.clone() };
+    let watchdog = Watchdog::new(interrupt);
+    let launch = Launch { programs, user, run: places.run.clone(), watchdog };
     if !places.data.join("PG_VERSION").exists() {
         make(&launch, places)?;
     }
@@ -84,13 +93,15 @@ pub(super) fn start(settings: &Settings, places: &Places) -> Result<Server, Oltp
     }
     let mut process = launch.start("postgres", &arguments)?;
     until_ready(&mut process, &places.data)?;
+    let _memory = shared_memory::note(&places.run, &places.data, process.id())?;
     process.is_up();
-    let database = Arc::new(Postgres::open(Address::local(&places.run), tablespaces)?);
+    let database =
+        Arc::new(Postgres::open(Address::local(&places.run), tablespaces, launch.watchdog.clone())?);
     if tablespaces > 0 {
         database.check_tablespaces()?;
     }
     let settings = database.running_settings()?;
-    Ok(Server { process, database, settings, ignored: parameters.ignored })
+    Ok(Server { process, _memory, database, settings, ignored: parameters.ignored })
 }
 
 /// How programs of the server are started.
@@ -98,12 +109,14 @@ struct Launch {
     programs: PathBuf,
     user: Option<User>,
     run: PathBuf,
+    watchdog: Watchdog,
 }
 
 impl Launch {
     fn start(&self, program: &str, arguments: &[String]) -> Result<Process, OltpError> {
         let log = self.run.join("postgres.log");
-        Process::start(&self.programs.join(program), arguments, self.user.as_ref(), &self.run, &log)
+        let (program, user) = (self.programs.join(program), self.user.as_ref());
+        Process::start(&program, arguments, user, &self.run, &log, &self.watchdog)
     }
 }
 

@@ -13,10 +13,12 @@ mod parameters;
 mod programs;
 mod schema;
 mod session;
+pub(crate) mod shared_memory;
 mod statements;
 
 use crate::tpcc::Scale;
-use crate::{Counter, Database, Instance, OltpError, Places, Session, Settings};
+use crate::watchdog::Watchdog;
+use crate::{Counter, Database, Instance, OltpError, Places, Session, Settings, without_password};
 use address::Address;
 use connection::Connection;
 use error::{PgError, unexpected};
@@ -28,17 +30,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 ///
 /// # Errors
 /// [`OltpError`] where PostgreSQL is not on this machine, a setting is not one of its, a directory cannot be used, or the
-/// server does not start.
-pub fn start(settings: &Settings, places: &Places) -> Result<Box<dyn Instance>, OltpError> {
-    Ok(Box::new(instance::start(settings, places)?))
+/// server does not start. A while after `interrupt` is set a server that does not answer is killed.
+pub fn start(
+    settings: &Settings,
+    places: &Places,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Box<dyn Instance>, OltpError> {
+    Ok(Box::new(instance::start(settings, places, interrupt)?))
 }
 
 /// A server that somebody else runs: `postgresql://user:password@host:port/database`.
 ///
 /// # Errors
-/// [`OltpError`] where the address is not one, or nobody answers there.
-pub fn connect(url: &str) -> Result<Arc<dyn Database>, OltpError> {
-    Ok(Arc::new(Postgres::open(Address::parse(url)?, 0)?))
+/// [`OltpError`] where the address is not one, or nobody answers there. A while after `interrupt` is set connections are cut.
+pub fn connect(url: &str, interrupt: &Arc<AtomicBool>) -> Result<Arc<dyn Database>, OltpError> {
+    let postgres = Postgres::open(Address::parse(url)?, 0, Watchdog::new(interrupt));
+    let postgres = postgres.map_err(|error| match error {
+        OltpError::Sql { message, .. } => {
+            OltpError::Sql { what: format!("connecting to {}", without_password(url)), message }
+        }
+        other => other,
+    });
+    Ok(Arc::new(postgres?))
 }
 
 /// Settings that are read back beside those that were given.
@@ -55,11 +68,13 @@ struct Postgres {
     tablespaces: u32,
     /// The session for everything but transactions and loads; made when it is needed.
     admin: Mutex<Option<Connection>>,
+    watchdog: Watchdog,
 }
 
 impl Postgres {
-    fn open(address: Address, tablespaces: u32) -> Result<Postgres, OltpError> {
-        let mut it = Postgres { address, version: String::new(), tablespaces, admin: Mutex::new(None) };
+    fn open(address: Address, tablespaces: u32, watchdog: Watchdog) -> Result<Postgres, OltpError> {
+        let (version, admin) = (String::new(), Mutex::new(None));
+        let mut it = Postgres { address, version, tablespaces, admin, watchdog };
         let rows = it.admin("asking for its version", |admin| admin.simple("SHOW server_version"))?;
         let version = rows.into_iter().flatten().flatten().next().unwrap_or_default();
         it.version = format!("PostgreSQL {version}");
@@ -67,7 +82,7 @@ impl Postgres {
     }
 
     fn connection(&self) -> Result<Connection, PgError> {
-        Connection::open(&self.address, schema::NAME)
+        Connection::open(&self.address, schema::NAME, &self.watchdog)
     }
 
     /// Does something in the session that is kept for such things; where that was lost meanwhile, in a new one.

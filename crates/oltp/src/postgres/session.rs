@@ -16,7 +16,7 @@ use super::connection::{Connection, Row, Statement, Value};
 use super::error::{PgError, unexpected};
 use super::statements as sql;
 use crate::tpcc::{DISTRICTS, Delivery, Line, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who};
-use crate::{Cut, Failure, Outcome, Session};
+use crate::{Failure, Outcome, Session};
 use std::collections::BTreeMap;
 
 /// A session, with its statements prepared.
@@ -221,9 +221,6 @@ impl Session for Terminal {
     }
     fn statements(&self) -> u64 {
         self.connection.round_trips() - self.begun
-    }
-    fn cut(&self) -> Option<Cut> {
-        self.connection.cut()
     }
 }
 

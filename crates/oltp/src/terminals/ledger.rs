@@ -7,13 +7,14 @@
 use super::{Interval, Tally};
 use crate::tpcc::Kind;
 use lowtide_core::Nanos;
+use lowtide_core::measure::{Clock, Reading};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Something that happened to a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
-    at: Instant,
+    at: Reading,
     kind: Kind,
     what: What,
 }
@@ -24,9 +25,9 @@ pub(super) enum What {
     /// It met another, and is tried again.
     Retried,
     /// It is committed, and began then.
-    Committed { began: Instant },
+    Committed { began: Reading },
     /// It was rolled back because it had to be, and began then.
-    RolledBack { began: Instant },
+    RolledBack { began: Reading },
 }
 
 /// The events of a terminal that are not in an interval yet.
@@ -34,21 +35,21 @@ pub(super) enum What {
 pub(super) struct Events(Mutex<Vec<Event>>);
 
 impl Events {
-    /// Notes what happens now; when that is.
-    pub(super) fn note(&self, kind: Kind, what: What) -> Instant {
+    /// Notes what happens now.
+    pub(super) fn note(&self, clock: &dyn Clock, kind: Kind, what: What) {
         let mut events = self.lock();
-        let at = Instant::now();
+        let at = clock.read();
         events.push(Event { at, kind, what });
-        at
     }
     fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Makes intervals of the events of all terminals. Its clock starts when it is made.
+/// Makes intervals of the events of all terminals, the first of which begins when it is made.
 pub(super) struct Ledger<'a> {
-    start: Instant,
+    clock: &'a dyn Clock,
+    start_ns: u64,
     length: Nanos,
     terminals: &'a [Events],
     /// The interval that is not over.
@@ -58,22 +59,26 @@ pub(super) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub(super) fn new(length: Nanos, terminals: &'a [Events]) -> Self {
+    pub(super) fn new(clock: &'a dyn Clock, length: Nanos, terminals: &'a [Events]) -> Self {
         let current = interval(0, length);
-        Ledger { start: Instant::now(), length, terminals, current, later: Vec::new() }
+        Ledger { clock, start_ns: clock.read().ns, length, terminals, current, later: Vec::new() }
+    }
+    /// When the first interval began, by the clock.
+    pub(super) fn began_ns(&self) -> u64 {
+        self.start_ns
     }
     /// How long the interval has still to go.
     pub(super) fn until_end(&self) -> Duration {
-        self.end().saturating_duration_since(Instant::now())
+        Duration::from_nanos(self.end_ns().saturating_sub(self.clock.read().ns))
     }
     /// Counts what was noted so far, so that lists stay short in long intervals.
     pub(super) fn gather(&mut self) {
         for terminal in self.terminals {
             self.later.append(&mut terminal.lock());
         }
-        let end = self.end();
+        let end_ns = self.end_ns();
         self.later.retain(|event| {
-            let ended = event.at < end;
+            let ended = event.at.ns < end_ns;
             if ended {
                 count(&mut self.current.kinds[event.kind as usize], event);
             }
@@ -88,7 +93,7 @@ impl<'a> Ledger<'a> {
     }
     /// The intervals that nobody heard of by the time all terminals had ended; the last of them is shorter.
     pub(super) fn finish(mut self) -> Vec<Interval> {
-        let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now = self.clock.read().ns.saturating_sub(self.start_ns);
         let mut left = Vec::new();
         while self.current.end_ns < now {
             left.push(self.next());
@@ -99,8 +104,8 @@ impl<'a> Ledger<'a> {
         left
     }
 
-    fn end(&self) -> Instant {
-        self.start + Duration::from_nanos(self.current.end_ns)
+    fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.current.end_ns)
     }
 }
 
@@ -117,20 +122,50 @@ fn count(tally: &mut Tally, event: &Event) {
         What::Committed { began } => (&mut tally.committed, began),
         What::RolledBack { began } => (&mut tally.rolled_back, began),
     };
+    if began.gaps != event.at.gaps {
+        // Nobody knows how long it took, and the time in which it was done does not count.
+        return;
+    }
     *counter += 1;
-    let took = event.at.saturating_duration_since(began).as_nanos();
-    tally.latency.record(Nanos::new(u64::try_from(took).unwrap_or(u64::MAX)));
+    tally.latency.record(Nanos::new(event.at.ns.saturating_sub(began.ns)));
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::WallClock;
     use super::*;
+
+    /// A clock that shows what it is told.
+    struct Shown(Reading);
+
+    impl Clock for Shown {
+        fn read(&self) -> Reading {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_was_in_flight_over_a_gap_does_not_count() {
+        let terminals = [Events::default()];
+        let clock = Shown(Reading { ns: 7, gaps: 0 });
+        let mut ledger = Ledger::new(&clock, Nanos::new(100), &terminals);
+        let at = |ns: u64, gaps| Reading { ns: 7 + ns, gaps };
+        for (began, ended) in [(at(10, 0), at(20, 0)), (at(30, 0), at(31, 1)), (at(40, 1), at(45, 1))] {
+            let what = What::Committed { began };
+            terminals[0].lock().push(Event { at: ended, kind: Kind::Payment, what });
+        }
+        let tally = ledger.next().kinds[Kind::Payment as usize].clone();
+        assert_eq!((tally.committed, tally.latency.count()), (2, 2));
+        assert_eq!(tally.latency.max(), Nanos::new(10));
+        assert_eq!(ledger.began_ns(), 7);
+    }
 
     #[test]
     fn an_event_counts_in_the_interval_in_which_it_happened() {
         let terminals = [Events::default(), Events::default()];
-        let mut ledger = Ledger::new(Nanos::new(100), &terminals);
-        let at = |ns| ledger.start + Duration::from_nanos(ns);
+        let clock = Shown(Reading { ns: 5_000, gaps: 0 });
+        let mut ledger = Ledger::new(&clock, Nanos::new(100), &terminals);
+        let at = |ns: u64| Reading { ns: 5_000 + ns, gaps: 0 };
         let put = |terminal: usize, ns, what| {
             terminals[terminal].lock().push(Event { at: at(ns), kind: Kind::Payment, what });
         };
@@ -150,9 +185,10 @@ mod tests {
     #[test]
     fn what_is_left_when_terminals_end_late_is_in_intervals_too() {
         let terminals = [Events::default()];
-        let mut ledger = Ledger::new(Nanos::from_millis(2), &terminals);
+        let clock = WallClock::start();
+        let mut ledger = Ledger::new(&clock, Nanos::from_millis(2), &terminals);
         ledger.next();
-        let at = ledger.start + Duration::from_millis(3);
+        let at = Reading { ns: ledger.start_ns + 3_000_000, gaps: 0 };
         terminals[0].lock().push(Event { at, kind: Kind::Delivery, what: What::Retried });
         std::thread::sleep(Duration::from_millis(7));
         let left = ledger.finish();

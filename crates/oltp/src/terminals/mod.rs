@@ -15,11 +15,11 @@ mod terminal;
 mod tests;
 
 use crate::tpcc::{Kind, Scale};
-use crate::{Cut, Database, OltpError};
+use crate::{Database, OltpError};
 use ledger::{Events, Ledger};
+use lowtide_core::measure::{Clock, Reading};
 use lowtide_core::{Control, Latency, Nanos, Seed};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{PoisonError, RwLock};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
@@ -28,11 +28,8 @@ use terminal::{End, Over, Terminal};
 /// The longest that an interrupt goes unseen.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a transaction may take to its end after an interrupt; then its connection is cut.
-const GRACE: Duration = Duration::from_secs(3);
-
 /// A load of terminals.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Load<'a> {
     /// How many in all parts together; terminal `t` of a part is bound to warehouse `t mod warehouses` of it, and for
     /// Stock-Level to the district that follows that of the terminal before it there. Where a part has fewer terminals
@@ -42,10 +39,29 @@ pub struct Load<'a> {
     pub think: bool,
     /// Length of an interval.
     pub interval: Nanos,
+    /// What time is it; transactions that are in flight over one of its gaps are not counted.
+    pub clock: &'a dyn Clock,
     /// Where random choices come from.
     pub seed: Seed,
     /// Ends the load from outside.
     pub interrupt: &'a AtomicBool,
+}
+
+/// A clock that has no gaps: time passes while nobody looks.
+#[derive(Debug)]
+pub struct WallClock(Instant);
+
+impl WallClock {
+    /// A clock that begins now.
+    pub fn start() -> WallClock {
+        WallClock(Instant::now())
+    }
+}
+
+impl Clock for WallClock {
+    fn read(&self) -> Reading {
+        Reading { ns: u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX), gaps: 0 }
+    }
 }
 
 /// A database, and the warehouses that are in it. Terminals are spread evenly over several.
@@ -86,6 +102,8 @@ pub struct Tally {
 pub struct Summary {
     /// Whether it was interrupted.
     pub interrupted: bool,
+    /// When it began, by its clock.
+    pub began_ns: u64,
     /// Transactions that ended.
     pub transactions: u64,
     /// Statements sent for them.
@@ -115,8 +133,8 @@ impl Summary {
 ///
 /// All sessions are open before the clock starts. An interval holds what ended in it, however late it is heard of. Where
 /// the load ends within an interval (interrupted, or a transaction failed), that one is shorter, and is heard too. An
-/// interrupted load has no failures: what interrupts it may end a server as well. A transaction that does not end then has
-/// its connection cut after a while.
+/// interrupted load has no failures: what interrupts it may end a server as well. The connection of a transaction that does
+/// not end then is cut by its database, which watches the same interrupt.
 ///
 /// # Errors
 /// [`OltpError`] where the load has no terminals, parts or length of intervals, a database takes fewer sessions than it has
@@ -144,31 +162,25 @@ pub fn run(
         false => Terminal::open(parts, load, number),
     };
     let terminals: Vec<Terminal> = (0..load.terminals).map(open).collect::<Result<_, _>>()?;
-    let cuts: Vec<Cut> = terminals.iter().filter_map(Terminal::cut).collect();
     let events: Vec<Events> = terminals.iter().map(|_| Events::default()).collect();
     let (over, gate) = (Over::default(), RwLock::new(()));
     std::thread::scope(|scope| {
         let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
         let mut threads = Vec::with_capacity(terminals.len());
-        // Nothing is sent: that nobody can send any more says that all have ended.
-        let (at_work, all_ended) = mpsc::channel::<()>();
         for (terminal, events) in terminals.into_iter().zip(&events) {
-            let (over, gate, at_work) = (&over, &gate, at_work.clone());
-            let thread = Builder::new().spawn_scoped(scope, move || {
-                let _at_work = at_work;
-                terminal.run(events, over, gate)
-            });
+            let (over, gate) = (&over, &gate);
+            let thread =
+                Builder::new().spawn_scoped(scope, move || terminal.run(events, load.clock, over, gate));
             threads.push(thread.map_err(|error| {
                 over.set();
                 OltpError::Invalid(format!("{} terminals need as many threads: {error}", load.terminals))
             })?);
         }
-        let mut ledger = Ledger::new(load.interval, &events);
-        drop((closed, at_work));
+        let mut ledger = Ledger::new(load.clock, load.interval, &events);
+        drop(closed);
         let heard = listen(&mut ledger, load, &over, each);
-        let cut = wait_for_end(&all_ended, load.interrupt, &cuts);
         let ends = threads.into_iter().map(|thread| thread.join().expect("a terminal does not panic"));
-        let mut summary = Summary { interrupted: cut || heard == Heard::Interrupted, ..Summary::default() };
+        let mut summary = Summary { began_ns: ledger.began_ns(), ..Summary::default() };
         let mut failures = Vec::new();
         for End { summary: one, failure } in ends {
             summary.add(&one);
@@ -180,6 +192,9 @@ pub fn run(
                 let _ = each(last);
             }
         }
+        // What interrupts a load may cut connections and end servers.
+        let failed_by_interrupt = !failures.is_empty() && load.interrupt.load(Ordering::Relaxed);
+        summary.interrupted = heard == Heard::Interrupted || failed_by_interrupt;
         let first = failures.into_iter().min_by_key(|(at, _)| *at).filter(|_| !summary.interrupted);
         first.map_or(Ok(summary), |(_, error)| Err(error))
     })
@@ -198,22 +213,6 @@ fn enough_sessions(parts: &[Part<'_>], terminals: u32) -> Result<(), OltpError> 
         }
     }
     Ok(())
-}
-
-/// Waits until all terminals have ended; those that wait for a database [`GRACE`] after an interrupt have their connections
-/// cut. Whether they had.
-fn wait_for_end(all_ended: &Receiver<()>, interrupt: &AtomicBool, cuts: &[Cut]) -> bool {
-    let mut interrupted: Option<Instant> = None;
-    let mut cut = false;
-    while let Err(RecvTimeoutError::Timeout) = all_ended.recv_timeout(LOOK_EVERY) {
-        if interrupt.load(Ordering::Relaxed)
-            && interrupted.get_or_insert_with(Instant::now).elapsed() >= GRACE
-        {
-            cuts.iter().for_each(Cut::now);
-            cut = true;
-        }
-    }
-    cut
 }
 
 /// Why no further intervals are heard of.

@@ -6,8 +6,9 @@ use super::ledger::{Events, What};
 use super::{Load, Part, Summary};
 use crate::tpcc::random::{Random, RunConstants};
 use crate::tpcc::{Deck, Homes, Inputs, Transaction, pause};
-use crate::{Cut, Failure, OltpError, Outcome, Session};
+use crate::{Failure, OltpError, Outcome, Session};
 use lowtide_core::Nanos;
+use lowtide_core::measure::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock};
@@ -93,13 +94,8 @@ impl Terminal {
         })
     }
 
-    /// What cuts its session's connection from another thread.
-    pub(super) fn cut(&self) -> Option<Cut> {
-        self.session.cut()
-    }
-
     /// Asks from when the gate opens until the load is over; where a transaction fails for good, the load is over.
-    pub(super) fn run(mut self, events: &Events, over: &Over, gate: &RwLock<()>) -> End {
+    pub(super) fn run(mut self, events: &Events, clock: &dyn Clock, over: &Over, gate: &RwLock<()>) -> End {
         let _guard = over.with_panic();
         let sent = self.session.statements();
         drop(gate.read().unwrap_or_else(PoisonError::into_inner));
@@ -113,7 +109,7 @@ impl Terminal {
             }
             self.inputs.speak_for(self.homes.draw(&mut self.speakers));
             let transaction = self.inputs.next(kind);
-            match self.ask(&transaction, events, over) {
+            match self.ask(&transaction, events, clock, over) {
                 Ok(Some(outcome)) => note(&mut summary, &transaction, outcome),
                 Ok(None) => break,
                 Err(error) => {
@@ -135,21 +131,22 @@ impl Terminal {
         &mut self,
         transaction: &Transaction,
         events: &Events,
+        clock: &dyn Clock,
         over: &Over,
     ) -> Result<Option<Outcome>, OltpError> {
-        let (kind, began) = (transaction.kind(), Instant::now());
+        let (kind, began) = (transaction.kind(), clock.read());
         loop {
             match self.session.run(transaction) {
                 Ok(Outcome::RolledBack) => {
-                    events.note(kind, What::RolledBack { began });
+                    events.note(clock, kind, What::RolledBack { began });
                     return Ok(Some(Outcome::RolledBack));
                 }
                 Ok(outcome) => {
-                    events.note(kind, What::Committed { began });
+                    events.note(clock, kind, What::Committed { began });
                     return Ok(Some(outcome));
                 }
                 Err(Failure::Conflict(_)) => {
-                    events.note(kind, What::Retried);
+                    events.note(clock, kind, What::Retried);
                     if over.is() {
                         return Ok(None);
                     }

@@ -7,10 +7,11 @@ use crate::tpcc::{Deck, Transaction};
 use crate::{Counter, Failure, Outcome, Session};
 use parking_lot::FairMutex;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, LazyLock};
 
 const SEED: u64 = 31;
+static CLOCK: LazyLock<WallClock> = LazyLock::new(WallClock::start);
 
 /// What a session answers: its number, how many calls it had before, and what it is asked.
 type Answer = fn(u32, u64, &Transaction) -> Result<Outcome, Failure>;
@@ -79,7 +80,7 @@ impl Database for Fake {
 
 fn load(terminals: u32, interrupt: &AtomicBool) -> Load<'_> {
     let interval = Nanos::from_millis(5);
-    Load { terminals, think: false, interval, seed: Seed::new(SEED), interrupt }
+    Load { terminals, think: false, interval, clock: &*CLOCK, seed: Seed::new(SEED), interrupt }
 }
 
 /// Runs until so many transactions ended in intervals; those intervals.

@@ -4,10 +4,11 @@
 
 use super::proxy::Proxy;
 use lowtide_core::{Control, Nanos, Seed};
-use lowtide_oltp::terminals::{self, Load, Part, Summary};
+use lowtide_oltp::terminals::{self, Load, Part, Summary, WallClock};
 use lowtide_oltp::tpcc::Scale;
 use lowtide_oltp::{OltpError, instance};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -21,11 +22,18 @@ fn run(
     address: &str,
     scale: &Scale,
     seed: Seed,
-    interrupt: &AtomicBool,
+    interrupt: &Arc<AtomicBool>,
     then: &dyn Fn(),
 ) -> (u64, Result<Summary, OltpError>) {
-    let database = instance::connect(address).expect("connected");
-    let load = Load { terminals: 4, think: false, interval: Nanos::from_millis(20), seed, interrupt };
+    let database = instance::connect(address, interrupt).expect("connected");
+    let load = Load {
+        terminals: 4,
+        think: false,
+        interval: Nanos::from_millis(20),
+        clock: &WallClock::start(),
+        seed,
+        interrupt,
+    };
     let (mut heard, mut done) = (0, false);
     let summary = terminals::run(&[Part { database: &*database, scale }], &load, &mut |interval| {
         heard += interval.kinds.iter().map(|tally| tally.committed + tally.rolled_back).sum::<u64>();
@@ -39,7 +47,7 @@ fn run(
 
 /// A network that closes its connections ends a load with the name of the server, without the password.
 pub fn a_lost_connection_is_named(proxy: &Proxy, address: &str, scale: &Scale, seed: Seed) {
-    let never = AtomicBool::new(false);
+    let never = Arc::new(AtomicBool::new(false));
     let (heard, summary) = run(address, scale, seed, &never, &|| proxy.close());
     let told = summary.expect_err("it is gone").to_string();
     assert!(heard >= 50, "{seed:?}: what was measured is kept");
@@ -50,7 +58,7 @@ pub fn a_lost_connection_is_named(proxy: &Proxy, address: &str, scale: &Scale, s
 
 /// A network that falls silent does not keep an interrupt from ending a load.
 pub fn an_interrupt_ends_a_load_that_nobody_answers(proxy: &Proxy, address: &str, scale: &Scale, seed: Seed) {
-    let interrupt = AtomicBool::new(false);
+    let interrupt = Arc::new(AtomicBool::new(false));
     let (ended, watch) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let late = scope.spawn(move || {
@@ -74,6 +82,7 @@ pub fn an_interrupt_ends_a_load_that_nobody_answers(proxy: &Proxy, address: &str
 pub fn a_server_that_says_nothing_is_given_up(scheme: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("{scheme}://me:secret@{}/x", listener.local_addr().expect("bound"));
-    let told = instance::connect(&address).map(drop).expect_err("nobody answers").to_string();
+    let told =
+        instance::connect(&address, &Arc::default()).map(drop).expect_err("nobody answers").to_string();
     assert!(told.contains("let nobody in within 10 s") && !told.contains("secret"), "{told}");
 }

@@ -6,6 +6,7 @@ use crate::{Loaded, SEED, number, places_in, quick, run, scale, server, skipped}
 use lowtide_oltp::{Engine, Failure, OltpError, Settings, instance, mariadb};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ fn runs(process: &str) -> bool {
 }
 
 fn started(settings: &Settings, folder: &Path) -> Result<(), OltpError> {
-    mariadb::start(settings, &places_in(folder)).map(drop)
+    mariadb::start(settings, &places_in(folder), &Arc::default()).map(drop)
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn a_drive_that_is_full_is_said_to_be_full() {
     let mut places = places_in(folder.path());
     places.data = small.0.path().join("data");
     std::fs::create_dir(&places.data).expect("made");
-    match mariadb::start(&quick(Engine::Mariadb), &places).map(drop) {
+    match mariadb::start(&quick(Engine::Mariadb), &places, &Arc::default()).map(drop) {
         Err(error @ OltpError::Missing { .. }) => return skipped(&error.to_string()),
         Err(OltpError::Server { what, line, .. }) => {
             assert_eq!(std::fs::read_dir(&places.data).expect("read").count(), 0, "something is left behind");
@@ -247,7 +248,7 @@ fn a_directory_with_something_else_in_it_is_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let places = places_in(folder.path());
     std::fs::write(places.data.join("diary"), "dear").expect("written");
-    match mariadb::start(&quick(Engine::Mariadb), &places).map(drop) {
+    match mariadb::start(&quick(Engine::Mariadb), &places, &Arc::default()).map(drop) {
         Err(error @ OltpError::Missing { .. }) => skipped(&error.to_string()),
         other => assert!(other.expect_err("not empty").to_string().contains("is not empty")),
     }

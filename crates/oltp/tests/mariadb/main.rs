@@ -13,10 +13,11 @@ mod proxy;
 mod transactions;
 
 use lowtide_core::{Control, Nanos, Seed};
-use lowtide_oltp::terminals::{self, Load, Part, Summary};
+use lowtide_oltp::terminals::{self, Load, Part, Summary, WallClock};
 use lowtide_oltp::tpcc::Scale;
 use lowtide_oltp::{Database, Durability, Engine, Instance, OltpError, Places, Settings, mariadb};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const SEED: Seed = Seed::new(20);
@@ -41,7 +42,7 @@ fn places_in(directory: &Path) -> Places {
 
 /// A server with the settings; `None`, with a message, where MariaDB is missing.
 fn server(settings: &Settings, places: &Places) -> Option<Box<dyn Instance>> {
-    match mariadb::start(settings, places) {
+    match mariadb::start(settings, places, &Arc::default()) {
         Ok(instance) => Some(instance),
         Err(error @ OltpError::Missing { .. }) => {
             skipped(&error.to_string());
@@ -87,6 +88,7 @@ fn run(database: &dyn Database, count: u32, transactions: u64) -> Result<Summary
         terminals: count,
         think: false,
         interval: Nanos::from_millis(20),
+        clock: &WallClock::start(),
         seed: SEED,
         interrupt: &interrupt,
     };

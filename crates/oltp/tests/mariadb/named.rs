@@ -6,6 +6,7 @@ use crate::proxy::Proxy;
 use crate::{Loaded, SEED, network, number, quick, scale};
 use lowtide_oltp::{Engine, Settings, instance, mariadb};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -33,12 +34,15 @@ fn a_server_that_somebody_else_runs_is_reached_by_its_address() {
         loaded.instance.settings().iter().find(|(name, _)| name == "socket").expect("a socket").1.clone();
     assert_eq!(path.len() as i64, socket);
     let address = format!("mariadb://root@{}/tpcc", path.replace('/', "%2F"));
-    let database = mariadb::connect(&address).expect("connected");
+    let database = mariadb::connect(&address, &Arc::default()).expect("connected");
     assert_eq!(number(&*database, "SELECT count(*) FROM warehouse"), 3);
-    let error =
-        mariadb::connect(&address.replace("tpcc", "nowhere")).map(drop).expect_err("no such database");
+    let error = mariadb::connect(&address.replace("tpcc", "nowhere"), &Arc::default())
+        .map(drop)
+        .expect_err("no such database");
     assert!(error.to_string().contains("Unknown database 'nowhere'"), "{error}");
-    let error = mariadb::connect("mariadb://root@%2Fnowhere/tpcc").map(drop).expect_err("no such socket");
+    let error = mariadb::connect("mariadb://root@%2Fnowhere/tpcc", &Arc::default())
+        .map(drop)
+        .expect_err("no such socket");
     assert!(error.to_string().contains("connecting to mariadb://root@%2Fnowhere/tpcc"), "{error}");
 }
 
@@ -65,7 +69,7 @@ fn a_load_leaves_the_settings_of_others_alone() {
     let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
     let own = loaded.instance.database();
     let address = format!("mariadb://root@{}/tpcc", socket(&loaded).to_string_lossy().replace('/', "%2F"));
-    let database = instance::connect(&address).expect("connected");
+    let database = instance::connect(&address, &Arc::default()).expect("connected");
     let seen = Mutex::new(Vec::new());
     let look = |_: f64| {
         let names = ["innodb_io_capacity", "innodb_io_capacity_max", "innodb_max_dirty_pages_pct"];

@@ -20,17 +20,17 @@ mod payment;
 mod queries;
 
 use super::errors::{failure, sql};
+use super::server::WatchedConn;
 use crate::settings::Engine;
 use crate::tpcc::{Transaction, Who};
-use crate::{Cut, Failure, OltpError, Outcome, Session};
+use crate::{Failure, OltpError, Outcome, Session};
+use mysql::Row;
 use mysql::prelude::{FromValue, Queryable};
-use mysql::{Conn, Row};
 use std::fmt::Write;
-use std::os::fd::AsRawFd;
 
 /// A connection with what it reuses from transaction to transaction.
 pub(super) struct TpccSession {
-    conn: Conn,
+    conn: WatchedConn,
     /// The statements of the next batch.
     batch: String,
     statements: u64,
@@ -40,7 +40,7 @@ pub(super) struct TpccSession {
 }
 
 impl TpccSession {
-    pub(super) fn new(mut conn: Conn, engine: Engine) -> Result<TpccSession, OltpError> {
+    pub(super) fn new(mut conn: WatchedConn, engine: Engine) -> Result<TpccSession, OltpError> {
         conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
             .map_err(sql("opening a session"))?;
         Ok(TpccSession {
@@ -119,9 +119,6 @@ impl Session for TpccSession {
     }
     fn statements(&self) -> u64 {
         self.statements
-    }
-    fn cut(&self) -> Option<Cut> {
-        Cut::by_number(self.conn.as_raw_fd())
     }
 }
 

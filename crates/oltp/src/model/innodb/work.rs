@@ -5,7 +5,7 @@
 
 use super::layout::{Grows, Growth, Layout, NEW_ORDERS, Page};
 use crate::model::ModelLoad;
-use crate::model::facts::Facts;
+use crate::model::facts::{Facts, district};
 use crate::tpcc::{
     CUSTOMERS_PER_DISTRICT, DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who,
 };
@@ -315,11 +315,6 @@ fn added(pages: &mut Vec<Page>, at: usize, mut make: impl FnMut() -> Page) -> (P
         pages.push(make());
     }
     (pages[at], made)
-}
-
-/// The number of a district through all warehouses.
-fn district(w: u32, d: u32) -> u32 {
-    w * DISTRICTS + d
 }
 
 fn lock_of_warehouse(w: u32) -> u32 {

@@ -7,7 +7,7 @@
 use super::layout::{Block, Growing, Growth, Index, Layout, NEW_ORDERS, Page, index_of};
 use super::statement::{Mode, Work};
 use crate::model::ModelLoad;
-use crate::model::facts::{Facts, UNDELIVERED};
+use crate::model::facts::{Facts, UNDELIVERED, district};
 use crate::tpcc::{
     CUSTOMERS_PER_DISTRICT, DISTRICTS, Delivery, ITEMS, NewOrder, OrderStatus, Payment, StockLevel, Table,
     Transaction, Who,
@@ -315,14 +315,14 @@ impl Contents {
 
     fn order_row(&self, w: u32, d: u32, number: u32, hear: &mut dyn FnMut((Page, u32))) {
         let row = match number.checked_sub(CUSTOMERS_PER_DISTRICT) {
-            None => (w * DISTRICTS + d) * CUSTOMERS_PER_DISTRICT + number,
+            None => district(w, d) * CUSTOMERS_PER_DISTRICT + number,
             Some(added) => self.district(w, d).added[added as usize].row,
         };
         self.orders.pages(row, 1, &mut |page, count| hear((page, count)));
     }
     fn line_rows(&self, w: u32, d: u32, number: u32, hear: &mut dyn FnMut((Page, u32))) {
         let (first, lines) = match number.checked_sub(CUSTOMERS_PER_DISTRICT) {
-            None => (((w * DISTRICTS + d) * CUSTOMERS_PER_DISTRICT + number) * LINES, LINES),
+            None => ((district(w, d) * CUSTOMERS_PER_DISTRICT + number) * LINES, LINES),
             Some(added) => {
                 let order = self.district(w, d).added[added as usize];
                 (order.first_line, order.lines)
@@ -373,11 +373,6 @@ fn added_block(blocks: &mut Vec<Block>, at: u32, mut make: impl FnMut() -> Block
         blocks.push(make());
     }
     (blocks[at as usize], made)
-}
-
-/// The number of a district through all warehouses.
-fn district(w: u32, d: u32) -> u32 {
-    w * DISTRICTS + d
 }
 
 /// Rows of a warehouse in a table that neither grows nor shrinks.
