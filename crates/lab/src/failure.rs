@@ -4,6 +4,7 @@
 //! to exit codes, Python raises them. Leaves out the errors themselves: each stage has its own.
 
 use crate::advise::{AdviseError, CandidateError, TrialError};
+use crate::bench::LogdiskBenchError;
 use crate::campaign::CampaignError;
 use crate::catalogue::CatalogueError;
 use crate::compare::ThresholdError;
@@ -14,9 +15,12 @@ use crate::interleave::InterleaveError;
 use crate::live::OpenError;
 use crate::live::attached::AttachedError;
 use crate::logdisk::{PlaceError, ResizeError};
+use crate::output::OutputError;
+use crate::passwords;
 use crate::powercut::PowercutError;
 use crate::store::StoreError;
 use crate::validate::{ChooseError, ValidateError};
+use lowtide_host::live::contents::SparseFileError;
 use lowtide_host::{HostError, Operation};
 use lowtide_logdisk::LogError;
 use lowtide_oltp::OltpError;
@@ -82,7 +86,7 @@ impl Failure {
     }
 
     fn new(kind: Kind, report: miette::Report) -> Self {
-        Failure { kind, reports: vec![report] }
+        Failure { kind, reports: vec![without_passwords(report)] }
     }
 
     /// A file that could not be written.
@@ -98,6 +102,23 @@ impl Failure {
     /// Something that failed while it ran, in words.
     pub fn failed(message: impl std::fmt::Display) -> Self {
         Failure::new(Kind::Failed, miette::miette!("{message}"))
+    }
+}
+
+/// The report, or, where it quotes the address of a server with its password, one with the same words without it.
+fn without_passwords(report: miette::Report) -> miette::Report {
+    let causes = report.chain().map(ToString::to_string);
+    let help = report.help().map(|help| help.to_string());
+    let words: Vec<String> = causes.chain(help.clone()).collect();
+    let shown: Vec<String> = words.iter().map(|text| passwords::without_in_prose(text)).collect();
+    if shown == words {
+        return report;
+    }
+    let (causes, help) = shown.split_at(shown.len() - usize::from(help.is_some()));
+    let message = causes.join(": ");
+    match help.first() {
+        Some(help) => miette::miette!(help = help.clone(), "{message}"),
+        None => miette::miette!("{message}"),
     }
 }
 
@@ -144,6 +165,7 @@ impl From<PowercutError> for Failure {
     fn from(error: PowercutError) -> Self {
         match error {
             PowercutError::Drive(error) => error.into(),
+            PowercutError::Output(error) => (*error).into(),
             PowercutError::Attached(error) => error.into(),
             PowercutError::Database(error) => error.into(),
             PowercutError::Setting(_) => Failure::new(Kind::BadInput, miette::miette!("{error}")),
@@ -156,7 +178,12 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Catalogue(error) => error.into(),
+            OpenError::Output(error) => (*error).into(),
             OpenError::Memory { .. } => Failure::failed(error),
+            // Another drive writes to it.
+            OpenError::Data(SparseFileError::InUse { .. }) => {
+                Failure::new(Kind::Refused, miette::miette!("{error}"))
+            }
             _ => Failure::new(Kind::BadInput, miette::miette!("{error}")),
         }
     }
@@ -178,8 +205,20 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let kind = match error {
             StoreError::OtherDevice { .. } => Kind::Refused,
+            StoreError::Output(error) => return error.into(),
             _ if error.is_bad_input() => Kind::BadInput,
             _ => Kind::Failed,
+        };
+        Failure::new(kind, error.into())
+    }
+}
+
+impl From<OutputError> for Failure {
+    fn from(error: OutputError) -> Self {
+        let kind = match () {
+            () if error.is_refusal() => Kind::Refused,
+            () if error.is_failure() => Kind::Failed,
+            () => Kind::BadInput,
         };
         Failure::new(kind, error.into())
     }
@@ -204,14 +243,35 @@ impl From<ImportError> for Failure {
 
 impl From<FitError> for Failure {
     fn from(error: FitError) -> Self {
-        let kind = if matches!(error, FitError::Interrupted) { Kind::Interrupted } else { Kind::BadInput };
-        Failure::new(kind, miette::miette!("{error}"))
+        match error {
+            FitError::Interrupted => Failure::new(Kind::Interrupted, miette::miette!("{error}")),
+            _ => {
+                Failure::usage(error, "docs/guide/fit.md says what is accepted, as `lowtide fit --help` does")
+            }
+        }
     }
+}
+
+/// Whether going on might destroy data.
+fn is_refusal(error: &HostError) -> bool {
+    matches!(
+        error,
+        HostError::Refused { .. }
+            | HostError::NotOpened { .. }
+            | HostError::Busy { .. }
+            | HostError::InUse { .. }
+    )
 }
 
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
-        let kind = match error {
+        let kind = match &error {
+            // What was left could not be undone, because that might destroy data.
+            HostError::NotUndone { source, .. } | HostError::NotDetached { source, .. }
+                if is_refusal(source) =>
+            {
+                Kind::Refused
+            }
             HostError::Refused { .. }
             | HostError::NotOpened { .. }
             | HostError::NotOurs { .. }
@@ -262,6 +322,7 @@ impl From<CampaignError> for Failure {
     fn from(error: CampaignError) -> Self {
         match error {
             CampaignError::Store(error) => error.into(),
+            CampaignError::Output(error) => error.into(),
             CampaignError::Target(error) => error.into(),
         }
     }
@@ -278,15 +339,16 @@ impl From<PlaceError> for Failure {
                 Failure::refused(&error, "with `--force-signature` all it holds is lost")
             }
             PlaceError::Kind { .. } => Failure::usage(&error, "name a file or a block device"),
-            PlaceError::Held(_) => Failure::usage(&error, "end that one first"),
+            PlaceError::Held(_) => Failure::refused(&error, "end that one first"),
             PlaceError::Size(_) => Failure::usage(&error, "leave out `--size`"),
             PlaceError::NoSerial(_) => {
                 Failure::usage(&error, "leave out `--destroy`; what a file holds takes `--overwrite`")
             }
             PlaceError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
             PlaceError::File { .. } => Failure::failed(&error),
-            PlaceError::Device(_) => match error {
+            PlaceError::Device(_) | PlaceError::Output(_) => match error {
                 PlaceError::Device(error) => error.into(),
+                PlaceError::Output(error) => error.into(),
                 _ => unreachable!("it was just that"),
             },
         }
@@ -297,7 +359,21 @@ impl From<LogError> for Failure {
     fn from(error: LogError) -> Failure {
         match &error {
             LogError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
+            LogError::Damaged(_) => {
+                let help = "restore a copy; or `lowtide logdisk repair TARGET --accept-old-data` makes it usable, with blocks \
+                            that may read as older data";
+                Failure::new(Kind::Failed, miette::miette!(help = help, "{error}"))
+            }
             _ => Failure::failed(&error),
+        }
+    }
+}
+
+impl From<LogdiskBenchError> for Failure {
+    fn from(error: LogdiskBenchError) -> Failure {
+        match error {
+            LogdiskBenchError::Place(PlaceError::Output(error)) => error.into(),
+            error => Failure::failed(error),
         }
     }
 }

@@ -1,0 +1,425 @@
+//! Files that a command writes ([`Output`], [`OutputFolder`]), and what they must not replace.
+//!
+//! ```text
+//!   path ─► Destination: links followed ─► a store? beside one? read by this command? a device? ─► checked before the work,
+//!                                                                                            and again when it is written
+//!           a file ─► .lowtide-….part in the same folder ─► fsync ─► rename
+//!           /dev/stdout, /dev/null, a terminal, a pipe ─► written to as it is
+//! ```
+//!
+//! No output replaces a store, whichever command wrote it, a file that SQLite keeps beside one, a file that
+//! the same command reads or writes for another purpose ([`CommandFiles`]), or the data on a device. Files
+//! are compared by device and inode. If the last part of a path is a link, the link stays and the file that
+//! it leads to is replaced.
+//!
+//! All code in this crate and above it that makes files goes through here; `crates/cli/tests/tidy.rs` checks
+//! that. Leaves out how SQLite writes stores, and how files are written in place (log disks, contents of
+//! drives, files under test): here is only what those must not replace.
+
+mod destination;
+mod error;
+mod replace;
+#[cfg(test)]
+mod tests;
+
+pub use error::OutputError;
+
+use crate::application;
+use destination::{Destination, Unreachable};
+use rustix::fs::{Access, AtFlags, CWD, accessat, major, minor};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Endings that SQLite adds to the name of a database for the files beside it.
+const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// Devices that hold no data, by their numbers: null, zero, full, and the terminal of the process.
+const HARMLESS: [(u32, u32); 4] = [(1, 3), (1, 5), (1, 7), (5, 0)];
+
+/// The role of an output, for errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Role {
+    /// The name of the thing: "the report".
+    pub noun: &'static str,
+    /// The option that names another place: `-o FILE`; empty if it is not typed.
+    pub option: &'static str,
+    /// Whether the store still holds what it shows.
+    pub is_stored: bool,
+}
+
+impl Role {
+    /// An output that is made from a store, which still holds it.
+    pub const fn stored(noun: &'static str, option: &'static str) -> Role {
+        Role { noun, option, is_stored: true }
+    }
+
+    /// An output whose contents are nowhere else.
+    pub const fn new(noun: &'static str, option: &'static str) -> Role {
+        Role { noun, option, is_stored: false }
+    }
+
+    fn by(self) -> String {
+        if self.option.is_empty() { String::new() } else { format!(" with `{}`", self.option) }
+    }
+
+    fn another(self) -> String {
+        let what = if self.option.contains("DIR") { "directory" } else { "file" };
+        format!("name another {what}{}", self.by())
+    }
+
+    fn in_a_directory(self) -> String {
+        format!("name a file in a directory that exists and that you may write to{}", self.by())
+    }
+
+    fn room(self) -> String {
+        let stored = if self.is_stored { ": what was measured is in the store" } else { "" };
+        format!("name another place, or make room{stored}")
+    }
+}
+
+/// Files that a command reads, or writes for another purpose.
+#[derive(Debug, Clone, Default)]
+pub struct CommandFiles {
+    files: Vec<CommandFile>,
+}
+
+#[derive(Debug, Clone)]
+struct CommandFile {
+    what: &'static str,
+    path: PathBuf,
+    is_store: bool,
+}
+
+impl CommandFiles {
+    /// Adds a file; `what` names its role in the command: "the experiment".
+    pub fn add(&mut self, what: &'static str, path: impl Into<PathBuf>) {
+        self.files.push(CommandFile { what, path: path.into(), is_store: false });
+    }
+
+    /// Adds a file, unless the text is a name of the catalogue.
+    pub fn add_named(&mut self, what: &'static str, name_or_path: &str) {
+        if crate::catalogue::is_path(name_or_path) {
+            self.add(what, name_or_path);
+        }
+    }
+
+    /// Adds the file of a device, and the files that it refers to.
+    pub fn add_device(&mut self, name_or_path: &str, others: &[PathBuf]) {
+        self.add_named("the device file", name_or_path);
+        others.iter().for_each(|path| self.add("a device file", path));
+    }
+
+    /// Adds a store that the command writes, which may not exist yet.
+    pub fn add_store(&mut self, path: impl Into<PathBuf>) {
+        self.files.push(CommandFile { what: "the store", path: path.into(), is_store: true });
+    }
+
+    /// Adds the files of another part of the command.
+    pub fn extend(&mut self, others: CommandFiles) {
+        self.files.extend(others.files);
+    }
+
+    /// The same with one file more.
+    #[must_use]
+    pub fn and(mut self, what: &'static str, path: impl Into<PathBuf>) -> CommandFiles {
+        self.add(what, path);
+        self
+    }
+
+    /// The file that a place is.
+    fn find(&self, place: &Destination) -> Option<&CommandFile> {
+        self.files.iter().find(|file| Destination::of(&file.path).is_ok_and(|other| place.is_same(&other)))
+    }
+}
+
+/// A file that is written as a whole.
+#[derive(Debug, Clone)]
+pub struct Output {
+    role: Role,
+    path: PathBuf,
+    others: CommandFiles,
+}
+
+impl Output {
+    /// Checks a place where a file will be written, before the work whose result it takes.
+    ///
+    /// # Errors
+    /// [`OutputError`] where it could not be, or something would be lost.
+    pub fn file(role: Role, path: &Path, others: &CommandFiles) -> Result<Output, OutputError> {
+        let output = Output { role, path: path.to_owned(), others: others.clone() };
+        output.check()?;
+        Ok(output)
+    }
+
+    /// Its path, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes it: all of it, or nothing.
+    ///
+    /// # Errors
+    /// As [`Output::file`], which is looked at again; [`OutputError::Write`] where writing fails. What was there is as it was.
+    pub fn write(&self, content: &[u8]) -> Result<(), OutputError> {
+        self.write_with(|out| out.write_all(content))
+    }
+
+    /// The same with what `content` writes.
+    ///
+    /// # Errors
+    /// As [`Output::write`], and what `content` says.
+    pub fn write_with(
+        &self,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        let place = self.check()?;
+        let is_stream = place.is_descriptor || place.found.as_ref().is_some_and(|found| !found.is_file());
+        let written = match is_stream {
+            true => opened(&place).and_then(|mut file| replace::buffered(&mut file, content)),
+            false => replace::replace(&place, content),
+        };
+        written.map_err(|source| OutputError::Write { path: self.path.clone(), source, role: self.role })
+    }
+
+    fn check(&self) -> Result<Destination, OutputError> {
+        let (role, path) = (self.role, || self.path.clone());
+        if self.path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(OutputError::Directory { path: path(), role });
+        }
+        let place = Destination::of(&self.path).map_err(|lost| match lost {
+            Unreachable::NoFolder => OutputError::NoDirectory { path: path(), role },
+            Unreachable::Io(source) => {
+                OutputError::NotWritable { path: path(), folder: self.path.clone(), source, role }
+            }
+        })?;
+        protect(role, &self.path, &place, &self.others, false)?;
+        match place.found.as_ref().map(std::fs::Metadata::file_type) {
+            Some(kind) if kind.is_dir() => Err(OutputError::Directory { path: path(), role }),
+            Some(kind) if kind.is_socket() && !place.is_descriptor => {
+                Err(OutputError::Kind { path: path(), role })
+            }
+            Some(kind) if place.is_descriptor || !kind.is_file() => Ok(place),
+            _ => match writable(&place.folder) {
+                Ok(()) => Ok(place),
+                Err(source) => {
+                    let folder = place.folder;
+                    Err(OutputError::NotWritable { path: path(), folder, source, role })
+                }
+            },
+        }
+    }
+}
+
+/// A directory that files are written into, made where there is none.
+#[derive(Debug, Clone)]
+pub struct OutputFolder {
+    role: Role,
+    path: PathBuf,
+    others: CommandFiles,
+}
+
+impl OutputFolder {
+    /// Looks at a place where a directory is or will be made.
+    ///
+    /// # Errors
+    /// [`OutputError`] where it could not be.
+    pub fn new(role: Role, path: &Path, others: &CommandFiles) -> Result<OutputFolder, OutputError> {
+        let named = || path.to_owned();
+        let not_writable = |folder: &Path, source| OutputError::NotWritable {
+            path: named(),
+            folder: folder.to_owned(),
+            source,
+            role,
+        };
+        let place = match Destination::of(path) {
+            Ok(place) => {
+                protect(role, path, &place, others, false)?;
+                place
+            }
+            // It will be made with all folders above it that are missing.
+            Err(Unreachable::NoFolder) => match path.ancestors().find_map(there) {
+                Some(place) => place,
+                None => return Err(OutputError::NoDirectory { path: named(), role }),
+            },
+            Err(Unreachable::Io(source)) => return Err(not_writable(path, source)),
+        };
+        let within = match &place.found {
+            Some(found) if found.is_dir() => &place.path,
+            Some(_) => return Err(OutputError::NotADirectory { path: named(), role }),
+            None => &place.folder,
+        };
+        writable(within).map_err(|source| not_writable(within, source))?;
+        Ok(OutputFolder { role, path: path.to_owned(), others: others.clone() })
+    }
+
+    /// Its path, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn make(&self) -> Result<(), OutputError> {
+        std::fs::create_dir_all(&self.path).map_err(|source| OutputError::Write {
+            path: self.path.clone(),
+            source,
+            role: self.role,
+        })
+    }
+
+    /// A file in it.
+    ///
+    /// # Errors
+    /// As [`Output::file`].
+    pub fn file(&self, name: &str) -> Result<Output, OutputError> {
+        Output::file(self.role, &self.path.join(name), &self.others)
+    }
+}
+
+/// The place of a path, if there is something.
+fn there(path: &Path) -> Option<Destination> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    Destination::of(path).ok().filter(|place| place.found.is_some())
+}
+
+/// Makes a file where there is nothing.
+///
+/// # Errors
+/// [`OutputError`] where there is something, or nothing may be there.
+pub fn create_new(role: Role, path: &Path, others: &CommandFiles) -> Result<File, OutputError> {
+    in_place(role, path, others)?;
+    File::create_new(path).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists => OutputError::Exists { path: path.to_owned(), role },
+        _ => OutputError::Write { path: path.to_owned(), source, role },
+    })
+}
+
+/// Refuses a place that somebody else will write to where something would be lost. What else is wrong with it, they tell.
+///
+/// # Errors
+/// [`OutputError`] where it is a store, beside one, or of the same command.
+pub fn in_place(role: Role, path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
+    match Destination::of(path) {
+        Ok(place) if place.found.as_ref().is_none_or(std::fs::Metadata::is_file) => {
+            protect(role, path, &place, others, false)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a place for a store where something would be lost; a store that is there takes more.
+///
+/// # Errors
+/// [`OutputError`] where it lies beside a store, is of the same command otherwise, or is a device.
+pub fn store(path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
+    const STORE: Role = Role::new("the store", "--store FILE");
+    Destination::of(path).map_or(Ok(()), |place| protect(STORE, path, &place, others, true))
+}
+
+/// Refuses what would be lost.
+fn protect(
+    role: Role,
+    named: &Path,
+    place: &Destination,
+    others: &CommandFiles,
+    to_store: bool,
+) -> Result<(), OutputError> {
+    let path = || named.to_owned();
+    let kind = place.found.as_ref().map(std::fs::Metadata::file_type);
+    match kind {
+        Some(kind) if kind.is_block_device() => {
+            return Err(OutputError::Device {
+                path: path(),
+                to: place.path.clone(),
+                kind: "block device",
+                role,
+            });
+        }
+        Some(kind) if kind.is_char_device() && !is_harmless(place) => {
+            return Err(OutputError::Device {
+                path: path(),
+                to: place.path.clone(),
+                kind: "character device",
+                role,
+            });
+        }
+        // Pipes and terminals may be read and written by one command.
+        Some(kind) if !kind.is_file() && !kind.is_dir() => return Ok(()),
+        _ => {}
+    }
+    // Before it is opened: a store that this process has open must not be.
+    if let Some(file) = others.find(place) {
+        return Err(OutputError::OfCommand { path: path(), other: file.path.clone(), what: file.what, role });
+    }
+    if kind.is_some_and(|kind| kind.is_file()) && !to_store {
+        let unreadable = |source| OutputError::Unreadable { path: path(), source, role };
+        if is_store(place).map_err(unreadable)? {
+            return Err(OutputError::Store { path: path(), role });
+        }
+    }
+    match beside(place, others) {
+        Some(store) => Err(OutputError::BesideStore { path: path(), store, role }),
+        None => Ok(()),
+    }
+}
+
+fn is_store(place: &Destination) -> io::Result<bool> {
+    let mut path = place.path.clone();
+    if place.is_descriptor {
+        path = path.read_link()?;
+        if !Destination::of(&path).is_ok_and(|there| there.is_same(place)) {
+            // It has no name any more.
+            return Ok(false);
+        }
+    }
+    application::is_store(&path)
+}
+
+/// The store that a place lies beside.
+fn beside(place: &Destination, others: &CommandFiles) -> Option<PathBuf> {
+    BESIDE.iter().filter_map(|ending| place.without(ending)).find(|path| {
+        let Ok(place) = Destination::of(path) else { return false };
+        let is_file = place.found.as_ref().is_some_and(std::fs::Metadata::is_file);
+        others.find(&place).is_some_and(|file| file.is_store)
+            || is_file && application::is_store(&place.path).unwrap_or(true)
+    })
+}
+
+/// Whether nothing is lost by writing to a character device: it holds nothing, or is what this process prints to.
+fn is_harmless(place: &Destination) -> bool {
+    let Some(found) = &place.found else { return false };
+    let is = |other: Result<rustix::fs::Stat, Errno>| {
+        other.is_ok_and(|other| (other.st_dev, other.st_ino) == (found.dev(), found.ino()))
+    };
+    HARMLESS.contains(&(major(found.rdev()), minor(found.rdev())))
+        || is(rustix::fs::fstat(io::stdout().as_fd()))
+        || is(rustix::fs::fstat(io::stderr().as_fd()))
+}
+
+/// Whether files can be made in a folder.
+fn writable(folder: &Path) -> io::Result<()> {
+    match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        // An old kernel: whoever writes will see.
+        Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens what is no file, or is open already, to be written to as it is.
+fn opened(place: &Destination) -> io::Result<File> {
+    match place.own_descriptor().and_then(std::ffi::OsStr::to_str) {
+        // The same position, so that what is printed there comes after it.
+        Some("1") => return Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?)),
+        Some("2") => return Ok(File::from(io::stderr().as_fd().try_clone_to_owned()?)),
+        _ => {}
+    }
+    let is_file = place.found.as_ref().is_some_and(std::fs::Metadata::is_file);
+    OpenOptions::new().write(true).append(is_file).open(&place.path)
+}

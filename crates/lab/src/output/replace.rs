@@ -1,0 +1,66 @@
+//! Replaces a file as a whole: a new file in the same folder takes its name once every byte of it is on the
+//! device.
+//!
+//! Permissions and, if the system allows it, owner and group are those of the old file; if the group cannot
+//! be kept, it gets only the permissions of others. Leaves out access control lists and extended attributes.
+//! Other names of the old file (hard links) keep its contents.
+
+use super::destination::Destination;
+use rustix::fs::{Gid, Uid, fchown};
+use rustix::io::Errno;
+use std::fs::{File, Metadata, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// Bytes that are buffered before they are written.
+const BUFFER: usize = 1 << 20;
+
+/// Writes a file, new or in the place of the one that is there; where that fails, nothing has changed.
+pub(super) fn replace(
+    place: &Destination,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut new = tempfile::Builder::new();
+    // The mode of any new file, less the umask.
+    new.prefix(".lowtide-").suffix(".part").permissions(Permissions::from_mode(0o666));
+    // Removed when it is dropped, wherever something fails.
+    let mut part = new.tempfile_in(&place.folder)?;
+    buffered(part.as_file_mut(), content)?;
+    if let Some(old) = &place.found {
+        take_over(part.as_file(), old)?;
+    }
+    part.as_file().sync_all()?;
+    part.persist(&place.path).map_err(|error| error.error)?;
+    sync(&place.folder)
+}
+
+/// Writes into what is open.
+pub(super) fn buffered(
+    file: &mut File,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(BUFFER, file);
+    content(&mut out)?;
+    out.flush()
+}
+
+/// Gives a file the owner and the permissions of another, as far as the system allows.
+fn take_over(file: &File, old: &Metadata) -> io::Result<()> {
+    let (owner, group) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
+    let _ = fchown(file, Some(owner), Some(group)).or_else(|_| fchown(file, None, Some(group)));
+    let mut mode = old.mode() & 0o777;
+    if file.metadata()?.gid() != old.gid() {
+        mode = mode & 0o707 | (mode & 0o007) << 3;
+    }
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// Makes the names in a folder durable.
+fn sync(folder: &Path) -> io::Result<()> {
+    match rustix::fs::fsync(File::open(folder)?) {
+        // A filesystem whose folders need no sync.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
