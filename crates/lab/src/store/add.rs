@@ -2,15 +2,25 @@
 //!
 //! Leaves out what comes while a campaign runs (`writer`).
 
-use super::writer::{CellEnd, Entry, write};
+use super::writer::{CellEnd, Entry, Measured, write};
 use super::{Store, StoreError};
-use crate::import::Imported;
-use crate::record::Status;
+use crate::record::{Campaign, Status};
 use lowtide_core::Bytes;
 use rusqlite::{Connection, params};
 
 /// The plan of a campaign that was not planned here: no plan is equal to it.
-const IMPORTED: &str = "imported";
+pub(super) const IMPORTED: &str = "imported";
+
+/// A campaign of another program, ready for [`Store::add`].
+#[derive(Debug)]
+pub struct Imported {
+    /// The campaign; its cells have no rows yet.
+    pub campaign: Campaign,
+    /// The rows of each cell, with their histograms.
+    pub measured: Vec<Vec<Measured>>,
+    /// What the user should know of what was left out.
+    pub notes: Vec<String>,
+}
 
 /// A campaign without its cells.
 pub(super) struct Head<'a> {

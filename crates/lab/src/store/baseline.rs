@@ -8,7 +8,7 @@ use lowtide_core::suggest::nearest;
 use rusqlite::{OptionalExtension, params};
 use std::path::PathBuf;
 
-const TABLE: &str = "CREATE TABLE IF NOT EXISTS baseline (
+pub(super) const TABLE: &str = "CREATE TABLE IF NOT EXISTS baseline (
   name TEXT PRIMARY KEY, campaign INTEGER NOT NULL, store TEXT, set_at TEXT NOT NULL) WITHOUT ROWID";
 
 /// A name for a campaign.

@@ -1,5 +1,6 @@
 //! What can be wrong with a store.
 
+use crate::output::OutputError;
 use std::path::{Path, PathBuf};
 
 /// An error of the store.
@@ -123,8 +124,22 @@ pub enum StoreError {
         /// The campaign's number.
         campaign: i64,
     },
+    /// Something would be lost.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Output(#[from] OutputError),
+    /// A part holds what no writer puts there, or what does not belong to its campaign.
+    #[error("{} cannot be taken: {what}", path.display())]
+    #[diagnostic(help("nothing of it was taken: leave it out, and what it has is measured again"))]
+    BadPart {
+        /// The part.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A value in the store does not read back.
     #[error("the store {} is damaged: {what}", path.display())]
+    #[diagnostic(help("`lowtide run … --resume` measures cells again that do not read back"))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -139,11 +154,42 @@ impl StoreError {
         move |sqlite| StoreError::Sqlite { path: path.clone(), sqlite }
     }
 
+    /// Whether it is about a part that was to be taken, and not about the store that takes it: another part may be better.
+    pub fn is_of_part(&self) -> bool {
+        matches!(
+            self,
+            StoreError::BadPart { .. } | StoreError::AnotherCampaign { .. } | StoreError::NotAStore { .. }
+        )
+    }
+
+    /// What of a cell does not read back.
+    ///
+    /// # Errors
+    /// The error, where it is about more than a cell.
+    pub(super) fn damage(self) -> Result<String, StoreError> {
+        use rusqlite::Error::{
+            FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
+        };
+        match self {
+            StoreError::Damaged { what, .. } => Ok(what),
+            StoreError::Sqlite {
+                sqlite:
+                    sqlite @ (FromSqlConversionFailure(..)
+                    | IntegralValueOutOfRange(..)
+                    | InvalidColumnType(..)
+                    | Utf8Error(..)),
+                ..
+            } => Ok(sqlite.to_string()),
+            other => Err(other),
+        }
+    }
+
     /// Whether the user named a place that cannot hold a store, in contrast to a store that failed.
     pub fn is_bad_input(&self) -> bool {
         match self {
             StoreError::Sqlite { sqlite, .. } => super::is_write_protected(sqlite),
             StoreError::Damaged { .. } | StoreError::InUse { .. } => false,
+            StoreError::Output(error) => !error.is_refusal() && !error.is_failure(),
             _ => true,
         }
     }

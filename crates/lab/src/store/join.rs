@@ -18,9 +18,11 @@ impl Store {
     /// Takes the one campaign of a part as a new one; its number.
     ///
     /// # Errors
-    /// [`StoreError`] where the part has not one campaign, or one of the stores fails.
+    /// [`StoreError::BadPart`] where the part is not one that a writer left; others where it has not one campaign, or one of
+    /// the stores fails.
     pub fn adopt(&mut self, part: &Path) -> Result<i64, StoreError> {
-        let (part, was) = only(part)?;
+        let (part, was) = only(Store::open_part(part)?)?;
+        part.check(was)?;
         self.copy(&part, was, |_| true)
     }
 
@@ -29,7 +31,7 @@ impl Store {
     /// # Errors
     /// As [`Store::resume`]; [`StoreError`] where the part has not one campaign.
     pub fn goes_on_with(&mut self, part: &Path) -> Result<(i64, Vec<u32>), StoreError> {
-        let (part, was) = only(part)?;
+        let (part, was) = only(Store::open_part(part)?)?;
         let asked = identity(&part.connection, was).map_err(StoreError::on(&part.path))?;
         self.resume_as(&asked.plan, &asked.name, asked.on_device)
     }
@@ -39,20 +41,21 @@ impl Store {
     /// Which cells came and are done.
     ///
     /// # Errors
-    /// [`StoreError::AnotherCampaign`] where it is no part of that campaign; others where one of the stores fails.
+    /// [`StoreError::AnotherCampaign`] where it is no part of that campaign, [`StoreError::BadPart`] where it holds what no writer
+    /// leaves; others where one of the stores fails. Then nothing of it was taken.
     pub fn join(&mut self, part: &Path, campaign: i64) -> Result<Vec<u32>, StoreError> {
-        let (from, was) = only(part)?;
+        let (from, was) = only(Store::open_part(part)?)?;
+        self.check_is_of(&from, was, campaign)?;
+        from.check(was)?;
         let (there, here) = (StoreError::on(&from.path), StoreError::on(&self.path));
         let transaction = self.connection.transaction().map_err(&here)?;
-        let theirs = identity(&from.connection, was).map_err(&there)?;
-        let ours = identity(&transaction, campaign).map_err(&here)?;
-        if (&theirs.plan, &theirs.on_device) != (&ours.plan, &ours.on_device) {
-            return Err(StoreError::AnotherCampaign { path: part.to_owned(), name: ours.name, campaign });
-        }
         let known = numbers(&from.connection, was, None).map_err(&there)?;
         let mut came = Vec::new();
         for &number in &known {
             let Some(whole) = cell(&from.connection, was, number).map_err(&there)? else { continue };
+            if whole.standing() == Standing::Pending {
+                continue;
+            }
             let before = cell(&transaction, campaign, number).map_err(&here)?;
             let before = before.map_or(Standing::Pending, |before| before.standing());
             if whole.standing() > before {
@@ -102,19 +105,17 @@ impl Store {
 /// # Errors
 /// [`StoreError`] where the part has not one campaign, or one of the stores fails.
 pub fn snapshot(part: &Path, path: &Path) -> Result<(), StoreError> {
-    let (from, was) = only(part)?;
+    let (from, was) = only(Store::open_existing(part)?)?;
     let pending = numbers(&from.connection, was, Some("pending")).map_err(StoreError::on(part))?;
     Store::open(path)?.copy(&from, was, |number| !pending.contains(&number)).map(drop)
 }
 
-/// A store that has one campaign, and its number.
-fn only(part: &Path) -> Result<(Store, i64), StoreError> {
-    let store = Store::open_existing(part)?;
-    let all = store.campaigns()?;
-    match all.as_slice() {
-        [one] => Ok((store, one.id)),
+/// A part, with the number of its only campaign.
+fn only(part: Store) -> Result<(Store, i64), StoreError> {
+    match part.campaigns_of_part()?.as_slice() {
+        [one] => Ok((part, *one)),
         all => Err(StoreError::NotAStore {
-            path: part.to_owned(),
+            path: part.path,
             found: format!("a part has one campaign, and this one has {}", all.len()),
         }),
     }
@@ -122,6 +123,7 @@ fn only(part: &Path) -> Result<(Store, i64), StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::intervals;
     use super::super::writer::write;
     use super::super::{About, CellEnd, Entry};
     use super::*;
@@ -147,7 +149,15 @@ mod tests {
     fn part(path: PathBuf, seed: u64, entries: &[Entry]) -> PathBuf {
         let mut store = Store::open(&path).expect("a new store");
         let campaign = store.begin(&plan(seed), &About::default()).expect("begins");
-        entries.iter().for_each(|entry| write(&store.connection, campaign, entry).expect("is written"));
+        for entry in entries {
+            let measured = matches!(entry, Entry::End(_, CellEnd::Done { .. }));
+            if let (Entry::End(cell, _), true) = (entry, measured) {
+                for interval in intervals(*cell) {
+                    write(&store.connection, campaign, &interval).expect("is written");
+                }
+            }
+            write(&store.connection, campaign, entry).expect("is written");
+        }
         path
     }
 

@@ -12,10 +12,11 @@
 
 use super::whole::{Identity, Standing, Whole, cells, forget_spared, identity, insert, put, remove, rows};
 use super::{Store, StoreError};
-use crate::adaptive;
+use crate::record::fact;
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What a campaign of an input became.
@@ -39,23 +40,24 @@ impl Store {
     /// Takes the campaigns of other stores, all of them or, where something fails, none. What became of each, in order.
     ///
     /// # Errors
-    /// [`StoreError`] where an input is no store, is this one, or cannot be read, or this one cannot be written.
+    /// [`StoreError::BadPart`] where an input holds what no writer leaves; others where an input is no store, is this one, or
+    /// cannot be read, or this one cannot be written.
     pub fn merge(&mut self, inputs: &[PathBuf]) -> Result<Vec<Merged>, StoreError> {
-        let here = self.path.canonicalize().ok();
-        let open = |path: &PathBuf| match path.canonicalize().ok() {
-            there if there.is_some() && there == here => Err(StoreError::IntoItself { path: path.clone() }),
-            _ => Store::open_existing(path),
-        };
-        let inputs = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let parts = parts(inputs, &self.path)?;
+        self.take(&parts)
+    }
+
+    /// Takes the campaigns of parts that were checked.
+    fn take(&mut self, parts: &[Store]) -> Result<Vec<Merged>, StoreError> {
         let fail = StoreError::on(&self.path);
         let transaction = self.connection.transaction().map_err(&fail)?;
         let mut all = Vec::new();
-        for input in &inputs {
+        for part in parts {
             // What lies twice in one store was meant to.
             let mut taken = Vec::new();
-            for listed in input.campaigns()? {
-                let one = Merging { to: &transaction, at: &self.path, from: input };
-                let merged = one.campaign(listed.id, &taken)?;
+            for number in part.campaigns_of_part()? {
+                let one = Merging { to: &transaction, at: &self.path, from: part };
+                let merged = one.campaign(number, &taken)?;
                 taken.push(merged.campaign);
                 all.push(merged);
             }
@@ -65,19 +67,38 @@ impl Store {
     }
 }
 
+/// The inputs of a merge into the store at `output`, open and checked.
+fn parts(inputs: &[PathBuf], output: &Path) -> Result<Vec<Store>, StoreError> {
+    refuse_itself(inputs, output)?;
+    let open = |path: &PathBuf| {
+        let part = Store::open_part(path)?;
+        part.campaigns_of_part()?.into_iter().try_for_each(|number| part.check(number))?;
+        Ok(part)
+    };
+    inputs.iter().map(open).collect()
+}
+
 /// Takes the campaigns of stores into the one at `output`, which is made where there is none: all of them, or none. The
 /// store, and what became of each.
 ///
 /// # Errors
 /// As [`Store::merge`] and [`Store::open`].
 pub fn merge(inputs: &[PathBuf], output: &Path) -> Result<(Store, Vec<Merged>), StoreError> {
-    for path in inputs {
-        // Before a store is made that would hold nothing.
-        Store::open_existing(path)?;
-    }
+    // Before a store is made that would hold nothing.
+    let parts = parts(inputs, output)?;
     let mut store = Store::open(output)?;
-    let merged = store.merge(inputs)?;
+    let merged = store.take(&parts)?;
     Ok((store, merged))
+}
+
+/// Refuses inputs that are the output, also by another name: SQLite would keep a second log beside that one.
+fn refuse_itself(inputs: &[PathBuf], output: &Path) -> Result<(), StoreError> {
+    let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let output = file(output);
+    match inputs.iter().find(|path| output.is_some() && file(path) == output) {
+        Some(path) => Err(StoreError::IntoItself { path: path.clone() }),
+        None => Ok(()),
+    }
 }
 
 /// The cells of a campaign by their number.
@@ -234,7 +255,7 @@ impl Merging<'_> {
         let add = "INSERT INTO environment (campaign, position, key, value)
                    SELECT ?1, coalesce(max(position) + 1, 0), ?2, ?3 FROM environment WHERE campaign = ?1";
         for fact in of(&self.from.connection, facts, was).map_err(&there)? {
-            let spared = fact[0] == Value::Text(adaptive::FACT.to_owned());
+            let spared = fact[0] == Value::Text(fact::SPARED.to_owned());
             // One part may say the same of each of its cells.
             if !known.contains(&fact) && (predicted || !spared) {
                 self.to.execute(add, params![campaign, fact[0], fact[1]]).map_err(&here)?;

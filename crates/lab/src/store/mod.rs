@@ -10,7 +10,10 @@
 
 mod add;
 mod baseline;
+mod check;
 mod error;
+#[cfg(test)]
+mod fixture;
 mod join;
 mod merge;
 mod reader;
@@ -20,6 +23,7 @@ mod tests;
 mod whole;
 mod writer;
 
+pub use add::Imported;
 pub use baseline::{Baseline, is_baseline_name};
 pub use error::StoreError;
 pub use join::snapshot;
@@ -27,9 +31,11 @@ pub use merge::{Merged, merge};
 pub use reader::Listed;
 pub use writer::{CellEnd, CellStart, Entry, Measured, Sender, Writer};
 
-use crate::adaptive;
+use crate::application::immutable;
+use crate::output::{self, CommandFiles};
 use crate::plan::Plan;
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use crate::plan::identity;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -63,6 +69,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] where the file cannot be made or written, is something else than a store, or is in use.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
+        output::store(path, &CommandFiles::default())?;
         refuse_all_but_files(path)?;
         let connection = Connection::open(path).map_err(StoreError::on(path))?;
         let lock = lock(path)?;
@@ -220,7 +227,21 @@ impl Store {
             let said = |device: Option<String>| device.unwrap_or_else(|| "none".to_owned());
             return Err(StoreError::OtherDevice { path, name, was: said(was), is: said(on_device) });
         }
+        // What does not read back is measured again.
+        let mut damaged = Vec::new();
+        for number in whole::numbers(&self.connection, campaign, Some("done")).map_err(&fail)? {
+            damaged.extend(self.damage(campaign, number)?.map(|_| number));
+        }
         let transaction = self.connection.transaction().map_err(&fail)?;
+        for number in damaged {
+            transaction
+                .execute(
+                    "UPDATE cell SET status = 'pending', counters_before = NULL, wear = NULL, verdict = NULL
+                     WHERE campaign = ?1 AND cell = ?2",
+                    params![campaign, number],
+                )
+                .map_err(&fail)?;
+        }
         for table in whole::tables() {
             let unfinished = "SELECT cell FROM cell WHERE campaign = ?1 AND status <> 'done'";
             transaction
@@ -245,11 +266,11 @@ impl Store {
 
     /// What is wrong where the last campaign of a plan is one of another precision, or of none.
     fn otherwise(&self, plan: &str, name: &str) -> rusqlite::Result<Option<StoreError>> {
-        let (whole, is) = adaptive::apart(plan);
+        let (whole, is) = identity::apart(plan);
         let mut statement =
             self.connection.prepare("SELECT plan FROM campaign WHERE name = ?1 ORDER BY id DESC")?;
         let plans = statement.query_map([name], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
-        let Some((_, was)) = plans.iter().map(|plan| adaptive::apart(plan)).find(|(it, _)| *it == whole)
+        let Some((_, was)) = plans.iter().map(|plan| identity::apart(plan)).find(|(it, _)| *it == whole)
         else {
             return Ok(None);
         };
@@ -288,10 +309,4 @@ fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     Path::new(&log).exists()
-}
-
-/// The URI by which SQLite opens a file without making others beside it.
-fn immutable(path: &Path) -> String {
-    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    format!("file:{path}?immutable=1")
 }

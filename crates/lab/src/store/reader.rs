@@ -1,13 +1,16 @@
 //! Reading campaigns back, as records.
 
 use super::writer::percentiles;
-use super::{Store, StoreError, schema};
-use crate::latency_parts::{Gatherer, LatencyParts};
+use super::{Store, StoreError, schema, whole};
+use crate::record::latency_parts::Gatherer;
 use crate::record::{Campaign, Cell, Done, Predicted, Row, Status};
-use lowtide_core::{Bytes, Latency, Nanos};
+use lowtide_core::measure::{Cause, Gap};
+use lowtide_core::{Bytes, Distribution, Latency, Nanos};
 use lowtide_oltp::tpcc::Kind;
+use rusqlite::types::{FromSql, Value};
 use rusqlite::{OptionalExtension, params};
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 
 /// A campaign in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub struct Listed {
     pub started_at: String,
     /// Cells that are done.
     pub done: u32,
+    /// Cells that failed.
+    pub failed: u32,
     /// Cells that were not measured by choice; their levels are predicted.
     pub spared: u32,
     /// Cells in all.
@@ -40,6 +45,7 @@ impl Store {
             .prepare(
                 "SELECT id, name, target, started_at,
                  (SELECT count(*) FROM cell WHERE campaign = id AND status = 'done'),
+                 (SELECT count(*) FROM cell WHERE campaign = id AND status = 'failed'),
                  (SELECT count(*) FROM cell WHERE campaign = id AND status = 'spared'),
                  (SELECT count(*) FROM cell WHERE campaign = id) FROM campaign ORDER BY id",
             )
@@ -51,8 +57,9 @@ impl Store {
                 target: row.get(2)?,
                 started_at: row.get(3)?,
                 done: row.get(4)?,
-                spared: row.get(5)?,
-                cells: row.get(6)?,
+                failed: row.get(5)?,
+                spared: row.get(6)?,
+                cells: row.get(7)?,
             })
         });
         listed.map_err(&fail)?.collect::<rusqlite::Result<_>>().map_err(&fail)
@@ -83,11 +90,18 @@ impl Store {
         })
     }
 
-    /// A whole campaign.
+    /// A whole campaign. Cells whose values do not read back are [`Status::Damaged`], and say why.
     ///
     /// # Errors
-    /// [`StoreError`] where the store cannot be read or holds values that do not read back.
+    /// [`StoreError`] where the store cannot be read, or holds no such campaign.
     pub fn load(&self, campaign: i64) -> Result<Campaign, StoreError> {
+        let mut loaded = self.head(campaign)?;
+        loaded.cells = self.cells(campaign)?;
+        Ok(loaded)
+    }
+
+    /// A campaign without its cells.
+    pub(super) fn head(&self, campaign: i64) -> Result<Campaign, StoreError> {
         let fail = StoreError::on(&self.path);
         let mut loaded = self
             .connection
@@ -127,70 +141,119 @@ impl Store {
             .map_err(&fail)?;
         let facts = statement.query_map([campaign], |row| Ok((row.get(0)?, row.get(1)?))).map_err(&fail)?;
         loaded.environment = facts.collect::<rusqlite::Result<_>>().map_err(&fail)?;
-        loaded.cells = self.cells(campaign)?;
         Ok(loaded)
     }
 
     fn cells(&self, campaign: i64) -> Result<Vec<Cell>, StoreError> {
+        let numbers = whole::numbers(&self.connection, campaign, None).map_err(StoreError::on(&self.path))?;
+        let one = |number| match self.cell(campaign, number) {
+            Err(error) => Ok(self.damaged_cell(campaign, number, error.damage()?)),
+            cell => cell,
+        };
+        numbers.into_iter().map(one).collect()
+    }
+
+    /// A cell, with the latencies of its measured window.
+    fn cell(&self, campaign: i64, number: u32) -> Result<Cell, StoreError> {
+        let mut cell = self.cell_as_stored(campaign, number)?;
+        self.read_latency(campaign, &mut cell)?;
+        Ok(cell)
+    }
+
+    /// A cell without anything that is in histograms.
+    pub(super) fn cell_as_stored(&self, campaign: i64, index: u32) -> Result<Cell, StoreError> {
         let fail = StoreError::on(&self.path);
         let mut statement = self
             .connection
-            .prepare(
-                "SELECT cell, step, factors, repetition, status, failure, data_bytes, capacity_bytes, raw_bytes, threads,
+            .prepare_cached(
+                "SELECT step, factors, repetition, status, failure, data_bytes, capacity_bytes, raw_bytes, threads,
                  read_share, written_before_bytes, counters_before, wear, verdict
-                 FROM cell WHERE campaign = ?1 ORDER BY cell",
+                 FROM cell WHERE campaign = ?1 AND cell = ?2",
             )
             .map_err(&fail)?;
-        let databases = schema::knows_databases(&self.connection).map_err(&fail)?;
-        let curves = schema::knows_curves(&self.connection).map_err(&fail)?;
-        let mut rows = statement.query([campaign]).map_err(&fail)?;
-        let mut cells = Vec::new();
-        while let Some(row) = rows.next().map_err(&fail)? {
-            let text = |column: usize| row.get::<_, Option<String>>(column).map_err(&fail);
-            let bytes = |column: usize| {
-                row.get::<_, Option<i64>>(column).map(|n| n.map(|n| Bytes::new(n as u64))).map_err(&fail)
-            };
-            let index: u32 = row.get(0).map_err(&fail)?;
-            let status = match text(4)?.as_deref() {
+        let mut found = statement.query(params![campaign, index]).map_err(&fail)?;
+        let row = found.next().map_err(&fail)?.ok_or_else(|| StoreError::Damaged {
+            path: self.path.clone(),
+            what: format!("there is no cell {index}"),
+        })?;
+        let text = |column: usize| row.get::<_, Option<String>>(column).map_err(&fail);
+        let bytes = |column: usize| {
+            row.get::<_, Option<i64>>(column).map(|n| n.map(|n| Bytes::new(n as u64))).map_err(&fail)
+        };
+        let mut cell = Cell {
+            index,
+            step: text(0)?,
+            factors: self.json(text(1)?, "factors")?.unwrap_or_default(),
+            repetition: row.get(2).map_err(&fail)?,
+            status: match text(3)?.as_deref() {
                 Some("done") => Status::Done,
                 Some("failed") => Status::Failed,
                 Some("spared") => Status::Spared,
                 _ => Status::Pending,
-            };
-            let mut cell = Cell {
-                index,
-                step: text(1)?,
-                factors: self.json(text(2)?, "factors")?.unwrap_or_default(),
-                repetition: row.get(3).map_err(&fail)?,
-                status,
-                failure: text(5)?,
-                data: bytes(6)?.unwrap_or_default(),
-                capacity: bytes(7)?.unwrap_or_default(),
-                raw_capacity: bytes(8)?,
-                threads: row.get(9).map_err(&fail)?,
-                read_share: row.get(10).map_err(&fail)?,
-                written_before: bytes(11)?,
-                counters_before: self.json(text(12)?, "counters")?,
-                wear: self.json(text(13)?, "wear")?.unwrap_or_default(),
-                verdict: self.json(text(14)?, "verdict")?,
-                rows: self.rows(campaign, index)?,
-                read_latency: Latency::default(),
-                write_latency: Latency::default(),
-                latency_parts: LatencyParts::default(),
-                oltp: None,
-                took: None,
-                predicted: None,
-            };
-            if databases {
-                self.oltp(campaign, &mut cell)?;
-            }
-            if curves {
-                self.curve(campaign, &mut cell).map_err(&fail)?;
-            }
-            self.read_latency(campaign, &mut cell)?;
-            cells.push(cell);
+            },
+            failure: text(4)?,
+            data: bytes(5)?.unwrap_or_default(),
+            capacity: bytes(6)?.unwrap_or_default(),
+            raw_capacity: bytes(7)?,
+            threads: row.get(8).map_err(&fail)?,
+            read_share: row.get(9).map_err(&fail)?,
+            written_before: bytes(10)?,
+            counters_before: self.json(text(11)?, "counters")?,
+            wear: self.json(text(12)?, "wear")?.unwrap_or_default(),
+            verdict: self.json(text(13)?, "verdict")?,
+            rows: self.rows(campaign, index)?.into(),
+            ..Cell::default()
+        };
+        let format = schema::version(&self.connection).map_err(&fail)?;
+        if format >= schema::DATABASES {
+            self.oltp(campaign, &mut cell)?;
         }
-        Ok(cells)
+        if format >= schema::CURVES {
+            self.curve(campaign, &mut cell).map_err(&fail)?;
+        }
+        if format >= schema::GAPS {
+            cell.gaps = self.gaps(campaign, index)?;
+        }
+        Ok(cell)
+    }
+
+    /// What is still known of a cell that does not read back.
+    fn damaged_cell(&self, campaign: i64, index: u32, what: String) -> Cell {
+        let column = |name: &str| {
+            let text = format!("SELECT {name} FROM cell WHERE campaign = ?1 AND cell = ?2");
+            self.connection.query_row(&text, params![campaign, index], |row| row.get::<_, Value>(0)).ok()
+        };
+        let text = |name| column(name).and_then(|value| String::column_result((&value).into()).ok());
+        let number = |name| column(name).and_then(|value| i64::column_result((&value).into()).ok());
+        let factors = text("factors").and_then(|text| serde_json::from_str(&text).ok());
+        let bytes = |name| Bytes::new(number(name).unwrap_or(0).max(0) as u64);
+        Cell {
+            index,
+            factors: factors.unwrap_or_default(),
+            repetition: number("repetition").and_then(|it| it.try_into().ok()).unwrap_or(1),
+            step: text("step"),
+            status: Status::Damaged,
+            failure: Some(what),
+            data: bytes("data_bytes"),
+            capacity: bytes("capacity_bytes"),
+            threads: number("threads").and_then(|it| it.try_into().ok()).unwrap_or(1),
+            read_share: column("read_share")
+                .and_then(|value| f64::column_result((&value).into()).ok())
+                .unwrap_or_default(),
+            ..Cell::default()
+        }
+    }
+
+    /// What of a cell does not read back, with every histogram of it; `None` where all of it does.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub(super) fn damage(&self, campaign: i64, number: u32) -> Result<Option<String>, StoreError> {
+        let read = self.cell_as_stored(campaign, number);
+        match read.and_then(|_| self.each_latency(campaign, number, 0, u64::MAX, &mut |_, _, _| {})) {
+            Ok(()) => Ok(None),
+            Err(error) => error.damage().map(Some),
+        }
     }
 
     fn json<T: DeserializeOwned>(&self, text: Option<String>, what: &str) -> Result<Option<T>, StoreError> {
@@ -214,10 +277,22 @@ impl Store {
         let mut found = statement.query(params![campaign, cell]).map_err(&fail)?;
         let mut rows = Vec::new();
         while let Some(row) = found.next().map_err(&fail)? {
-            let number = |column: usize| row.get::<_, i64>(column).map(|n| n as u64).map_err(&fail);
+            let start: i64 = row.get(2).map_err(&fail)?;
+            let damaged = |what: &str| StoreError::Damaged {
+                path: self.path.clone(),
+                what: format!("the interval at {} s {what}", start as f64 / 1e9),
+            };
+            let number = |column: usize| {
+                let number: i64 = row.get(column).map_err(&fail)?;
+                u64::try_from(number).map_err(|_| damaged("has a negative number"))
+            };
+            let (start_ns, end_ns) = (number(2)?, number(3)?);
+            if end_ns < start_ns {
+                return Err(damaged("ends before it begins"));
+            }
             rows.push(Row {
-                start_ns: number(2)?,
-                end_ns: number(3)?,
+                start_ns,
+                end_ns,
                 reads: number(4)?,
                 read_bytes: number(5)?,
                 writes: number(6)?,
@@ -258,10 +333,14 @@ impl Store {
             let kind = Kind::ALL.iter().position(|known| known.name() == kind);
             let at = cell.rows.binary_search_by_key(&start_ns, |row| row.start_ns);
             let (Some(kind), Ok(at)) = (kind, at) else {
-                let what = format!("transactions of cell {}", cell.index);
+                let what = format!(
+                    "transactions of `{}` at {} s",
+                    row.get::<_, String>(3).map_err(&fail)?,
+                    start_ns as f64 / 1e9
+                );
                 return Err(StoreError::Damaged { path: self.path.clone(), what });
             };
-            cell.rows[at].transactions.get_or_insert_default().kinds[kind] = Done {
+            Arc::make_mut(&mut cell.rows)[at].transactions.get_or_insert_default().kinds[kind] = Done {
                 committed: number(4)?,
                 rolled_back: number(5)?,
                 retries: number(6)?,
@@ -288,6 +367,28 @@ impl Store {
         Ok(())
     }
 
+    /// When lowtide did not run, in order.
+    fn gaps(&self, campaign: i64, cell: u32) -> Result<Vec<Gap>, StoreError> {
+        let fail = StoreError::on(&self.path);
+        let text = "SELECT at_ns, length_ns, cause FROM gap WHERE campaign = ?1 AND cell = ?2 ORDER BY at_ns";
+        let mut statement = self.connection.prepare_cached(text).map_err(&fail)?;
+        let mut found = statement.query(params![campaign, cell]).map_err(&fail)?;
+        let mut gaps = Vec::new();
+        while let Some(row) = found.next().map_err(&fail)? {
+            let number = |column: usize| row.get::<_, i64>(column).map_err(&fail);
+            let (at, length): (i64, i64) = (number(0)?, number(1)?);
+            let cause: String = row.get(2).map_err(&fail)?;
+            let known = Cause::ALL.into_iter().find(|known| known.name() == cause);
+            let (Ok(at_ns), Ok(length_ns), Some(cause)) = (u64::try_from(at), u64::try_from(length), known)
+            else {
+                let what = format!("a gap of {length} ns at {at} ns, `{cause}`");
+                return Err(StoreError::Damaged { path: self.path.clone(), what });
+            };
+            gaps.push(Gap { at_ns, length: Nanos::new(length_ns), cause });
+        }
+        Ok(gaps)
+    }
+
     /// The latencies of a cell in the intervals that begin between two instants of its measurement (nanoseconds),
     /// reads and writes together.
     ///
@@ -310,7 +411,12 @@ impl Store {
         cell: u32,
         each: &mut dyn FnMut(u64, &str, &Latency),
     ) -> Result<(), StoreError> {
-        self.each_latency(campaign, cell, 0, u64::MAX, each)
+        self.each_latency(campaign, cell, 0, u64::MAX, each).map_err(|error| match error {
+            StoreError::Damaged { path, what } => {
+                StoreError::Damaged { path, what: format!("cell {cell}: {what}") }
+            }
+            other => other,
+        })
     }
 
     /// Merges the histograms of the measured window into the cell's.
@@ -328,14 +434,15 @@ impl Store {
             }
         })?;
         if let (Some(kinds), Some(oltp)) = (kinds, &mut cell.oltp) {
-            oltp.latency = kinds;
+            oltp.latency = kinds.map(Distribution::from);
         }
-        (cell.read_latency, cell.write_latency, cell.latency_parts) = gatherer.finish();
+        let (read, write, parts) = gatherer.finish();
+        (cell.read_latency, cell.write_latency, cell.latency_parts) = (read, write, Arc::new(parts));
         Ok(())
     }
 
     /// Hands out the histograms of the intervals between two instants in order, each with its beginning and operation.
-    fn each_latency(
+    pub(super) fn each_latency(
         &self,
         campaign: i64,
         cell: u32,
@@ -359,7 +466,7 @@ impl Store {
             let hdr: Vec<u8> = row.get(2).map_err(&fail)?;
             let latency = Latency::from_bytes(&hdr).ok_or_else(|| StoreError::Damaged {
                 path: self.path.clone(),
-                what: format!("a histogram of cell {cell}"),
+                what: format!("the histogram of `{op}` at {} s does not decode", start_ns as f64 / 1e9),
             })?;
             each(start_ns as u64, &op, &latency);
         }

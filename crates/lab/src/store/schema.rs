@@ -1,13 +1,15 @@
 //! The schema and how a connection is set up.
 
 use super::StoreError;
+use crate::application::{APPLICATION_ID, application};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use std::path::Path;
 use std::time::Duration;
 
-/// Marks a SQLite file as a lowtide store: "lowt" in ASCII.
-const APPLICATION_ID: i32 = 0x6c6f_7774;
-const VERSION: i32 = CURVES;
+const VERSION: i32 = GAPS;
+/// The format that has gaps.
+pub(super) const GAPS: i32 = 4;
 /// The format that has device time and predicted levels.
 pub(super) const CURVES: i32 = 3;
 /// The format that has databases.
@@ -62,6 +64,13 @@ CREATE TABLE predicted (
   high_mib_per_s REAL NOT NULL, PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
 ";
 
+/// What format 4 added: when lowtide itself did not run.
+const TABLES_OF_GAPS: &str = "
+CREATE TABLE gap (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, at_ns INTEGER NOT NULL, length_ns INTEGER NOT NULL, cause TEXT NOT NULL,
+  PRIMARY KEY (campaign, cell, at_ns)) WITHOUT ROWID;
+";
+
 /// Sets a connection up for a store that is there.
 ///
 /// # Errors
@@ -81,11 +90,12 @@ pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreE
     let fail = StoreError::on(path);
     let tables = match format_of(connection, path)? {
         None => Some(format!(
-            "{TABLES} {TABLES_OF_DATABASES} {TABLES_OF_CURVES} PRAGMA application_id = {APPLICATION_ID};"
+            "{TABLES} {TABLES_OF_DATABASES} {TABLES_OF_CURVES} {TABLES_OF_GAPS} PRAGMA application_id = {APPLICATION_ID};"
         )),
         Some(VERSION) => None,
-        Some(DATABASES) => Some(TABLES_OF_CURVES.to_owned()),
-        Some(_) => Some(format!("{TABLES_OF_DATABASES} {TABLES_OF_CURVES}")),
+        Some(CURVES) => Some(TABLES_OF_GAPS.to_owned()),
+        Some(DATABASES) => Some(format!("{TABLES_OF_CURVES} {TABLES_OF_GAPS}")),
+        Some(_) => Some(format!("{TABLES_OF_DATABASES} {TABLES_OF_CURVES} {TABLES_OF_GAPS}")),
     };
     if let Some(tables) = tables {
         let make = format!("BEGIN; {tables} PRAGMA user_version = {VERSION}; COMMIT;");
@@ -95,14 +105,13 @@ pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreE
     connection.execute_batch("PRAGMA synchronous = NORMAL;").map_err(&fail)
 }
 
-/// Whether a store has the tables of databases.
-pub(super) fn knows_databases(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(version(connection)? >= DATABASES)
-}
-
-/// Whether a store has the tables of device time and of predicted levels.
-pub(super) fn knows_curves(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(version(connection)? >= CURVES)
+/// An empty database with every table that a store may have.
+pub(super) fn reference() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    let baselines = super::baseline::TABLE;
+    let tables = format!("{TABLES} {TABLES_OF_DATABASES} {TABLES_OF_CURVES} {TABLES_OF_GAPS} {baselines};");
+    connection.execute_batch(&tables)?;
+    Ok(connection)
 }
 
 /// The format of a store.
@@ -118,10 +127,17 @@ fn format_of(connection: &Connection, path: &Path) -> Result<Option<i32>, StoreE
         _ => StoreError::on(path)(error),
     };
     connection.busy_timeout(Duration::from_secs(5)).map_err(fail)?;
-    let number =
-        |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i32>(0));
-    let (application, version) =
-        (number("application_id").map_err(fail)?, number("user_version").map_err(fail)?);
+    // A store may be anybody's file: nothing that is written in its schema is run.
+    for (setting, on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+    ] {
+        connection.set_db_config(setting, on).map_err(fail)?;
+    }
+    let application = application(connection).map_err(fail)?;
+    let version = version(connection).map_err(fail)?;
     let tables: i32 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
     match (application, version, tables) {

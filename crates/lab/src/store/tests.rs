@@ -2,12 +2,14 @@
 //!
 //! Leaves out what all campaigns leave: `join` and the command line's tests have that.
 
+use super::fixture::intervals;
 use super::writer::write;
 use super::*;
-use crate::adaptive::FACT;
 use crate::analysis::{Estimate, Verdict};
 use crate::experiment::Experiment;
+use crate::record::fact::SPARED;
 use crate::record::{Campaign, Predicted, Status};
+use lowtide_core::measure::{Cause, Gap};
 use lowtide_core::rng::unit;
 use lowtide_core::{Nanos, Seed};
 
@@ -27,9 +29,9 @@ fn steady(mean: f64) -> Verdict {
 }
 
 /// A cell that is done, and took so many seconds.
-fn done(cell: u32, seconds: u64) -> [Entry; 2] {
+fn done(cell: u32, seconds: u64) -> impl Iterator<Item = Entry> {
     let end = CellEnd::Done { verdict: steady(f64::from(cell) + 0.1), wear: Vec::new() };
-    [Entry::Took(cell, Nanos::from_secs(seconds)), Entry::End(cell, end)]
+    intervals(cell).chain([Entry::Took(cell, Nanos::from_secs(seconds)), Entry::End(cell, end)])
 }
 
 /// A store with a campaign that measured some of the cells, and predicts others with a level.
@@ -40,7 +42,7 @@ fn store(path: &Path, measured: &[u32], predicted: &[u32], level: f64) -> Store 
     let of = Predicted { level, low: level * 0.97, high: level * 1.03 };
     entries.extend(predicted.iter().map(|cell| Entry::Predicted(*cell, of)));
     if !predicted.is_empty() {
-        entries.push(Entry::Fact(FACT.to_owned(), format!("at {level}")));
+        entries.push(Entry::Fact(SPARED.to_owned(), format!("at {level}")));
     }
     entries.iter().for_each(|entry| write(&store.connection, campaign, entry).expect("is written"));
     store
@@ -60,8 +62,9 @@ fn stands(store: &Store) -> (String, Vec<f64>, Vec<String>) {
         Status::Done => 'd',
         Status::Failed => 'f',
         Status::Spared => 'p',
+        Status::Damaged => 'x',
     };
-    let facts = campaign.environment.into_iter().filter(|(name, _)| name == FACT);
+    let facts = campaign.environment.into_iter().filter(|(name, _)| name == SPARED);
     (
         campaign.cells.iter().map(|cell| letter(cell.status)).collect(),
         campaign.cells.iter().filter_map(|cell| cell.predicted).map(|it| it.level).collect(),
@@ -181,11 +184,36 @@ fn device_time_and_predictions_come_with_the_parts_that_are_joined() {
 }
 
 #[test]
+fn gaps_go_with_their_cell_and_are_gone_when_it_is_measured_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let gap = |at_ns, cause| Gap { at_ns, length: Nanos::from_secs(70), cause };
+    let gaps = vec![gap(5, Cause::Stopped), gap(4_000_000_000, Cause::Suspended)];
+    let one = store(&at("one.db"), &[0], &[], 0.0);
+    let entries = gaps.iter().rev().flat_map(|gap| [Entry::Gap(0, *gap), Entry::Gap(1, *gap)]);
+    entries.for_each(|entry| write(&one.connection, 1, &entry).expect("is written"));
+    assert_eq!(only(&one).cells[0].gaps, gaps);
+    drop(one);
+    drop(store(&at("two.db"), &[2], &[], 0.0));
+    let mut all = Store::open(&at("all.db")).expect("a new store");
+    all.merge(&[at("one.db"), at("two.db")]).expect("merges");
+    let of = |store: &Store| only(store).cells.iter().map(|cell| cell.gaps.len()).collect::<Vec<_>>();
+    assert_eq!((of(&all), &only(&all).cells[0].gaps), (vec![2, 2, 0, 0, 0], &gaps));
+    // The second cell of the part was not measured to its end.
+    let mut one = Store::open(&at("one.db")).expect("a store");
+    assert_eq!(of(&one), [2, 2, 0, 0, 0]);
+    one.resume(&plan(Some(0.05))).expect("goes on");
+    assert_eq!(of(&one), [2, 0, 0, 0, 0]);
+}
+
+#[test]
 fn stores_of_older_formats_are_merged() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (format, gone) in
-        [(2, &["device_time", "predicted"][..]), (1, &["device_time", "predicted", "oltp", "transactions"])]
-    {
+    for (format, gone) in [
+        (3, &["gap"][..]),
+        (2, &["gap", "device_time", "predicted"]),
+        (1, &["gap", "device_time", "predicted", "oltp", "transactions"]),
+    ] {
         let (old, new) =
             (folder.path().join(format!("{format}.db")), folder.path().join(format!("of-{format}.db")));
         let older = store(&old, &[0, 2], &[], 0.0);
@@ -197,12 +225,12 @@ fn stores_of_older_formats_are_merged() {
         let (merged, what) = merge(std::slice::from_ref(&old), &new).expect("it is read");
         assert_eq!((what[0].cells, what[0].new), (2, true), "format {format}");
         assert_eq!(stands(&merged).0, "d.d..", "format {format}");
-        assert_eq!(only(&merged).cells[0].took, None);
+        assert_eq!(only(&merged).cells[0].took.is_some(), format >= schema::CURVES);
         let mut merged = merged;
         drop(store(&folder.path().join(format!("more-{format}.db")), &[1], &[], 0.0));
         merged.merge(&[folder.path().join(format!("more-{format}.db"))]).expect("a newer one comes to it");
         assert_eq!(stands(&merged).0, "ddd..", "format {format}");
-        assert_eq!(schema::version(&merged.connection).expect("it has one"), schema::CURVES);
+        assert_eq!(schema::version(&merged.connection).expect("it has one"), schema::GAPS);
         assert_eq!(
             schema::version(&Store::open_existing(&old).expect("a store").connection),
             Ok(format),

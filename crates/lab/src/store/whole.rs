@@ -3,19 +3,20 @@
 //! Leaves out which campaigns belong together; see `merge` and `join`.
 
 use super::{ON_DEVICE, schema};
-use crate::adaptive;
+use crate::record::fact;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::collections::BTreeMap;
 
 /// What a cell left, beside its own row: tables, each with the format of stores that has it first.
-const OF_CELLS: [(&str, i32); 6] = [
+const OF_CELLS: [(&str, i32); 7] = [
     ("interval", schema::OLDEST),
     ("histogram", schema::OLDEST),
     ("oltp", schema::DATABASES),
     ("transactions", schema::DATABASES),
     ("device_time", schema::CURVES),
     ("predicted", schema::CURVES),
+    ("gap", schema::GAPS),
 ];
 
 /// The tables that have what cells left, beside that of the cells.
@@ -23,10 +24,15 @@ pub(super) fn tables() -> impl Iterator<Item = &'static str> {
     OF_CELLS.iter().map(|(table, _)| *table)
 }
 
+/// Those of them that stores of a format have.
+pub(super) fn tables_since(format: i32) -> impl Iterator<Item = &'static str> {
+    OF_CELLS.iter().filter(move |(_, since)| *since <= format).map(|(table, _)| *table)
+}
+
 /// Takes out what a campaign says of how much it spared.
 pub(super) fn forget_spared(connection: &Connection, campaign: i64) -> rusqlite::Result<()> {
     let text = "DELETE FROM environment WHERE campaign = ?1 AND key = ?2";
-    connection.execute(text, params![campaign, adaptive::FACT]).map(drop)
+    connection.execute(text, params![campaign, fact::SPARED]).map(drop)
 }
 
 /// What makes campaigns parts of one.
@@ -117,7 +123,12 @@ pub(super) fn cell(connection: &Connection, campaign: i64, number: u32) -> rusql
 fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlite::Result<(u32, Whole)> {
     let format = schema::version(connection)?;
     own.remove(0);
-    let Value::Integer(number) = own[0] else { unreachable!("cells have numbers") };
+    let number: u32 = match own[0] {
+        Value::Integer(number) => {
+            number.try_into().map_err(|_| rusqlite::Error::IntegralValueOutOfRange(1, number))?
+        }
+        ref other => return Err(rusqlite::Error::InvalidColumnType(1, "cell".to_owned(), other.data_type())),
+    };
     let mut tables = <[Vec<Vec<Value>>; OF_CELLS.len()]>::default();
     for ((table, _), into) in OF_CELLS.iter().zip(&mut tables).filter(|((_, since), _)| *since <= format) {
         // In the order of their keys: tables without row numbers have no other.
@@ -125,7 +136,7 @@ fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlit
         *into = rows(connection, &text, params![campaign, number])?;
         into.iter_mut().for_each(|row| drop(row.remove(0)));
     }
-    Ok((number as u32, Whole { own, tables }))
+    Ok((number, Whole { own, tables }))
 }
 
 /// The numbers of the cells of a campaign, or of those of a standing.

@@ -5,6 +5,7 @@
 use super::{Store, StoreError};
 use crate::analysis::Verdict;
 use crate::record::{Oltp, Percentiles, Predicted, Row, Transactions};
+use lowtide_core::measure::Gap;
 use lowtide_core::{Bytes, Counters, Interval, Latency, Nanos};
 use lowtide_oltp::terminals;
 use lowtide_oltp::tpcc::Kind;
@@ -22,7 +23,7 @@ const COMMIT_EVERY: Duration = Duration::from_millis(500);
 const QUEUE: usize = 1024;
 
 /// A row with its histograms, already in their bytes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Measured {
     /// The row.
     pub row: Row,
@@ -99,6 +100,8 @@ pub enum Entry {
     Spared(Vec<u32>),
     /// How long the cell occupied its device.
     Took(u32, Nanos),
+    /// Lowtide itself did not run in the middle of the cell.
+    Gap(u32, Gap),
     /// The cell is not measured by choice; its level is predicted.
     Predicted(u32, Predicted),
 }
@@ -282,6 +285,10 @@ pub(super) fn write(connection: &Connection, campaign: i64, entry: &Entry) -> ru
         Entry::Took(cell, took) => connection
             .prepare_cached("INSERT OR REPLACE INTO device_time VALUES (?1, ?2, ?3)")?
             .execute(params![campaign, cell, took.get() as i64])
+            .map(drop),
+        Entry::Gap(cell, Gap { at_ns, length, cause }) => connection
+            .prepare_cached("INSERT OR REPLACE INTO gap VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![campaign, cell, *at_ns as i64, length.get() as i64, cause.name()])
             .map(drop),
         Entry::Predicted(cell, Predicted { level, low, high }) => {
             connection
