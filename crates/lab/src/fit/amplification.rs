@@ -12,6 +12,7 @@
 //! Leaves out loads with hot data, and what a drive holds back; the simulator has both.
 
 use lowtide_device::flash::spec::Policy;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The fullest that is asked for.
 pub(super) const FULLEST: f64 = 0.985;
@@ -19,6 +20,16 @@ pub(super) const FULLEST: f64 = 0.985;
 const POINTS: usize = 160;
 /// Steps of a bisection.
 const STEPS: usize = 60;
+/// Units of a block beyond which forms are those of so many: they come near to a limit as one over the units.
+const MOST_UNITS: u64 = 4096;
+
+/// Forms that are kept at most.
+const MOST_KEPT: usize = 64;
+
+/// Forms that were computed, each with its policy and units.
+type Kept = Vec<((Policy, u64), Arc<Amplification>)>;
+
+static KEPT: Mutex<Kept> = Mutex::new(Vec::new());
 
 /// Write amplification by ρ, from 0 to [`FULLEST`].
 #[derive(Debug, Clone)]
@@ -28,8 +39,26 @@ pub(crate) struct Amplification {
 }
 
 impl Amplification {
-    /// Of a policy and so many units a block. `None` for a policy without a closed form.
+    /// The same as [`Amplification::of`], computed once for each policy and number of units.
+    pub(super) fn shared(policy: Policy, units: u64) -> Option<Arc<Amplification>> {
+        let key = (policy, units.min(MOST_UNITS));
+        let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept().iter().find(|(known, _)| *known == key).map(|(_, form)| Arc::clone(form));
+        if known.is_some() {
+            return known;
+        }
+        // Two threads may compute the same one; none waits for another's.
+        let form = Arc::new(Amplification::of(policy, units)?);
+        let mut kept = kept();
+        if kept.len() < MOST_KEPT {
+            kept.push((key, Arc::clone(&form)));
+        }
+        Some(form)
+    }
+
+    /// Of a policy and so many units a block, [`MOST_UNITS`] at most. `None` for a policy without a closed form.
     pub(crate) fn of(policy: Policy, units: u64) -> Option<Amplification> {
+        let units = units.min(MOST_UNITS);
         let even = |form: &dyn Fn(f64) -> f64| {
             let at = |n: usize| FULLEST * (n + 1) as f64 / POINTS as f64;
             (0..POINTS).map(at).map(|rho| (rho, form(rho))).collect()
@@ -84,8 +113,9 @@ fn best_of(d: u32, units: usize) -> Vec<(f64, f64)> {
     let run = |c: f64, first: f64| {
         let (mut share, mut sum) = (first, 0.0);
         for i in 1..=units {
-            sum += taken(share);
-            share += c * taken(share) / i as f64;
+            let taken = taken(share);
+            sum += taken;
+            share += c * taken / i as f64;
             if share >= 1.0 {
                 return (share, sum + (units - i) as f64);
             }
@@ -116,6 +146,14 @@ fn best_of(d: u32, units: usize) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn beyond_the_most_units_a_form_hardly_changes() {
+        for rho in [0.3, 0.6, 0.9, 0.95] {
+            let (capped, exact) = (greedy(rho, MOST_UNITS as usize), greedy(rho, 4 * MOST_UNITS as usize));
+            assert!((capped / exact - 1.0).abs() < 3e-3, "{rho}: {capped}, not {exact}");
+        }
+    }
 
     /// The values of the literature, computed by others: published/write_amplification_theory.txt.
     #[test]

@@ -3,6 +3,8 @@
 //! Leaves out where it comes from (`read`).
 
 use lowtide_core::Bytes;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,6 +15,15 @@ pub struct Point {
     pub rate: f64,
     /// One standard deviation of it as a share, where it is known.
     pub deviation: Option<f64>,
+    /// The line of the table that it stands on, where it stands on one.
+    pub line: Option<u64>,
+}
+
+impl Point {
+    /// Where it stands, behind the name of what was measured.
+    pub(super) fn place(&self) -> String {
+        self.line.map(|line| format!(": line {line}")).unwrap_or_default()
+    }
 }
 
 /// When a fresh drive had used up its erased blocks.
@@ -74,22 +85,65 @@ pub(super) fn timeline(rates: &[f64], seconds: f64, data: Bytes) -> Option<(Knee
     if rates.len() < 12 {
         return None;
     }
-    let median = |of: &[f64]| {
-        let mut sorted = of.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        sorted[sorted.len() / 2]
-    };
+    let mut before = Median::default();
+    rates[..3].iter().for_each(|rate| before.add(*rate));
     let mut fallen = None;
     for at in 3..rates.len() - 2 {
-        let fresh = median(&rates[..at]);
+        let fresh = before.get();
         if rates[at..at + 3].iter().all(|rate| *rate < fresh * FALL) {
             fallen = Some((at, fresh));
             break;
         }
+        before.add(rates[at]);
     }
     let (at, fresh) = fallen?;
     let written = rates[..at].iter().sum::<f64>() * seconds;
     let last = &rates[rates.len() - (rates.len() / 4).max(1)..];
     let rate = last.iter().sum::<f64>() / last.len() as f64;
-    (rate > 0.0).then_some((Knee { data, written, rate: fresh }, Point { data, rate, deviation: None }))
+    let settled = Point { data, rate, deviation: None, line: None };
+    (rate > 0.0).then_some((Knee { data, written, rate: fresh }, settled))
+}
+
+/// The median of numbers that come one after the other, none of them negative; of an even count, the upper one.
+#[derive(Default)]
+struct Median {
+    /// The lower half, the largest on top; the bits of such numbers are ordered as the numbers are.
+    low: BinaryHeap<u64>,
+    /// The upper half, the smallest on top, and as many or one more.
+    high: BinaryHeap<Reverse<u64>>,
+}
+
+impl Median {
+    fn add(&mut self, number: f64) {
+        self.low.push(number.to_bits());
+        self.high.extend(self.low.pop().map(Reverse));
+        if self.high.len() > self.low.len() + 1 {
+            self.low.extend(self.high.pop().map(|Reverse(bits)| bits));
+        }
+    }
+
+    fn get(&self) -> f64 {
+        self.high.peek().map_or(0.0, |Reverse(bits)| f64::from_bits(*bits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowtide_core::{Seed, rng::unit};
+
+    #[test]
+    fn the_running_median_is_that_of_what_came_so_far() {
+        let seed = 3;
+        println!("seed {seed}");
+        let mut rng = Seed::new(seed).part("median", 0).stream();
+        let (mut running, mut all) = (Median::default(), Vec::new());
+        for _ in 0..500 {
+            let number = (unit(&mut rng) * 50.0).floor();
+            running.add(number);
+            all.push(number);
+            all.sort_by(f64::total_cmp);
+            assert_eq!(running.get(), all[all.len() / 2], "{} numbers", all.len());
+        }
+    }
 }

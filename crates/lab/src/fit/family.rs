@@ -4,8 +4,8 @@
 //! fast enough not to be seen. With `--like` all else is as in that device file. Leaves out arrays, disks and drives with log units:
 //! their levels follow other laws.
 
-use super::FitError;
 use super::simulate::small;
+use super::{COST_UNIT, FitError};
 use crate::catalogue;
 use crate::device;
 use lowtide_core::{Bytes, Nanos};
@@ -14,7 +14,7 @@ use lowtide_device::flash::FlashSpec;
 use lowtide_device::flash::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};
 
 /// Bytes of a map unit where nobody says.
-pub(super) const UNIT: Bytes = Bytes::kib(4);
+const UNIT: Bytes = COST_UNIT;
 /// A block of the assumed NAND: that of drives of the time of the studies, and small enough for models to be small.
 const PAGE: Bytes = Bytes::kib(16);
 const PAGES_PER_BLOCK: u32 = 128;
@@ -23,6 +23,10 @@ const DIES: u32 = 32;
 const ENTRY: u64 = 4;
 /// How finely the least raw NAND is looked for, as a share of the capacity.
 const STEP: f64 = 0.002;
+/// Steps of that search.
+const STEPS: u32 = 1000;
+/// How far raw NAND is looked for, in sizes of the least that works.
+const LARGEST: f64 = 3.0;
 /// A page of the table: one read from NAND finds so many units.
 const MAP_PAGE: Bytes = Bytes::new(512);
 
@@ -63,7 +67,7 @@ pub(super) struct Family {
 
 impl Family {
     /// # Errors
-    /// [`FitError`] where the example is not one flash drive.
+    /// [`FitError`] where the example is not one flash drive, or requests are no whole map units of the family.
     pub(super) fn new(
         like: Option<&str>,
         capacity: Bytes,
@@ -77,6 +81,7 @@ impl Family {
                 let read = device::parse(&found.text);
                 match read.map_err(|error| FitError::Like(format!("{name}: {error}")))?.spec {
                     DeviceSpec::Flash(spec) if spec.log_units.is_none() && spec.slc_cache.is_none() => {
+                        spec.validate().map_err(|error| FitError::Like(format!("{name}: {error}")))?;
                         FlashSpec { capacity, ..spec }
                     }
                     _ => {
@@ -87,7 +92,41 @@ impl Family {
                 }
             }
         };
+        let unit = base.map.unit;
+        if unit == Bytes::ZERO || !block.get().is_multiple_of(unit.get()) {
+            let accepted = match like {
+                Some(_) => format!("multiples of {unit}"),
+                None => format!("512B, 1KiB, 2KiB and multiples of {UNIT}"),
+            };
+            return Err(FitError::Setting(format!(
+                "requests of {block} are no whole map units: what completing them costs is not fitted; {accepted} are (`--block`)"
+            )));
+        }
         Ok(Family { base, like: like.map(str::to_owned), block, threads })
+    }
+
+    /// The drive that the family is built around, for people.
+    pub(super) fn words(&self) -> String {
+        self.like.as_ref().map_or("the assumed drive".to_owned(), |like| format!("`{like}`"))
+    }
+
+    /// The least seconds that a written byte takes: its link is not faster.
+    pub(super) fn least_write(&self) -> f64 {
+        1.0 / self.base.controller.link_rate.get().max(1) as f64
+    }
+
+    /// The least data of which a drive with so much raw NAND, made small, still holds a request.
+    pub(super) fn least_data(&self, raw: f64) -> Bytes {
+        let parameters = Parameters { raw, write: 1e-9, moved: 1e-9, policy: Policy::Greedy, map: None };
+        self.block * small(&self.drive(&parameters)).0
+    }
+
+    /// Why no drive with so much raw NAND can be simulated; `None` where one can.
+    pub(super) fn objection(&self, raw: f64) -> Option<String> {
+        let parameters = Parameters { raw, write: 1e-9, moved: 1e-9, policy: Policy::Greedy, map: None };
+        let drive = self.drive(&parameters);
+        let why = drive.validate().and_then(|()| small(&drive).1.validate()).err()?;
+        Some(why.to_string())
     }
 
     /// Units of an erase block.
@@ -95,16 +134,24 @@ impl Family {
         self.base.units_per_block()
     }
 
-    /// The least raw NAND with which a drive of this family works, bytes.
-    pub(super) fn least_raw(&self) -> f64 {
-        let works = |raw: f64| {
-            let parameters = Parameters { raw, write: 1e-9, moved: 1e-9, policy: Policy::Greedy, map: None };
-            let drive = self.drive(&parameters);
-            drive.validate().is_ok() && small(&drive).1.validate().is_ok()
-        };
+    /// The least raw NAND with which a drive of this family works, and the most that is looked at, bytes.
+    ///
+    /// # Errors
+    /// [`FitError::NoFit`] where no drive of the capacity works, with the reason.
+    pub(super) fn raw_range(&self) -> Result<(f64, f64), FitError> {
         let capacity = self.base.capacity.get() as f64;
-        let steps = (0..1000).map(|n| capacity * (1.0 + STEP * f64::from(n)));
-        steps.into_iter().find(|raw| works(*raw)).unwrap_or(capacity)
+        let mut steps = (0..STEPS).map(|n| capacity * (1.0 + STEP * f64::from(n)));
+        let Some(least) = steps.find(|raw| self.objection(*raw).is_none()) else {
+            let why = self.objection(capacity * 1.1).unwrap_or_default();
+            return Err(FitError::NoFit(format!(
+                "no drive of {} can be simulated: {why}. Levels depend on shares: divide `--capacity` and every size by the same \
+                 number, or name a device of that size by `--like`",
+                self.base.capacity
+            )));
+        };
+        let unit = self.base.map.unit.get() as f64;
+        let addressable = f64::from(u32::MAX - 1) * unit - self.base.block_bytes().get() as f64;
+        Ok((least, (LARGEST * least).min(addressable).max(least)))
     }
 
     /// The drive with these parameters.
@@ -115,7 +162,8 @@ impl Family {
         let requests = spec.controller.request + spec.controller.write_request;
         let of_requests = requests.get() as f64 / 1e9 / self.block.get() as f64;
         let block = spec.block_bytes();
-        spec.nand.raw = block * (parameters.raw / block.get() as f64).round() as u64;
+        let blocks = (parameters.raw / block.get() as f64).round() as u64;
+        spec.nand.raw = block * blocks.min(u64::MAX / block.get());
         spec.controller.write_unit = nanos((parameters.write - of_requests).max(0.0) * unit);
         spec.controller.gc_unit = nanos(parameters.moved * unit);
         spec.gc.policy = parameters.policy;
@@ -131,11 +179,6 @@ impl Family {
             ftl.cpu_per_moved_unit = spec.controller.gc_unit;
         }
         spec
-    }
-
-    /// Whether a request of the load is so long that units of it lie together.
-    pub(super) fn unit(&self) -> Bytes {
-        self.base.map.unit
     }
 }
 
@@ -155,7 +198,12 @@ fn assumed(capacity: Bytes, block: Bytes) -> FlashSpec {
             channel_rate: Bytes::new(2_000_000_000),
             pe_cycles: None,
         },
-        map: Map { unit: UNIT.min(block), cache: None, blocking: false, page: MAP_PAGE },
+        map: Map {
+            unit: if block.get().is_power_of_two() { UNIT.min(block) } else { UNIT },
+            cache: None,
+            blocking: false,
+            page: MAP_PAGE,
+        },
         controller: Controller {
             latency: Nanos::ZERO,
             request: Nanos::ZERO,

@@ -1,7 +1,7 @@
 //! A device fitted to what was measured: levels by size or by utilisation, a campaign, or a timeline.
 //!
 //! ```text
-//!   CSV | campaign ─► Measured ─► Search: forms ⇄ simulator ─► Fitted ─► device file
+//!   CSV | campaign ─► Measured ─► Checked ─► Search: forms ⇄ simulator ─► Fitted ─► device file
 //!                                        └─► draws of noise ─► intervals, what the data do not determine
 //! ```
 //!
@@ -12,6 +12,8 @@
 mod amplification;
 mod data;
 mod family;
+mod fixed;
+mod limits;
 mod read;
 mod search;
 mod show;
@@ -23,17 +25,17 @@ mod write;
 
 pub use data::{Knee, Measured, Point};
 pub use family::{Parameters, Reach};
+pub use fixed::Fixed;
 pub use read::{of_campaign, of_csv};
 pub use show::{json, table};
-pub use solve::Fixed;
 
 pub(crate) use amplification::Amplification;
 
-use family::Family;
+use limits::Checked;
 use lowtide_core::{Bytes, Seed};
 use lowtide_device::flash::spec::Policy;
-use search::{Found, Search};
-use simulate::Load;
+use search::{Outcome, Search};
+use simulate::{Allowance, Answer, Load};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -41,6 +43,10 @@ use std::sync::atomic::AtomicBool;
 const BLOCK: Bytes = Bytes::kib(16);
 /// Requests in flight where nobody says.
 const THREADS: u32 = 16;
+/// What costs are given and shown for: the time of so many bytes, a map unit of most drives.
+pub const COST_UNIT: Bytes = Bytes::kib(4);
+/// Requests that a fit simulates at most where nobody says: some half an hour of one processor.
+pub const BUDGET: u64 = 10_000_000_000;
 /// Bytes of a MiB, for rates.
 const MIB: f64 = 1048576.0;
 /// The ends of an interval that holds 95 % of the draws.
@@ -68,6 +74,8 @@ pub struct Question {
     pub predict: Vec<Bytes>,
     /// The seed of every random choice.
     pub seed: Seed,
+    /// Requests that are simulated at most.
+    pub budget: u64,
 }
 
 /// A number with the interval that holds 95 % of what other noise would have given.
@@ -132,80 +140,72 @@ pub enum FitError {
         /// What is wrong, and where.
         why: String,
     },
-    /// Too few levels, or none that tell anything.
+    /// Levels that cannot be fitted: too few, too many, or one that no drive has.
     #[error("{0}")]
     Data(String),
     /// The example is no drive of the family.
     #[error("{0}")]
     Like(String),
-    /// Something that has to be known is not.
+    /// An option that is missing, or whose value cannot be.
     #[error("{0}")]
-    Unknown(String),
-    /// Nobody wants to wait any more.
+    Setting(String),
+    /// The search ended without a drive.
+    #[error("nothing fits: {0}")]
+    NoFit(String),
+    /// Somebody ended it.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Why a search or a simulation ended without an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stop {
+    /// Somebody ended it.
+    Interrupted,
+    /// The simulated requests that are allowed do not suffice.
+    Budget(String),
+    /// There is no answer.
+    NoFit(String),
+}
+
+impl From<Stop> for FitError {
+    fn from(stop: Stop) -> FitError {
+        match stop {
+            Stop::Interrupted => FitError::Interrupted,
+            Stop::Budget(why) | Stop::NoFit(why) => FitError::NoFit(why),
+        }
+    }
 }
 
 /// Fits a drive to what was measured.
 ///
 /// # Errors
-/// [`FitError`] where the levels are too few, the capacity is not known, or `interrupt` is set.
+/// [`FitError`] where levels or settings cannot be fitted, no drive suits them, or `interrupt` is set.
 pub fn fit(measured: &Measured, question: &Question, interrupt: &AtomicBool) -> Result<Fitted, FitError> {
-    let least = least_points(&question.fixed, measured.knee.is_some());
-    if measured.points.len() < least {
-        return Err(FitError::Data(format!(
-            "{} has {} levels at different sizes, and {least} are needed: measure more sizes, give a timeline, or say what \
-             is known (`--fix raw=…`, `--fix gc-cost=…`)",
-            measured.name,
-            measured.points.len()
-        )));
-    }
-    let capacity = question.capacity.or(measured.capacity).ok_or_else(|| {
-        FitError::Unknown(
-            "how much the host may address is not known: say it with `--capacity`, as the drive reports it"
-                .to_owned(),
-        )
-    })?;
-    let largest = measured.points.iter().map(|point| point.data).max().unwrap_or_default();
-    if largest > capacity {
-        return Err(FitError::Data(format!("{largest} of data do not fit {capacity} of capacity")));
-    }
-    if let Some(raw) = question.fixed.raw.filter(|raw| *raw <= capacity.get() as f64) {
-        let raw = Bytes::new(raw as u64);
-        return Err(FitError::Unknown(format!("raw={raw} is not more than the capacity of {capacity}")));
-    }
-    let mut notes = measured.notes.clone();
-    let mut assumed =
-        |what: &str, value: String| notes.push(format!("assumed: {what} {value}; nothing says"));
-    let block = question.block.or(measured.block).unwrap_or_else(|| {
-        assumed("requests of", BLOCK.to_string());
-        BLOCK
-    });
-    let threads = question.threads.or(measured.threads).unwrap_or_else(|| {
-        assumed("requests in flight:", THREADS.to_string());
-        THREADS
-    });
-    let family = Family::new(question.like.as_deref(), capacity, block, threads)?;
-    if !block.get().is_multiple_of(family.unit().get()) {
-        let unit = family.unit();
-        return Err(FitError::Unknown(format!(
-            "requests of {block} are no whole map units of {unit}: what completing them costs is not fitted"
-        )));
-    }
+    let Checked { family, raw, notes: assumed } = limits::check(measured, question)?;
     let search = Search {
         family: &family,
         measured,
         fixed: question.fixed,
-        least: family.least_raw(),
+        raw,
         seed: question.seed,
+        budget: question.budget,
         interrupt,
     };
-    let found = search.run().ok_or(FitError::Interrupted)?;
-    let levels = levels(&search, &found, &question.predict).ok_or(FitError::Interrupted)?;
+    let found = search.run()?;
+    let levels = levels(&search, &found, &question.predict)?;
     let best = found.hypotheses[0].solution.parameters;
     let interval = |of: &dyn Fn(&Parameters) -> f64| {
         interval(of(&best), found.draws.iter().map(|(_, parameters)| of(parameters)).collect())
     };
+    let mut notes: Vec<String> = measured.notes.iter().cloned().chain(assumed).collect();
+    if found.cut_short {
+        notes.push(format!(
+            "the simulated requests that are allowed (`--budget`) were used up after {} simulations, before closed forms and simulator \
+             agreed",
+            found.simulations
+        ));
+    }
     let mut fitted = Fitted {
         parameters: best,
         raw: interval(&|it| it.raw),
@@ -225,17 +225,8 @@ pub fn fit(measured: &Measured, question: &Question, interrupt: &AtomicBool) -> 
     Ok(fitted)
 }
 
-/// How many levels it takes, by what is known.
-fn least_points(fixed: &Fixed, knee: bool) -> usize {
-    let known = [fixed.raw.is_some(), fixed.write.is_some(), fixed.moved.is_some()];
-    let unknown = known.iter().filter(|it| !**it).count();
-    // A timeline also tells the peak rate and when erased blocks were used up.
-    unknown.saturating_sub(2 * usize::from(knee)).max(1)
-}
-
-/// The levels of the fitted drive where something was measured or is asked for. `None` where it was interrupted.
-fn levels(search: &Search<'_>, found: &Found, asked: &[Bytes]) -> Option<Vec<Level>> {
-    use rayon::prelude::*;
+/// The levels of the fitted drive where something was measured or is asked for.
+fn levels(search: &Search<'_>, found: &Outcome, asked: &[Bytes]) -> Result<Vec<Level>, Stop> {
     let best = &found.hypotheses[0];
     let family = search.family;
     let drive = family.drive(&best.solution.parameters);
@@ -243,16 +234,15 @@ fn levels(search: &Search<'_>, found: &Found, asked: &[Bytes]) -> Option<Vec<Lev
     let mut known: Vec<(Bytes, Option<f64>, f64)> =
         measured.map(|(point, seen)| (point.data, Some(point.rate), seen.factor)).collect();
     let form = search.form(best);
-    let simulated: Option<Vec<_>> = asked
-        .par_iter()
-        .map(|data| {
-            let expected = form.rate(&best.solution.parameters, data.get() as f64);
-            let load = Load { data: *data, block: family.block, threads: family.threads, expected };
-            let seed = search.seed.part("predict", data.get());
-            simulate::level(&drive, &load, seed, search.interrupt).map(|rate| (*data, None, rate / expected))
-        })
-        .collect();
-    known.extend(simulated?);
+    let allowance =
+        Allowance { requests: found.left / asked.len().max(1) as u64, interrupt: search.interrupt };
+    known.extend(search::each(asked, |data| {
+        let expected = form.rate(&best.solution.parameters, data.get() as f64);
+        let load = Load { data: *data, block: family.block, threads: family.threads, expected };
+        let seed = search.seed.part("predict", data.get());
+        let Answer { value, .. } = simulate::level(&drive, &load, seed, allowance)?;
+        Ok((*data, None, value / expected))
+    })?);
     known.sort_by_key(|(data, ..)| *data);
     let level = |(data, measured, factor): (Bytes, Option<f64>, f64)| {
         let at = data.get() as f64;
@@ -262,10 +252,11 @@ fn levels(search: &Search<'_>, found: &Found, asked: &[Bytes]) -> Option<Vec<Lev
         let best = of(&(0, best.solution.parameters));
         Level { data, measured, fitted: interval(best, found.draws.iter().map(of).collect()) }
     };
-    Some(known.into_iter().map(level).collect())
+    Ok(known.into_iter().map(level).collect())
 }
 
 fn interval(best: f64, mut all: Vec<f64>) -> Interval {
+    debug_assert!(!all.is_empty(), "noise is drawn some times");
     all.sort_by(f64::total_cmp);
     let [low, high] = ENDS.map(|share| all[((all.len() - 1) as f64 * share).round() as usize]);
     Interval { best, low: low.min(best), high: high.max(best) }

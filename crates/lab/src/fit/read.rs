@@ -12,7 +12,7 @@
 //! Leaves out what is made of them.
 
 use super::data::{Measured, Point, timeline};
-use super::{BLOCK, FitError, MIB, Question};
+use super::{BLOCK, FitError, MIB, Question, limits};
 use crate::analysis::Verdict;
 use crate::experiment::Experiment;
 use crate::plan::Plan;
@@ -21,6 +21,13 @@ use lowtide_core::suggest::nearest;
 use lowtide_core::workload::{Access, Distribution};
 use lowtide_core::{Bytes, Seed};
 use std::path::Path;
+
+/// Rows of a table, at most: a timeline of a day, ten rows a second.
+const MOST_ROWS: usize = 1_000_000;
+/// The latest time of a timeline, in seconds: thirty years.
+const LATEST: f64 = 1e9;
+/// Characters of a cell that an error shows.
+const SHOWN: usize = 40;
 
 const COLUMNS: [&str; 7] = ["data", "file_size", "utilisation", "throughput", "iops", "deviation", "time"];
 
@@ -34,14 +41,20 @@ pub fn of_csv(
     question: &Question,
     data: Option<Bytes>,
 ) -> Result<Measured, FitError> {
+    limits::question(question)?;
     let fail = |why: String| FitError::Read { path: path.to_owned(), why };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader =
         csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
     let head = reader.headers().map_err(|error| fail(error.to_string()))?.clone();
     if let Some(unknown) = head.iter().find(|name| !COLUMNS.contains(name)) {
         let near =
             nearest(unknown, COLUMNS).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let unknown = short(unknown);
         return Err(fail(format!("there is no column `{unknown}`{near} Columns are {}", COLUMNS.join(", "))));
+    }
+    if let Some(twice) = (1..head.len()).find(|at| head.iter().take(*at).any(|name| name == &head[*at])) {
+        return Err(fail(format!("the column `{}` stands there twice: remove one of them", &head[twice])));
     }
     let column = |name: &str| head.iter().position(|it| it == name);
     let (size, share) = (column("data").or(column("file_size")), column("utilisation"));
@@ -60,26 +73,41 @@ pub fn of_csv(
         let row = row.map_err(|error| fail(error.to_string()))?;
         let line = row.position().map_or(0, csv::Position::line);
         let wrong = |what: String| fail(format!("line {line}: {what}"));
+        if points.len() + series.len() >= MOST_ROWS {
+            return Err(wrong(format!("more than {MOST_ROWS} rows: take the mean of several")));
+        }
         let number = |column: usize| {
             let text = row.get(column).unwrap_or_default();
             let value = text.strip_suffix('%').map_or(text, str::trim).parse::<f64>();
             let value = value.ok().filter(|value| value.is_finite() && *value >= 0.0);
             let value = value.map(|value| if text.ends_with('%') { value / 100.0 } else { value });
-            value.ok_or_else(|| wrong(format!("`{text}` in column `{}` is no number", &head[column])))
+            value.ok_or_else(|| {
+                let (text, column) = (short(text), &head[column]);
+                wrong(format!("`{text}` in column `{column}` is no number from 0 on, such as `120.5`"))
+            })
         };
         let rate = number(level)? * to_bytes;
         if let Some(time) = time {
-            series.push((number(time)?, rate));
+            let time = number(time)?;
+            if time > LATEST {
+                return Err(wrong(format!("a time of {time} s: from 0 to {LATEST} s are accepted")));
+            }
+            // Nothing may be written for a while.
+            if rate > 0.0 {
+                limits::rate(rate).map_err(wrong)?;
+            }
+            series.push((time, rate));
             continue;
         }
-        if rate <= 0.0 {
-            return Err(wrong("a level of 0 tells nothing".to_owned()));
-        }
+        limits::rate(rate).map_err(wrong)?;
         let data = match (size, share) {
             (Some(size), _) => {
                 let text = row.get(size).unwrap_or_default();
                 let read = text.parse::<u64>().map(Bytes::new).or_else(|_| text.parse::<Bytes>());
-                read.map_err(|error| wrong(format!("`{text}` in column `{}`: {error}", &head[size])))?
+                read.map_err(|error| {
+                    let (text, column, accepted) = (short(text), &head[size], error.accepted);
+                    wrong(format!("`{text}` in column `{column}` is no size: {accepted}"))
+                })?
             }
             (None, Some(share)) => {
                 let capacity = question.capacity.ok_or_else(|| {
@@ -99,9 +127,12 @@ pub fn of_csv(
                 ));
             }
         };
-        let deviation =
-            deviation.map(number).transpose()?.map(|it| it * to_bytes / rate).filter(|it| *it > 0.0);
-        points.push(Point { data: data.align_down(block), rate, deviation });
+        if data < block {
+            return Err(wrong(format!("{data} of data hold no request of {block}")));
+        }
+        let deviation = deviation.map(number).transpose()?.unwrap_or(0.0);
+        let deviation = limits::deviation(deviation * to_bytes / rate).map_err(wrong)?;
+        points.push(Point { data: data.align_down(block), rate, deviation, line: Some(line) });
     }
     let mut measured = Measured {
         name: path.display().to_string(),
@@ -113,10 +144,22 @@ pub fn of_csv(
         notes: Vec::new(),
     };
     if time.is_some() {
-        let data = data.ok_or_else(|| fail("a timeline is of one size: say it with `--data`".to_owned()))?;
+        let data = data.filter(|data| *data > Bytes::ZERO);
+        let data = data.ok_or_else(|| {
+            fail("a timeline is of one size: say it with `--data`, such as `--data 100GiB`".to_owned())
+        })?;
         of_series(&mut measured, &series, data).map_err(fail)?;
     }
     Ok(measured.sorted())
+}
+
+/// A cell as an error shows it.
+fn short(text: &str) -> String {
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn of_series(measured: &mut Measured, series: &[(f64, f64)], data: Bytes) -> Result<(), String> {
@@ -165,25 +208,34 @@ pub fn of_campaign(campaign: &Campaign) -> Result<Measured, FitError> {
         if !uniform || workload.blocks.is_some() || loads.any(|it| it.block != first.block) {
             return refuse("its loads are not all random writes of one size of request");
         }
-        (block, threads) = (Some(first.block), Some(workload.threads * workload.depth));
+        (block, threads) = (Some(first.block), Some(workload.threads.saturating_mul(workload.depth)));
     }
     let mut notes = Vec::new();
-    let point = |cell: &&Cell| {
-        let scale = campaign.scale;
+    let full_size = |size: Bytes| size.get().checked_mul(campaign.scale).map(Bytes::new);
+    let mut points = Vec::new();
+    for cell in &done {
         let (from, to, steady) = cell.window();
         if !steady {
             notes.push(format!("{}: no steady state, so the mean of its last quarter", cell.label()));
         }
-        let rate = cell.mean_rate_between(from, to)? * MIB;
+        let Some(rate) = cell.mean_rate_between(from, to).map(|rate| rate * MIB).filter(|rate| *rate > 0.0)
+        else {
+            continue;
+        };
         let deviation = match &cell.verdict {
             // Half of a 95 % interval is two deviations; a level that is known better than a model is right says too much.
             Some(Verdict::Steady(it)) => Some((it.half_width / it.mean / 2.0).max(0.005)),
             _ => None,
         };
-        (rate > 0.0).then_some(Point { data: cell.data * scale, rate, deviation })
-    };
-    let points = done.iter().filter_map(point).collect();
-    let capacity = done.iter().map(|cell| cell.capacity * campaign.scale).max();
+        let Some(data) = full_size(cell.data) else {
+            return refuse(&format!(
+                "{} times {} of data are more than any drive holds",
+                campaign.scale, cell.data
+            ));
+        };
+        points.push(Point { data, rate, deviation, line: None });
+    }
+    let capacity = done.iter().filter_map(|cell| full_size(cell.capacity)).max();
     let name = format!("campaign {}", campaign.name);
     Ok(Measured { name, points, knee: None, capacity, block, threads, notes }.sorted())
 }

@@ -11,13 +11,15 @@
 use super::amplification::Amplification;
 use super::data::Measured;
 use super::family::{Family, Parameters};
-use super::simulate::{self, Load};
-use super::solve::{Bent, Fixed, Problem, Seen, Solution};
+use super::simulate::{self, Allowance, Answer, Load};
+use super::solve::{Bent, Problem, Seen, Solution};
+use super::{Fixed, Stop};
 use lowtide_core::rng::{Rng, unit};
 use lowtide_core::{Bytes, Seed};
 use lowtide_device::flash::spec::Policy;
 use rayon::prelude::*;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Policies that are tried.
 const POLICIES: [Policy; 6] = [
@@ -30,9 +32,9 @@ const POLICIES: [Policy; 6] = [
 ];
 /// A policy is not ruled out while it leaves so little more than the best: two standard deviations.
 const UNDECIDED: f64 = 4.0;
-/// Those that are simulated: some more, since forms are not the simulator; and at most so many.
-const NEARLY: f64 = 9.0;
-const MOST: usize = 3;
+/// Policies within this of the best are simulated, since closed forms only approximate the simulator; and so many at most.
+const SIMULATE_WITHIN: f64 = 9.0;
+const MOST_SIMULATED: usize = 3;
 /// The deviation of a level where nobody says, and the least that is believed.
 pub(super) const DEVIATION: f64 = 0.02;
 const LEAST: f64 = 0.004;
@@ -48,15 +50,15 @@ const WORTH: f64 = 10.0;
 /// One policy with what the simulator says of it.
 #[derive(Debug, Clone)]
 pub(super) struct Hypothesis {
-    pub amplification: Amplification,
+    pub amplification: Arc<Amplification>,
     pub seen: Vec<Seen>,
     pub knee: Option<Bent>,
     pub solution: Solution,
 }
 
-/// What was found.
+/// What a search found.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct Outcome {
     /// The best first.
     pub hypotheses: Vec<Hypothesis>,
     /// The best of each draw: which hypothesis, and its parameters.
@@ -65,65 +67,97 @@ pub(super) struct Found {
     pub deviation: f64,
     /// Simulations that were run.
     pub simulations: usize,
+    /// Requests that may still be simulated.
+    pub left: u64,
+    /// Whether the requests were used up before forms and simulator agreed.
+    pub cut_short: bool,
 }
 
 pub(super) struct Search<'a> {
     pub family: &'a Family,
     pub measured: &'a Measured,
     pub fixed: Fixed,
-    pub least: f64,
+    /// The least and the most raw NAND.
+    pub raw: (f64, f64),
     pub seed: Seed,
+    /// Requests that may be simulated.
+    pub budget: u64,
     pub interrupt: &'a AtomicBool,
 }
 
 impl Search<'_> {
-    /// `None` where it was interrupted.
-    pub(super) fn run(&self) -> Option<Found> {
+    /// # Errors
+    /// [`Stop`] says whether it was interrupted, or why nothing was found.
+    pub(super) fn run(&self) -> Result<Outcome, Stop> {
         let seen: Vec<Seen> = self.measured.points.iter().map(|point| Seen::of(point, DEVIATION)).collect();
         let knee = self.measured.knee.map(|knee| Bent { knee, factor: 1.0 });
         let policies: Vec<Policy> = self.fixed.policy.map_or(POLICIES.to_vec(), |policy| vec![policy]);
         let begin = |policy: &Policy| {
-            let amplification = Amplification::of(*policy, self.family.units_per_block())?;
+            self.go_on()?;
+            let Some(amplification) = Amplification::shared(*policy, self.family.units_per_block()) else {
+                return Ok(None);
+            };
             let mut it = Hypothesis { amplification, seen: seen.clone(), knee, solution: EMPTY };
             it.solution = self.problem(*policy, &it, false).solve();
-            Some(it)
+            Ok(Some(it))
         };
-        let mut all: Vec<Hypothesis> = policies.par_iter().filter_map(begin).collect();
-        let reach = self.wants_reach(&mut all);
-        keep(&mut all, NEARLY);
-        all.truncate(MOST);
-        let mut simulations = 0;
-        for _ in 0..ROUNDS {
+        let mut all: Vec<Hypothesis> = each(&policies, begin)?.into_iter().flatten().collect();
+        let reach = self.wants_reach(&mut all)?;
+        keep(&mut all, SIMULATE_WITHIN)?;
+        all.truncate(MOST_SIMULATED);
+        let (mut simulations, mut left, mut cut_short) = (0, self.budget, false);
+        for round in 0..ROUNDS {
             let before: Vec<Parameters> = all.iter().map(|it| it.solution.parameters).collect();
             let mut jobs: Vec<(usize, usize)> = Vec::new();
             for (n, it) in all.iter().enumerate() {
                 jobs.extend((0..it.seen.len() + usize::from(it.knee.is_some())).map(|point| (n, point)));
             }
+            // Shared out beforehand, so that the answer does not depend on which thread is first.
+            let allowance = Allowance { requests: left / jobs.len() as u64, interrupt: self.interrupt };
+            let answers = match each(&jobs, |&(n, point)| self.factor(&all[n], point, allowance)) {
+                // The rounds before gave an answer.
+                Err(Stop::Budget(_)) if round > 0 => {
+                    cut_short = true;
+                    break;
+                }
+                answers => answers?,
+            };
             simulations += jobs.len();
-            let factors: Option<Vec<f64>> =
-                jobs.par_iter().map(|&(n, point)| self.factor(&all[n], point)).collect();
-            for ((n, point), factor) in jobs.into_iter().zip(factors?) {
+            left = left.saturating_sub(answers.iter().map(|answer| answer.requests).sum());
+            for ((n, point), answer) in jobs.into_iter().zip(answers) {
                 let it = &mut all[n];
                 match it.seen.get_mut(point) {
-                    Some(seen) => seen.factor = factor,
-                    None => it.knee.iter_mut().for_each(|knee| knee.factor = factor),
+                    Some(seen) => seen.factor = answer.value,
+                    None => it.knee.iter_mut().for_each(|knee| knee.factor = answer.value),
                 }
             }
-            for it in &mut all {
-                it.solution = self.problem(it.solution.parameters.policy, it, reach).solve();
-            }
+            all = each(&all, |it| {
+                self.go_on()?;
+                let solution = self.problem(it.solution.parameters.policy, it, reach).solve();
+                Ok(Hypothesis { solution, ..it.clone() })
+            })?;
             let is_same = |(it, before): (&Hypothesis, &Parameters)| same(&it.solution.parameters, before);
             if all.iter().zip(&before).all(is_same) {
                 break;
             }
         }
-        keep(&mut all, UNDECIDED);
+        keep(&mut all, UNDECIDED)?;
         let deviation = self.deviation(&all[0], reach);
         for seen in all.iter_mut().flat_map(|it| &mut it.seen).zip(self.measured.points.iter().cycle()) {
             seen.0.deviation = seen.1.deviation.unwrap_or(deviation);
         }
-        let draws = (0..DRAWS).into_par_iter().map(|draw| self.draw(&all, draw, reach)).collect();
-        Some(Found { hypotheses: all, draws, deviation, simulations })
+        let draws: Vec<u64> = (0..DRAWS).collect();
+        let draws = each(&draws, |draw| {
+            self.go_on()?;
+            Ok(self.draw(&all, *draw, reach))
+        })?;
+        Ok(Outcome { hypotheses: all, draws, deviation, simulations, left, cut_short })
+    }
+
+    /// # Errors
+    /// [`Stop::Interrupted`] where it is to end.
+    fn go_on(&self) -> Result<(), Stop> {
+        if self.interrupt.load(Ordering::Relaxed) { Err(Stop::Interrupted) } else { Ok(()) }
     }
 
     /// The form of a hypothesis, for levels at other sizes.
@@ -138,32 +172,35 @@ impl Search<'_> {
             seen: &it.seen,
             knee: it.knee,
             fixed: self.fixed,
-            least: self.least,
+            raw: self.raw,
+            least_write: self.family.least_write(),
             reach,
         }
     }
 
     /// Whether a mapping table that does not fit explains levels that nothing else does; then all are solved so.
-    fn wants_reach(&self, all: &mut [Hypothesis]) -> bool {
+    fn wants_reach(&self, all: &mut [Hypothesis]) -> Result<bool, Stop> {
         if self.fixed.reach.is_some() {
-            return true;
+            return Ok(true);
         }
         if self.measured.points.len() < 6 {
-            return false;
+            return Ok(false);
         }
-        let solve = |it: &Hypothesis| self.problem(it.solution.parameters.policy, it, true).solve();
-        let with: Vec<Solution> = all.par_iter().map(solve).collect();
+        let with = each(all, |it| {
+            self.go_on()?;
+            Ok(self.problem(it.solution.parameters.policy, it, true).solve())
+        })?;
         let least = |squares: &mut dyn Iterator<Item = f64>| squares.fold(f64::INFINITY, f64::min);
         let without = least(&mut all.iter().map(|it| it.solution.squares));
         let worth = without - least(&mut with.iter().map(|it| it.squares)) > WORTH;
         if worth {
             all.iter_mut().zip(with).for_each(|(it, solution)| it.solution = solution);
         }
-        worth
+        Ok(worth)
     }
 
     /// What the simulator says of a level, or of the knee, over what the form says.
-    fn factor(&self, it: &Hypothesis, point: usize) -> Option<f64> {
+    fn factor(&self, it: &Hypothesis, point: usize, allowance: Allowance<'_>) -> Result<Answer, Stop> {
         let parameters = it.solution.parameters;
         let drive = self.family.drive(&parameters);
         let (block, threads) = (self.family.block, self.family.threads);
@@ -174,13 +211,16 @@ impl Search<'_> {
                 let expected = problem.rate(&parameters, seen.data);
                 let data = Bytes::new(seen.data as u64);
                 let load = Load { data, block, threads, expected };
-                simulate::level(&drive, &load, seed, self.interrupt).map(|rate| rate / expected)
+                let Answer { value, requests } = simulate::level(&drive, &load, seed, allowance)?;
+                Ok(Answer { value: value / expected, requests })
             }
             None => {
                 let knee = it.knee.expect("it was asked for").knee;
                 let load = Load { data: knee.data, block, threads, expected: 16.0 * knee.rate };
-                let room = parameters.raw - knee.data.get() as f64;
-                simulate::knee(&drive, &load, seed, self.interrupt).map(|written| written / room)
+                // A drive with no room beside the data has a knee at once.
+                let room = (parameters.raw - knee.data.get() as f64).max(1.0);
+                let Answer { value, requests } = simulate::knee(&drive, &load, seed, allowance)?;
+                Ok(Answer { value: value / room, requests })
             }
         }
     }
@@ -227,10 +267,30 @@ const EMPTY: Solution = Solution {
 };
 
 /// The best first, and none that leaves so much more.
-fn keep(all: &mut Vec<Hypothesis>, more: f64) {
+fn keep(all: &mut Vec<Hypothesis>, more: f64) -> Result<(), Stop> {
+    all.retain(|it| it.solution.squares.is_finite());
     all.sort_by(|a, b| a.solution.squares.total_cmp(&b.solution.squares));
-    let least = all[0].solution.squares;
+    let Some(least) = all.first().map(|it| it.solution.squares) else {
+        return Err(Stop::NoFit(
+            "no drive of the family has costs above zero that suit these levels: correct levels that are far from the others, or \
+             fix fewer parameters"
+                .to_owned(),
+        ));
+    };
     all.retain(|it| it.solution.squares <= least + more);
+    Ok(())
+}
+
+/// Does something with each, on all threads; the first of its errors, an interruption before all others.
+pub(super) fn each<A: Sync, B: Send>(
+    all: &[A],
+    of: impl Fn(&A) -> Result<B, Stop> + Sync + Send,
+) -> Result<Vec<B>, Stop> {
+    let results: Vec<Result<B, Stop>> = all.par_iter().map(of).collect();
+    if results.iter().any(|result| matches!(result, Err(Stop::Interrupted))) {
+        return Err(Stop::Interrupted);
+    }
+    results.into_iter().collect()
 }
 
 fn same(a: &Parameters, b: &Parameters) -> bool {

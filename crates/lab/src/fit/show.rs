@@ -2,12 +2,13 @@
 //!
 //! Leaves out the device file (`write`).
 
-use super::{Fitted, Interval, MIB, write};
+use super::{COST_UNIT, Fitted, Interval, MIB, write};
 use crate::table;
 use serde_json::json;
 
 /// Two tables and what the data do not determine.
-pub fn table(fitted: &Fitted, unit: f64, columns: usize) -> String {
+pub fn table(fitted: &Fitted, columns: usize) -> String {
+    let unit = COST_UNIT.get() as f64;
     let of = |it: &Interval, show: &dyn Fn(f64) -> String| [show(it.best), show(it.low), show(it.high)];
     let row = |name: &str, shown: [String; 3]| [vec![name.to_owned()], shown.to_vec()].concat();
     let rate = |it: f64| format!("{:.1} MiB/s", it / MIB);

@@ -2,8 +2,10 @@
 //!
 //! The drive is made small first: levels depend on shares. Leaves out which drives are asked for.
 
+use super::Stop;
 use lowtide_core::{
-    BlockDevice, Bytes, Control, Extents, Interval, Nanos, Request, Seed, VirtualTime, Workload, virtual_load,
+    BlockDevice, Bytes, Completion, Control, Counters, DeviceError, Extents, Interval, Nanos, Request, Seed,
+    VirtualTime, Workload, virtual_load,
 };
 use lowtide_device::SimulatedSsd;
 use lowtide_device::flash::FlashSpec;
@@ -19,6 +21,10 @@ const WINDOW: usize = 6;
 const CLOSE: f64 = 0.004;
 /// … or there were so many.
 const MOST: usize = 90;
+/// Fewer than this tell nothing.
+const FEWEST: usize = 2 * WINDOW + 4;
+/// A drive may be so many times slower than expected.
+const SLOWER: f64 = 8.0;
 
 /// A load of random writes on a drive.
 #[derive(Debug, Clone, Copy)]
@@ -30,32 +36,84 @@ pub(super) struct Load {
     pub expected: f64,
 }
 
-/// The level at which a drive settles, bytes a second. `None` where it was interrupted, or the drive cannot be so.
-pub(super) fn level(drive: &FlashSpec, load: &Load, seed: Seed, interrupt: &AtomicBool) -> Option<f64> {
+/// What a simulation may cost, and who may end it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowance<'a> {
+    /// Requests, at most.
+    pub requests: u64,
+    /// Ends it when it is set.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// A simulated number, and the requests it took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer {
+    pub value: f64,
+    pub requests: u64,
+}
+
+/// The level at which a drive settles, bytes a second.
+///
+/// # Errors
+/// [`Stop`] where it is interrupted, the requests do not suffice, or the drive cannot be so.
+pub(super) fn level(
+    drive: &FlashSpec,
+    load: &Load,
+    seed: Seed,
+    allowance: Allowance<'_>,
+) -> Result<Answer, Stop> {
+    let least = FEWEST as f64 * PART * small(drive).1.nand.raw.get() as f64 / load.block.get() as f64;
+    if (allowance.requests as f64) < least / SLOWER {
+        return Err(too_few(load.data));
+    }
     let mut rates: Vec<f64> = Vec::new();
-    run(drive, load, seed, interrupt, &mut |rate, _| {
+    let requests = run(drive, load, seed, allowance, &mut |rate, _| {
         rates.push(rate);
         let count = rates.len();
         let mean = |from: usize, to: usize| rates[from..to].iter().sum::<f64>() / (to - from) as f64;
-        if count < 2 * WINDOW + 4 {
+        if count < FEWEST {
             return Control::Continue;
         }
         let (before, after) = (mean(count - 2 * WINDOW, count - WINDOW), mean(count - WINDOW, count));
         let settled = (after / before - 1.0).abs() < CLOSE;
         if settled || count >= MOST { Control::Stop } else { Control::Continue }
     })?;
-    let last = &rates[rates.len() - WINDOW..];
-    Some(last.iter().sum::<f64>() / WINDOW as f64)
+    if rates.len() < FEWEST {
+        return Err(too_few(load.data));
+    }
+    let value = rates[rates.len() - WINDOW..].iter().sum::<f64>() / WINDOW as f64;
+    match value > 0.0 && value.is_finite() {
+        true => Ok(Answer { value, requests }),
+        false => Err(Stop::NoFit(format!(
+            "the drive that suits best writes nothing with {} of data on it",
+            load.data
+        ))),
+    }
 }
 
 /// Bytes that are written at random until a drive that was filled with data has used up what is erased, at full size.
-pub(super) fn knee(drive: &FlashSpec, load: &Load, seed: Seed, interrupt: &AtomicBool) -> Option<f64> {
+///
+/// # Errors
+/// As [`level`].
+pub(super) fn knee(
+    drive: &FlashSpec,
+    load: &Load,
+    seed: Seed,
+    allowance: Allowance<'_>,
+) -> Result<Answer, Stop> {
     let mut written = None;
-    run(drive, load, seed, interrupt, &mut |_, so_far| {
+    let requests = run(drive, load, seed, allowance, &mut |_, so_far| {
         written = so_far;
         if so_far.is_some() { Control::Stop } else { Control::Continue }
     })?;
-    written
+    written.map(|value| Answer { value, requests }).ok_or_else(|| too_few(load.data))
+}
+
+fn too_few(data: Bytes) -> Stop {
+    Stop::Budget(format!(
+        "the simulated requests that are allowed (`--budget`) do not suffice to see how a drive settles with {data} of data: allow \
+         more, or give fewer levels"
+    ))
 }
 
 /// The drive made small, and how many times.
@@ -64,17 +122,70 @@ pub(super) fn small(drive: &FlashSpec) -> (u64, FlashSpec) {
     (scale, drive.scaled(scale))
 }
 
-/// Runs a small drive; `each` hears the rate of an interval, and the bytes at full size after which moving began.
+/// A drive that refuses every request once it is interrupted or has served what is allowed: no load goes on then, however
+/// long its intervals are.
+struct Metered<'a> {
+    drive: SimulatedSsd,
+    allowance: Allowance<'a>,
+    served: u64,
+}
+
+impl Metered<'_> {
+    fn is_over(&self) -> bool {
+        self.served >= self.allowance.requests || self.allowance.interrupt.load(Ordering::Relaxed)
+    }
+}
+
+impl BlockDevice for Metered<'_> {
+    fn capacity(&self) -> Bytes {
+        self.drive.capacity()
+    }
+    fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
+        if self.is_over() {
+            return Completion { at: now, status: Err(DeviceError::WornOut) };
+        }
+        self.served += 1;
+        self.drive.submit(now, request)
+    }
+    fn warm(&self, upcoming: &[Request]) {
+        self.drive.warm(upcoming);
+    }
+    fn idle_until(&mut self, until: VirtualTime) {
+        self.drive.idle_until(until);
+    }
+    fn power_cut(&mut self, now: VirtualTime) {
+        self.drive.power_cut(now);
+    }
+    fn secure_erase(&mut self) {
+        self.drive.secure_erase();
+    }
+    fn counters(&self) -> Counters {
+        self.drive.counters()
+    }
+}
+
+/// Runs a small drive; `each` hears the rate of an interval, and the bytes at full size after which moving began. The requests
+/// it served: with fewer than allowed, `each` ended it.
 fn run(
     drive: &FlashSpec,
     load: &Load,
     seed: Seed,
-    interrupt: &AtomicBool,
+    allowance: Allowance<'_>,
     each: &mut dyn FnMut(f64, Option<f64>) -> Control,
-) -> Option<()> {
+) -> Result<u64, Stop> {
+    let impossible = |why: &dyn std::fmt::Display| {
+        Stop::NoFit(format!("the drive that suits best cannot be simulated: {why}"))
+    };
+    if !(load.expected > 0.0 && load.expected.is_finite()) {
+        return Err(impossible(&format_args!("it would write {} bytes a second", load.expected)));
+    }
     let (scale, small) = small(drive);
-    let mut model = SimulatedSsd::new(&small, seed).ok()?;
-    let data = (load.data / scale).align_down(load.block).min(model.capacity().align_down(load.block));
+    let ssd = SimulatedSsd::new(&small, seed).map_err(|why| impossible(&why))?;
+    let data = (load.data / scale).align_down(load.block).min(ssd.capacity().align_down(load.block));
+    if data < load.block {
+        return Err(impossible(&format_args!("made small, it holds no request of {}", load.block)));
+    }
+    let mut model = Metered { drive: ssd, allowance, served: 0 };
     let chunk = Bytes::mib(1).get();
     let mut now = VirtualTime::START;
     for begin in (0..data.get()).step_by(chunk as usize) {
@@ -86,7 +197,6 @@ fn run(
     let moved = model.counters().gc_moved_bytes;
     let erases = model.counters().erases;
     let (mut written, mut began) = (0.0, None);
-    let mut stopped = false;
     let step = &mut |interval: Interval| {
         written += interval.write_bytes as f64;
         let cleaning = interval.counters.is_some_and(|it| it.gc_moved_bytes > moved || it.erases > erases);
@@ -94,11 +204,16 @@ fn run(
             began = Some(written * scale as f64);
         }
         let length = (interval.end_ns - interval.start_ns) as f64 / 1e9;
-        stopped = interrupt.load(Ordering::Relaxed);
-        let control = each(interval.write_bytes as f64 / length, began);
-        if stopped { Control::Stop } else { control }
+        each(interval.write_bytes as f64 / length, began)
     };
     let extents = Extents::whole(data.get());
-    virtual_load::run(&mut model, &extents, &workload, seed.part("load", 0), now, interval, step).ok()?;
-    (!stopped).then_some(())
+    let ended = virtual_load::run(&mut model, &extents, &workload, seed.part("load", 0), now, interval, step);
+    if allowance.interrupt.load(Ordering::Relaxed) {
+        return Err(Stop::Interrupted);
+    }
+    match ended {
+        Err(error) if model.served < allowance.requests => Err(impossible(&error)),
+        // What was seen until the requests were used up may be enough.
+        Ok(_) | Err(_) => Ok(model.served),
+    }
 }

@@ -4,13 +4,12 @@
 //! reach) that is linear in the three costs, which are not negative. Residuals are relative, over their standard deviation. Each
 //! level has a factor, what the simulator says over what this form says. Leaves out where factors come from (`search`).
 
+use super::Fixed;
 use super::amplification::{Amplification, FULLEST};
 use super::data::{Knee, Point};
 use super::family::{Parameters, Reach};
 use lowtide_device::flash::spec::Policy;
 
-/// How far raw capacity is looked for, in sizes of what must fit in it.
-const LARGEST: f64 = 3.0;
 /// Raw capacities of the first search; then it is halved so often between neighbours.
 const CAPACITIES: usize = 160;
 const HALVINGS: usize = 24;
@@ -18,21 +17,6 @@ const HALVINGS: usize = 24;
 const REACHES: usize = 24;
 /// How well the bytes up to a knee are known: a share of them.
 const OF_KNEE: f64 = 0.03;
-
-/// What is known beforehand.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Fixed {
-    /// Bytes of raw NAND.
-    pub raw: Option<f64>,
-    /// Seconds of a byte written.
-    pub write: Option<f64>,
-    /// Seconds of a byte moved.
-    pub moved: Option<f64>,
-    /// What is cleaned next.
-    pub policy: Option<Policy>,
-    /// Bytes that the table in memory reaches.
-    pub reach: Option<f64>,
-}
 
 /// A level with what the simulator corrects.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +50,10 @@ pub(super) struct Problem<'a> {
     pub seen: &'a [Seen],
     pub knee: Option<Bent>,
     pub fixed: Fixed,
-    /// Raw NAND is not less.
-    pub least: f64,
+    /// Raw NAND is not less than the first, and not more than the second.
+    pub raw: (f64, f64),
+    /// Writing a byte does not take less: the link is not faster.
+    pub least_write: f64,
     /// Whether a mapping table that does not fit is looked for.
     pub reach: bool,
 }
@@ -109,7 +95,8 @@ impl Problem<'_> {
         // Room is spread evenly on a scale of how much there is beside the data.
         let capacity = |n: usize| {
             let share = n as f64 / (CAPACITIES - 1) as f64;
-            self.least * (1.0 + (LARGEST - 1.0) * (5e-4f64).powf(1.0 - share))
+            let (least, most) = self.raw;
+            least + (most - least) * (5e-4f64).powf(1.0 - share)
         };
         let all: Vec<Solution> = (0..CAPACITIES).map(|n| self.at(capacity(n), reach)).collect();
         let best = (0..CAPACITIES).min_by(|a, b| all[*a].squares.total_cmp(&all[*b].squares)).expect("many");
@@ -151,7 +138,7 @@ impl Problem<'_> {
             squares += (((raw - data) * factor / knee.written - 1.0) / OF_KNEE).powi(2);
         }
         let fixed = [self.fixed.write, self.fixed.moved, reach.is_none().then_some(0.0)];
-        let (costs, left) = least_squares(&rows, fixed);
+        let (costs, left) = least_squares(&rows, fixed, [self.least_write, 0.0, 0.0]);
         // What is fuller than any form knows is no answer.
         let fullest = self.seen.iter().map(|seen| seen.data / raw).fold(0.0, f64::max);
         squares += left + if fullest > FULLEST { 1e6 * (fullest - FULLEST) } else { 0.0 };
@@ -166,20 +153,21 @@ fn missed(reach: f64, data: f64) -> f64 {
     (1.0 - reach / data).max(0.0)
 }
 
-/// Costs that are not negative and leave the least squares; those that are fixed stay as they are.
-fn least_squares(rows: &[([f64; 3], f64)], fixed: [Option<f64>; 3]) -> ([f64; 3], f64) {
+/// Costs that are not below their floors and leave the least squares; those that are fixed stay as they are.
+fn least_squares(rows: &[([f64; 3], f64)], fixed: [Option<f64>; 3], floors: [f64; 3]) -> ([f64; 3], f64) {
     let mut best: Option<([f64; 3], f64)> = None;
-    // Three unknowns: every choice of those that are zero.
-    for zeroes in 0..8u8 {
-        let held = |n: usize| fixed[n].or((zeroes >> n & 1 == 1).then_some(0.0));
-        if (0..3).any(|n| fixed[n].is_some() && zeroes >> n & 1 == 1) {
+    // Three unknowns: every choice of those that lie at their floor.
+    for lowest in 0..8u8 {
+        let is_lowest = |n: usize| lowest >> n & 1 == 1;
+        let held = |n: usize| fixed[n].or(is_lowest(n).then_some(floors[n]));
+        if (0..3).any(|n| fixed[n].is_some() && is_lowest(n)) {
             continue;
         }
         let free: Vec<usize> = (0..3).filter(|n| held(*n).is_none()).collect();
         let mut costs = [0, 1, 2].map(|n| held(n).unwrap_or(0.0));
         if !free.is_empty() {
             let Some(found) = normal(rows, &costs, &free) else { continue };
-            if found.iter().any(|cost| *cost < 0.0) {
+            if free.iter().zip(&found).any(|(n, cost)| *cost < floors[*n]) {
                 continue;
             }
             free.iter().zip(found).for_each(|(n, cost)| costs[*n] = cost);
@@ -192,7 +180,8 @@ fn least_squares(rows: &[([f64; 3], f64)], fixed: [Option<f64>; 3]) -> ([f64; 3]
             best = Some((costs, squares));
         }
     }
-    best.unwrap_or(([fixed[0].unwrap_or(0.0), fixed[1].unwrap_or(0.0), 0.0], f64::INFINITY))
+    let at_floors = [0, 1, 2].map(|n| fixed[n].unwrap_or(floors[n]));
+    best.unwrap_or((at_floors, f64::INFINITY))
 }
 
 /// Solves the normal equations of the free costs by elimination; `None` where they do not determine them.

@@ -2,6 +2,7 @@
 //!
 //! Leaves out published drives: `lowtide fit` on those is in docs/models/fit.md.
 
+use super::family::Family;
 use super::*;
 use crate::device;
 use lowtide_device::DeviceSpec;
@@ -18,6 +19,7 @@ fn question(capacity: Bytes) -> Question {
         fixed: Fixed::default(),
         predict: Vec::new(),
         seed: Seed::new(SEED),
+        budget: BUDGET,
     }
 }
 
@@ -32,10 +34,11 @@ fn levels(parameters: &Parameters, capacity: Bytes, seed: u64) -> Measured {
         let data = Bytes::new((capacity.get() as f64 * share) as u64).align_down(Bytes::kib(16));
         let load = Load { data, block: Bytes::kib(16), threads: 16, expected: 0.5 / parameters.write };
         let quiet = AtomicBool::new(false);
-        let rate = simulate::level(&drive, &load, Seed::new(seed).part("truth", n as u64), &quiet);
+        let allowance = Allowance { requests: BUDGET, interrupt: &quiet };
+        let rate = simulate::level(&drive, &load, Seed::new(seed).part("truth", n as u64), allowance);
         // Twelve uniform numbers are nearly normal.
         let noise = (0..12).map(|_| unit(&mut rng)).sum::<f64>() - 6.0;
-        Point { data, rate: rate.expect("it runs") * (1.0 + 0.02 * noise), deviation: None }
+        Point { data, rate: rate.expect("it runs").value * (1.0 + 0.02 * noise), deviation: None, line: None }
     });
     Measured {
         name: "a known drive".to_owned(),
@@ -105,8 +108,12 @@ fn the_device_file_reads_back_as_the_drive_that_was_fitted() {
 #[test]
 fn what_the_data_do_not_determine_is_said() {
     let capacity = Bytes::gib(100);
-    let point =
-        |gib: u64, rate: f64| Point { data: Bytes::gib(gib), rate: rate * 1048576.0, deviation: None };
+    let point = |gib: u64, rate: f64| Point {
+        data: Bytes::gib(gib),
+        rate: rate * 1048576.0,
+        deviation: None,
+        line: None,
+    };
     // Little data: nothing is moved, so neither raw capacity nor its cost shows.
     let points = vec![point(5, 100.0), point(10, 100.5), point(15, 99.5), point(20, 100.0)];
     let measured = Measured {

@@ -51,14 +51,13 @@ pub(super) fn device(family: &Family, question: &Question, measured: &Measured, 
         (None, false) => format!("fitted; {} suits as well", others.join(" or ")),
     };
     let reach = fitted.reach.map(|reach| format!("{}: reach of the table", between(&reach, &size)));
-    let rest = family
-        .like
-        .as_ref()
-        .map_or("assumed: the controller is what limits".to_owned(), |like| format!("as `{like}` has it"));
+    let rest = family.like.as_ref().map_or("assumed: the controller is what limits".to_owned(), |like| {
+        format!("as `{}` has it", in_comment(like))
+    });
     let mut text = format!(
         "# Fitted by lowtide {} to {}: {} levels of random writes of {}, seed {}.\n# What says nothing else is {rest}.\n",
         env!("CARGO_PKG_VERSION"),
-        measured.name,
+        in_comment(&measured.name),
         measured.points.len(),
         family.block,
         question.seed.get(),
@@ -107,6 +106,11 @@ fn tables(text: &mut String, name: &str, table: &Table, notes: &[(&str, &str, St
         text.push('\n');
         tables(text, &format!("{name}.{key}"), inner, notes);
     }
+}
+
+/// A text that stays on its line.
+fn in_comment(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn quoted(text: &str) -> String {
