@@ -8,7 +8,9 @@ use lowtide_core::{Control, Extents, Interval, Latency, Nanos, Op, Request, Seed
 use lowtide_device::fault::{EndOfLife, Errors, Faults, Slow};
 use lowtide_device::power::{CacheKind, Tear};
 use lowtide_host::live::{Drive, Ticket};
-use lowtide_lab::live::{Data, LiveDrive, Offer, Pace, Power, Recorder};
+use lowtide_lab::live::contract::{Contract, Findings};
+use lowtide_lab::live::control::{self, Answer, Order, Question};
+use lowtide_lab::live::{Data, LiveDrive, Offer, Pace, Power, Recorder, request_log};
 use lowtide_lab::trace;
 use std::collections::BTreeMap;
 
@@ -161,7 +163,7 @@ fn cut(offer: Offer, pace: Pace, cuts: u64, seed: u64) -> u64 {
         assert_eq!(drive.next_due(), None, "nothing is in flight after a cut");
         let refused = ask(&mut drive, now_ns, Request::read(0, SECTOR), &[]);
         assert_eq!(refused.1, Err(libc::EIO), "the power is off");
-        drive.power_on();
+        drive.power_on(now_ns);
         let must = |write: &Written| {
             write.told_ns.is_some_and(|told| write.fua || flushes.iter().any(|(asked, _)| *asked >= told))
         };
@@ -202,6 +204,98 @@ fn a_thousand_power_cuts_take_nothing_that_was_flushed() {
     assert_eq!(cut(offer("intel-320-160gb", CacheKind::Protected, 3), AT_ONCE, 200, 3), 0);
 }
 
+/// What a drive's log says after cuts of the power in the middle of writes, overlapping ones, with forced unit access, of zeroes,
+/// trims, flushes and reads. The loop is late: it answers what is due when it comes round, all at once, or not before the cut.
+fn cut_late(offer: Offer, pace: Pace, cuts: u64, seed: u64) -> Findings {
+    const BLOCKS: u64 = 24;
+    let mut rng = Seed::new(seed).part("late", 0).stream();
+    let mut drive = open(offer, pace);
+    let mut contract = Contract::new();
+    let (mut now_ns, mut number, mut all) = (0, 0u64, Findings::default());
+    drive.log_requests(now_ns);
+    for cut in 0..cuts {
+        let mut free: Vec<Ticket> = (0..64).collect();
+        let mut flying = BTreeMap::<Ticket, Request>::new();
+        let (requests, late_ns) =
+            (5 + below(&mut rng, 80), [1, 200_000, 20_000_000][below(&mut rng, 3) as usize]);
+        for _ in 0..requests {
+            now_ns += below(&mut rng, late_ns);
+            if below(&mut rng, 3) > 0 || free.is_empty() {
+                now_ns =
+                    if free.is_empty() { drive.next_due().expect("in flight").max(now_ns) } else { now_ns };
+                while let Some((ticket, result)) = drive.due(now_ns) {
+                    assert_eq!(result, Ok(()), "seed {seed}");
+                    let Request { op, offset, length } = flying.remove(&ticket).expect("in flight");
+                    free.push(ticket);
+                    if op == Op::Read {
+                        drive.read(offset, &mut vec![0; length as usize]).expect("memory");
+                    }
+                }
+            }
+            let Some(ticket) = free.pop() else { continue };
+            let (first, blocks) = (below(&mut rng, BLOCKS), 1 + below(&mut rng, 6));
+            // Sectors, so that writes overlap in parts of pages.
+            let (offset, length) = (first * 4096 + below(&mut rng, 8) * SECTOR, blocks * 3 * SECTOR);
+            let op = match below(&mut rng, 16) {
+                0..=3 => Op::Read,
+                4..=9 => Op::Write { fua: false },
+                10..=11 => Op::Write { fua: true },
+                12 => Op::Trim,
+                13 => Op::WriteZeroes,
+                _ => Op::Flush,
+            };
+            let request = if op == Op::Flush { Request::flush() } else { Request { op, offset, length } };
+            number += 1;
+            let is_write = matches!(op, Op::Write { .. });
+            let words = if is_write { request.length / 8 } else { 0 };
+            let data: Vec<u8> = (0..words).flat_map(|word| (number << 20 | word).to_le_bytes()).collect();
+            flying.insert(ticket, request);
+            drive.submit(now_ns, ticket, request, &data);
+        }
+        now_ns += below(&mut rng, late_ns);
+        drive.power_cut(now_ns, [Tear::Sector, Tear::Page][cut as usize % 2]).expect("memory");
+        drive.power_on(now_ns);
+        let whole = Request::read(0, (BLOCKS + 8) * 4096);
+        assert_eq!(ask_and_read(&mut drive, now_ns, whole), Ok(()), "seed {seed}");
+        now_ns += 10_000_000_000;
+        let log = drive.log_requests(now_ns).expect("it is logged");
+        let found = contract.follow(&request_log::read(log.text()).expect("a log"));
+        all.checked += found.checked;
+        all.flushes += found.flushes;
+        all.broken += found.broken;
+        all.breaches.extend(found.breaches);
+        assert!(found.failed.is_empty(), "seed {seed}: {:?}", found.failed);
+    }
+    all
+}
+
+/// A read that is alone.
+fn ask_and_read(drive: &mut LiveDrive, now_ns: u64, request: Request) -> Result<(), i32> {
+    let (_, result) = ask(drive, now_ns, request, &[]);
+    result.and_then(|()| drive.read(request.offset, &mut vec![0; request.length as usize]))
+}
+
+#[test]
+fn a_drive_whose_loop_is_late_keeps_its_contract() {
+    for device in ["intel-320-160gb", "sata-7k2-1tb"] {
+        for pace in [AT_ONCE, Pace::RealTime { transport_ns: 80_000 }, Pace::NoDelay] {
+            for seed in 1..=2 {
+                let found = cut_late(offer(device, CacheKind::Volatile, seed), pace, 40, seed);
+                assert_eq!(found.broken, 0, "{device}, {pace:?}, seed {seed}: {:?}", found.breaches.first());
+                assert!(found.checked > 5_000 && found.flushes > 40, "{device}: {found:?}");
+                let found = cut_late(offer(device, CacheKind::Protected, seed), pace, 15, seed);
+                assert_eq!(found.broken, 0, "{device}, {pace:?}, seed {seed}: {:?}", found.breaches.first());
+            }
+            let found = cut_late(offer(device, CacheKind::Lying, 1), pace, 40, 1);
+            assert!(
+                found.broken > 10,
+                "{device}, {pace:?}: a check that cannot fail is none: {}",
+                found.broken
+            );
+        }
+    }
+}
+
 #[test]
 fn a_protected_cache_keeps_every_answered_write() {
     let mut drive = open(offer("intel-320-160gb", CacheKind::Protected, 1), AT_ONCE);
@@ -213,7 +307,7 @@ fn a_protected_cache_keeps_every_answered_write() {
     }
     let loss = drive.power_cut(now_ns, Tear::Sector).expect("memory");
     assert_eq!((loss.dropped.writes, loss.torn.writes), (0, 0));
-    drive.power_on();
+    drive.power_on(now_ns);
     for n in 0..64u64 {
         let mut bytes = [0; 4096];
         drive.read(n * 4096, &mut bytes).expect("memory");
@@ -377,7 +471,7 @@ fn what_was_in_flight_at_a_cut_answers_nothing_later() {
                     drive.pause(now_ns);
                 }
                 drive.power_cut(now_ns, Tear::Page).expect("memory");
-                drive.power_on();
+                drive.power_on(now_ns);
                 assert_eq!(drive.next_due(), None, "{device}");
                 let began_ns = now_ns;
                 for ticket in 0..8 {
@@ -401,4 +495,62 @@ fn a_read_only_drive_is_not_erased_and_no_span_is_too_long() {
     let faults = Faults { slow: Some(slow), ..Faults::default() };
     drive.fail(5, faults, Some(Nanos::new(u64::MAX))).expect("possible");
     assert_eq!(ask(&mut drive, 5, Request::read(0, 4096), &[]).1, Ok(()));
+}
+
+/// A write of a part of a block takes what reading the blocks around it and then writing them takes; power cuts take it
+/// back by blocks.
+#[test]
+fn a_part_of_a_block_is_read_around_and_written_back() {
+    let fresh = |pace| open(offer("sata-7k2-1tb", CacheKind::Protected, 3), pace);
+    let (mut parts, mut whole) = (fresh(AT_ONCE), fresh(AT_ONCE));
+    let mut now = (0, 0);
+    for n in 0..50_u64 {
+        let offset = n * 7_919_104 + 100;
+        let (came, block) = (now.0.max(now.1), offset / SECTOR * SECTOR);
+        let (done, result) = ask(&mut parts, came, Request::write(offset, 600), &[n as u8 + 1; 600]);
+        assert_eq!(result, Ok(()));
+        let (read, _) = ask(&mut whole, came, Request::read(block, 2 * SECTOR), &[]);
+        let (written, _) =
+            ask(&mut whole, read, Request::write(block, 2 * SECTOR), &[0; 2 * SECTOR as usize]);
+        assert_eq!(done, written, "write {n}");
+        let mut found = [9; 1024];
+        parts.read(block, &mut found).expect("it is there");
+        let around = (offset - block) as usize;
+        assert!(found[around..around + 600].iter().all(|byte| *byte == n as u8 + 1));
+        assert!(found[..around].iter().chain(&found[around + 600..]).all(|byte| *byte == 0));
+        now = (done + 1_000_000, written);
+    }
+    for seed in 0..40 {
+        let mut drive = open(offer("intel-320-160gb", CacheKind::Volatile, seed), Pace::NoDelay);
+        assert_eq!(ask(&mut drive, 0, Request::write(0, 1024), &[1; 1024]).1, Ok(()));
+        assert_eq!(ask(&mut drive, 0, Request::flush(), &[]).1, Ok(()));
+        assert_eq!(ask(&mut drive, 0, Request::write(500, 100), &[2; 100]).1, Ok(()));
+        drive.power_cut(1, Tear::Sector).expect("memory");
+        let mut found = [0; 1024];
+        drive.read(0, &mut found).expect("memory");
+        let whole = [(500..512, 500), (512..600, 512)];
+        for (part, first) in whole {
+            assert!(found[part].iter().all(|byte| *byte == found[first]), "seed {seed}: a block is torn");
+        }
+        assert!(
+            found[..500].iter().chain(&found[600..]).all(|byte| *byte == 1),
+            "seed {seed}: not written to"
+        );
+    }
+}
+
+#[test]
+fn a_power_cut_in_pieces_of_a_logical_block_is_refused() {
+    for (block, tear, refused) in
+        [(512, 512, false), (512, 4096, false), (4096, 512, true), (4096, 4096, false)]
+    {
+        let mut drives = [open(Offer { block, ..offer("intel-320-160gb", CacheKind::Volatile, 1) }, AT_ONCE)];
+        let question = Question { drive: None, order: Order::PowerCut { tear, stay_off: true } };
+        let told = match control::obey(&mut drives, 0, question) {
+            Answer::Error(told) => Some(told),
+            Answer::Ok(_) => None,
+        };
+        assert_eq!(told.is_some(), refused, "{block}, {tear}: {told:?}");
+        assert_eq!(drives[0].is_powered(), refused, "{block}, {tear}");
+    }
 }

@@ -25,7 +25,6 @@ use super::open::{Data, Known, Offer, OpenError};
 use super::stat::Stat;
 use super::time::Pace;
 use super::{Orders, Service};
-use crate::prepare::PreparedDrive;
 use lowtide_core::{Bytes, VirtualTime};
 use lowtide_device::AnyDevice;
 use lowtide_device::power::{Loss, Tear};
@@ -33,7 +32,7 @@ use lowtide_device::state::Restored;
 use lowtide_host::HostError;
 use lowtide_host::attach::{self, Force, Server, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_host::live::Clock;
+use lowtide_host::live::{Buffers, Clock};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,6 +41,9 @@ use std::sync::{Arc, OnceLock};
 
 /// The longest name that another part is put behind.
 const LONGEST: usize = 40;
+
+/// Bytes of a logical block.
+const BLOCK: u32 = 4096;
 
 /// What is to be attached.
 pub struct Wanted<'a> {
@@ -133,7 +135,7 @@ impl Attached {
     pub fn new(wanted: Wanted<'_>) -> Result<Attached, AttachedError> {
         let name = name(wanted.offer.name.as_deref().unwrap_or(&wanted.offer.device));
         let state = attach::state_of(&name)?;
-        let offer = Offer { name: Some(name.clone()), state: Some(state), ..wanted.offer };
+        let offer = Offer { name: Some(name.clone()), state: Some(state), block: BLOCK, ..wanted.offer };
         let command = (wanted.server)(&offer);
         let command = command.map_err(|source| AttachedError::Start { name: name.clone(), source })?;
         let known = offer.look_up()?;
@@ -156,6 +158,7 @@ impl Attached {
             options: wanted.options,
             history: Some(&write),
             owned: true,
+            block: BLOCK,
             ..Wish::of(&name, &known.title)
         };
         let control = attach::attach(&wish, command, wanted.interrupt)?.control;
@@ -203,11 +206,28 @@ impl Attached {
     /// [`Attached::power_on`]. What that took.
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] where the server is gone.
+    /// [`AttachedError::Ask`] where the server is gone, or pieces would be smaller than the logical blocks that the kernel
+    /// was told of, which are 4096 bytes: no drive tears these, and filesystems count on it.
     pub fn power_cut(&self, tear: Tear) -> Result<Loss, AttachedError> {
         let order = Order::PowerCut { tear: tear.granule() as u32, stay_off: true };
         let report = self.order(order)?;
         Ok(report.losses.into_iter().next().unwrap_or_default())
+    }
+
+    /// Logs what happens to it from now on, with checksums of all data; see [`super::request_log`].
+    ///
+    /// # Errors
+    /// [`AttachedError::Ask`] where the server is gone.
+    pub fn log_requests(&self) -> Result<(), AttachedError> {
+        self.order(Order::LogRequests).map(drop)
+    }
+
+    /// Writes the log until now into a new file; a new one begins.
+    ///
+    /// # Errors
+    /// [`AttachedError::Ask`] where the server is gone, logs nothing, or the file cannot be made.
+    pub fn take_log(&self, path: &Path) -> Result<(), AttachedError> {
+        self.order(Order::TakeLog { path: path.to_owned() }).map(drop)
     }
 
     /// Gives it its power back; what was opened before stays dead until [`Attached::again`].
@@ -283,13 +303,6 @@ impl Drop for Attached {
     }
 }
 
-impl PreparedDrive<'_> {
-    /// The model and the instant at which it goes on, for [`Wanted`].
-    pub fn history(&self) -> (&AnyDevice, VirtualTime) {
-        (self.drive, *self.now)
-    }
-}
-
 /// How this program is started once more as the server of a drive; see [`Wanted::server`].
 pub type ServerOf = fn(&Offer) -> io::Result<Command>;
 
@@ -300,6 +313,8 @@ pub fn server_command(program: &Path, offer: &Offer) -> Command {
     command.arg(offer.name.as_deref().unwrap_or(&offer.device));
     command.arg("--scale").arg(format!("1/{}", offer.scale));
     command.arg("--reserve").arg(offer.reserve.to_string());
+    command.arg("--block").arg(offer.block.to_string());
+    command.arg("--seed").arg(offer.seed.get().to_string());
     if let Some(cache) = offer.cache {
         command.arg("--cache").arg(cache.to_string());
     }
@@ -382,7 +397,7 @@ pub fn serve(
     if let Some(warning) = drive.warning() {
         say(format_args!("warning: {warning}"));
     }
-    let mut service = Service::start(vec![drive], clock, false).map_err(failed)?;
+    let mut service = Service::start(vec![drive], clock, false, Buffers::default()).map_err(failed)?;
     service.obey(Orders::at(&server.control()).map_err(|error| failed(io::Error::other(error)))?);
     let ended = server.serve(service.port(0));
     service.handle().stop();

@@ -8,9 +8,10 @@
 //! Leaves out who may: the socket's mode says that.
 
 use super::drive::LiveDrive;
+use super::figures::Figures;
 use super::record::Recorder;
+use super::request_log::RequestLog;
 use super::stat::Stat;
-use crate::logdisk::Figures;
 use lowtide_core::Nanos;
 use lowtide_device::fault::Faults;
 use lowtide_device::power::{Loss, Tear};
@@ -73,6 +74,13 @@ pub enum Order {
     },
     /// End the recording.
     StopRecording,
+    /// Log what happens from now on, with checksums of all data.
+    LogRequests,
+    /// Write the log until now into a new file; a new one begins.
+    TakeLog {
+        /// The file, as the server's working directory sees it.
+        path: PathBuf,
+    },
     /// End the server in order.
     Shutdown,
 }
@@ -93,7 +101,7 @@ pub struct Question {
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// It is done.
-    Ok(Report),
+    Ok(Box<Report>),
     /// It is not.
     Error(String),
 }
@@ -112,6 +120,9 @@ pub struct Report {
     /// The recording that ended, to be finished where nobody waits for the loop.
     #[serde(skip)]
     recorder: Option<Recorder>,
+    /// The log that was taken, to be written where nobody waits for the loop.
+    #[serde(skip)]
+    log: Option<(RequestLog, PathBuf)>,
     /// Requests in the recording that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
@@ -133,7 +144,7 @@ pub fn obey(drives: &mut [LiveDrive], now_ns: u64, question: Question) -> Answer
         let wanted = wanted.unwrap_or_default();
         return Answer::Error(format!("no drive is called `{wanted}`; there is {}", names.join(", ")));
     }
-    let records = matches!(order, Order::Record { .. } | Order::StopRecording);
+    let records = matches!(order, Order::Record { .. } | Order::StopRecording | Order::TakeLog { .. });
     if records && drives.iter().filter(|drive| named(drive)).count() > 1 {
         let names: Vec<&str> = drives.iter().map(LiveDrive::name).collect();
         return Answer::Error(format!("a recording is of one drive: say which, of {}", names.join(", ")));
@@ -146,7 +157,7 @@ pub fn obey(drives: &mut [LiveDrive], now_ns: u64, question: Question) -> Answer
         }
         report.stats.push(drive.stat(now_ns));
     }
-    Answer::Ok(report)
+    Answer::Ok(Box::new(report))
 }
 
 fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -> Result<(), String> {
@@ -158,16 +169,24 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
                 4096 => Tear::Page,
                 other => return Err(format!("a write tears at 512 or 4096 bytes, not at {other}")),
             };
+            let block = drive.block();
+            if tear.granule() < block.into() {
+                let pieces = tear.granule();
+                return Err(format!(
+                    "its logical blocks have {block} bytes, and a power cut leaves each whole: take --tear {block}, or \
+                     attach it with --block {pieces}"
+                ));
+            }
             let was_on = drive.is_powered();
             let loss = drive.power_cut(now_ns, tear).map_err(|error| {
                 format!("its contents are not what survived, and its power stays off: {error}")
             })?;
             report.losses.push(loss);
             if was_on && !stay_off {
-                drive.power_on();
+                drive.power_on(now_ns);
             }
         }
-        Order::PowerOn => drive.power_on(),
+        Order::PowerOn => drive.power_on(now_ns),
         Order::Pause if !drive.is_powered() => return Err("its power is off".to_owned()),
         Order::Pause => drive.pause(now_ns),
         Order::Resume => drive.resume(now_ns),
@@ -178,7 +197,7 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
             drive.fail(now_ns, *faults, *span).map_err(|error| error.to_string())?;
         }
         Order::Record { path } => {
-            let recorder = Recorder::new(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let recorder = Recorder::new(path).map_err(|error| error.to_string())?;
             if let Some(before) = drive.record(Some(recorder)) {
                 drive.record(Some(before));
                 let _ = std::fs::remove_file(path);
@@ -188,6 +207,11 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
         Order::StopRecording => match drive.record(None) {
             Some(recorder) => report.recorder = Some(recorder),
             None => return Err("it is not being recorded".to_owned()),
+        },
+        Order::LogRequests => drop(drive.log_requests(now_ns)),
+        Order::TakeLog { path } => match drive.log_requests(now_ns) {
+            Some(log) => report.log = Some((log, path.clone())),
+            None => return Err("its requests are not being logged".to_owned()),
         },
     }
     Ok(())
@@ -235,10 +259,12 @@ pub(super) fn answer(question: Question, handle: &Handle<LiveDrive>) -> Answer {
     let shutdown = question.order == Order::Shutdown;
     let answer = handle.call(move |drives, now_ns| obey(drives, now_ns, question));
     let mut report = match answer {
-        Some(Answer::Ok(report)) => report,
+        Some(Answer::Ok(report)) => *report,
         Some(refused) => return refused,
         None => return Answer::Error("the server is going away".to_owned()),
     };
+    let clients = handle.usage().into();
+    report.stats.iter_mut().for_each(|stat| stat.clients = Some(clients));
     if shutdown {
         handle.stop();
     }
@@ -248,7 +274,12 @@ pub(super) fn answer(question: Question, handle: &Handle<LiveDrive>) -> Answer {
             Err(error) => return Answer::Error(format!("the recording is not whole: {error}")),
         }
     }
-    Answer::Ok(report)
+    if let Some((log, path)) = report.log.take()
+        && let Err(error) = log.write(&path)
+    {
+        return Answer::Error(format!("{}: {error}", path.display()));
+    }
+    Answer::Ok(Box::new(report))
 }
 
 /// Why an order was not carried out.
@@ -291,7 +322,7 @@ pub fn ask_over(mut stream: UnixStream, socket: &Path, question: &Question) -> R
     let mut line = String::new();
     BufReader::new(stream).take(MOST_ANSWERED).read_line(&mut line).map_err(named)?;
     match serde_json::from_str(&line) {
-        Ok(Answer::Ok(report)) => Ok(report),
+        Ok(Answer::Ok(report)) => Ok(*report),
         Ok(Answer::Error(error)) => Err(AskError::Refused(error)),
         Err(_) if line.is_empty() => Err(nobody("the server left without an answer".to_owned())),
         Err(_) => Err(nobody("it is no control socket of lowtide".to_owned())),

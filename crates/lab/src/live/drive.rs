@@ -6,11 +6,15 @@
 //!           └─► contents (newest bytes) ◄── pending (undo of what is not durable)
 //! ```
 //!
-//! A write is in the contents as soon as it is asked for, and a read takes what is there when it is answered; both are
-//! within what a drive may do with requests that are in flight together. Leaves out who asks: see `lowtide_host::live`.
+//! A write is in the contents as soon as it is asked for, and a read takes what is there when it is answered; both
+//! are within what a drive may do with requests that are in flight together. A drive has whole blocks only, so for
+//! bytes that begin or end within one, the model reads the blocks around them, and for a write then writes them: the
+//! host does that to a real drive. The contents change by those bytes alone, so writes to other bytes of a block are
+//! never lost. Leaves out who asks: see `lowtide_host::live`.
 
 use super::counts::{Counts, Kind};
 use super::record::Recorder;
+use super::request_log::{Event, RequestLog};
 use super::stat::{Power, Stat};
 use super::state::Mark;
 use super::time::{Pace, Time};
@@ -42,15 +46,17 @@ type Undo = Box<[u8]>;
 /// A request that is not answered.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
+    /// No other request of the drive has it.
+    id: u64,
     kind: Kind,
     /// When it came, on the drive's clock and on the model's.
     came_ns: u64,
     asked: VirtualTime,
     /// The write, where a power cut may take it back.
     number: Option<Number>,
-    /// When it is to be answered, on the drive's clock; what is queued in the model does not know yet.
-    release_ns: u64,
     result: Result<(), i32>,
+    /// What the model is asked for once the blocks around a write of bytes have been read.
+    then: Option<Request>,
 }
 
 /// What a live drive is made of.
@@ -63,6 +69,8 @@ pub struct Parts {
     pub began: VirtualTime,
     /// What it keeps acknowledged writes in.
     pub cache: Cache,
+    /// Bytes of a logical block: a power cut leaves each whole.
+    pub block: u32,
     /// Where the bytes lie.
     pub contents: Contents,
     /// When requests are answered.
@@ -89,6 +97,7 @@ pub struct LiveDrive {
     model: Fault<AnyDevice>,
     contents: Contents,
     pending: Pending<Undo>,
+    block: u32,
     /// Where an answered write is durable and every write is answered at once, a power cut takes nothing back.
     keeps_undo: bool,
     time: Time,
@@ -110,6 +119,11 @@ pub struct LiveDrive {
     /// The model's counters when it was opened.
     before: Counters,
     recorder: Option<Recorder>,
+    log: Option<RequestLog>,
+    /// Requests so far.
+    asked: u64,
+    /// The request that was due last, and when it was answered.
+    last_due: (u64, u64),
     mark: Option<Mark>,
 }
 
@@ -131,13 +145,14 @@ fn io_error(error: &std::io::Error) -> i32 {
 impl LiveDrive {
     /// A drive with its power on and nothing in flight.
     pub fn new(parts: Parts) -> LiveDrive {
-        let Parts { export, model, began, cache, contents, pace, seed, mark } = parts;
+        let Parts { export, model, began, cache, block, contents, pace, seed, mark } = parts;
         LiveDrive {
             export,
             before: model.counters(),
             model,
             contents,
             pending: Pending::new(cache),
+            block,
             keeps_undo: pace != Pace::NoDelay || cache != Cache::Protected,
             time: Time::new(pace, began),
             transport_ns: match pace {
@@ -154,6 +169,9 @@ impl LiveDrive {
             seed,
             counts: Counts::default(),
             recorder: None,
+            log: None,
+            asked: 0,
+            last_due: (0, 0),
             mark,
         }
     }
@@ -192,6 +210,7 @@ impl LiveDrive {
             lost_writes: self.counts.lost_writes,
             torn_writes: self.counts.torn_writes,
             recording: self.recorder.as_ref().map(Recorder::count),
+            clients: None,
         }
     }
 
@@ -210,11 +229,21 @@ impl LiveDrive {
         }
         let contents = &mut self.contents;
         let mut failed = None;
-        let loss = self.pending.cut(self.seed, tear, &mut |part: Part, undo: &mut Undo| {
+        let mut swap = |part: Part, undo: &mut Undo| {
             if failed.is_none() {
                 failed = exchange(contents, part, undo).err();
             }
-        });
+        };
+        let loss = match &mut self.log {
+            None => self.pending.cut(self.seed, tear, &mut swap),
+            Some(log) => {
+                let mut writes = Vec::new();
+                let mut report = |write| writes.push(write);
+                let loss = self.pending.cut_reporting(self.seed, tear, &mut swap, &mut report);
+                log.cut(now_ns, tear, writes);
+                loss
+            }
+        };
         self.in_flight.clear();
         self.flying = 0;
         self.due.clear();
@@ -226,14 +255,22 @@ impl LiveDrive {
         failed.map_or(Ok(loss), Err)
     }
 
+    /// Bytes of a logical block: filesystems count on it that a power cut leaves each whole.
+    pub fn block(&self) -> u32 {
+        self.block
+    }
+
     /// Whether it has power.
     pub fn is_powered(&self) -> bool {
         self.powered
     }
 
     /// Gives the power back.
-    pub fn power_on(&mut self) {
+    pub fn power_on(&mut self, now_ns: u64) {
         self.powered = true;
+        if let Some(log) = &mut self.log {
+            log.push(now_ns, &Event::On);
+        }
     }
 
     /// Stops answering, as a drive does whose firmware thinks; its time stands still.
@@ -316,6 +353,11 @@ impl LiveDrive {
         std::mem::replace(&mut self.recorder, recorder)
     }
 
+    /// Logs what happens from now on, in memory; gives back the log until now.
+    pub fn log_requests(&mut self, now_ns: u64) -> Option<RequestLog> {
+        self.log.replace(RequestLog::new(now_ns))
+    }
+
     /// Shuts down in order: everything is durable, and the model is as it is at rest, at the given instant.
     ///
     /// # Errors
@@ -332,18 +374,55 @@ impl LiveDrive {
         Ok(Closed { model: self.model.into_inner(), now, mark: self.mark })
     }
 
+    /// The request for the whole blocks around a range.
+    fn around(&self, request: Request) -> Request {
+        let block = u64::from(self.export.minimum_block);
+        let first = request.offset / block * block;
+        let end = (request.offset + request.length).next_multiple_of(block);
+        Request { offset: first, length: end - first, ..request }
+    }
+
     /// Keeps what a write replaces, and writes.
     fn store(&mut self, request: &Request, fua: bool, data: &[u8]) -> Result<Option<Number>, i32> {
-        let Request { offset, length, .. } = *request;
+        // A power cut takes back whole blocks.
+        let Request { offset, length, .. } = self.around(*request);
         let undo = if self.keeps_undo {
-            let mut undo = vec![0; data.len()].into_boxed_slice();
+            let mut undo = vec![0; length as usize].into_boxed_slice();
             self.contents.read(offset, &mut undo).map_err(|error| io_error(&error))?;
             Some(undo)
         } else {
             None
         };
-        self.contents.write(offset, data).map_err(|error| io_error(&error))?;
+        self.contents.write(request.offset, data).map_err(|error| io_error(&error))?;
         Ok(undo.map(|undo| self.pending.write(offset, length, fua, undo)))
+    }
+
+    /// Asks the model for what a request in flight needs now.
+    fn ask_model(&mut self, asked: VirtualTime, ticket: Ticket, request: &Request) -> Option<Completion> {
+        if self.time.is_real() {
+            self.model.begin(asked, request, self.tag(ticket))
+        } else {
+            Some(self.model.submit(asked, request))
+        }
+    }
+
+    /// The model knows when a request that it was just asked for is complete, where it is not queued.
+    fn begun(&mut self, ticket: Ticket, completion: Option<Completion>) {
+        let Some(completion) = completion else { return };
+        if self.time.is_real() {
+            self.completed(ticket, &completion);
+        } else {
+            // Requests that came together are taken together: time goes on when all are answered.
+            self.later = self.later.max(completion.at);
+            self.completed(ticket, &Completion { at: VirtualTime::START, ..completion });
+        }
+    }
+
+    /// The blocks around a write of bytes have been read: the model writes them now.
+    fn go_on(&mut self, now_ns: u64, ticket: Ticket, request: &Request) {
+        let asked = self.time.of_model(now_ns);
+        let completion = self.ask_model(asked, ticket, request);
+        self.begun(ticket, completion);
     }
 
     /// Does what a request does to the contents; the number of a write that may be taken back.
@@ -363,11 +442,13 @@ impl LiveDrive {
     fn completed(&mut self, ticket: Ticket, completion: &Completion) {
         let release_ns = self.time.release(completion.at);
         let Some(Some(flying)) = self.in_flight.get_mut(ticket as usize) else { return };
-        flying.release_ns = release_ns.max(flying.came_ns);
+        // Only the answer goes back to the client.
+        let on = flying.then.is_some() && self.time.is_real();
+        let release_ns = if on { release_ns + self.transport_ns } else { release_ns };
+        let release_ns = release_ns.max(flying.came_ns);
         if let Err(error) = &completion.status {
             flying.result = Err(error_number(error));
         }
-        let release_ns = flying.release_ns;
         self.answer_at(release_ns, ticket);
     }
 
@@ -414,11 +495,18 @@ impl Drive for LiveDrive {
         if let Some(mark) = &mut self.mark {
             mark.served();
         }
+        let whole = self.around(request);
         if let Some(recorder) = &mut self.recorder {
-            recorder.push(now_ns, request);
+            recorder.push(now_ns, whole);
         }
         let kind = Kind::of(request.op);
-        let mut flying = InFlight { kind, came_ns, asked, number: None, release_ns: came_ns, result: Ok(()) };
+        let (number, then) = (None, None);
+        self.asked += 1;
+        let id = self.asked;
+        if let Some(log) = &mut self.log {
+            log.ask(now_ns, id, request, data);
+        }
+        let mut flying = InFlight { id, kind, came_ns, asked, number, result: Ok(()), then };
         self.flying += 1;
         self.counts.asked(&request, self.flying);
         let slot = ticket as usize;
@@ -428,14 +516,17 @@ impl Drive for LiveDrive {
         if !self.powered {
             flying.result = Err(libc::EIO);
             self.in_flight[slot] = Some(flying);
-            self.answer_at(flying.release_ns, ticket);
+            self.answer_at(came_ns, ticket);
             return;
         }
-        let completion = if self.time.is_real() {
-            self.model.begin(asked, &request, self.tag(ticket))
-        } else {
-            Some(self.model.submit(asked, &request))
+        let first = match request.op {
+            Op::Write { .. } if whole != request => {
+                flying.then = Some(whole);
+                Request { op: Op::Read, ..whole }
+            }
+            _ => whole,
         };
+        let completion = self.ask_model(asked, ticket, &first);
         if completion.as_ref().is_none_or(|completion| completion.status.is_ok()) {
             match self.apply(&request, data) {
                 Ok(number) => flying.number = number,
@@ -443,15 +534,7 @@ impl Drive for LiveDrive {
             }
         }
         self.in_flight[slot] = Some(flying);
-        if let Some(completion) = completion {
-            if self.time.is_real() {
-                self.completed(ticket, &completion);
-            } else {
-                // Requests that came together are taken together: time goes on when all are answered.
-                self.later = self.later.max(completion.at);
-                self.completed(ticket, &Completion { at: VirtualTime::START, ..completion });
-            }
-        }
+        self.begun(ticket, completion);
     }
 
     fn next_due(&self) -> Option<u64> {
@@ -469,16 +552,25 @@ impl Drive for LiveDrive {
             return None;
         }
         let drive_ns = self.time.at(now_ns);
-        self.step(drive_ns);
-        let Some(&Reverse((release_ns, _, ticket))) = self.due.peek() else {
-            self.time.went_to(self.later);
-            return None;
+        let (ticket, flying, release_ns) = loop {
+            self.step(drive_ns);
+            let Some(&Reverse((release_ns, _, ticket))) = self.due.peek() else {
+                self.time.went_to(self.later);
+                return None;
+            };
+            if self.time.is_real() && release_ns > drive_ns {
+                return None;
+            }
+            self.due.pop();
+            let flying = self.in_flight[ticket as usize].as_mut().expect("what is due is in flight");
+            match flying.then.take().filter(|_| flying.result.is_ok()) {
+                Some(write) => self.go_on(now_ns, ticket, &write),
+                None => {
+                    let flying = self.in_flight[ticket as usize].take().expect("it is here");
+                    break (ticket, flying, release_ns);
+                }
+            }
         };
-        if self.time.is_real() && release_ns > drive_ns {
-            return None;
-        }
-        self.due.pop();
-        let flying = self.in_flight[ticket as usize].take().expect("what is due is in flight");
         self.flying -= 1;
         let now = self.time.of_model(now_ns);
         if let Some(number) = flying.number {
@@ -488,11 +580,20 @@ impl Drive for LiveDrive {
         }
         let late_ns = self.time.is_real().then_some(drive_ns - release_ns);
         self.counts.answered(flying.kind, flying.result.is_ok(), drive_ns - flying.came_ns, late_ns);
+        self.last_due = (flying.id, now_ns);
+        if let Some(log) = &mut self.log {
+            log.push(now_ns, &Event::End { id: flying.id, result: flying.result });
+        }
         Some((ticket, flying.result))
     }
 
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), i32> {
-        self.contents.read(offset, into).map_err(|error| io_error(&error))
+        self.contents.read(offset, into).map_err(|error| io_error(&error))?;
+        if let Some(log) = &mut self.log {
+            let (id, at_ns) = self.last_due;
+            log.data(at_ns, id, offset, into);
+        }
+        Ok(())
     }
 
     fn run(&self, offset: u64, length: u64) -> Result<Run, i32> {

@@ -7,11 +7,14 @@
 //! Leaves out the protocols and the loop (`lowtide_host::{nbd, live}`), and the models (`lowtide_device`).
 
 pub mod attached;
+pub mod contract;
 pub mod control;
 mod counts;
 mod drive;
+mod figures;
 pub(crate) mod open;
 mod record;
+pub mod request_log;
 mod service;
 mod stat;
 mod state;
@@ -19,8 +22,9 @@ mod time;
 
 pub use counts::{Requests, Spread};
 pub use drive::{Closed, LiveDrive, Parts};
+pub use figures::{Figures, Served};
 pub use open::{Data, Known, Offer, OpenError};
-pub use record::Recorder;
+pub use record::{RECORDING, Recorder};
 pub use service::{Orders, Service};
-pub use stat::{Power, Stat, prometheus};
+pub use stat::{Clients, Power, Stat, prometheus};
 pub use time::Pace;

@@ -3,10 +3,11 @@
 //! Leaves out who is served.
 
 use super::drive::{Closed, LiveDrive, Parts};
-use super::state::Kept;
+use super::state::{Kept, STATE};
 use super::time::Pace;
 use crate::catalogue::{self, CatalogueError};
 use crate::device::{self, Device, DeviceFileError};
+use crate::output::{self, CommandFiles, Output, OutputError, Role};
 use lowtide_core::{BlockDevice, Bytes, Seed, StateError, VirtualTime};
 use lowtide_device::fault::Fault;
 use lowtide_device::power::{Cache, CacheKind};
@@ -17,6 +18,9 @@ use lowtide_host::live::contents::{Memory, SparseFile, SparseFileError};
 use lowtide_host::nbd::Export;
 use std::io;
 use std::path::PathBuf;
+
+/// What is written.
+const DATA: Role = Role::new("the data", "--data FILE");
 
 /// The smallest drive that is served.
 const SMALLEST: Bytes = Bytes::mib(1);
@@ -50,6 +54,8 @@ pub struct Offer {
     pub scale: u64,
     /// Another kind of cache than the device file says.
     pub cache: Option<CacheKind>,
+    /// Bytes of a logical block, as the kernel is told where the drive is attached: a power cut leaves each whole.
+    pub block: u32,
     /// Nothing may be changed.
     pub read_only: bool,
     /// The seed of every random choice.
@@ -67,6 +73,7 @@ impl Offer {
             reserve: 0.0,
             scale: 1,
             cache: None,
+            block: 512,
             read_only: false,
             seed: Seed::new(1),
         }
@@ -119,6 +126,9 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: StateError,
     },
+    /// Something would be lost.
+    #[error(transparent)]
+    Output(Box<OutputError>),
     /// Its bytes cannot lie there.
     #[error(transparent)]
     Data(#[from] SparseFileError),
@@ -132,6 +142,12 @@ pub enum OpenError {
     },
 }
 
+impl From<OutputError> for OpenError {
+    fn from(error: OutputError) -> Self {
+        OpenError::Output(Box::new(error))
+    }
+}
+
 /// A device that was looked up and checked: nothing of it exists yet.
 #[derive(Debug, Clone)]
 pub struct Known {
@@ -141,6 +157,8 @@ pub struct Known {
     pub title: String,
     offer: Offer,
     spec: DeviceSpec,
+    /// Device files that its own refers to.
+    files: Vec<PathBuf>,
 }
 
 /// The device of a file, so many times smaller; `path` is what errors call the file, and `called` the device.
@@ -163,14 +181,15 @@ impl Offer {
     /// [`OpenError`] where there is none, or it cannot be as it is wanted.
     pub fn look_up(self) -> Result<Known, OpenError> {
         let found = catalogue::device(&self.device)?;
-        let Device { name, title, spec, .. } = scaled(&found.path, &found.text, &self.device, self.scale)?;
+        let Device { name, title, spec, files, .. } =
+            scaled(&found.path, &found.text, &self.device, self.scale)?;
         let failed = |reason| OpenError::Spec { device: self.device.clone(), reason };
         let spec = match self.cache {
             Some(kind) => spec.with_cache(kind).map_err(failed)?,
             None => spec,
         };
         spec.validate().map_err(failed)?;
-        let known = Known { name: self.name.clone().unwrap_or(name), title, offer: self, spec };
+        let known = Known { name: self.name.clone().unwrap_or(name), title, offer: self, spec, files };
         if known.name.len() > MOST_NAME {
             return Err(OpenError::Name { bytes: known.name.len() });
         }
@@ -299,11 +318,34 @@ impl Known {
         Ok((Box::new(part.expect("a part from the start on fits")), now))
     }
 
+    /// Refuses places for its bytes and its state where something would be lost: files that it is described by, `files`
+    /// of others, stores. Adds its own to those.
+    ///
+    /// # Errors
+    /// [`OutputError`].
+    pub fn check_outputs(&self, files: &mut CommandFiles) -> Result<(), OutputError> {
+        files.add_device(&self.offer.device, &self.files);
+        if let Data::File(path) = &self.offer.data
+            && !path.is_dir()
+        {
+            if !self.offer.read_only {
+                output::in_place(DATA, path, files)?;
+            }
+            files.add("the data", path);
+        }
+        if let Some(path) = &self.offer.state {
+            Output::file(STATE, path, files)?;
+            files.add("the state", path);
+        }
+        Ok(())
+    }
+
     /// Makes the drive, as new or as it was kept.
     ///
     /// # Errors
     /// [`OpenError`] where there is no place for its bytes, or its state cannot be used.
     pub fn open(&self, pace: Pace) -> Result<LiveDrive, OpenError> {
+        self.check_outputs(&mut CommandFiles::default())?;
         let size = self.usable();
         let contents = match &self.offer.data {
             Data::Memory => Contents::Memory(
@@ -327,6 +369,7 @@ impl Known {
             model: Fault::new(model, self.offer.seed.part("faults", 0)),
             began,
             cache: self.cache(),
+            block: self.offer.block,
             contents,
             pace,
             seed: self.offer.seed,

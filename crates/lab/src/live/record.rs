@@ -3,14 +3,17 @@
 //! The loop must not wait for a disk, so a thread of its own writes the file. Leaves out the format, which is
 //! [`crate::trace::native`]'s.
 
+use crate::output::{self, CommandFiles, OutputError, Role};
 use crate::trace::native;
 use lowtide_core::Request;
 use lowtide_core::trace::Traced;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+
+/// What is written.
+pub const RECORDING: Role = Role::new("the recording", "--record FILE");
 
 /// So many requests go to the thread at once.
 const BATCH: usize = 1024;
@@ -29,10 +32,11 @@ impl Recorder {
     /// A recording into a new file.
     ///
     /// # Errors
-    /// Where the file exists, or cannot be made.
-    pub fn new(path: &Path) -> io::Result<Recorder> {
-        let mut file = BufWriter::new(File::create_new(path)?);
-        file.write_all(native::HEAD.as_bytes())?;
+    /// [`OutputError`] where the file exists, or cannot be made.
+    pub fn new(path: &Path) -> Result<Recorder, OutputError> {
+        let mut file = BufWriter::new(output::create_new(RECORDING, path, &CommandFiles::default())?);
+        let head = file.write_all(native::HEAD.as_bytes());
+        head.map_err(|source| OutputError::Write { path: path.to_owned(), source, role: RECORDING })?;
         let (to, from) = mpsc::channel::<Vec<Traced>>();
         let thread = std::thread::spawn(move || {
             for batch in from {

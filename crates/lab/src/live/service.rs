@@ -4,7 +4,7 @@
 
 use super::control::{self, Answer, Question};
 use super::drive::LiveDrive;
-use lowtide_host::live::{Clock, Drive, Handle, Port, Server};
+use lowtide_host::live::{Buffers, Clock, Drive, Handle, Port, Server};
 use lowtide_host::nbd::Export;
 use lowtide_host::nbd::unix_socket::UnixSocket;
 use std::io;
@@ -54,13 +54,15 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves drives from now on, until it is ended; with `alone`, until its last client has left.
+    /// Serves drives from now on, until it is ended; with `alone`, until its last client has left. Clients share
+    /// `buffers`.
     ///
     /// # Errors
     /// Where there are no file descriptors or threads to be had.
-    pub fn start(drives: Vec<LiveDrive>, clock: Clock, alone: bool) -> io::Result<Service> {
+    pub fn start(drives: Vec<LiveDrive>, clock: Clock, alone: bool, buffers: Buffers) -> io::Result<Service> {
         let exports = drives.iter().map(|drive| drive.export().clone()).collect();
         let (server, handle) = Server::new(drives, clock)?;
+        let server = server.with_buffers(buffers);
         let server = if alone { server.ending_alone() } else { server };
         let thread = std::thread::Builder::new().name("drives".to_owned()).spawn(move || server.run())?;
         Ok(Service { handle, exports, thread, control: None })

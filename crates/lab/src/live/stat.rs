@@ -4,6 +4,7 @@
 
 use super::counts::{Requests, Spread};
 use lowtide_core::Counters;
+use lowtide_host::live::Usage;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -64,6 +65,29 @@ pub struct Stat {
     pub torn_writes: u64,
     /// Requests recorded, where they are.
     pub recording: Option<u64>,
+    /// The clients of the server, of all its drives together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Clients>,
+}
+
+/// The NBD clients of a server, and the memory for their requests and replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clients {
+    /// Clients that chose an export and have not left.
+    pub connected: u64,
+    /// Those that are not read from until they take replies.
+    pub waiting: u64,
+    /// Bytes that all of them hold.
+    pub buffers_used_bytes: u64,
+    /// Bytes that they may hold.
+    pub buffers_bytes: u64,
+}
+
+impl From<Usage> for Clients {
+    fn from(usage: Usage) -> Clients {
+        let Usage { clients, waiting, used, bytes } = usage;
+        Clients { connected: clients, waiting, buffers_used_bytes: used, buffers_bytes: bytes }
+    }
 }
 
 impl Stat {
@@ -185,6 +209,20 @@ pub fn prometheus(stats: &[Stat]) -> String {
         one(it.volatile_bytes as f64)
     });
     metric("power_cuts_total", counter, "Power cuts.", &|it| one(it.power_cuts as f64));
+    if let Some(clients) = stats.iter().find_map(|stat| stat.clients) {
+        let Clients { connected, waiting, buffers_used_bytes, buffers_bytes } = clients;
+        for (name, help, value) in [
+            ("clients", "Clients that use a drive of this server.", connected),
+            ("clients_waiting", "Clients that are not read from until they take replies.", waiting),
+            ("buffers_used_bytes", "Memory of requests and replies of clients.", buffers_used_bytes),
+            ("buffers_bytes", "Memory there is for them.", buffers_bytes),
+        ] {
+            let _ = writeln!(
+                text,
+                "# HELP lowtide_{name} {help}\n# TYPE lowtide_{name} gauge\nlowtide_{name} {value}"
+            );
+        }
+    }
     text
 }
 
@@ -233,6 +271,7 @@ mod tests {
             lost_writes: 0,
             torn_writes: 0,
             recording: None,
+            clients: None,
         }
     }
 

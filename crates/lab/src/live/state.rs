@@ -4,6 +4,7 @@
 //! leaves it behind, and the next one knows that the history is older than the contents. Leaves out the bytes of the file
 //! (`lowtide_device::state`) and the contents of the drive.
 
+use crate::output::{self, CommandFiles, Output, Role};
 use lowtide_core::{BlockDevice, Seed, StateError, VirtualTime};
 use lowtide_device::state::{self, Restored};
 use lowtide_device::{AnyDevice, DeviceSpec};
@@ -11,8 +12,11 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
+
+/// What is written.
+pub(super) const STATE: Role = Role::new("the state", "--state FILE");
 
 /// A file that holds the state of a drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +58,13 @@ impl Kept {
     /// Where another server has it open, or nothing can be written there: better now than at the end.
     pub fn begin(&self) -> io::Result<Mark> {
         let path = self.beside("open");
-        let found = path.exists();
+        let found = path.symlink_metadata().ok();
+        // It goes when the drive is closed, so it must be ours.
+        if found.as_ref().is_some_and(|found| !found.is_file() || found.len() != 0) {
+            return Err(io::Error::other(format!("{} is there, and no mark of a server", path.display())));
+        }
+        let found = found.is_some();
+        output::in_place(STATE, &path, &CommandFiles::default()).map_err(io::Error::from)?;
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => Err(io::Error::other("another server has it open")),
@@ -74,19 +84,21 @@ impl Kept {
         now: VirtualTime,
         device: &AnyDevice,
     ) -> Result<(), StateError> {
-        let part = self.beside("part");
-        let written = (|| {
-            let mut out = BufWriter::with_capacity(1 << 20, File::create(&part)?);
-            state::save(&mut out, spec, seed, now, device as &dyn BlockDevice)?;
-            out.flush()?;
-            out.get_ref().sync_all()?;
-            std::fs::rename(&part, &self.path)?;
-            Ok(())
-        })();
-        if written.is_err() {
-            let _ = std::fs::remove_file(&part);
+        let mut failed = None;
+        let written = Output::file(STATE, &self.path, &CommandFiles::default()).and_then(|output| {
+            output.write_with(|out| {
+                let saved = state::save(out, spec, seed, now, device as &dyn BlockDevice);
+                saved.map_err(|error| {
+                    let told = io::Error::other(error.to_string());
+                    failed = Some(error);
+                    told
+                })
+            })
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => written.map_err(|error| io::Error::from(error).into()),
         }
-        written
     }
 
     fn beside(&self, ending: &str) -> PathBuf {

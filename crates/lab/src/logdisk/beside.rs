@@ -1,4 +1,4 @@
-//! What is done beside the thread that owns a log disk: reading slots, flushing the medium ([`Beside`]).
+//! What is done beside the thread that owns a log disk: reading slots, flushing the medium and marking that ([`Beside`]).
 //!
 //! ```text
 //!   LogDrive ── Read, Flush ──► threads ── Done ──► LogDrive, whose loop is rung
@@ -9,6 +9,7 @@
 use super::Queue;
 use lowtide_host::live::{Ring, Ticket};
 use lowtide_logdisk::format::Slot;
+use lowtide_logdisk::log::Job;
 use lowtide_logdisk::reader::Reader;
 use lowtide_logdisk::{BLOCK, Lba, LogError, Medium};
 use std::io;
@@ -52,7 +53,7 @@ pub(super) enum Done {
 #[derive(Debug)]
 pub(super) struct Beside {
     reads: Option<Sender<Read>>,
-    flushes: Option<Sender<()>>,
+    flushes: Option<Sender<Option<Job>>>,
     done: Receiver<Done>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -103,7 +104,7 @@ impl Beside {
         let shared = Arc::new(Shared { medium, reader, any: AtomicBool::new(false), ring: OnceLock::new() });
         let (to, done) = channel();
         let (reads, wanted) = channel::<Read>();
-        let (flushes, flush) = channel::<()>();
+        let (flushes, flush) = channel::<Option<Job>>();
         let wanted = Arc::new(Mutex::new(wanted));
         let mut threads = Vec::new();
         for _ in 0..READERS {
@@ -120,8 +121,9 @@ impl Beside {
         }
         let own = Arc::clone(&shared);
         let work = move || {
-            while flush.recv().is_ok() {
-                let flushed = own.medium.flush();
+            while let Ok(mark) = flush.recv() {
+                let mark = || mark.map_or(Ok(()), |it| own.medium.write_durably(it.offset, &it.data));
+                let flushed = own.medium.flush().and_then(|()| mark());
                 own.tell(&to, Done::Flushed(flushed));
             }
         };
@@ -137,8 +139,9 @@ impl Beside {
         // The threads end with this only.
         let _ = self.reads.as_ref().map(|reads| reads.send(read));
     }
-    pub(super) fn flush(&self) {
-        let _ = self.flushes.as_ref().map(|flushes| flushes.send(()));
+    /// Flushes the medium, and makes a mark durable after that.
+    pub(super) fn flush(&self, mark: Option<Job>) {
+        let _ = self.flushes.as_ref().map(|flushes| flushes.send(mark));
     }
     /// Whether something was done.
     pub(super) fn is_done(&self) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   write ─► (room?) ─► log in memory ─► answered          ┌─► threads that write
-//!   flush ─► log handed out ─► flushed beside ─► answered ──┤
+//!   flush ─► log handed out ─► flushed and marked beside ─► answered ──┤
 //!   read  ─► looked up ─► read beside ─► answered           └─► a thread that flushes, threads that read
 //! ```
 //!
@@ -275,7 +275,9 @@ impl LogDrive {
         match begun {
             Ok((None, None)) => self.answer_all(tickets, Ok(())),
             Ok((seq, checkpoint)) => {
-                self.beside.flush();
+                // Nothing was written since it was sealed.
+                let mark = seq.and_then(|_| self.disk.get_mut().mark());
+                self.beside.flush(mark);
                 self.flushing = Some(Flushing { seq, tickets, checkpoint });
             }
             Err(error) => {
@@ -423,6 +425,8 @@ impl Drive for LogDrive {
     fn submit(&mut self, _: u64, ticket: Ticket, request: Request, data: &[u8]) {
         match request.op {
             Op::Read => self.begin_read(ticket, request),
+            // What was found is not marked as durable where nothing may be written.
+            Op::Flush if self.export.read_only => self.answer(ticket, Ok(()), Vec::new()),
             Op::Flush => {
                 self.flushes.push(ticket);
                 // On its way while the flush before it is under way.
@@ -470,7 +474,8 @@ impl Drive for LogDrive {
         Some((ticket, result))
     }
     fn read(&mut self, _: u64, into: &mut [u8]) -> Result<(), i32> {
-        into.copy_from_slice(&self.bytes);
+        // What is not asked for again does not stay in memory.
+        into.copy_from_slice(&std::mem::take(&mut self.bytes));
         Ok(())
     }
     fn run(&self, offset: u64, length: u64) -> Result<Run, i32> {

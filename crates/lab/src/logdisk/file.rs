@@ -4,9 +4,11 @@
 //! comes, and a flush has little left to do. Leaves out who else may use it: locks, and what a block device holds, are its caller's
 //! to look at.
 
+use lowtide_host::block::Guard;
 use lowtide_logdisk::{Aligned, BLOCK, Medium};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
 /// A file.
@@ -16,6 +18,8 @@ pub struct FileMedium {
     bytes: u64,
     /// Past the page cache: memory begins at a multiple of a block.
     direct: bool,
+    /// What the device lies on is held for as long as the device is.
+    _guard: Guard,
 }
 
 impl FileMedium {
@@ -26,7 +30,12 @@ impl FileMedium {
     pub fn new(mut file: File, direct: bool) -> io::Result<FileMedium> {
         // The length of a block device is where its end is.
         let bytes = file.seek(SeekFrom::End(0))?;
-        Ok(FileMedium { file, bytes, direct })
+        Ok(FileMedium { file, bytes, direct, _guard: Guard::default() })
+    }
+
+    /// The same, with what it lies on held for as long.
+    pub fn guarded(self, guard: Guard) -> FileMedium {
+        FileMedium { _guard: guard, ..self }
     }
 
     fn takes(&self, memory: *const u8) -> bool {
@@ -56,6 +65,20 @@ impl Medium for FileMedium {
     fn flush(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+    fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if !self.takes(data.as_ptr()) {
+            return self.write_durably(offset, &Aligned::copy_of(data));
+        }
+        // A write with forced unit access where the drive has one, else a write and a flush: the kernel knows.
+        match pwritev2(&self.file, &[IoSlice::new(data)], offset, ReadWriteFlags::DSYNC) {
+            Ok(written) if written == data.len() => Ok(()),
+            Ok(_) | Err(Errno::INTR | Errno::OPNOTSUPP | Errno::NOSYS) => {
+                self.write(offset, data)?;
+                self.flush()
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -75,6 +98,10 @@ mod tests {
             assert_eq!(medium.bytes(), 3 << 20);
             medium.write(BLOCK as u64, &data).expect("written");
             medium.flush().expect("flushed");
+            // The first block of them again, from memory that begins anywhere.
+            medium
+                .write_durably(BLOCK as u64, &[&[0], &data[..BLOCK]].concat()[1..])
+                .expect("written durably");
             let mut block = [0; BLOCK + 1];
             for (n, expected) in data.chunks(BLOCK).enumerate() {
                 medium.read((n + 1) as u64 * BLOCK as u64, &mut block[1..]).expect("read");

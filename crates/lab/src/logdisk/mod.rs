@@ -10,16 +10,15 @@
 mod advice;
 mod beside;
 mod drive;
-mod figures;
 mod file;
 mod place;
 mod queue;
 mod resize;
 mod service;
 
+pub use crate::live::{Figures, Served};
 pub use advice::{Advice, advice};
 pub use drive::{LogDrive, QueuedDisk};
-pub use figures::{Figures, Served};
 pub use file::FileMedium;
 pub use place::{Overwrite, Place, PlaceError, identity};
 pub use queue::Queue;

@@ -5,9 +5,10 @@
 //! ([`lowtide_host::block::Claim`]). Leaves out what is in it.
 
 use super::FileMedium;
+use crate::output::{self, CommandFiles, OutputError, Role};
 use lowtide_core::Bytes;
 use lowtide_host::HostError;
-use lowtide_host::block::{self, Claim, Consent, Disk};
+use lowtide_host::block::{self, Claim, Consent, Disk, Guard};
 use lowtide_logdisk::Options;
 use lowtide_logdisk::format::geometry::GeometryError;
 use lowtide_logdisk::format::{BLOCK, Geometry, Superblock};
@@ -17,6 +18,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+/// What is made in a file.
+const LOG_DISK: Role = Role::new("the log disk", "");
+
 /// A file or a block device, held.
 #[derive(Debug)]
 pub struct Place {
@@ -25,6 +29,8 @@ pub struct Place {
     file: File,
     /// It is read and written past the page cache.
     direct: bool,
+    /// What a device lies on is held, too.
+    guard: Guard,
 }
 
 /// What may be lost of what is there when a log disk is made.
@@ -75,6 +81,9 @@ pub enum PlaceError {
     /// A serial was typed for what has none.
     #[error("{0} is a file, which has no serial")]
     NoSerial(PathBuf),
+    /// Something else would be lost.
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// It is a block device that cannot be had.
     #[error(transparent)]
     Device(#[from] HostError),
@@ -99,7 +108,8 @@ impl Place {
             let plain = OpenOptions::new().read(true).open(path).map_err(|source| failed(path, source))?;
             lock(&plain, path, how)?;
             drop(plain);
-            Place { path: path.to_owned(), file: block::keep(&Disk::find(path)?, read_only)?, direct: true }
+            let (file, guard) = block::keep(&Disk::find(path)?, read_only)?;
+            Place { path: path.to_owned(), file, direct: true, guard }
         } else {
             Place::opened(path, OpenOptions::new().read(true).write(!read_only))?
         };
@@ -126,6 +136,7 @@ impl Place {
                 Some(_) => Err(PlaceError::Size(path.to_owned())),
             };
         }
+        output::in_place(LOG_DISK, path, &CommandFiles::default())?;
         if over.serial.is_some() {
             return Err(PlaceError::NoSerial(path.to_owned()));
         }
@@ -137,6 +148,9 @@ impl Place {
         lock(&place.file, path, FlockOperation::NonBlockingLockExclusive)?;
         if there && !over.file && !place.is_empty()? {
             return Err(PlaceError::Full(path.to_owned()));
+        }
+        if there {
+            block::check_file(&place.file, path)?;
         }
         if let Some(size) = size {
             place.file.set_len(size.get()).map_err(|source| failed(path, source))?;
@@ -159,9 +173,9 @@ impl Place {
         if carries_something {
             claim = claim.wipe()?;
         }
-        let file = claim.into_file()?;
+        let (file, guard) = claim.into_file()?;
         lock(&file, path, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Place { path: path.to_owned(), file, direct: true })
+        Ok(Place { path: path.to_owned(), file, direct: true, guard })
     }
 
     /// Opens a file past the page cache, or through it where the filesystem has no other way.
@@ -171,7 +185,7 @@ impl Place {
             Ok(file) => (file, true),
             Err(_) => (options.open(path).map_err(|source| failed(path, source))?, false),
         };
-        Ok(Place { path: path.to_owned(), file, direct })
+        Ok(Place { path: path.to_owned(), file, direct, guard: Guard::default() })
     }
 
     /// How large a file is.
@@ -198,7 +212,8 @@ impl Place {
     /// # Errors
     /// [`PlaceError::File`].
     pub fn medium(self) -> Result<FileMedium, PlaceError> {
-        FileMedium::new(self.file, self.direct).map_err(|source| failed(&self.path, source))
+        let medium = FileMedium::new(self.file, self.direct).map_err(|source| failed(&self.path, source))?;
+        Ok(medium.guarded(self.guard))
     }
 
     /// Whether its first mebibyte is zeroes.

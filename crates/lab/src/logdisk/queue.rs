@@ -290,6 +290,22 @@ impl Medium for Queue {
             self.shared.lock().failed.get_or_insert((error.kind(), error.to_string()));
         })
     }
+    fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let length = data.len() as u64;
+        let mut state = self.shared.wait_for(self.shared.lock(), |it| it.is_over(offset, length));
+        state.result()?;
+        state.ahead.retain(|it| !it.place.is_over(offset, length));
+        let number = state.next;
+        state.next += 1;
+        drop(state);
+        // It may be told of what another write lost.
+        let _alone = self.shared.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.file.write_durably(offset, data).inspect_err(|error| {
+            let mut state = self.shared.lock();
+            state.failed.get_or_insert((error.kind(), error.to_string()));
+            state.unknown.push(Place { offset, length, number });
+        })
+    }
 }
 
 #[cfg(test)]
@@ -348,6 +364,7 @@ mod tests {
             assert!(queue.flush().is_err());
         }
         assert!(queue.write(0, &[1; 4096]).is_err(), "nothing is taken any more");
+        assert!(queue.write_durably(0, &[1; 4096]).is_err(), "nor at once");
         assert!(queue.read(0, &mut [0; 4096]).is_err(), "what was there before is old");
         assert!(queue.read(4096, &mut [0; 4096]).is_ok());
     }

@@ -7,7 +7,7 @@
 use super::{Figures, LogDrive};
 use crate::live::Orders;
 use crate::live::control::{self, Answer, AskError, Order, Question, Report};
-use lowtide_host::live::{Clock, Drive, Handle, Port, Server};
+use lowtide_host::live::{Buffers, Clock, Drive, Handle, Port, Server};
 use lowtide_host::nbd::Export;
 use lowtide_host::nbd::unix_socket::UnixSocket;
 use lowtide_logdisk::BLOCK;
@@ -30,13 +30,14 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves a log disk from now on, until it is ended.
+    /// Serves a log disk from now on, until it is ended. Clients share `buffers`.
     ///
     /// # Errors
     /// Where there are no file descriptors or threads to be had.
-    pub fn start(drive: LogDrive) -> io::Result<Service> {
+    pub fn start(drive: LogDrive, buffers: Buffers) -> io::Result<Service> {
         let export = drive.export().clone();
         let (server, handle) = Server::new(vec![drive], Clock::new())?;
+        let server = server.with_buffers(buffers);
         let thread = std::thread::Builder::new().name("log disk".to_owned()).spawn(move || server.run())?;
         Ok(Service { handle, export, thread, control: None })
     }
@@ -60,15 +61,16 @@ impl Service {
         let handle = self.handle.clone();
         move |question| match question.order {
             Order::Stat => {
-                let figures = handle.call(|drives, now_ns| {
+                let usage = handle.usage();
+                let figures = handle.call(move |drives, now_ns| {
                     let figures = drives.iter_mut().map(|drive| {
                         let name = drive.export().name.clone();
-                        Figures::of_served(drive.disk(), &name, now_ns as f64 / 1e9)
+                        Figures::of_served(drive.disk(), &name, now_ns as f64 / 1e9, usage)
                     });
                     figures.collect()
                 });
                 match figures {
-                    Some(figures) => Answer::Ok(Report::of_log_disks(figures)),
+                    Some(figures) => Answer::Ok(Box::new(Report::of_log_disks(figures))),
                     None => Answer::Error("the server is going away".to_owned()),
                 }
             }

@@ -12,11 +12,15 @@
 //! filesystem cannot be mounted, is replaced by the one that was loaded, on a new drive. SQLite has one terminal, and its
 //! file to itself. Leaves out log disks, and how fast all this is. It needs root, FUSE and loop devices.
 
+use super::evidence::{self, Evidence};
 use super::keep::Keeper;
+use super::kernel::{self, KernelLog};
 use super::ledger::Ledger;
-use super::{Asked, Filesystem, PowercutError, Row, Setting, contradiction};
+use super::{Asked, Filesystem, PowercutError, Promise, Row, Setting, contradiction};
 use crate::live::Offer;
 use crate::live::attached::{self, Attached, Wanted};
+use crate::live::contract::{Contract, Findings};
+use crate::live::request_log;
 use crate::prepare::{data_set, home};
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_device::power::Tear;
@@ -27,6 +31,7 @@ use lowtide_oltp::{
     Database, Engine, Failure, Folder, Instance, OltpError, Places, Session, Settings, instance, snapshot,
     sqlite,
 };
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -78,6 +83,9 @@ struct Rounds<'a> {
     /// Drives so far.
     drives: u64,
     keeper: Option<Keeper<'a>>,
+    /// Follows the drive, where files are kept.
+    contract: Contract,
+    kernel: KernelLog,
 }
 
 impl<'a> Rounds<'a> {
@@ -117,6 +125,8 @@ impl<'a> Rounds<'a> {
             began: Instant::now(),
             drives: 0,
             keeper: asked.keep.as_deref().map(|directory| Keeper::new(directory, interrupt)),
+            contract: Contract::new(),
+            kernel: KernelLog::from_now(),
         };
         rounds.attach()?;
         data_set::make(&rounds.places())?;
@@ -168,6 +178,10 @@ impl<'a> Rounds<'a> {
             server: attached::server(),
             interrupt: self.interrupt,
         })?);
+        if self.keeper.is_some() {
+            self.contract = Contract::new();
+            self.drive().log_requests()?;
+        }
         Ok(())
     }
 
@@ -191,7 +205,7 @@ impl<'a> Rounds<'a> {
         let started = match self.settings.engine {
             // Memory that is shared through a file of the drive would go with its power, and take this process along.
             Engine::Sqlite => sqlite::start_alone(&places, &self.settings),
-            _ => instance::start(&self.settings, &places),
+            _ => instance::start(&self.settings, &places, self.interrupt),
         };
         self.instance = Some(started?);
         Ok(())
@@ -212,16 +226,22 @@ impl<'a> Rounds<'a> {
     /// Writes until the power is cut, brings everything up again, and looks.
     fn round(&mut self) -> Result<(), PowercutError> {
         let seed = self.asked.seed.part("round", self.row.cuts);
-        let (cut, failed) = self.write_and_cut(seed)?;
+        let mut devices = Vec::from_iter(kernel::loop_device(self.drive().path()));
+        let Written { cut, failed, commits } = self.write_and_cut(seed)?;
         self.row.cuts += 1;
+        let (before, lost_before) = (self.lock().clone(), self.row.lost);
         let begin = Instant::now();
         let drive = self.drive.as_mut().expect("it is attached");
         drive.power_on()?;
         let up = drive.again();
         let mounting = begin.elapsed();
-        if let (Some(keeper), true) = (&self.keeper, up.is_ok()) {
-            keeper.copy(&self.row, &self.places().data)?;
+        if up.is_ok() {
+            devices.extend(kernel::loop_device(self.drive().path()));
+            if let Some(keeper) = &self.keeper {
+                keeper.copy(&self.row, &self.places().data)?;
+            }
         }
+        let mounted = up.is_ok();
         let begin = Instant::now();
         let started = up.map_err(PowercutError::from).and_then(|()| Ok(self.start()?));
         let told = match started {
@@ -231,23 +251,75 @@ impl<'a> Rounds<'a> {
             }
             Err(error) => Some(error.to_string()),
         };
-        let interrupted = self.interrupt.load(Ordering::Relaxed);
-        if let Some(keeper) = &self.keeper {
-            match &told {
-                Some(why) if !interrupted => keeper.keep(&self.row, why)?,
-                _ => keeper.forget(&self.row),
-            }
+        let mut told = failed.or(told);
+        if told.is_some() {
+            // Without its server a drive answers nothing, and the database on it is not at fault for that.
+            self.drive().stat()?;
         }
-        if interrupted {
+        let kernel = self.kernel.of(&devices);
+        let unreadable = match told {
+            // SQLite calls a database malformed whose file cannot be read.
+            Some(_) if mounted => kernel::unreadable(&self.places().data),
+            _ => Vec::new(),
+        };
+        if let (Some(told), Some(why)) = (&mut told, unreadable.first()) {
+            told.push_str(&format!("; the filesystem fails: {why}"));
+        }
+        if self.interrupt.load(Ordering::Relaxed) {
+            if let Some(keeper) = &self.keeper {
+                keeper.forget(&self.row);
+            }
             return Err(PowercutError::Interrupted);
         }
-        if let Some(why) = failed.or(told) {
+        if self.keeper.is_some() {
+            let lost = self.row.lost - lost_before;
+            let evidence = Evidence { commits, unreadable, kernel, ..Evidence::default() };
+            told = self.keep_or_forget((told, lost), evidence, (before, cut))?;
+        }
+        if let Some(why) = told {
             self.row.damaged(&why);
             let unseen = self.lock().new_entries();
             self.row.lost += unseen;
             self.begin_from_copy()?;
         }
         Ok(())
+    }
+
+    /// Keeps what is known of the round where something was lost that may not be, or the drive broke its contract; what is
+    /// wrong then.
+    fn keep_or_forget(
+        &mut self,
+        (told, lost): (Option<String>, u64),
+        mut evidence: Evidence,
+        (ledger, cut): (Ledger, Nanos),
+    ) -> Result<Option<String>, PowercutError> {
+        let log = self.own.path().join("requests.log");
+        let _ = std::fs::remove_file(&log);
+        self.drive().take_log(&log)?;
+        evidence.findings = self.follow(&log)?;
+        let broke = (evidence.findings.broken > 0).then(|| "the drive broke its contract".to_owned());
+        let keeper = self.keeper.as_ref().expect("files are kept");
+        let missed = lost > 0 && self.row.setting.promise() == Promise::All;
+        if told.is_none() && broke.is_none() && !missed {
+            keeper.forget(&self.row);
+            return Ok(None);
+        }
+        let (copy, scratch) = (keeper.data(&self.row), self.own.path().join("opened"));
+        let how = (&self.settings, &self.scale);
+        evidence.copy = evidence::of_copy(&self.row, (&copy, &scratch), how, (ledger, cut));
+        let told = told.or(broke);
+        let why = told.clone().unwrap_or_else(|| format!("{lost} acknowledged transactions are lost"));
+        keeper.keep(&self.row, &format!("{why}\n{evidence}"), &log)?;
+        Ok(told)
+    }
+
+    /// What the drive's log says of it.
+    fn follow(&mut self, log: &Path) -> Result<Findings, PowercutError> {
+        let failed = |source| OltpError::Io { path: log.to_owned(), source };
+        let text = std::fs::read_to_string(log).map_err(failed)?;
+        let requests = request_log::read(&text)
+            .map_err(|why| OltpError::Invalid(format!("{}: {why}", log.display())))?;
+        Ok(self.contract.follow(&requests))
     }
 
     /// Looks for everything that was acknowledged, and for contradictions; what cannot be, if something is.
@@ -263,18 +335,18 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Asks for transactions until the power is cut in the middle of them; when that was, and what failed while it was on.
-    fn write_and_cut(&mut self, seed: Seed) -> Result<(Nanos, Option<String>), PowercutError> {
+    /// Asks for transactions until the power is cut in the middle of them.
+    fn write_and_cut(&mut self, seed: Seed) -> Result<Written, PowercutError> {
         let mut random = Random::new(seed.part("cut", 0));
         let wanted = u64::from(random.between(COMMITS[0], COMMITS[1]));
         let pause = Duration::from_millis(random.between(0, WITHIN_MS).into());
-        let tear = [Tear::Sector, Tear::Page][random.between(0, 1) as usize];
         let terminals = if self.settings.engine == Engine::Sqlite { 1 } else { 4 };
         let database = self.database();
         let sessions = (0..terminals).map(|_| database.session()).collect::<Result<Vec<_>, _>>()?;
         drop(database);
         let instance = self.instance.take();
         let (ended, over, broken) = (AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
+        let commits = Mutex::default();
         let (cut, acknowledged) = std::thread::scope(|scope| {
             let writers: Vec<_> = sessions
                 .into_iter()
@@ -292,6 +364,7 @@ impl<'a> Rounds<'a> {
                         ended: &ended,
                         over: &over,
                         broken: &broken,
+                        commits: &commits,
                     };
                     scope.spawn(move || writer.run())
                 })
@@ -310,15 +383,26 @@ impl<'a> Rounds<'a> {
             std::thread::sleep(pause);
             over.store(true, Ordering::SeqCst);
             let cut = self.clock();
-            let lost = self.drive().power_cut(tear);
+            let lost = self.drive().power_cut(Tear::Page);
             // Its clients hear of it; who has no server hears from the drive.
             drop(instance);
             let acknowledged: u64 = writers.into_iter().map(|it| it.join().unwrap_or(0)).sum();
             (lost.map(|_| cut), acknowledged)
         });
         self.row.acknowledged += acknowledged;
-        Ok((cut?, broken.into_inner()))
+        let commits = commits.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Written { cut: cut?, failed: broken.into_inner(), commits })
     }
+}
+
+/// What was written until the power was cut.
+struct Written {
+    /// When that was.
+    cut: Nanos,
+    /// What failed while the power was on.
+    failed: Option<String>,
+    /// Commits that were acknowledged: from when to when, in nanoseconds of `CLOCK_MONOTONIC`.
+    commits: Vec<(u64, u64)>,
 }
 
 /// One that asks for transactions.
@@ -332,6 +416,8 @@ struct Writer<'a> {
     over: &'a AtomicBool,
     /// What failed first before it was over.
     broken: &'a OnceLock<String>,
+    /// Those that were acknowledged; see [`Written::commits`].
+    commits: &'a Mutex<Vec<(u64, u64)>>,
 }
 
 impl Writer<'_> {
@@ -345,6 +431,7 @@ impl Writer<'_> {
         while !self.over.load(Ordering::SeqCst) {
             let mut transaction = self.inputs.next(self.deck.deal());
             self.lock().name(&mut transaction);
+            let asked_ns = request_log::monotonic_ns();
             let ended = loop {
                 match self.session.run(&transaction) {
                     Err(Failure::Conflict(_)) if !self.over.load(Ordering::SeqCst) => {}
@@ -354,7 +441,11 @@ impl Writer<'_> {
             match ended {
                 Ok(outcome) if !self.over.load(Ordering::SeqCst) => {
                     let at = Nanos::new(self.began.elapsed().as_nanos() as u64);
-                    acknowledged += u64::from(self.lock().acknowledge(&transaction, outcome, at));
+                    let commit = (asked_ns, request_log::monotonic_ns());
+                    if self.lock().acknowledge(&transaction, outcome, at) {
+                        acknowledged += 1;
+                        self.commits.lock().unwrap_or_else(PoisonError::into_inner).push(commit);
+                    }
                     self.ended.fetch_add(1, Ordering::Relaxed);
                 }
                 ended => {
@@ -402,6 +493,7 @@ mod tests {
     fn told(cut_before: bool) -> Option<String> {
         let (ledger, ended, over, broken) =
             (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
+        let commits = Mutex::default();
         let seed = Seed::new(1);
         let random = |name| Random::new(seed.part(name, 0));
         let scale = Scale { warehouses: 1..=1, customers: 20, items: 200 };
@@ -414,6 +506,7 @@ mod tests {
             ended: &ended,
             over: &over,
             broken: &broken,
+            commits: &commits,
         };
         writer.run();
         assert_eq!(ended.into_inner(), 5);

@@ -4,15 +4,18 @@
 //! database turns out to be corrupt:
 //!
 //! ```text
-//!   DIR/sqlite-full-xfs-volatile-cut-57/data/…    as the power cut left them
-//!                                       why.txt   what was found
+//!   DIR/sqlite-full-xfs-volatile-cut-57/data/…         as the power cut left them
+//!                                       why.txt        what was found, and what is known of it
+//!                                       requests.log   what happened to the drive since the cut before
 //! ```
 //!
 //! Leaves out the drive as a whole, and databases in virtual time: the same seed gives them again.
 
-use super::{Row, Setting};
+use super::{KEPT, Row, Setting};
+use crate::output::{CommandFiles, OutputFolder};
 use lowtide_oltp::{OltpError, snapshot};
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -42,16 +45,25 @@ impl<'a> Keeper<'a> {
         snapshot::copy(data, &folder.join("data"), self.interrupt, &|_| {}).map(drop)
     }
 
-    /// They are wanted: this is what was found.
+    /// They are wanted: this is what was found, and the log of the drive.
     ///
     /// # Errors
     /// [`OltpError`] where that cannot be written.
-    pub(super) fn keep(&self, row: &Row, why: &str) -> Result<(), OltpError> {
-        let path = self.folder(row).join("why.txt");
+    pub(super) fn keep(&self, row: &Row, why: &str, log: &Path) -> Result<(), OltpError> {
         // Where not even the filesystem could be mounted there are no files.
-        let written =
-            fs::create_dir_all(self.folder(row)).and_then(|()| fs::write(&path, format!("{why}\n")));
-        written.map_err(|source| OltpError::Io { path, source })
+        let folder = OutputFolder::new(KEPT, &self.folder(row), &CommandFiles::default());
+        let written = folder.and_then(|folder| {
+            folder.make()?;
+            folder.file("why.txt")?.write(format!("{why}\n").as_bytes())?;
+            let copy = |to: &mut dyn io::Write| io::copy(&mut File::open(log)?, to).map(drop);
+            folder.file("requests.log")?.write_with(copy)
+        });
+        written.map_err(|error| OltpError::Io { path: self.folder(row), source: error.into() })
+    }
+
+    /// Where the files of the row's last cut are.
+    pub(super) fn data(&self, row: &Row) -> PathBuf {
+        self.folder(row).join("data")
     }
 
     /// They are not.

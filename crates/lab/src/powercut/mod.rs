@@ -10,8 +10,10 @@
 //! came of it. Leaves out log disks.
 
 mod attached;
+mod evidence;
 mod factors;
 mod keep;
+mod kernel;
 mod ledger;
 mod show;
 mod simulated;
@@ -21,6 +23,7 @@ pub use ledger::{Found, Ledger};
 pub use show::{csv, json, table};
 
 use crate::live::attached::AttachedError;
+use crate::output::{CommandFiles, OutputError, OutputFolder, Role};
 use lowtide_core::{Nanos, Seed};
 use lowtide_device::power::CacheKind;
 use lowtide_oltp::tpcc::Scale;
@@ -30,6 +33,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// What is kept of databases that are found corrupt.
+const KEPT: Role = Role::new("the files that are kept", "--keep DIRECTORY");
 
 /// Power cuts where nobody says how many: in virtual time, and in wall time.
 const CUTS: u64 = 1_000;
@@ -62,6 +68,11 @@ pub fn run(
     interrupt: &Arc<AtomicBool>,
     each: &(dyn Fn(&Row) + Sync),
 ) -> Result<Vec<Row>, PowercutError> {
+    if let Some(directory) = &asked.keep {
+        let mut files = CommandFiles::default();
+        files.add_named("the device file", &asked.device);
+        OutputFolder::new(KEPT, directory, &files)?;
+    }
     let in_virtual_time = |setting: &Setting| -> Result<Option<Row>, PowercutError> {
         if setting.filesystem != Filesystem::Simulated {
             return Ok(None);
@@ -293,6 +304,9 @@ pub enum PowercutError {
     /// The drive cannot be so.
     #[error(transparent)]
     Drive(#[from] crate::live::OpenError),
+    /// Files cannot be kept where it was asked for.
+    #[error(transparent)]
+    Output(Box<OutputError>),
     /// The database cannot be loaded.
     #[error(transparent)]
     Database(#[from] OltpError),
@@ -305,4 +319,10 @@ pub enum PowercutError {
     /// Nobody wants to wait any more.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<OutputError> for PowercutError {
+    fn from(error: OutputError) -> Self {
+        PowercutError::Output(Box::new(error))
+    }
 }

@@ -1,0 +1,368 @@
+//! The contract of a drive ([`Contract`]), checked against the log of what happened to the drive.
+//!
+//! The contract, for each sector of 512 bytes:
+//!
+//! * A read returns the sector as the newest write left it that was answered before the read was asked for, or as one does
+//!   that was in flight together with the read.
+//! * A write is durable when a flush is answered that was asked for after the write was answered; with forced unit access, when
+//!   it is answered itself.
+//! * After a power cut a sector holds what its newest durable write left, or any write that was not over before that one began.
+//!   The first read tells which; from then on it is that one.
+//!
+//! The check uses none of the drive's own rules: no model, no undo, no order among writes in flight. Contents
+//! from before the log are taken as first read. Leaves out that pages of 4 KiB survive whole where the power
+//! cut says so, and contents that were trimmed in ranges above [`MOST_TRIMMED`], which count as unknown.
+
+use super::request_log::{Event, Requests, SECTOR, zeroes};
+use lowtide_core::{Op, Request};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+
+/// Longest trimmed range, in bytes, whose sectors are known to be zero afterwards.
+pub const MOST_TRIMMED: u64 = 16 << 20;
+
+/// Most breaches that are described; more are counted.
+const MOST_BREACHES: usize = 20;
+
+/// An event's place in the log; later ones have larger numbers.
+type Moment = u64;
+
+/// The moment of what has not happened yet, or never will.
+const NEVER: Moment = Moment::MAX;
+
+/// A sector whose contents were not among those that the contract allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Breach {
+    /// When the read was answered, in nanoseconds of the log.
+    pub at_ns: u64,
+    /// The number of the read.
+    pub id: u64,
+    /// First byte of the sector.
+    pub offset: u64,
+    /// Checksum of the data that was read.
+    pub found: u32,
+    /// Checksums of the contents that are allowed.
+    pub allowed: Vec<u32>,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Breach { at_ns, id, offset, found, allowed } = self;
+        let allowed: Vec<String> = allowed.iter().map(|sum| format!("{sum:08x}")).collect();
+        let allowed = allowed.join(" or ");
+        write!(f, "at {at_ns} ns read {id} found {found:08x} at byte {offset}, which may hold {allowed}")
+    }
+}
+
+/// The findings in a log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Findings {
+    /// Requests.
+    pub requests: u64,
+    /// Flushes that were answered without an error.
+    pub flushes: u64,
+    /// Sectors that were read and had only a few allowed contents.
+    pub checked: u64,
+    /// The first breaches.
+    pub breaches: Vec<Breach>,
+    /// Number of breaches.
+    pub broken: u64,
+    /// Requests that failed while the power was on: when, which, and the error number.
+    pub failed: Vec<(u64, Request, i32)>,
+    /// When each flush was asked for and answered, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub flushed: Vec<(u64, u64)>,
+    /// Whether the log was full before the end.
+    pub full: bool,
+}
+
+/// A write, as one of its sectors sees it.
+#[derive(Debug, Clone)]
+struct Written {
+    id: u64,
+    sum: u32,
+    asked: Moment,
+    answered: Moment,
+    durable: bool,
+}
+
+/// A sector.
+#[derive(Debug, Clone, Default)]
+struct Sector {
+    /// Contents that it may have held before the writes below; `None`: anything.
+    before: Option<Vec<u32>>,
+    /// Writes, in the order in which they were asked for.
+    writes: Vec<Written>,
+}
+
+impl Sector {
+    /// Contents that a read asked for at a moment may find; `None`: anything.
+    fn readable(&self, asked: Moment) -> Option<Vec<u32>> {
+        let over = |newer: &Written| newer.answered < asked;
+        let hidden = |it: &Written| self.writes.iter().any(|newer| it.answered < newer.asked && over(newer));
+        let mut may: Vec<u32> = self.writes.iter().filter(|it| !hidden(it)).map(|it| it.sum).collect();
+        if !self.writes.iter().any(over) {
+            may.extend(self.before.as_ref()?);
+        }
+        Some(may)
+    }
+
+    /// Forgets what a durable write has replaced for good.
+    fn settle(&mut self) {
+        let newest = self.writes.iter().filter(|it| it.durable).map(|it| it.asked).max();
+        let Some(newest) = newest else { return };
+        self.writes.retain(|it| it.answered >= newest);
+        self.before = Some(Vec::new());
+        if let [only] = &self.writes[..] {
+            self.before = Some(vec![only.sum]);
+            self.writes.clear();
+        }
+    }
+
+    /// Restricts the contents to those allowed after a power cut.
+    fn cut(&mut self) {
+        let writes = std::mem::take(&mut self.writes);
+        if let Some(before) = &mut self.before {
+            before.extend(writes.iter().map(|it| it.sum));
+            before.sort_unstable();
+            before.dedup();
+        }
+    }
+}
+
+/// A request in flight.
+#[derive(Debug, Clone, Copy)]
+struct Flying {
+    request: Request,
+    at_ns: u64,
+    asked: Moment,
+}
+
+/// Follows a drive from log to log.
+#[derive(Debug, Default)]
+pub struct Contract {
+    sectors: HashMap<u64, Sector>,
+    flying: BTreeMap<u64, Flying>,
+    /// The read that was answered, whose data comes next.
+    read: Option<(u64, Flying)>,
+    /// Writes that were answered and are not durable, in the order of their answers: when, which, and where.
+    volatile: VecDeque<(Moment, u64, Request)>,
+    now: Moment,
+    off: bool,
+}
+
+impl Contract {
+    /// A drive about which nothing is known.
+    pub fn new() -> Contract {
+        Contract::default()
+    }
+
+    /// Follows the drive through a log that continues where the last one ended.
+    pub fn follow(&mut self, log: &Requests) -> Findings {
+        let mut findings = Findings::default();
+        for (at_ns, event) in &log.events {
+            self.now += 1;
+            match event {
+                Event::Ask { id, request, sectors } => {
+                    findings.requests += 1;
+                    self.flying.insert(*id, Flying { request: *request, at_ns: *at_ns, asked: self.now });
+                    if !self.off {
+                        self.ask(*id, *request, sectors);
+                    }
+                }
+                Event::End { id, result } => self.end((*id, *result), (log.origin_ns, *at_ns), &mut findings),
+                Event::Data { id, offset, sectors } => {
+                    for (sum, place) in sectors.iter().zip((*offset..).step_by(SECTOR as usize)) {
+                        self.data((*at_ns, *id), place, *sum, &mut findings);
+                    }
+                }
+                Event::Cut(_) => {
+                    self.sectors.values_mut().for_each(Sector::cut);
+                    self.flying.clear();
+                    self.volatile.clear();
+                    self.off = true;
+                }
+                Event::Risk { .. } => {}
+                Event::On => self.off = false,
+                Event::Full => findings.full = true,
+            }
+        }
+        findings
+    }
+
+    fn ask(&mut self, id: u64, request: Request, sums: &[u32]) {
+        let Request { op, offset, length } = request;
+        let places = (offset..offset + length).step_by(SECTOR as usize);
+        let sums: Vec<u32> = match op {
+            Op::Write { .. } => sums.to_vec(),
+            Op::Trim | Op::WriteZeroes if length > MOST_TRIMMED => {
+                self.sectors.retain(|place, _| !(offset..offset + length).contains(place));
+                return;
+            }
+            Op::Trim | Op::WriteZeroes => vec![zeroes(); places.clone().count()],
+            Op::Read | Op::Flush => return,
+        };
+        for (place, sum) in places.zip(sums) {
+            let written = Written { id, sum, asked: self.now, answered: NEVER, durable: false };
+            self.sectors.entry(place).or_default().writes.push(written);
+        }
+    }
+
+    fn end(&mut self, (id, result): (u64, Result<(), i32>), at: (u64, u64), findings: &mut Findings) {
+        let (origin_ns, at_ns) = at;
+        let Some(flying) = self.flying.remove(&id) else { return };
+        let request = flying.request;
+        if let Err(errno) = result {
+            // A failed request may have been done or not, as if it were in flight for ever.
+            if !self.off {
+                findings.failed.push((at_ns, request, errno));
+            }
+            return;
+        }
+        match request.op {
+            Op::Read => self.read = Some((id, flying)),
+            Op::Flush => {
+                findings.flushes += 1;
+                findings.flushed.push((origin_ns + flying.at_ns, origin_ns + at_ns));
+                let covered = |front: &&(Moment, u64, Request)| front.0 < flying.asked;
+                while let Some((_, id, write)) = self.volatile.front().filter(covered).copied() {
+                    self.volatile.pop_front();
+                    self.durable(id, write);
+                }
+            }
+            Op::Write { .. } | Op::Trim | Op::WriteZeroes => {
+                let now = self.now;
+                self.each(id, request, |written| written.answered = now);
+                if request.op == (Op::Write { fua: true }) {
+                    self.durable(id, request);
+                } else {
+                    self.volatile.push_back((now, id, request));
+                }
+            }
+        }
+    }
+
+    /// Changes the record of a write in each of its sectors.
+    fn each(&mut self, id: u64, request: Request, mut change: impl FnMut(&mut Written)) {
+        if !matches!(request.op, Op::Write { .. }) && request.length > MOST_TRIMMED {
+            return;
+        }
+        for place in (request.offset..request.offset + request.length).step_by(SECTOR as usize) {
+            let sector = self.sectors.get_mut(&place);
+            let written = sector.and_then(|it| it.writes.iter_mut().find(|written| written.id == id));
+            written.into_iter().for_each(&mut change);
+        }
+    }
+
+    fn durable(&mut self, id: u64, request: Request) {
+        self.each(id, request, |written| written.durable = true);
+        for place in (request.offset..request.offset + request.length).step_by(SECTOR as usize) {
+            self.sectors.get_mut(&place).into_iter().for_each(Sector::settle);
+        }
+    }
+
+    /// Checks a sector that was read.
+    fn data(&mut self, (at_ns, read): (u64, u64), place: u64, found: u32, findings: &mut Findings) {
+        let Some((_, flying)) = self.read.filter(|(id, _)| *id == read) else { return };
+        let sector = self.sectors.entry(place).or_default();
+        if let Some(allowed) = sector.readable(flying.asked) {
+            findings.checked += 1;
+            if !allowed.contains(&found) {
+                findings.broken += 1;
+                if findings.breaches.len() < MOST_BREACHES {
+                    findings.breaches.push(Breach { at_ns, id: read, offset: place, found, allowed });
+                }
+            }
+        }
+        if sector.writes.is_empty() {
+            sector.before = Some(vec![found]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log in few words: `w5:3` asks for write 5 of value 3 to sector 0, `W` with forced unit access, `f6` for a flush; `e5`
+    /// answers, `r7=3` is a read that is asked for and finds 3, `x` cuts the power and gives it back.
+    fn follow(text: &str) -> Findings {
+        let mut events = Vec::new();
+        for (word, at_ns) in text.split_whitespace().zip(1..) {
+            let (what, rest) = word.split_at(1);
+            let mut numbers = rest.split([':', '=']).filter_map(|it| it.parse::<u64>().ok());
+            let (id, value) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0) as u32);
+            let mut push = |event| events.push((at_ns, event));
+            let ask = |op, length, sectors| {
+                let request = Request { op, offset: 0, length };
+                Event::Ask { id, request, sectors }
+            };
+            match what {
+                "w" => push(ask(Op::Write { fua: false }, SECTOR, vec![value])),
+                "W" => push(ask(Op::Write { fua: true }, SECTOR, vec![value])),
+                "f" => push(ask(Op::Flush, 0, vec![])),
+                "e" => push(Event::End { id, result: Ok(()) }),
+                "E" => push(Event::End { id, result: Err(5) }),
+                "r" => {
+                    push(ask(Op::Read, SECTOR, vec![]));
+                    push(Event::End { id, result: Ok(()) });
+                    push(Event::Data { id, offset: 0, sectors: vec![value] });
+                }
+                "x" => {
+                    push(Event::Cut(512));
+                    push(Event::On);
+                }
+                other => panic!("{other}"),
+            }
+        }
+        Contract::new().follow(&Requests { origin_ns: 0, events })
+    }
+
+    #[test]
+    fn what_a_drive_may_do_is_told_from_what_it_may_not() {
+        let durable = "w1:1 e1 f2 e2 ";
+        for (text, broken) in [
+            ("r1=9 r2=9", 0),
+            // What was there first does not change by itself.
+            ("r1=9 r2=8", 1),
+            ("w1:1 e1 r2=1", 0),
+            ("w1:1 e1 w2:2 e2 r3=1", 1),
+            // In flight together: either.
+            ("w1:1 w2:2 e1 e2 r3=1", 0),
+            ("w1:1 e1 w2:2 r3=1 r4=2 e2", 0),
+            // Durable, or not.
+            (&format!("{durable} x r3=1"), 0),
+            (&format!("{durable} x r3=7"), 1),
+            (&format!("r9=7 {durable} x r3=7"), 1),
+            ("r9=7 w1:1 e1 x r3=7 r4=7", 0),
+            ("r9=7 w1:1 e1 x r3=1 r4=1", 0),
+            ("r9=7 w1:1 e1 x r3=1 r4=7", 1),
+            // A flush covers what was answered before it was asked for.
+            ("r9=7 w1:1 f2 e1 e2 x r3=7", 0),
+            ("r9=7 w1:1 e1 f2 x r3=7", 0),
+            ("r9=7 W1:1 e1 x r3=7", 1),
+            // What came after the durable write may be there, and nothing from before.
+            (&format!("{durable} w3:3 e3 w4:4 x r5=4"), 0),
+            (&format!("{durable} w3:3 e3 w4:4 x r5=3"), 0),
+            (&format!("w8:8 e8 {durable} w3:3 x r5=8"), 1),
+            // One in flight beside the durable write may come after it.
+            ("w8:8 w1:1 e1 f2 e2 x r5=8", 0),
+            // What failed may have been done.
+            ("r9=7 w1:1 E1 f2 e2 x r3=7", 0),
+            ("r9=7 w1:1 E1 f2 e2 x r3=1", 0),
+            // What survived one cut survives the next.
+            (&format!("{durable} w3:3 e3 x r4=3 x r5=3"), 0),
+            (&format!("{durable} w3:3 e3 x r4=3 x r5=1"), 1),
+        ] {
+            let findings = follow(text);
+            assert_eq!(findings.broken, broken, "{text}: {:?}", findings.breaches);
+        }
+    }
+
+    #[test]
+    fn requests_that_fail_while_the_power_is_on_are_told() {
+        let findings = follow("w1:1 E1 f2 e2");
+        assert_eq!(findings.failed.iter().map(|it| it.2).collect::<Vec<_>>(), [5]);
+        assert_eq!((findings.requests, findings.flushes), (2, 1));
+        assert_eq!(findings.flushed, [(3, 4)]);
+    }
+}
