@@ -8,12 +8,16 @@ use crate::device::Device;
 use crate::experiment::{BadInput, Experiment, Override};
 use crate::failure::Failure;
 use crate::live::open;
+use crate::output::CommandFiles;
+use crate::passwords;
 use crate::plan::Plan;
 use crate::record::{Campaign, Quantity};
 use crate::report::{Report, export_csv, export_json, export_transactions};
 use crate::store::Store;
 use crate::validate;
 use lowtide_core::Seed;
+use std::fmt;
+use std::io::{self, Write};
 
 /// Where the experiment is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +34,7 @@ pub enum Source {
 }
 
 /// What to run, and changed how.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Asked {
     /// The experiment.
     pub source: Source,
@@ -42,6 +46,13 @@ pub struct Asked {
     pub scale: u64,
     /// The seed of every random choice.
     pub seed: u64,
+}
+
+impl fmt::Debug for Asked {
+    /// As a command, which has no passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Asked").field(&self.command()).finish()
+    }
 }
 
 impl Asked {
@@ -68,6 +79,15 @@ impl Asked {
         })
     }
 
+    /// The files that a plan of this is made of, and the one under test: no output of the same command goes onto them.
+    pub fn files(&self, plan: &Plan) -> CommandFiles {
+        let mut files = plan.files();
+        if let Source::Named(name) = &self.source {
+            files.add_named("the experiment", name);
+        }
+        files
+    }
+
     /// The overrides, with the target as those it stands for.
     fn overrides(&self) -> Result<Vec<Override>, BadInput> {
         let target = self.target.iter().map(|target| match target.split_once(':') {
@@ -83,14 +103,14 @@ impl Asked {
         target.chain(self.set.iter().cloned()).map(|text| text.parse()).collect()
     }
 
-    /// The command line that asks the same.
+    /// The command line that asks the same, without passwords.
     pub fn command(&self) -> String {
         let name = match &self.source {
             Source::Named(name) | Source::Text { name, .. } => name,
         };
         let mut words = vec!["lowtide".to_owned(), "run".to_owned(), quoted(name)];
         words.extend(self.target.iter().map(|target| format!("--target {}", quoted(target))));
-        words.extend(self.set.iter().map(|set| format!("--set {}", quoted(set))));
+        words.extend(self.set.iter().map(|set| format!("--set {}", quoted(&passwords::without(set)))));
         if self.scale > 1 {
             words.push(format!("--scale 1/{}", self.scale));
         }
@@ -124,25 +144,46 @@ pub enum Raw {
     Transactions,
 }
 
+/// An export of a campaign that has what is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Export<'a> {
+    campaign: &'a Campaign,
+    format: Raw,
+}
+
 /// Every raw number of a campaign: the same bytes for the same experiment, device and seed.
 ///
 /// # Errors
 /// [`Failure`] where the campaign has no such numbers.
-pub fn export(campaign: &Campaign, format: Raw) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    match format {
-        Raw::Csv => export_csv(campaign, &mut bytes),
-        Raw::Json => export_json(campaign, &mut bytes),
-        Raw::Transactions if campaign.quantity() != Quantity::NewOrders => {
-            return Err(Failure::usage(
-                format!("{} asked no database: it has no transactions to export", campaign.name),
-                "`--format csv` gives the intervals of any campaign",
-            ));
-        }
-        Raw::Transactions => export_transactions(campaign, &mut bytes),
+pub fn export(campaign: &Campaign, format: Raw) -> Result<Export<'_>, Failure> {
+    if format == Raw::Transactions && campaign.quantity() != Quantity::NewOrders {
+        return Err(Failure::usage(
+            format!("{} asked no database: it has no transactions to export", campaign.name),
+            "`--format csv` gives the intervals of any campaign",
+        ));
     }
-    .expect("writing to memory does not fail");
-    Ok(bytes)
+    Ok(Export { campaign, format })
+}
+
+impl Export<'_> {
+    /// Writes it, cell by cell: an export may be larger than the memory.
+    ///
+    /// # Errors
+    /// Where `out` refuses to be written.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self.format {
+            Raw::Csv => export_csv(self.campaign, out),
+            Raw::Json => export_json(self.campaign, out),
+            Raw::Transactions => export_transactions(self.campaign, out),
+        }
+    }
+
+    /// All of it in memory.
+    pub fn text(&self) -> String {
+        let mut bytes = Vec::new();
+        self.write(&mut bytes).expect("writing to memory does not fail");
+        String::from_utf8(bytes).expect("exports are text")
+    }
 }
 
 /// A scale: `1/8`, `8` or `1`.

@@ -4,6 +4,7 @@
 //! its keys. A device made of others names them, and their files are read too. Leaves out the models; see crate `lowtide-device`.
 
 use crate::catalogue;
+use crate::record::{Campaign, Cell};
 use lowtide_device::DeviceSpec;
 use lowtide_device::array::{ArrayParameters, ArraySpec};
 use lowtide_device::cache::{CacheParameters, CacheSpec};
@@ -12,6 +13,7 @@ use lowtide_device::flash::FlashSpec;
 use lowtide_device::log::{LogParameters, LogSpec};
 use lowtide_device::volume::VolumeSpec;
 use serde::Deserialize;
+use std::path::PathBuf;
 use toml::{Table, Value};
 
 /// How deep one device may refer to another.
@@ -35,6 +37,8 @@ pub struct Device {
     pub spec: DeviceSpec,
     /// The files it was read from.
     pub texts: Vec<String>,
+    /// The paths of those that it refers to and that are not of the catalogue.
+    pub files: Vec<PathBuf>,
 }
 
 /// Why a device file cannot be used.
@@ -157,15 +161,16 @@ pub fn parse(text: &str) -> Result<Device, DeviceFileError> {
 
 fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
     let mut texts = vec![text.to_owned()];
+    let mut files = Vec::new();
     let own: Table = toml::from_str(text)?;
     let file: File = if own.contains_key("like") {
-        merged(own, &mut texts, depth)?.try_into()?
+        merged(own, &mut texts, &mut files, depth)?.try_into()?
     } else {
         // From the text itself, so that an error names its line.
         toml::from_str(text)?
     };
     let File { name, title, price_usd, mut fitted_to, flash, disk, array, cache, log, volume } = file;
-    let mut parts = Parts { depth, texts: &mut texts, fitted_to: &mut fitted_to };
+    let mut parts = Parts { depth, texts: &mut texts, files: &mut files, fitted_to: &mut fitted_to };
     let mut specs = Vec::new();
     specs.extend(flash.map(DeviceSpec::Flash));
     specs.extend(disk.map(DeviceSpec::Disk));
@@ -183,20 +188,21 @@ fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
     }
     let found = specs.len();
     let Some(spec) = specs.pop().filter(|_| found == 1) else { return Err(DeviceFileError::Kinds { found }) };
-    Ok(Device { name, title, price_usd, fitted_to, spec, texts })
+    Ok(Device { name, title, price_usd, fitted_to, spec, texts, files })
 }
 
 /// Where the parts of a composite are gathered: their texts, and what they were fitted to.
 struct Parts<'a> {
     depth: usize,
     texts: &'a mut Vec<String>,
+    files: &'a mut Vec<PathBuf>,
     fitted_to: &'a mut Vec<String>,
 }
 
 impl Parts<'_> {
     /// The device of that name; its texts and what it was fitted to are noted, once each.
     fn device(&mut self, name: &str) -> Result<DeviceSpec, DeviceFileError> {
-        let text = text_of(name, self.depth)?;
+        let text = text_of(name, self.files, self.depth)?;
         let fail = |error: DeviceFileError| match error {
             DeviceFileError::Reference { .. } => error,
             error => DeviceFileError::Reference { name: name.to_owned(), reason: error.to_string() },
@@ -209,6 +215,7 @@ impl Parts<'_> {
                 }
             }
         }
+        self.files.extend(device.files);
         Ok(device.spec)
     }
 
@@ -223,12 +230,17 @@ impl Parts<'_> {
 }
 
 /// The table with what it is like underneath.
-fn merged(mut own: Table, texts: &mut Vec<String>, depth: usize) -> Result<Table, DeviceFileError> {
+fn merged(
+    mut own: Table,
+    texts: &mut Vec<String>,
+    files: &mut Vec<PathBuf>,
+    depth: usize,
+) -> Result<Table, DeviceFileError> {
     let Some(Value::String(name)) = own.remove("like") else { return Ok(own) };
-    let text = text_of(&name, depth)?;
+    let text = text_of(&name, files, depth)?;
     let base: Table = toml::from_str(&text)?;
     texts.push(text);
-    let mut base = merged(base, texts, depth - 1)?;
+    let mut base = merged(base, texts, files, depth - 1)?;
     // What is twice as large, or of other NAND, costs something else.
     base.remove("price-usd");
     overlay(&mut base, own);
@@ -246,12 +258,29 @@ fn overlay(base: &mut Table, changes: Table) {
     }
 }
 
-fn text_of(name: &str, depth: usize) -> Result<String, DeviceFileError> {
+/// The text of a device that is referred to; its path is noted where it is not of the catalogue.
+fn text_of(name: &str, files: &mut Vec<PathBuf>, depth: usize) -> Result<String, DeviceFileError> {
     let fail = |reason: String| DeviceFileError::Reference { name: name.to_owned(), reason };
     if depth == 0 {
         return Err(fail("devices refer to each other in a circle".to_owned()));
     }
-    Ok(catalogue::device(name).map_err(|error| fail(error.to_string()))?.text.into_owned())
+    let found = catalogue::device(name).map_err(|error| fail(error.to_string()))?;
+    if catalogue::is_path(name) {
+        files.push(PathBuf::from(name));
+    }
+    Ok(found.text.into_owned())
+}
+
+/// The device of a cell at full size, by the files that the campaign kept; `None` on the host, and where no file is
+/// readable any more.
+pub(crate) fn of_cell(campaign: &Campaign, cell: &Cell) -> Option<Device> {
+    let target = campaign.target.strip_prefix("device:")?;
+    let wanted = cell.factor("device").unwrap_or(target);
+    let devices: Vec<Device> = campaign.devices.iter().filter_map(|text| parse(text).ok()).collect();
+    let named = devices.iter().position(|device| device.name == wanted);
+    // The user's own file is wanted by its path, and the first is what the target names.
+    let own = (cell.factor("device").is_none() && !devices.is_empty()).then_some(0);
+    devices.into_iter().nth(named.or(own)?)
 }
 
 #[cfg(test)]

@@ -121,6 +121,7 @@ impl Turns {
         progress: &dyn Progress,
     ) -> Result<(Store, Vec<Outcome>), CampaignError> {
         for plan in &self.plans {
+            campaign::check_outputs(plan, path)?;
             // Refused before anything is written. Each turn takes its target again.
             drop(Taken::of(plan)?);
         }

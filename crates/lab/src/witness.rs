@@ -4,22 +4,15 @@
 //! Leaves out what the counters mean for the drive's life (`lifetime`).
 
 use crate::lifetime::Reading;
+use crate::record::fact::{Fact, LOG, WARNING};
 use lowtide_core::Bytes;
 use lowtide_host::block::{Disk, Traffic};
 use std::path::Path;
-
-/// The name under which a fact warns the reader.
-pub const WARNING: &str = "warning";
-/// How the names of raw logs begin, which are kept but not shown.
-pub const LOG: &str = "log-";
 
 /// Foreign traffic below this share of the load's own is the filesystem's bookkeeping, or lowtide's.
 const SHARE: f64 = 0.05;
 /// And so is less than this.
 const LEAST: Bytes = Bytes::mib(4);
-
-/// A fact about the machine or the target: name and value.
-pub type Fact = (String, String);
 
 /// What writing so much costs a drive of its rated life, as a share of it, and what that rests on; `None` where the drive
 /// does not say how much of its life is used, or nothing of it is used yet.

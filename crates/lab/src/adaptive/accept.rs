@@ -4,10 +4,10 @@
 //! half of the precision, or to the experiment's own where that is finer, at the latest when the experiment says. Leaves out running
 //! it.
 
-use super::BESIDE;
 use super::posterior::Curve;
 use crate::analysis::Confidence;
 use crate::experiment::{BadInput, FactorName, Length, Level, Purge, SteadyRule};
+use crate::plan::identity::BESIDE;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_core::Nanos;
 use lowtide_core::workload::{Access, Arrival, Distribution};

@@ -23,15 +23,3 @@ pub use accept::{Adaptive, prepare};
 pub use choose::{first, next};
 pub use posterior::{Curve, Known, Seen};
 pub use run::run;
-
-/// The name of the fact that says how much was spared.
-pub const FACT: &str = "adaptive";
-
-/// What tells the identity of an adaptive plan from that of the whole one; its precision, a share, comes after it.
-const BESIDE: &str = "\nadaptive, precision ";
-
-/// The identity of the whole plan in that of a plan, and the precision of an adaptive one, a share.
-pub(crate) fn apart(identity: &str) -> (&str, Option<f64>) {
-    let apart = identity.rsplit_once(BESIDE).and_then(|(whole, share)| Some((whole, share.parse().ok()?)));
-    apart.map_or((identity, None), |(whole, precision)| (whole, Some(precision)))
-}

@@ -1,18 +1,19 @@
 //! Running an adaptive plan: one cell after the other, each chosen by what those before it told.
 //!
 //! Curves of several combinations are independent; on models they run side by side, and so do the first sizes of each, which are
-//! chosen beforehand. A target of the host is held from the first cell to the last: nobody gets it while the next is chosen. What follows from a cell follows from its numbers alone, so that a campaign that is resumed chooses as an
-//! unbroken one. Leaves out the choice itself (`choose`) and what is known (`posterior`).
+//! chosen beforehand. A target of the host is held from the first cell to the last: nobody gets it while the next is chosen. What
+//! follows from a cell follows from its numbers alone, so that a campaign that is resumed chooses as an unbroken one. Leaves
+//! out the choice itself (`choose`) and what is known (`posterior`).
 
 use super::accept::Sweep;
 use super::posterior::{Known, Seen};
-use super::{Adaptive, FACT, first, next};
+use super::{Adaptive, first, next};
 use crate::analysis::Verdict;
 use crate::campaign::{CampaignError, Outcome, Progress, Running, Stage, on_all_cores};
 use crate::plan::{Plan, PlannedCell};
+use crate::record::fact::{self, Fact};
 use crate::record::{Cell, Predicted, Row, Status};
 use crate::store::{About, Store};
-use crate::witness::Fact;
 use lowtide_core::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -126,14 +127,19 @@ impl Run<'_, '_> {
         }
     }
 
+    /// What each size of a curve came to, where it was measured.
+    fn came(&self, sweep: &Sweep) -> Vec<Option<Came>> {
+        let state = self.heard.state();
+        sweep.cells.iter().map(|cell| state.came.get(&(*cell as u32)).copied()).collect()
+    }
+
     /// What was seen of a curve, which of its sizes may still be measured, and the hours of each.
     fn so_far(&self, sweep: &Sweep) -> (Vec<Seen>, Vec<bool>, Vec<f64>) {
-        let state = self.heard.state();
-        let came: Vec<Option<Came>> =
-            sweep.cells.iter().map(|cell| state.came.get(&(*cell as u32)).copied()).collect();
+        let came = self.came(sweep);
         let seen = came.iter().enumerate();
         let seen =
             seen.filter_map(|(at, it)| it.map(|it| Seen { at, level: it.level, deviation: it.deviation }));
+        let state = self.heard.state();
         let failed = |cell: &usize| state.failed.contains(&(*cell as u32));
         let open = sweep.cells.iter().zip(&came).map(|(cell, it)| it.is_none() && !failed(cell)).collect();
         let hours = between(sweep, &came, |it| hours(it.took));
@@ -151,9 +157,7 @@ impl Run<'_, '_> {
                 let of = Predicted { level: known.levels[at], low: known.low[at], high: known.high[at] };
                 predicted.push((sweep.cells[at] as u32, of));
             }
-            let state = self.heard.state();
-            let came: Vec<Option<Came>> =
-                sweep.cells.iter().map(|cell| state.came.get(&(*cell as u32)).copied()).collect();
+            let came = self.came(sweep);
             measured += came.iter().flatten().count();
             spent += came.iter().flatten().map(|it| hours(it.took)).sum::<f64>();
             let load = |it: &Came| hours(sweep.length.unwrap_or(it.load));
@@ -175,7 +179,7 @@ impl Run<'_, '_> {
             whole * scale,
             100.0 * spent / whole.max(1e-12)
         );
-        (predicted, (FACT.to_owned(), text))
+        (predicted, (fact::SPARED.to_owned(), text))
     }
 }
 
@@ -360,6 +364,7 @@ mod tests {
                     Status::Done => "done",
                     Status::Failed => "failed",
                     Status::Spared => "spared",
+                    Status::Damaged => "damaged",
                 };
                 *count.entry(standing).or_default() += 1;
             }

@@ -34,6 +34,7 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
+pub use crate::record::{Estimate, Verdict};
 pub use compare::{Level, Ratio, geometric_mean};
 pub use confidence::{Confidence, possible_drift_percent};
 pub use criterion::{Criterion, UnknownCriterion};
@@ -46,39 +47,6 @@ pub use online::{Online, Step};
 pub use reason::Reason;
 pub use series::{Context, Medium, Point, Series, SeriesError};
 pub use snia::{Snia, Window};
-
-use serde::{Deserialize, Serialize};
-
-/// What the steady-state analysis of a cell found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// A steady window, its mean and the confidence interval of the mean.
-    Steady(Estimate),
-    /// No steady state; why.
-    NoSteadyState {
-        /// One sentence for people.
-        reason: String,
-    },
-}
-
-/// A mean with its 95 % confidence interval, over a window of the measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Estimate {
-    /// Mean rate over the window, in the unit of what the cell is judged by ([`crate::record::Quantity`]).
-    #[serde(alias = "mean-mib-per-s")]
-    pub mean: f64,
-    /// Half the width of the 95 % confidence interval, in the same unit.
-    #[serde(alias = "half-width-mib-per-s")]
-    pub half_width: f64,
-    /// Where the window begins, in nanoseconds since the measurement began.
-    pub from_ns: u64,
-    /// Where the window ends.
-    pub to_ns: u64,
-    /// Batches the confidence interval rests on.
-    pub batches: u32,
-}
 
 /// Judges a series by a criterion.
 ///

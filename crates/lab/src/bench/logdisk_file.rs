@@ -3,7 +3,8 @@
 //! The drive that is served ([`LogDrive`]) without a protocol. Leaves out the simulated drive (`logdisk`).
 
 use super::logdisk::LogdiskBenchError;
-use crate::logdisk::{FileMedium, LogDrive, Place, Queue};
+use crate::logdisk::{FileMedium, LogDrive, Place, PlaceError, Queue};
+use crate::output::{self, CommandFiles, Role};
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{Request, Seed};
 use lowtide_host::live::{Drive, Ticket};
@@ -26,6 +27,9 @@ const WRITES: u64 = FLUSHES * WRITES_PER_FLUSH;
 
 /// Reads whose times are taken.
 const READS: usize = 3000;
+
+/// What is made.
+const BENCH_FILE: Role = Role::new("the file of the bench", "--file PATH");
 
 const WRITE: Ticket = 0;
 const FLUSH: Ticket = 1;
@@ -55,6 +59,7 @@ pub(super) fn failed(path: &Path) -> impl Fn(std::io::Error) -> LogdiskBenchErro
 
 /// A new file, to be written past the page cache.
 pub(super) fn create(path: &Path) -> Result<File, LogdiskBenchError> {
+    output::in_place(BENCH_FILE, path, &CommandFiles::default()).map_err(PlaceError::from)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).custom_flags(OFlags::DIRECT.bits() as i32);
     options.open(path).map_err(failed(path))

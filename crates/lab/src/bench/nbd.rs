@@ -82,6 +82,7 @@ impl Running {
             model,
             began,
             cache: Cache::Protected,
+            block: 512,
             contents,
             pace,
             seed,
@@ -93,7 +94,7 @@ impl Running {
 
     fn client(&self) -> io::Result<NbdClient<UnixStream>> {
         let (ours, theirs) = UnixStream::pair()?;
-        let agreed = Agreed { export: 0, structured: false, base_allocation: false };
+        let agreed = Agreed { export: 0, structured: false, base_allocation: false, block_sizes: true };
         self.handle.serve(Transport::socket(theirs.into(), "the bench's client")?, agreed);
         Ok(NbdClient::begun(ours, SIZE.get()))
     }

@@ -9,9 +9,9 @@ use crate::load::{Ended, on_databases};
 use crate::plan::{Plan, PlannedCell};
 use crate::prepare::data_set::{self, DataSets};
 use crate::prepare::home::{self, Home, Ready};
+use crate::record::fact;
 use crate::record::{Condition, Counted, Oltp as Facts, Row, Said};
 use crate::store::{CellEnd, CellStart, Entry};
-use crate::witness;
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
@@ -170,7 +170,7 @@ impl Cells<'_> {
             databases.home.begin(&mut ready, set.bytes.saturating_sub(own_log))?;
             crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)
                 .map_err(|error| error.to_string())?;
-            let running = start(oltp, &places).map_err(told)?;
+            let running = start(oltp, &places, self.interrupt).map_err(told)?;
             let loaded = Loaded { bytes: set.bytes, conditions: set.conditions };
             self.measure(cell, &ready, running, loaded, &mut databases.home, rows)
         });
@@ -192,7 +192,7 @@ impl Cells<'_> {
         let mut running = Running::default();
         let mut conditions = Vec::new();
         for (number, address) in oltp.servers.iter().enumerate() {
-            let database = instance::connect(address).map_err(told)?;
+            let database = instance::connect(address.secret(), self.interrupt).map_err(told)?;
             let scale = data_set::share(oltp, number as u32);
             let loading = |share: f64| {
                 let share = (number as f64 + share) / oltp.servers.len() as f64;
@@ -280,18 +280,21 @@ impl Cells<'_> {
         let seed = self.plan.cell_seed(cell).part("load", 0);
         let ended = on_databases(&running.parts(), load, context, seed, self.interrupt, device, each);
         home.count(all_written);
-        let (ended, summary) = ended.map_err(|error| running.why(error))?;
+        let (ended, summary, gaps) = ended.map_err(|error| running.why(error))?;
+        self.gaps(cell, &gaps);
         if let Some(options) = home.mounted() {
             self.say([("mounted-with".to_owned(), options)]);
         }
-        let after = running.counters();
+        let interrupted = ended == Ended::Interrupted;
+        // A server that is frozen does not answer, and an interrupted cell is measured again.
+        let after = if interrupted { Vec::new() } else { running.counters() };
         let late = home.end()?;
-        if ended != Ended::Interrupted {
-            let warning = |why| (witness::WARNING.to_owned(), format!("{}: {why}", cell.label()));
+        if !interrupted {
+            let warning = |why| (fact::WARNING.to_owned(), format!("{}: {why}", cell.label()));
             self.say(late.into_iter().map(warning));
         }
         let mut broken = Vec::new();
-        if oltp.check && ended != Ended::Interrupted {
+        if oltp.check && !interrupted {
             let checked = running.parts().iter().try_for_each(|part| {
                 data_set::add(&mut broken, check::all(part.database, part.scale)?);
                 Ok(())
@@ -308,7 +311,9 @@ impl Cells<'_> {
         self.sender.send(Entry::Oltp(cell.index, Box::new(facts)));
         let Running { instances, databases: sessions, .. } = running;
         drop(sessions);
-        instances.into_iter().try_for_each(|instance| instance.stop()).map_err(told)?;
+        // Dropped, a server ends at once: the data of an interrupted cell is thrown away.
+        let stopped = |instance: Box<dyn Instance>| if interrupted { Ok(()) } else { instance.stop() };
+        instances.into_iter().try_for_each(stopped).map_err(told)?;
         if let Ended::Complete(verdict) = &ended {
             let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
             self.sender.send(Entry::End(cell.index, done));
@@ -317,10 +322,10 @@ impl Cells<'_> {
     }
 }
 
-fn start(oltp: &Oltp, places: &[Places]) -> Result<Running, OltpError> {
+fn start(oltp: &Oltp, places: &[Places], interrupt: &Arc<AtomicBool>) -> Result<Running, OltpError> {
     let mut running = Running::default();
     for (number, places) in places.iter().enumerate() {
-        let instance = instance::start(&oltp.of_instance(), places)?;
+        let instance = instance::start(&oltp.of_instance(), places, interrupt)?;
         running.databases.push(instance.database());
         running.instances.push(instance);
         running.scales.push(data_set::share(oltp, number as u32));

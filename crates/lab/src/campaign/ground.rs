@@ -5,7 +5,8 @@
 use super::databases::Databases;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
-use crate::witness::{Fact, Witness};
+use crate::record::fact::Fact;
+use crate::witness::Witness;
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
 use lowtide_host::target::TargetSpec;

@@ -13,18 +13,22 @@ mod named;
 use crate::analysis::Verdict;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, Told, on_drive, on_host};
+use crate::output::{self, CommandFiles, OutputError, Role};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{History, PreparedDrive, PreparedHost};
-use crate::record::{Campaign, Predicted, Row};
+use crate::record::fact::{self, Fact};
+use crate::record::{self, Campaign, Predicted, Row};
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
-use crate::witness::{self, Fact, Witness};
+use crate::witness::Witness;
 pub(crate) use ground::Taken;
 use ground::{Ground, Host};
+use lowtide_core::measure::{Cause, Gap};
 use lowtide_core::{BlockDevice, Bytes, Interval, Nanos, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
+use lowtide_host::target::TargetSpec;
 pub use named::Named;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -81,6 +85,10 @@ pub enum CampaignError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Store(#[from] StoreError),
+    /// Something would be lost.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Output(#[from] OutputError),
     /// The target was refused before anything was written.
     #[error(transparent)]
     Target(#[from] HostError),
@@ -149,6 +157,7 @@ impl<'a> Running<'a> {
         progress: &'a dyn Progress,
     ) -> Result<Self, CampaignError> {
         // Refused before anything is written, the store included.
+        check_outputs(plan, path)?;
         let taken = Taken::of(plan)?;
         let (mut store, begin) = open(path, resume)?;
         let begun = begin(&mut store, plan, about)?;
@@ -178,6 +187,7 @@ impl<'a> Running<'a> {
         progress: &'a dyn Progress,
     ) -> Result<(Self, Campaign), CampaignError> {
         // Refused before anything is written, the store included.
+        check_outputs(plan, path)?;
         let taken = Taken::of(plan)?;
         let (mut store, begin) = open(path, resume)?;
         let begun = begin(&mut store, plan, about)?;
@@ -258,6 +268,22 @@ impl Begun {
 
 /// How a campaign begins in a store.
 type Begin = fn(&mut Store, &Plan, &About) -> Result<Begun, StoreError>;
+
+/// What is made where a plan says that a file is under test.
+const FILE_UNDER_TEST: Role = Role::new("the file under test", "--target file:PATH");
+
+/// Refuses a store that would be a file of the plan, and a file under test that would be one of a store.
+pub(crate) fn check_outputs(plan: &Plan, path: &Path) -> Result<(), OutputError> {
+    output::store(path, &plan.files())?;
+    match &plan.target {
+        PlanTarget::Host(TargetSpec::File(file)) => {
+            let mut files = CommandFiles::default();
+            files.add_store(path);
+            output::in_place(FILE_UNDER_TEST, file, &files)
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Opens the store at `path` for new campaigns, or to go on with those that are there.
 pub(crate) fn open(path: &Path, resume: bool) -> Result<(Store, Begin), StoreError> {
@@ -437,7 +463,7 @@ impl<'a> Cells<'a> {
         let failed = u32::from(finished.is_err());
         if let Err(error) = finished {
             // Nothing that was measured is wrong, but the device is not as it was.
-            self.say([(witness::WARNING.to_owned(), error.to_string())]);
+            self.say([(fact::WARNING.to_owned(), error.to_string())]);
         }
         self.say(witness.map(Witness::end).unwrap_or_default());
         failed
@@ -468,7 +494,7 @@ impl<'a> Cells<'a> {
     /// Keeps facts about the machine and the target; the user hears of those that warn.
     fn say(&self, facts: impl IntoIterator<Item = Fact>) {
         for (name, value) in facts {
-            if name == witness::WARNING {
+            if name == fact::WARNING {
                 self.progress.note(&format!("warning: {value}"));
             }
             self.sender.send(Entry::Fact(name, value));
@@ -511,6 +537,14 @@ impl<'a> Cells<'a> {
     fn took(&self, cell: &PlannedCell, took: Nanos) {
         self.progress.took(cell, took);
         self.sender.send(Entry::Took(cell.index, took));
+    }
+
+    /// Keeps the gaps in which lowtide did not run, and says so.
+    fn gaps(&self, cell: &PlannedCell, gaps: &[Gap]) {
+        for gap in gaps {
+            self.progress.note(&format!("warning: {}: {}", cell.label(), record::gap_in_words(gap)));
+            self.sender.send(Entry::Gap(cell.index, *gap));
+        }
     }
 
     /// Whether a cell was measured before, and is run again for the sake of what comes after it.
@@ -598,6 +632,7 @@ impl<'a> Cells<'a> {
             host.target.give_up().map_err(|error| error.to_string())?;
         }
         let (ended, summary) = loaded.map_err(|error| error.to_string())?;
+        self.gaps(cell, &summary.gaps);
         let path = host.target.path();
         let cached = (!summary.direct && !lowtide_host::environment::in_memory(path))
             .then(|| format!("{} does not take O_DIRECT: numbers include the page cache", path.display()));
@@ -610,7 +645,11 @@ impl<'a> Cells<'a> {
             self.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
         }
         if let Ended::Complete(verdict) = &ended {
-            self.took(cell, Nanos::new(began.elapsed().as_nanos() as u64));
+            // The clock that this is read from stands still while the machine is suspended, and only then.
+            let stopped = summary.gaps.iter().filter(|gap| gap.cause == Cause::Stopped);
+            let stopped = stopped.map(|gap| gap.length.get()).sum();
+            let took = (began.elapsed().as_nanos() as u64).saturating_sub(stopped);
+            self.took(cell, Nanos::new(took));
             let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
             self.sender.send(Entry::End(cell.index, done));
         }

@@ -8,7 +8,7 @@ mod error;
 mod published;
 
 pub use error::CatalogueError;
-pub use published::{Published, Study, not_compared, studies, study};
+pub use published::{Published, Study, studies, study};
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -59,8 +59,13 @@ pub fn device(name_or_path: &str) -> Result<Found, CatalogueError> {
     find("device", devices(), name_or_path)
 }
 
+/// Whether it is the path of a file, and not a name of the catalogue.
+pub fn is_path(name_or_path: &str) -> bool {
+    name_or_path.contains('/') || name_or_path.ends_with(".toml")
+}
+
 fn find(what: &'static str, entries: &'static [Entry], wanted: &str) -> Result<Found, CatalogueError> {
-    if wanted.contains('/') || wanted.ends_with(".toml") {
+    if is_path(wanted) {
         return match std::fs::read_to_string(Path::new(wanted)) {
             Ok(text) => Ok(Found { path: wanted.to_owned(), text: Cow::Owned(text) }),
             Err(source) => Err(CatalogueError::Read { what, path: wanted.to_owned(), source }),

@@ -4,7 +4,6 @@
 //! their columns differ, and nothing is compared with them.
 
 use super::{CatalogueError, files};
-use crate::experiment::{NotCompared, excuses};
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -72,13 +71,6 @@ pub fn studies() -> &'static [Study] {
 pub fn study(id: &str) -> Result<&'static Study, CatalogueError> {
     let found = studies().iter().find(|study| study.id == id);
     found.ok_or_else(|| CatalogueError::unknown("study", id, studies().iter().map(|study| study.id)))
-}
-
-/// Published numbers that no experiment of the catalogue compares, and why, besides those that experiments excuse
-/// themselves.
-pub fn not_compared() -> Vec<NotCompared> {
-    let text = include_str!("../../../../published/not-compared.toml");
-    excuses("published/not-compared.toml", text).expect("a test reads the list")
 }
 
 /// `e02_intel320_random_write_xfs` → `e02`; other tables are not studies.

@@ -22,8 +22,8 @@ pub(crate) use reading::{Missing, Reading};
 pub(crate) use side::{Cells, Identity, Side, label};
 
 use crate::analysis::{Ratio, geometric_mean, holm};
+use crate::answer::Answer;
 use crate::record::Quantity;
-use crate::report::answer::Answer;
 use reading::{Point, Turns};
 
 /// A difference counts as significant below this probability, corrected after Holm.

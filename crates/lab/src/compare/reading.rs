@@ -6,10 +6,10 @@
 
 use super::metric::{Metric, Operations, Statistic};
 use crate::analysis::{Level, Ratio};
-use crate::latency_parts::Part;
+use crate::answer::Answer;
+use crate::record::latency_parts::Part;
 use crate::record::{Percentiles, Row};
-use crate::report::answer::Answer;
-use lowtide_core::{Counters, Latency};
+use lowtide_core::{Counters, Distribution, Latency};
 use std::fmt;
 
 /// Parts in which write amplification and operations per second are taken; as many as there are of latency.
@@ -56,7 +56,7 @@ impl fmt::Display for Missing {
 pub(super) struct Point<'s, 'a> {
     pub answers: Vec<&'s Answer<'a>>,
     /// Latency of all of them: of all operations, reads, writes. Empty for a single answer, which has its own.
-    merged: Vec<Latency>,
+    merged: Vec<Distribution>,
 }
 
 impl<'s, 'a> Point<'s, 'a> {
@@ -69,8 +69,8 @@ impl<'s, 'a> Point<'s, 'a> {
     fn new(answers: Vec<&'s Answer<'a>>) -> Point<'s, 'a> {
         let merge = |operations| {
             let mut all = Latency::default();
-            answers.iter().for_each(|answer| all.merge(latency(operations, answer)));
-            all
+            answers.iter().for_each(|answer| all.add(&latency(operations, answer)));
+            Distribution::from(all)
         };
         let each = [Operations::All, Operations::Reads, Operations::Writes];
         let merged = if answers.len() > 1 { each.map(merge).into() } else { Vec::new() };
@@ -154,7 +154,7 @@ fn value(metric: Metric, answer: &Answer<'_>) -> Option<f64> {
         Metric::Throughput | Metric::NewOrders => answer.settled.map(|it| it.mean).or(answer.end),
         Metric::Iops => answer.iops,
         Metric::WriteAmplification => answer.write_amplification,
-        Metric::Latency(operations, statistic) => of_latency(latency(operations, answer), statistic),
+        Metric::Latency(operations, statistic) => of_latency(&latency(operations, answer), statistic),
     }
 }
 
@@ -205,15 +205,15 @@ fn each_part(answer: &Answer<'_>, of: impl Fn(&[Row], Option<Counters>) -> Optio
 }
 
 /// The histogram of a cell's window.
-fn latency<'s>(operations: Operations, answer: &'s Answer<'_>) -> &'s Latency {
+fn latency(operations: Operations, answer: &Answer<'_>) -> Distribution {
     match operations {
-        Operations::All => &answer.latency,
-        Operations::Reads => &answer.cell.read_latency,
-        Operations::Writes => &answer.cell.write_latency,
+        Operations::All => answer.latency(),
+        Operations::Reads => answer.cell.read_latency.clone(),
+        Operations::Writes => answer.cell.write_latency.clone(),
     }
 }
 
-fn of_latency(latency: &Latency, statistic: Statistic) -> Option<f64> {
+fn of_latency(latency: &Distribution, statistic: Statistic) -> Option<f64> {
     let at = |percent| latency.percentile(percent).get() as f64;
     (latency.count() > 0).then(|| statistic.percent().map_or_else(|| latency.mean_ns(), at))
 }

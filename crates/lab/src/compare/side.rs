@@ -2,9 +2,9 @@
 //!
 //! Leaves out what is measured there: `reading`.
 
+use crate::answer::Answer;
 use crate::record::Quantity;
-use crate::report::answer::Answer;
-use crate::report::sweep::{describe, identity};
+use crate::record::factors::{describe, identity};
 use std::fmt;
 
 /// What identifies a point: step, factors and their values, in sweep order.

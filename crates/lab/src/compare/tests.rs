@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::analysis::Verdict;
+use crate::record::factors::identity;
 use crate::record::{Campaign, Cell};
 use crate::report::sample;
-use crate::report::sweep::identity;
 use lowtide_core::rng::unit;
 use lowtide_core::{Bytes, Seed};
 

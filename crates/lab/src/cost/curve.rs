@@ -3,9 +3,9 @@
 //! Leaves out cells without a settled level: they have no answer to divide by.
 
 use super::price::Prices;
-use crate::lifetime::device_of;
+use crate::answer::Answer;
+use crate::device;
 use crate::record::{Campaign, Cell, Quantity};
-use crate::report::answer::Answer;
 
 /// The factors that change how much data there is and nothing else.
 const SIZES: [&str; 3] = ["file_size", "utilisation", "warehouses"];
@@ -149,7 +149,7 @@ pub fn curves(campaigns: &[Campaign], prices: &Prices) -> Result<Vec<Curve>, Unp
 
 /// What a cell ran on, and the price in its file.
 fn named(campaign: &Campaign, cell: &Cell) -> (String, Option<f64>) {
-    match device_of(campaign, cell) {
+    match device::of_cell(campaign, cell) {
         Some(device) => (device.name, device.price_usd),
         None => (campaign.target.strip_prefix("device:").unwrap_or(&campaign.target).to_owned(), None),
     }

@@ -14,7 +14,7 @@ use super::step::Step;
 use super::target::Target;
 use lowtide_core::Bytes;
 use lowtide_core::workload::Access;
-use lowtide_oltp::Engine;
+use lowtide_oltp::{Address, Engine};
 use std::ops::Range;
 
 /// What is checked together.
@@ -349,7 +349,7 @@ impl Whole<'_> {
             _ => ["mariadb://", "mysql://"],
         };
         let named = matches!(oltp.settings.engine, Engine::Mariadb | Engine::Postgresql);
-        let fits = |address: &String| scheme.iter().any(|scheme| address.starts_with(scheme));
+        let fits = |address: &Address| scheme.iter().any(|scheme| address.secret().starts_with(scheme));
         if !(named && oltp.servers.iter().all(fits)) {
             let at = self.place("oltp.engine").or_else(|| self.place("oltp.servers")).unwrap_or(0..0);
             let help = "`mariadb` for `mariadb://…` and `mysql://…`, `postgresql` for `postgresql://…`";

@@ -5,8 +5,10 @@
 //! an error points at what the user wrote. Leaves out what the keys mean.
 
 use super::error::{Problem, Source};
-use miette::NamedSource;
+use super::excerpt::Excerpt;
+use crate::passwords;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
@@ -28,7 +30,7 @@ pub(super) struct Place {
 }
 
 /// A TOML text, spliced together from a file and overrides.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Document {
     text: String,
     /// `(length, origin)` runs that cover the text.
@@ -37,10 +39,16 @@ pub(super) struct Document {
     places: BTreeMap<String, Place>,
 }
 
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Document").field(&passwords::without(&self.text)).finish()
+    }
+}
+
 impl Document {
     /// A document as read from a file.
     pub(super) fn new(name: &str, text: &str) -> Result<Self, Problem> {
-        let source = Arc::new(NamedSource::new(name, text.to_owned()));
+        let source = Arc::new(Excerpt::new(name, text));
         let pieces = vec![(text.len(), Origin::Verbatim(source, 0))];
         Document { text: text.to_owned(), pieces, places: BTreeMap::new() }.indexed()
     }

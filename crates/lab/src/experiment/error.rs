@@ -4,13 +4,14 @@
 //! a line of the experiment file, or the text of a `--set`. Leaves out how it is drawn: that is miette's work.
 
 use super::document::Document;
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use super::excerpt::Excerpt;
+use miette::{Diagnostic, LabeledSpan, SourceCode};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// A named text that spans point into.
-pub(super) type Source = Arc<NamedSource<String>>;
+pub(super) type Source = Arc<Excerpt>;
 
 /// One thing wrong with an experiment.
 #[derive(Debug, Clone)]
@@ -19,24 +20,26 @@ pub struct Problem {
     label: String,
     help: Option<String>,
     source: Source,
-    /// Where in `source`; `None` where the fault is that something is absent from the whole text.
+    /// Where in `source`, as it is shown; `None` where the fault is that something is absent from the whole text.
     span: Option<Range<usize>>,
 }
 
 impl Problem {
+    /// A problem at a span of `source` as it was written.
     pub(super) fn new(source: Source, span: Option<Range<usize>>, message: String) -> Self {
-        Problem { message, label: String::new(), help: None, source, span }
+        let span = span.map(|span| source.shown(span));
+        Problem { message: source.without(&message), label: String::new(), help: None, source, span }
     }
 
     /// The text written under the marked span.
     pub(super) fn marked(mut self, label: impl Into<String>) -> Self {
-        self.label = label.into();
+        self.label = self.source.without(&label.into());
         self
     }
 
     /// What is accepted.
     pub(super) fn accepting(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(self.source.without(&help.into()));
         self
     }
 

@@ -29,6 +29,7 @@ mod comparison;
 mod document;
 mod error;
 mod event;
+mod excerpt;
 mod finding;
 mod inserts;
 mod length;
@@ -76,8 +77,10 @@ pub use target::Target;
 pub use track::Track;
 pub use unit::{Dimension, Unit};
 
+use crate::passwords;
 use document::Document;
 use error::Problems;
+use lowtide_oltp::Address;
 use read::Table;
 use std::ops::Range;
 
@@ -135,12 +138,26 @@ impl Experiment {
         self.document.text()
     }
 
-    /// A text of this experiment or about it as it may be kept and shown: addresses of servers without their passwords.
+    /// A text of this experiment or about it as it may be kept and shown: addresses of servers without their passwords. The
+    /// experiment's own text is an experiment still.
     pub fn without_passwords(&self, text: &str) -> String {
-        let servers = self.load.oltp.iter().flat_map(|oltp| &oltp.servers);
-        servers.fold(text.to_owned(), |text, address| {
-            text.replace(address.as_str(), &lowtide_oltp::without_password(address))
-        })
+        let servers = || self.load.oltp.iter().flat_map(|oltp| &oltp.servers);
+        let mut plain = text.to_owned();
+        if text == self.text() {
+            // Those that are written with escapes, last first, so that places stay.
+            let all: Vec<&Address> = servers().collect();
+            for (at, address) in all.iter().enumerate().rev() {
+                let place = self.document.place(&format!("oltp.servers.{at}"));
+                let place = place.or_else(|| self.document.place("oltp.servers").filter(|_| all.len() == 1));
+                if let Some(place) = place.filter(|place| text[place.value.clone()].contains('\\')) {
+                    let shown = toml::Value::String(address.to_string()).to_string();
+                    plain.replace_range(place.value.clone(), &shown);
+                }
+            }
+        }
+        let plain =
+            servers().fold(plain, |plain, address| plain.replace(address.secret(), &address.to_string()));
+        passwords::without(&plain)
     }
 
     /// Where the value at a dotted path stands in [`Experiment::text`]: `sweep.file_size`, `step.0.fill`.
@@ -260,6 +277,13 @@ pub fn excuses(name_of_source: &str, text: &str) -> Result<Vec<NotCompared>, Bad
     let excuses = not_compared::read(list, &mut problems);
     problems.finish()?;
     Ok(excuses)
+}
+
+/// Published numbers that no experiment of the catalogue compares, and why, besides those that experiments excuse
+/// themselves.
+pub fn compared_by_none() -> Vec<NotCompared> {
+    let text = include_str!("../../../../published/not-compared.toml");
+    excuses("published/not-compared.toml", text).expect("a test reads the list")
 }
 
 /// Reads the load: `[workload]`, or `[inserts]` or `[oltp]` in its place.

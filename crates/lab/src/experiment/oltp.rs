@@ -11,7 +11,7 @@ use super::read::Table;
 use super::schema;
 use super::words::Word;
 use lowtide_core::{Bytes, Nanos};
-use lowtide_oltp::{Durability, Engine, Preset, Settings};
+use lowtide_oltp::{Address, Durability, Engine, Preset, Settings};
 use std::path::PathBuf;
 
 /// Bytes of a warehouse in a database, roughly: what a plan reckons with.
@@ -29,7 +29,7 @@ pub struct Oltp {
     /// Servers side by side.
     pub instances: u32,
     /// Servers that are there already, as addresses, in place of our own.
-    pub servers: Vec<String>,
+    pub servers: Vec<Address>,
     /// Whether terminals wait for keys and thoughts.
     pub think: bool,
     /// Whether the conditions of consistency are checked before and after each cell.
@@ -117,7 +117,12 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
             },
             warehouses: 1,
             instances: 1,
-            servers: table.get("servers").map_or_else(Vec::new, |entry| texts(&entry, problems)),
+            servers: table
+                .get("servers")
+                .map_or_else(Vec::new, |entry| texts(&entry, problems))
+                .into_iter()
+                .map(Address::new)
+                .collect(),
             think: flag(table, "think", false, problems),
             check: flag(table, "check", true, problems),
             log_directory: table

@@ -8,9 +8,10 @@
 
 use super::document::{Document, Origin};
 use super::error::{BadInput, Problem, Source};
+use super::excerpt::Excerpt;
 use super::schema;
+use crate::passwords;
 use lowtide_core::suggest::nearest;
-use miette::NamedSource;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -18,10 +19,16 @@ use std::sync::Arc;
 use toml::de::DeValue;
 
 /// One `key=value` from the command line; [`fmt::Display`] and [`FromStr`] are each other's inverse.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Override {
     key: String,
     value: String,
+}
+
+impl fmt::Debug for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Override").field(&passwords::without(&self.to_string())).finish()
+    }
 }
 
 impl FromStr for Override {
@@ -29,7 +36,7 @@ impl FromStr for Override {
 
     fn from_str(text: &str) -> Result<Self, BadInput> {
         let problem = |message: &str| {
-            let source = Arc::new(NamedSource::new(format!("--set {text}"), text.to_owned()));
+            let source = Arc::new(Excerpt::new(format!("--set {text}"), text));
             Problem::new(source, Some(0..text.len()), message.to_owned())
                 .accepting("write `key=value`, such as `threads=4`")
         };
@@ -144,7 +151,7 @@ struct Edit {
 impl Edit {
     fn new(from: &Override) -> Result<Self, Problem> {
         let text = from.to_string();
-        let source: Source = Arc::new(NamedSource::new(format!("--set {text}"), text.clone()));
+        let source: Source = Arc::new(Excerpt::new(format!("--set {text}"), &text));
         let (key, span) = (0..from.key.len(), from.key.len() + 1..text.len());
         let value = match DeValue::parse(&from.value) {
             Ok(_) => (from.value.clone(), Origin::Verbatim(source.clone(), span.start)),

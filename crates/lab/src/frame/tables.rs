@@ -3,9 +3,9 @@
 use super::factors::{self, Named};
 use super::{Column, Frame, Values};
 use crate::analysis::Verdict;
+use crate::answer::Answer;
 use crate::plan::Plan;
 use crate::record::{Campaign, Cell, Percentiles, Predicted, Quantity, Row, Status};
-use crate::report::answer::Answer;
 use crate::store::{Store, StoreError};
 use lowtide_core::{Counters, Nanos};
 use lowtide_oltp::tpcc::Kind;
@@ -43,6 +43,7 @@ fn status(cell: &Cell) -> &'static str {
         Status::Done => "done",
         Status::Failed => "failed",
         Status::Spared => "spared",
+        Status::Damaged => "damaged",
     }
 }
 
@@ -272,7 +273,7 @@ pub fn transactions(campaign: &Campaign) -> Frame {
     let mut rows = Vec::new();
     let mut all = Vec::new();
     for (at, cell) in campaign.cells.iter().enumerate() {
-        for row in &cell.rows {
+        for row in cell.rows.iter() {
             for (kind, done) in Kind::ALL.iter().zip(row.transactions.iter().flat_map(|it| &it.kinds)) {
                 rows.push(at);
                 all.push((row, kind, done));
@@ -308,7 +309,7 @@ pub fn histograms(store: &Store, number: i64, campaign: &Campaign) -> Result<Fra
     let (mut cells, mut starts, mut ops) = (Vec::new(), Vec::new(), Vec::new());
     let (mut lows, mut highs, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     let whole = |number: u64| i64::try_from(number).ok();
-    for cell in &campaign.cells {
+    for cell in campaign.cells.iter().filter(|cell| cell.status != Status::Damaged) {
         let mut last: Option<Arc<str>> = None;
         store.histograms(number, cell.index, &mut |start_ns, op, latency| {
             let op = match &last {
@@ -443,7 +444,7 @@ mod tests {
     fn intervals_have_the_rates_of_their_rows_and_the_factors_of_their_cell() {
         let campaign = sample::intel(&[20, 100], 60);
         let frame = intervals(&campaign);
-        let rows: Vec<&Row> = campaign.cells.iter().flat_map(|cell| &cell.rows).collect();
+        let rows: Vec<&Row> = campaign.cells.iter().flat_map(|cell| cell.rows.iter()).collect();
         assert_eq!(
             reals(&frame, "mib_per_s"),
             rows.iter().map(|row| Some(row.mib_per_s())).collect::<Vec<_>>()

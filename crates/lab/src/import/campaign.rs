@@ -8,10 +8,9 @@ use super::error::ImportError;
 use super::run::Run;
 use super::{Imported, Options};
 use crate::analysis::{Confidence, Context, Criterion, Medium, Series, Verdict, steady};
-use crate::latency_parts::LatencyParts;
 use crate::record::{Campaign, Cell, Status};
 use crate::store::Measured;
-use lowtide_core::{Bytes, Latency};
+use lowtide_core::Bytes;
 use std::path::PathBuf;
 
 /// The settings that may be factors, in the order in which an experiment would vary them.
@@ -109,26 +108,15 @@ fn cell(run: &Run, index: u32, factors: Vec<(String, String)>, repetition: u32) 
         index,
         factors,
         repetition,
-        step: None,
         status: if failed { Status::Failed } else { Status::Done },
         failure: run.failure.clone(),
         data: run.data.unwrap_or_default(),
         // What the target could hold is in no file.
         capacity: Bytes::ZERO,
-        raw_capacity: None,
         threads: run.threads.max(1),
         read_share,
-        written_before: None,
-        counters_before: None,
-        rows: Vec::new(),
-        read_latency: Latency::default(),
-        write_latency: Latency::default(),
-        latency_parts: LatencyParts::default(),
-        wear: Vec::new(),
         verdict: (!failed).then(|| verdict(run, written == 0)),
-        oltp: None,
-        took: None,
-        predicted: None,
+        ..Cell::default()
     }
 }
 

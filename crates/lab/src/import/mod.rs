@@ -24,8 +24,7 @@ mod tests;
 pub use error::ImportError;
 pub use kind::Kind;
 
-use crate::record::Campaign;
-use crate::store::Measured;
+pub use crate::store::Imported;
 use kind::Source;
 use lowtide_core::Bytes;
 use std::path::PathBuf;
@@ -41,17 +40,6 @@ pub struct Options {
     pub size: Option<Bytes>,
     /// The command line that imports it again.
     pub command: String,
-}
-
-/// A campaign that was read, ready for [`crate::store::Store::add`].
-#[derive(Debug)]
-pub struct Imported {
-    /// The campaign; its cells have no rows yet.
-    pub campaign: Campaign,
-    /// The rows of each cell, with their histograms.
-    pub measured: Vec<Vec<Measured>>,
-    /// What the user should know of what was left out.
-    pub notes: Vec<String>,
 }
 
 /// Reads files into one campaign.

@@ -4,7 +4,7 @@
 
 use super::endurance::{Endurance, Wear};
 use super::simulate::Simulated;
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::record::{Campaign, Cell, Status};
 use lowtide_core::Bytes;
 use lowtide_device::flash::spec::Cycles;
@@ -117,7 +117,7 @@ impl Case {
         let mut cases = Vec::new();
         for cell in campaign.cells.iter().filter(|cell| cell.status == Status::Done) {
             let Some((write_amplification, mib_per_s, steady)) = written(cell) else { continue };
-            let Some(device) = device_of(campaign, cell) else { continue };
+            let Some(device) = device::of_cell(campaign, cell) else { continue };
             cases.push(Case {
                 writes: cell.label(),
                 wear: Wear { write_amplification, levelling: 1.0 },
@@ -143,19 +143,6 @@ fn written(cell: &Cell) -> Option<(f64, Option<f64>, bool)> {
         rows.fold((0, 0.0), |(bytes, seconds), row| (bytes + row.write_bytes, seconds + row.seconds()));
     let rate = (seconds > 0.0).then(|| Bytes::new(bytes).as_mib() / seconds);
     (bytes > 0).then_some((write_amplification, rate, steady))
-}
-
-/// The device of a cell at full size, by the files that the campaign kept; `None` on the host, and where no file is
-/// readable any more.
-pub(crate) fn device_of(campaign: &Campaign, cell: &Cell) -> Option<Device> {
-    let target = campaign.target.strip_prefix("device:")?;
-    let wanted = cell.factor("device").unwrap_or(target);
-    let devices: Vec<Device> =
-        campaign.devices.iter().filter_map(|text| crate::device::parse(text).ok()).collect();
-    let named = devices.iter().position(|device| device.name == wanted);
-    // The user's own file is wanted by its path, and the first is what the target names.
-    let own = (cell.factor("device").is_none() && !devices.is_empty()).then_some(0);
-    devices.into_iter().nth(named.or(own)?)
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ mod simulate;
 mod smart;
 mod words;
 
-pub(crate) use case::device_of;
 pub use case::{Case, NoLifetime};
 pub use endurance::{Endurance, Span, Wear, dwpd, years};
 pub use rate::{RateError, WriteRate, YEAR_DAYS};

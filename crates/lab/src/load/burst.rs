@@ -62,7 +62,9 @@ pub(super) fn on_host(
             Control::Stop
         };
         let seed = load.seed.part("burst", number);
-        let one = engine::run(&Load { seed, interval: burst, duration: None, requests: None, ..*load }, one)?;
+        let request = Load { seed, interval: burst, duration: None, requests: None, ..*load };
+        let mut one = engine::run(&request, one)?;
+        one.gaps.iter_mut().for_each(|gap| gap.at_ns += under_load_ns);
         under_load_ns += end_ns;
         let ended = one.ended;
         whole = Some(match whole {
@@ -96,6 +98,7 @@ fn both(first: Summary, second: Summary) -> Summary {
         unfinished: first.unfinished + second.unfinished,
         stuck_threads: first.stuck_threads + second.stuck_threads,
         elapsed: first.elapsed + second.elapsed,
+        gaps: [first.gaps, second.gaps].concat(),
         ended: second.ended,
         ..first
     }

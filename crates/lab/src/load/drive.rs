@@ -14,11 +14,11 @@ use std::sync::atomic::AtomicBool;
 
 /// What is known of a prepared drive apart from what is measured on it.
 pub(super) fn context(prepared: &PreparedDrive<'_>, read_only: bool) -> Context {
-    let PreparedDrive { drive, extents, written_before, database, .. } = prepared;
+    let PreparedDrive { drive, layout, written_before, database, .. } = prepared;
     Context {
         capacity: drive.capacity(),
         raw_capacity: drive.raw_capacity(),
-        data: database.as_ref().map_or(Bytes::new(extents.length()), |database| database.engine.data()),
+        data: database.as_ref().map_or(Bytes::new(layout.files.length()), |database| database.engine.data()),
         read_only,
         // A disk, or a volume of which nobody tells what it is made of, has no honeymoon that is known of.
         medium: if drive.raw_capacity().is_some() { Medium::Flash } else { Medium::Other },
@@ -41,7 +41,8 @@ pub fn on_drive(
 ) -> Result<Ended, DeviceError> {
     let watch = Watch::new(load, context(&prepared, load.workload().reads_only()));
     let mut going = Going::new(watch, interrupt);
-    let PreparedDrive { drive, now, extents, database, cache, .. } = prepared;
+    let PreparedDrive { drive, now, layout, database, cache, .. } = prepared;
+    let extents = layout.files;
     let total = database.as_ref().map(|database| database.engine.total_rows());
     let mut rows = 0;
     let on_interval = &mut |interval: Interval| {

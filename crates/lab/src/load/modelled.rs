@@ -34,10 +34,10 @@ pub fn on_model(
 ) -> Result<Ended, DeviceError> {
     let oltp = load.oltp.as_ref().expect("a load of terminals");
     let mut going = Going::new(Watch::new(load, context(&prepared, false)), interrupt);
-    let PreparedDrive { drive, now, extents, layout, .. } = prepared;
+    let PreparedDrive { drive, now, layout, .. } = prepared;
     let asked =
         ModelLoad { warehouses: oltp.warehouses, terminals: load.threads, interval: load.interval, seed };
-    let first = extents.pieces().first().map_or(0, |piece| piece.device_offset);
+    let first = layout.files.pieces().first().map_or(0, |piece| piece.device_offset);
     let place = |device, offset| Place { device, offset };
     let own_log = log.is_some();
     let (others, with_log) = settings.beside_data(own_log);

@@ -8,7 +8,9 @@ use crate::analysis::{Context, Verdict};
 use crate::experiment::Load;
 use crate::record::Row;
 use crate::store::Measured;
+use lowtide_core::measure::Gap;
 use lowtide_core::{Control, Seed};
+use lowtide_host::clock::GapClock;
 use lowtide_oltp::OltpError;
 use lowtide_oltp::terminals::{self, Interval, Part, Summary};
 use std::sync::atomic::AtomicBool;
@@ -17,6 +19,8 @@ use std::sync::atomic::AtomicBool;
 pub type EachMeasured<'a> = dyn FnMut(Measured, f64, &dyn Fn() -> Verdict) + 'a;
 
 /// Runs `load` on databases; `device` says what their device did in an interval, and `each` hears of all of it.
+///
+/// With how it ended and what was done come the gaps in which lowtide itself did not run.
 ///
 /// # Errors
 /// [`OltpError`] where a transaction fails for good; `each` has heard of the intervals until then.
@@ -28,13 +32,16 @@ pub fn on_databases(
     interrupt: &AtomicBool,
     device: &mut dyn FnMut(&Interval) -> Row,
     each: &mut EachMeasured<'_>,
-) -> Result<(Ended, Summary), OltpError> {
+) -> Result<(Ended, Summary, Vec<Gap>), OltpError> {
     let oltp = load.oltp.as_ref().expect("a load of terminals");
     let mut watch = Watch::new(load, context);
+    let clock = GapClock::start()
+        .map_err(|error| OltpError::Invalid(format!("a measurement needs a clock: {error}")))?;
     let asked = terminals::Load {
         terminals: load.threads,
         think: oltp.think,
         interval: load.interval,
+        clock: &clock,
         seed,
         interrupt,
     };
@@ -49,5 +56,9 @@ pub fn on_databases(
         true => Ended::Interrupted,
         false => Ended::Complete(watch.verdict()),
     };
-    Ok((ended, summary))
+    let mut gaps = clock.gaps();
+    // Those before its terminals were there are not in the load.
+    gaps.retain(|gap| gap.at_ns >= summary.began_ns);
+    gaps.iter_mut().for_each(|gap| gap.at_ns -= summary.began_ns);
+    Ok((ended, summary, gaps))
 }

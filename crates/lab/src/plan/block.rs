@@ -4,8 +4,8 @@
 
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Layout, Purge};
-use crate::prepare;
 use lowtide_core::Bytes;
+use lowtide_host::block::Erase;
 
 /// Refuses what the device cannot do.
 pub(super) fn check(
@@ -30,7 +30,7 @@ pub(super) fn check(
                 experiment.blame(key, message, help)
             };
             let path = disk.path.display();
-            match prepare::erase(purge) {
+            match erase(purge) {
                 Some(erase) => erase.check(disk).map_err(|error| refuse(error.to_string()))?,
                 None if purge == Purge::SecureErase => {
                     return Err(refuse(format!(
@@ -135,4 +135,14 @@ pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
             && preparation.layout.filesystem == Filesystem::None
             && preparation.scheduler.is_none()
     })
+}
+
+/// The drive's own command that a purge is.
+pub(crate) fn erase(purge: Purge) -> Option<Erase> {
+    match purge {
+        Purge::NvmeFormat => Some(Erase::NvmeFormat),
+        Purge::NvmeSanitize => Some(Erase::NvmeSanitize),
+        Purge::AtaSecureErase => Some(Erase::AtaSecure),
+        Purge::None | Purge::Trim | Purge::SecureErase | Purge::SecureDiscard => None,
+    }
 }

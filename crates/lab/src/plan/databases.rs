@@ -16,11 +16,8 @@ pub(super) fn fit(
     oltp: &Oltp,
     scale: u64,
 ) -> Result<(Bytes, Bytes), BadInput> {
-    let at_warehouses = |message: String, help: &str| {
-        let keys = ["sweep.warehouses", "oltp.warehouses"];
-        let key = keys.into_iter().find(|key| experiment.span_of(key).is_some());
-        experiment.blame(key.unwrap_or("oltp"), message, help)
-    };
+    let at_warehouses =
+        |message: String, help: &str| experiment.blame(&written(experiment, "warehouses"), message, help);
     if oltp.warehouses < oltp.instances {
         let message = format!("at a scale of 1/{scale} not every instance has a warehouse");
         return Err(at_warehouses(message, "a larger share, such as `--scale 1/10`, or more warehouses"));
@@ -54,12 +51,8 @@ pub(super) fn fit(
     {
         let message =
             format!("a log of {with_log} does not fit on `{name}`: {} are left for it", error.available);
-        let key = if experiment.span_of("sweep.log_device").is_some() {
-            "sweep.log_device"
-        } else {
-            "oltp.log_device"
-        };
-        return Err(experiment.blame(key, message, "a smaller log_size, or a larger device"));
+        let key = written(experiment, "log_device");
+        return Err(experiment.blame(&key, message, "a smaller log_size, or a larger device"));
     }
     match lay_out(filesystem, usable, data) {
         Ok(_) => Ok((data, capacity)),
@@ -89,9 +82,6 @@ fn least(experiment: &Experiment, oltp: &Oltp, scale: u64) -> Result<(), BadInpu
         ("log_size", oltp.settings.log_size, of.log),
     ] {
         let Some(size) = size.filter(|size| *size < least) else { continue };
-        let keys = [format!("sweep.{key}"), format!("oltp.{key}")];
-        let written =
-            keys.iter().find(|key| experiment.span_of(key).is_some()).map_or("oltp", String::as_str);
         let name = engine.name();
         let (message, help) = match scale {
             1 => (format!("{key} of {size}: {name} does not start with it"), format!("at least {least}")),
@@ -106,9 +96,15 @@ fn least(experiment: &Experiment, oltp: &Oltp, scale: u64) -> Result<(), BadInpu
                 )
             }
         };
-        return Err(experiment.blame(written, message, help));
+        return Err(experiment.blame(&written(experiment, key), message, help));
     }
     Ok(())
+}
+
+/// Where a factor of databases is written: swept, in `[oltp]`, or by nobody.
+fn written(experiment: &Experiment, key: &str) -> String {
+    let keys = [format!("sweep.{key}"), format!("oltp.{key}")];
+    keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or_else(|| "oltp".to_owned())
 }
 
 /// The scale nearest to `scale` at which `size` is `least`.

@@ -7,14 +7,17 @@
 mod block;
 pub(crate) mod cells;
 mod databases;
+pub(crate) mod identity;
 mod ignored;
 mod order;
 mod target;
 mod traced;
 
+pub(crate) use block::erase;
 pub use target::{PlanTarget, PlannedBlock, PlannedDevice};
 
 use crate::experiment::{BadInput, Experiment, Length, Level, Precondition, Purge, Settings};
+use crate::output::CommandFiles;
 use lowtide_core::{Bytes, Seed, Trace};
 use lowtide_host::HostError;
 use lowtide_host::target::Layout;
@@ -66,6 +69,16 @@ impl Plan {
     pub fn environment(&self) -> Vec<(String, String)> {
         let trace = self.trace().map(|trace| ("trace".to_owned(), traced::describe(trace)));
         self.target.environment(self.scale).into_iter().chain(trace).collect()
+    }
+
+    /// The files that it is made of, and the one under test: no output goes onto them. Leaves out the experiment's.
+    pub fn files(&self) -> CommandFiles {
+        let mut files = CommandFiles::default();
+        self.target.add_files(&mut files);
+        if let Some(replay) = &self.experiment.load.replay {
+            files.add("the trace", &replay.path);
+        }
+        files
     }
 
     /// The trace that is replayed, as it lies on the data of the first cell.

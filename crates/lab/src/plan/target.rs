@@ -5,6 +5,7 @@
 use crate::catalogue;
 use crate::device::Device;
 use crate::experiment::{BadInput, Experiment, Level, Target};
+use crate::output::CommandFiles;
 use lowtide_core::Bytes;
 use lowtide_device::DeviceSpec;
 use lowtide_host::block::Disk;
@@ -114,6 +115,19 @@ impl PlanTarget {
             }
             PlanTarget::Host(spec) => lowtide_host::environment::describe(spec.path()),
             PlanTarget::Block(block) => lowtide_host::environment::describe_device(&block.disk),
+        }
+    }
+
+    /// Adds the files that it is described by, and the one under test.
+    pub(super) fn add_files(&self, files: &mut CommandFiles) {
+        match self {
+            PlanTarget::Simulated(devices) | PlanTarget::Attached(devices) => {
+                for (name, planned) in devices {
+                    files.add_device(name, &planned.device.files);
+                }
+            }
+            PlanTarget::Host(TargetSpec::File(path)) => files.add("the file under test", path),
+            PlanTarget::Host(TargetSpec::Directory(_)) | PlanTarget::Block(_) => {}
         }
     }
 

@@ -5,10 +5,10 @@
 
 use super::{PreparedHost, fill_order, wait};
 use crate::experiment::{Filesystem, Fill, Purge};
-use crate::plan::{PlannedBlock, PlannedCell, cells};
+use crate::plan::{PlannedBlock, PlannedCell, cells, erase};
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
-use lowtide_host::block::{self, Claim, Consent, Discard, Disk, Erase, FilesystemKind, Formatted};
+use lowtide_host::block::{self, Claim, Consent, Discard, Disk, FilesystemKind, Formatted};
 use lowtide_host::target::{Preparation, Progress, Target, TargetSpec, TestData};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -200,16 +200,6 @@ impl Purge {
     /// The commands that are given to a drive, as a user would type them; none where the kernel does it.
     pub fn commands(self, disk: &Disk) -> Vec<String> {
         erase(self).map(|erase| erase.commands(disk)).unwrap_or_default()
-    }
-}
-
-/// The drive's own command that a purge is.
-pub(crate) fn erase(purge: Purge) -> Option<Erase> {
-    match purge {
-        Purge::NvmeFormat => Some(Erase::NvmeFormat),
-        Purge::NvmeSanitize => Some(Erase::NvmeSanitize),
-        Purge::AtaSecureErase => Some(Erase::AtaSecure),
-        Purge::None | Purge::Trim | Purge::SecureErase | Purge::SecureDiscard => None,
     }
 }
 

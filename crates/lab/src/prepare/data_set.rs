@@ -8,6 +8,7 @@ use lowtide_core::{Bytes, Seed};
 use lowtide_oltp::tpcc::Scale;
 use lowtide_oltp::{Durability, Engine, OltpError, Places, Settings, check, instance, snapshot};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Memory for pages while data are loaded, and the most bytes of log.
@@ -101,7 +102,7 @@ impl DataSets {
         &mut self,
         asked: &Asked,
         seed: Seed,
-        interrupt: &AtomicBool,
+        interrupt: &Arc<AtomicBool>,
         progress: &(dyn Fn(f64) + Sync),
     ) -> Result<DataSet, OltpError> {
         let oltp = asked.load.oltp.as_ref().expect("a cell of databases");
@@ -197,7 +198,7 @@ fn load(
     folder: &Path,
     run: &Path,
     seed: Seed,
-    interrupt: &AtomicBool,
+    interrupt: &Arc<AtomicBool>,
     progress: &(dyn Fn(f64) + Sync),
 ) -> Result<DataSet, OltpError> {
     std::fs::create_dir_all(folder).map_err(|source| OltpError::Io { path: folder.to_owned(), source })?;
@@ -220,7 +221,7 @@ fn load(
         let places = Places { data: own("data"), log, run: run.join(format!("load-{number}")) };
         make(&places)?;
         let scale = share(oltp, number);
-        let mut instance = instance::start(&settings, &places)?;
+        let mut instance = instance::start(&settings, &places, interrupt)?;
         let database = instance.database();
         let share = |share: f64| progress((f64::from(number) + share) / f64::from(of.instances));
         let loaded = database.load(&scale, seed, interrupt, &share).and_then(|()| {
@@ -232,7 +233,7 @@ fn load(
         loaded.map_err(|seen| instance::why(std::slice::from_mut(&mut instance), seen))?;
         drop(database);
         instance.stop()?;
-        shrink(&settings, &places)?;
+        shrink(&settings, &places, interrupt)?;
         all.push(places);
     }
     let log_bytes = all.iter().filter_map(|places: &Places| places.log.as_deref()).map(size).sum();
@@ -241,11 +242,12 @@ fn load(
 }
 
 /// Leaves of the log, which was large for speed, what a cell with a small one would have: it may not fit otherwise.
-fn shrink(settings: &Settings, places: &Places) -> Result<(), OltpError> {
+fn shrink(settings: &Settings, places: &Places, interrupt: &Arc<AtomicBool>) -> Result<(), OltpError> {
     if settings.engine == Engine::Sqlite {
         return Ok(());
     }
-    instance::start(&Settings { log_size: Some(LOG_LEFT), ..settings.clone() }, places)?.stop()
+    let small = Settings { log_size: Some(LOG_LEFT), ..settings.clone() };
+    instance::start(&small, places, interrupt)?.stop()
 }
 
 /// Adds the rows that break conditions in one more instance.

@@ -32,8 +32,6 @@ pub struct History {
 pub struct PreparedDrive<'a> {
     pub(crate) drive: &'a mut AnyDevice,
     pub(crate) now: &'a mut VirtualTime,
-    /// Where the data lies.
-    pub extents: Extents,
     /// What the filesystem puts where; its files are the data.
     pub layout: Layout,
     /// Host bytes written since the drive was last as new.
@@ -125,7 +123,6 @@ impl History {
         Ok(PreparedDrive {
             drive: &mut self.drive,
             now: &mut self.now,
-            extents: layout.files.clone(),
             layout,
             written_before: Bytes::new(written),
             database,
@@ -211,5 +208,12 @@ impl History {
             parts.into_iter().try_for_each(|part| self.submit(part))?;
         }
         Ok(())
+    }
+}
+
+impl PreparedDrive<'_> {
+    /// The model and the instant at which it goes on, for a drive that is attached.
+    pub fn history(&self) -> (&AnyDevice, VirtualTime) {
+        (self.drive, *self.now)
     }
 }

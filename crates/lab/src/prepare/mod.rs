@@ -12,7 +12,6 @@ mod files;
 pub(crate) mod home;
 
 pub use block::Block;
-pub(crate) use block::erase;
 pub use database::Database;
 pub use drive::{History, PreparedDrive};
 pub use files::Files;

@@ -4,15 +4,24 @@
 //! (`analysis`). Everything here is a fact that was measured or written down, so a report made from a store
 //! years later says the same.
 
+pub mod fact;
+pub(crate) mod factors;
+mod gap;
+pub mod latency_parts;
 mod oltp;
 mod quantity;
+mod verdict;
 
+pub use gap::gap_in_words;
 pub use oltp::{Condition, Counted, Done, MODELLED, Oltp, Said, Transactions};
 pub use quantity::Quantity;
+pub use verdict::{Estimate, Verdict};
 
-use crate::latency_parts::LatencyParts;
-use lowtide_core::{Bytes, Counters, Interval, Latency, Nanos};
+use latency_parts::LatencyParts;
+use lowtide_core::measure::Gap;
+use lowtide_core::{Bytes, Counters, Distribution, Interval, Latency, Nanos};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// One run of an experiment.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,10 +54,11 @@ pub struct Campaign {
 }
 
 /// Where a cell stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Not begun, or begun and cut off before its end.
+    #[default]
     Pending,
     /// Measured to its end.
     Done,
@@ -56,6 +66,8 @@ pub enum Status {
     Failed,
     /// Not measured by choice: its level is predicted from those of others.
     Spared,
+    /// In the store, and it does not read back; the reason is in the cell.
+    Damaged,
 }
 
 /// A level that was not measured, with the interval that holds it with 95 %, in MiB/s.
@@ -76,8 +88,8 @@ impl Predicted {
     }
 }
 
-/// One combination of factor values × one repetition.
-#[derive(Debug, Clone, PartialEq)]
+/// One combination of factor values × one repetition. By default nothing is known of it.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
     /// Position in the plan, from 0.
     pub index: u32,
@@ -89,7 +101,7 @@ pub struct Cell {
     pub step: Option<String>,
     /// Where it stands.
     pub status: Status,
-    /// Why it failed.
+    /// Why it failed, or what of it is damaged.
     pub failure: Option<String>,
     /// Bytes of data under test.
     pub data: Bytes,
@@ -106,22 +118,24 @@ pub struct Cell {
     pub written_before: Option<Bytes>,
     /// The device's counters when the measurement began, where it has any.
     pub counters_before: Option<Counters>,
-    /// The time series.
-    pub rows: Vec<Row>,
+    /// The time series. Copies of the cell share it.
+    pub rows: Arc<Vec<Row>>,
     /// Latency of reads over the measured window (the steady window where there is one, else the last quarter).
-    pub read_latency: Latency,
+    pub read_latency: Distribution,
     /// Latency of writes over the measured window; of a database, that of its transactions.
-    pub write_latency: Latency,
-    /// Latency of equal parts of that window.
-    pub latency_parts: LatencyParts,
+    pub write_latency: Distribution,
+    /// Latency of equal parts of that window. Copies of the cell share it.
+    pub latency_parts: Arc<LatencyParts>,
     /// Erase counts of the device's blocks after the cell, as a histogram `(erases, blocks)`; empty where unknown.
     pub wear: Vec<(u64, u64)>,
     /// What the analysis found; set when the cell is done.
-    pub verdict: Option<crate::analysis::Verdict>,
+    pub verdict: Option<Verdict>,
     /// What is known of the database, where one was asked. The rows then say what its device did.
     pub oltp: Option<Box<Oltp>>,
     /// How long the device was occupied, preparation included; virtual time on models. `None` where nobody counted.
     pub took: Option<Nanos>,
+    /// When lowtide itself did not run, in order: that time is in no interval.
+    pub gaps: Vec<Gap>,
     /// What is predicted of it, where it was spared.
     pub predicted: Option<Predicted>,
 }
@@ -257,6 +271,10 @@ impl Campaign {
     pub fn quantity(&self) -> Quantity {
         self.cells.iter().map(Cell::quantity).find(|it| *it != Quantity::default()).unwrap_or_default()
     }
+    /// The cells that are in the store and do not read back.
+    pub fn damaged(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|cell| cell.status == Status::Damaged)
+    }
     /// Whether another program measured it: then there is no experiment.
     pub fn is_imported(&self) -> bool {
         self.experiment.is_empty()
@@ -294,7 +312,7 @@ impl Cell {
     /// a steady one: else it is the last quarter.
     pub fn window(&self) -> (u64, u64, bool) {
         match &self.verdict {
-            Some(crate::analysis::Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns, true),
+            Some(Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns, true),
             _ => (self.last_quarter_ns(), u64::MAX, false),
         }
     }

@@ -3,7 +3,7 @@
 //! Leaves out how it was asked (crate `lowtide-oltp`).
 
 use super::Percentiles;
-use lowtide_core::Latency;
+use lowtide_core::Distribution;
 use lowtide_oltp::terminals::{Interval, Tally};
 use lowtide_oltp::tpcc::Kind;
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ pub struct Oltp {
     pub conditions: Vec<Condition>,
     /// Latency by kind of transaction, in the order of [`Kind::ALL`], over the measured window.
     #[serde(skip)]
-    pub latency: [Latency; Kind::ALL.len()],
+    pub latency: [Distribution; Kind::ALL.len()],
 }
 
 /// Sums over the whole measurement of a database.

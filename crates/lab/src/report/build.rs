@@ -1,19 +1,19 @@
 //! Puts reports together: of one campaign, of several compared, of the values of a factor compared.
 
-use super::answer::Answer;
 use super::sweep::{describe, identity, varying};
 use super::{Checked, Comparison, Report, databases, figure, number, rounds, tables, verdict};
+use crate::answer::Answer;
 use crate::compare::{self, Judged, NothingToCompare, Question, Side};
 use crate::experiment::NotCompared;
+use crate::record::fact;
 use crate::record::{Campaign, Cell, Status};
-use crate::witness;
 
 /// The report of one campaign.
 pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
     let published = tables::published(comparisons, !campaign.devices.is_empty());
     let answers = Answer::of_all(campaign);
     let (asked, details) = databases::tables(&answers);
-    let (sentences, all, figures) = match rounds::of_campaign(campaign) {
+    let (mut sentences, all, figures) = match rounds::of_campaign(campaign) {
         Some(rounds) => {
             let all = rounds.tables.into_iter().chain(published).chain(asked).collect();
             let sentences = databases::broken(&answers).into_iter().chain(rounds.verdict).collect();
@@ -31,6 +31,7 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
             (sentences, all, figure::figures(campaign, &answers, comparisons))
         }
     };
+    sentences.extend(verdict::gaps(campaign));
     Report {
         title: if campaign.title.is_empty() { campaign.name.clone() } else { campaign.title.clone() },
         facts: facts(campaign),
@@ -48,8 +49,7 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
 /// The facts about the machine and the target that people read: logs of drives stay in the store, and warnings are
 /// part of the verdict.
 fn shown(environment: &[(String, String)]) -> Vec<(String, String)> {
-    let for_people =
-        |(name, _): &&(String, String)| name != witness::WARNING && !name.starts_with(witness::LOG);
+    let for_people = |(name, _): &&(String, String)| name != fact::WARNING && !name.starts_with(fact::LOG);
     environment.iter().filter(for_people).cloned().collect()
 }
 
@@ -168,6 +168,7 @@ pub(crate) fn of_campaigns(campaigns: &[&Campaign], question: &Question) -> (Rep
     }
     let base = campaigns.first().and_then(|campaign| campaign.interleaved());
     let in_turns = |other: usize| base.is_some() && campaigns[other].interleaved() == base;
+    let cells: Vec<(&Cell, u64)> = cells.iter().map(|(cell, scale)| (cell, *scale)).collect();
     let (mut report, judged) = compared(&cells, CAMPAIGN, &names, question, in_turns);
     report.title = format!("Comparison: {}", names.join(", "));
     report.environment = differing(campaigns);
@@ -232,7 +233,7 @@ pub(crate) fn of_factor(
     if values.len() < 2 {
         return Err(NothingToCompare { factor: factor.to_owned(), accepted: varying(&campaign.cells) });
     }
-    let cells: Vec<(Cell, u64)> = campaign.cells.iter().map(|c| (c.clone(), campaign.scale)).collect();
+    let cells: Vec<(&Cell, u64)> = campaign.cells.iter().map(|c| (c, campaign.scale)).collect();
     let (mut report, judged) = compared(&cells, factor, &values, question, |_| false);
     let names: Vec<String> = values.iter().map(|value| describe(factor, value)).collect();
     report.title = format!(
@@ -251,7 +252,7 @@ pub(crate) fn of_factor(
 /// Tables, verdict and figures of a comparison; the caller says what it is of, and which values were measured in turns
 /// with the first.
 fn compared(
-    cells: &[(Cell, u64)],
+    cells: &[(&Cell, u64)],
     factor: &str,
     values: &[String],
     question: &Question,

@@ -6,8 +6,8 @@
 //! times that. Whoever is faster keeps data elsewhere: in a cache that is protected, in a medium that is not NAND, or
 //! nowhere. Leaves out power cuts, which alone tell these apart.
 
-use super::answer::Answer;
 use super::number::{significant, span};
+use crate::answer::Answer;
 use crate::record::Campaign;
 
 /// Turns a second of the fastest disk.
@@ -105,10 +105,10 @@ mod tests {
             .map(|(word, took_ns)| {
                 let mut cell = cell.clone();
                 cell.factors = vec![("sync".to_owned(), (*word).to_owned())];
-                cell.read_latency = lowtide_core::Latency::default();
-                cell.write_latency = lowtide_core::Latency::default();
-                cell.write_latency.record(lowtide_core::Nanos::new(*took_ns));
-                for row in &mut cell.rows {
+                let mut latency = lowtide_core::Latency::default();
+                latency.record(lowtide_core::Nanos::new(*took_ns));
+                (cell.read_latency, cell.write_latency) = (Default::default(), latency.into());
+                for row in std::sync::Arc::make_mut(&mut cell.rows) {
                     row.reads = 0;
                     row.writes = (row.seconds() * 1e9 / *took_ns as f64) as u64;
                 }

@@ -7,8 +7,10 @@ use crate::analysis::Verdict;
 use crate::record::{
     Campaign, Cell, Done, Oltp, Percentiles, Predicted, Quantity, Row, Status, Transactions,
 };
-use lowtide_core::{Counters, Latency};
+use lowtide_core::measure::Gap;
+use lowtide_core::{Counters, Distribution};
 use lowtide_oltp::tpcc::Kind;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, Write};
 
@@ -70,7 +72,7 @@ pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
         ];
         line.extend(factors.iter().map(|name| cell.factor(name).unwrap_or_default().to_owned()));
         let begin = line.len();
-        for row in &cell.rows {
+        for row in cell.rows.iter() {
             line.truncate(begin);
             line.extend(numbers(row, cell.device_seen()));
             match &row.counters {
@@ -143,19 +145,39 @@ fn latencies(p: &Percentiles) -> Vec<String> {
 /// # Errors
 /// Where `out` refuses to be written.
 pub fn export_json(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
-    let object = json!({
-        "name": campaign.name,
-        "title": campaign.title,
-        "experiment": campaign.experiment,
-        "target": campaign.target,
-        "devices": campaign.devices,
-        "seed": campaign.seed,
-        "scale": campaign.scale,
-        "version": campaign.version,
-        "cells": campaign.cells.iter().map(cell).collect::<Vec<_>>(),
-    });
+    let object = Exported {
+        cells: &campaign.cells,
+        devices: &campaign.devices,
+        experiment: &campaign.experiment,
+        name: &campaign.name,
+        scale: campaign.scale,
+        seed: campaign.seed,
+        target: &campaign.target,
+        title: &campaign.title,
+        version: &campaign.version,
+    };
     serde_json::to_writer(&mut *out, &object)?;
     out.write_all(b"\n")
+}
+
+/// A campaign as JSON has it: keys in alphabetical order, as in all its objects.
+#[derive(Serialize)]
+struct Exported<'a> {
+    #[serde(serialize_with = "one_by_one")]
+    cells: &'a [Cell],
+    devices: &'a [String],
+    experiment: &'a str,
+    name: &'a str,
+    scale: u64,
+    seed: u64,
+    target: &'a str,
+    title: &'a str,
+    version: &'a str,
+}
+
+/// Cells as JSON, of which one is in memory at a time.
+fn one_by_one<S: Serializer>(cells: &&[Cell], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(cells.iter().map(cell))
 }
 
 fn cell(cell: &Cell) -> Json {
@@ -170,6 +192,7 @@ fn cell(cell: &Cell) -> Json {
             Status::Done => "done",
             Status::Failed => "failed",
             Status::Spared => "spared",
+            Status::Damaged => "damaged",
         },
         "failure": cell.failure,
         "data_bytes": cell.data.get(),
@@ -188,11 +211,19 @@ fn cell(cell: &Cell) -> Json {
     if let Some(known) = &cell.oltp {
         object["oltp"] = oltp(known);
     }
+    if !cell.gaps.is_empty() {
+        object["gaps"] = cell.gaps.iter().map(gap).collect();
+    }
     if let Some(Predicted { level, low, high }) = cell.predicted {
         object["predicted"] =
             json!({ "level_mib_per_s": level, "low_mib_per_s": low, "high_mib_per_s": high });
     }
     object
+}
+
+/// When lowtide itself did not run.
+fn gap(gap: &Gap) -> Json {
+    json!({ "at_ns": gap.at_ns, "length_ns": gap.length.get(), "cause": gap.cause.name() })
 }
 
 /// What is known of a database, its keys with `_` as everywhere else.
@@ -261,7 +292,7 @@ fn percentiles(p: &Percentiles) -> Json {
 }
 
 /// `[highest latency of the bucket in ns, operations]` of each bucket that is not empty.
-fn buckets(latency: &Latency) -> Vec<(u64, u64)> {
+fn buckets(latency: &Distribution) -> Vec<(u64, u64)> {
     latency.buckets().map(|(ns, count)| (ns.get(), count)).collect()
 }
 

@@ -12,7 +12,6 @@
 //! Leaves out: judging steady state ([`crate::analysis`]), finding published numbers (the caller hands over
 //! [`Comparison`]s), reading the store, and deciding where output goes.
 
-pub(crate) mod answer;
 mod build;
 mod claim;
 mod comparison;

@@ -5,9 +5,10 @@ mod databases;
 pub(crate) use databases::databases;
 
 use crate::analysis::{Estimate, Verdict};
-use crate::latency_parts::{Gatherer, LatencyParts};
+use crate::record::latency_parts::Gatherer;
 use crate::record::{Campaign, Cell, Percentiles, Row, Status};
 use lowtide_core::{Bytes, Counters, Latency, Nanos};
+use std::sync::Arc;
 
 const BLOCK: u64 = 16 << 10;
 const INTERVAL_NS: u64 = 10_000_000_000;
@@ -39,25 +40,13 @@ pub(crate) fn pending(index: u32, factors: &[(&str, &str)]) -> Cell {
         index,
         factors: factors.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         repetition: 1,
-        step: None,
-        status: Status::Pending,
-        failure: None,
         data: Bytes::gib(10),
         capacity: Bytes::new(160_000_000_000),
         raw_capacity: Some(Bytes::gib(160)),
         threads: 1,
         read_share: 0.0,
         written_before: Some(Bytes::ZERO),
-        counters_before: None,
-        rows: Vec::new(),
-        read_latency: Latency::default(),
-        write_latency: Latency::default(),
-        latency_parts: LatencyParts::default(),
-        wear: Vec::new(),
-        verdict: None,
-        oltp: None,
-        took: None,
-        predicted: None,
+        ..Cell::default()
     }
 }
 
@@ -111,9 +100,10 @@ pub(crate) fn measured(mut cell: Cell, count: u32, from: u32, level: impl Fn(u32
         if k >= from {
             gatherer.add((k - from) as usize, reads, &waited);
         }
-        cell.rows.push(row);
+        Arc::make_mut(&mut cell.rows).push(row);
     }
-    (cell.read_latency, cell.write_latency, cell.latency_parts) = gatherer.finish();
+    let (read, write, parts) = gatherer.finish();
+    (cell.read_latency, cell.write_latency, cell.latency_parts) = (read, write, Arc::new(parts));
     let steady: Vec<f64> = (from..count).map(&level).collect();
     let mean = steady.iter().sum::<f64>() / steady.len().max(1) as f64;
     cell.status = Status::Done;

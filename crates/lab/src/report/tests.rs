@@ -7,6 +7,7 @@ use crate::compare::Question;
 use crate::frame::{self, Values};
 use crate::record::{Cell, Predicted, Status};
 use lowtide_core::Nanos;
+use lowtide_core::measure::{Cause, Gap};
 use std::collections::BTreeSet;
 
 fn comparison(quantity: Quantity, published: f64, model: f64, cell: u32) -> Comparison {
@@ -199,7 +200,7 @@ fn what_was_not_measured_is_shown_as_predicted() {
     };
     campaign.cells[2] = spared;
     let said = "3 of 4 sizes measured, 1 predicted";
-    campaign.environment.push((crate::adaptive::FACT.to_owned(), said.to_owned()));
+    campaign.environment.push((crate::record::fact::SPARED.to_owned(), said.to_owned()));
     let report = Report::new(&campaign, &[]);
     let (terminal, html) = (report.terminal(120), report.html());
     let line = terminal.lines().find(|line| line.contains("100GiB") && line.contains("spared"));
@@ -228,6 +229,28 @@ fn what_was_not_measured_is_shown_as_predicted() {
     assert_eq!((values("predicted_low"), values("predicted_high")), (none_but(22.5), none_but(24.5)));
     let took = Some(5_400_000_000_000);
     assert_eq!(values("device_time_ns"), Values::Whole(vec![took, took, None, took]));
+}
+
+#[test]
+fn a_gap_is_reported_with_its_cell_and_exported() {
+    let mut campaign = sample::intel(&[10, 140], 60);
+    let gap = Gap { at_ns: 65_900_000_000, length: Nanos::from_millis(12_340), cause: Cause::Stopped };
+    campaign.cells[1].gaps.push(gap);
+    let report = Report::new(&campaign, &[]);
+    let words = "stopped for 12.3 s at 00:01:05 (SIGSTOP or Ctrl-Z): that time and the requests in flight then are left out";
+    let told: Vec<&String> = report.verdict.iter().filter(|sentence| sentence.contains(words)).collect();
+    assert!(told.len() == 1 && told[0].starts_with("Cell 1 (file_size 140GiB): "), "{:?}", report.verdict);
+    assert!(report.tables[0].note.contains(&format!("140GiB: {words}")), "{}", report.tables[0].note);
+    let mut json = Vec::new();
+    export_json(&campaign, &mut json).expect("a Vec takes everything");
+    let parsed: serde_json::Value = serde_json::from_slice(&json).expect("valid JSON");
+    let wanted = serde_json::json!([{ "at_ns": 65_900_000_000u64, "length_ns": 12_340_000_000u64, "cause": "stopped" }]);
+    assert_eq!(parsed["cells"][1]["gaps"], wanted);
+    assert!(parsed["cells"][0].get("gaps").is_none());
+    campaign.cells[0].gaps = vec![gap; 7];
+    let many = Report::new(&campaign, &[]);
+    assert!(many.verdict.iter().any(|it| it == "And 5 more such gaps, in the store and its JSON export."));
+    assert!(many.tables[0].note.contains("; and 4 more."), "{}", many.tables[0].note);
 }
 
 #[test]
@@ -345,7 +368,7 @@ fn what_a_device_did_that_nobody_saw_is_not_told() {
     let told = |report: &Report| report.terminal(80).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told(&Report::new(&campaign, &[])).contains("the device read"));
     campaign.cells[0].oltp.as_mut().expect("a database").device_unseen = true;
-    for row in &mut campaign.cells[0].rows {
+    for row in std::sync::Arc::make_mut(&mut campaign.cells[0].rows) {
         (row.reads, row.read_bytes, row.writes, row.write_bytes) = (0, 0, 0, 0);
     }
     let report = Report::new(&campaign, &[]);
@@ -427,7 +450,7 @@ fn databases_are_exported_and_compared_in_new_orders() {
     // What a database did is not held against what a block device did.
     for cell in &mut other.cells {
         cell.oltp = None;
-        cell.rows.iter_mut().for_each(|row| row.transactions = None);
+        std::sync::Arc::make_mut(&mut cell.rows).iter_mut().for_each(|row| row.transactions = None);
     }
     let (report, _) = Report::compare(&[&campaign, &other], &question);
     assert!(report.tables[0].rows.is_empty(), "{:?}", report.tables[0].rows);

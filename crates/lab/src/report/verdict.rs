@@ -2,16 +2,17 @@
 //!
 //! Says the level first, then what it depends on, then what is missing. Leaves out advice.
 
-use super::answer::{Answer, Left, quantity_of};
 use super::comparison::Comparison;
 use super::number::{
     self, decimals_for_half_width, estimate, level as with_unit, percent, significant, size, span,
 };
 use super::sweep::{Group, groups, number_of, short_label, value_of, varying, with_numbers};
 use super::{databases, durability};
+use crate::answer::{Answer, Left, quantity_of};
 use crate::compare::{self, Judged, Outcome};
-use crate::record::{Campaign, Quantity, Status};
-use crate::witness;
+use crate::record::fact;
+use crate::record::{self, Campaign, Cell, Quantity, Status};
+use lowtide_core::measure::Gap;
 
 /// More departures of one cell than this are not told.
 const MOST_DEPARTURES: usize = 3;
@@ -46,12 +47,30 @@ pub(crate) fn sentences(
 
 /// What went on beside the measurement and may have changed it; many warnings are counted.
 fn warnings(campaign: &Campaign) -> Vec<String> {
-    let mut all = campaign.environment.iter().filter(|(name, _)| name == witness::WARNING);
+    let mut all = campaign.environment.iter().filter(|(name, _)| name == fact::WARNING);
     let mut out: Vec<String> =
         all.by_ref().take(MOST_WARNINGS).map(|(_, text)| format!("Warning: {text}.")).collect();
     match all.count() {
         0 => {}
         more => out.push(format!("And {more} more such warnings, in the store.")),
+    }
+    out
+}
+
+/// When lowtide itself did not run, in the order of the cells; many gaps are counted.
+pub(crate) fn gaps(campaign: &Campaign) -> Vec<String> {
+    let gaps = || campaign.cells.iter().flat_map(|cell| cell.gaps.iter().map(move |gap| (cell, gap)));
+    let told = |(cell, gap): (&Cell, &Gap)| {
+        let words = record::gap_in_words(gap);
+        match campaign.cells.len() {
+            1 => format!("{}.", number::capitalised(&words)),
+            _ => format!("Cell {} ({}): {words}.", cell.index, cell.label()),
+        }
+    };
+    let mut out: Vec<String> = gaps().take(MOST_WARNINGS).map(told).collect();
+    match gaps().count().saturating_sub(MOST_WARNINGS) {
+        0 => {}
+        more => out.push(format!("And {more} more such gaps, in the store and its JSON export.")),
     }
     out
 }
@@ -339,16 +358,20 @@ fn range(answers: &[Answer<'_>]) -> Option<String> {
 
 /// How much of the sweep was measured, where the rest was left out by choice.
 fn spared(campaign: &Campaign) -> Option<String> {
-    let (_, fact) = campaign.environment.iter().rfind(|(name, _)| name == crate::adaptive::FACT)?;
+    let (_, fact) = campaign.environment.iter().rfind(|(name, _)| name == fact::SPARED)?;
     Some(format!("Adaptive: {fact}."))
 }
 
 fn missing(campaign: &Campaign, answers: &[Answer<'_>]) -> Option<String> {
     let count = |status| campaign.cells.iter().filter(|c| c.status == status).count();
     let (failed, pending) = (count(Status::Failed), count(Status::Pending));
+    let damaged = count(Status::Damaged);
     let part = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
     let parts: Vec<String> =
-        [part(failed, "failed"), part(pending, "not yet measured")].into_iter().flatten().collect();
+        [part(failed, "failed"), part(pending, "not yet measured"), part(damaged, "damaged in the store")]
+            .into_iter()
+            .flatten()
+            .collect();
     (!parts.is_empty())
         .then(|| format!("Of {} cells, {} done, {}.", campaign.cells.len(), answers.len(), parts.join(", ")))
 }

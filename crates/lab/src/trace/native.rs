@@ -26,13 +26,23 @@ const OPS: [(&str, Op); 6] = [
     ("flush", Op::Flush),
 ];
 
+/// The name of what is done.
+pub(crate) fn name(op: Op) -> &'static str {
+    OPS.iter().find(|(_, known)| *known == op).map_or("flush", |(name, _)| name)
+}
+
+/// What a name means.
+pub(crate) fn op(name: &str) -> Option<Op> {
+    OPS.iter().find(|(known, _)| *known == name).map(|(_, op)| *op)
+}
+
 /// Writes a request as a line.
 ///
 /// # Errors
 /// What the writer says.
 pub fn write(to: &mut impl Write, traced: &Traced) -> io::Result<()> {
     let Traced { at_ns, request: Request { op, offset, length } } = *traced;
-    let name = OPS.iter().find(|(_, known)| *known == op).map_or("flush", |(name, _)| name);
+    let name = name(op);
     match op {
         Op::Flush => writeln!(to, "{at_ns} {name}"),
         _ => writeln!(to, "{at_ns} {name} {offset} {length}"),

@@ -2,8 +2,8 @@
 //!
 //! A claim that cannot be judged has failed, with the reason. Leaves out how it is shown.
 
-use super::find::{Finder, Latencies, mean};
-use crate::experiment::{BadInput, Claim, Experiment, Form, Measure, Of, Trend};
+use crate::experiment::{BadInput, Claim, Experiment, Form, Measure, Trend};
+use crate::find::{Finder, Latencies, mean};
 use crate::record::Campaign;
 use crate::report::{Checked, number};
 
@@ -23,21 +23,6 @@ pub(super) fn checked(
 ) -> Vec<Checked> {
     let finder = Finder { experiment, campaign, latencies };
     experiment.claims.iter().map(|claim| check(&finder, claim)).collect()
-}
-
-/// The most that a claim allows of a single cell, for claims about `of`: the cell, and the limit.
-pub(crate) fn limits(campaign: &Campaign, of: Of) -> Vec<(u32, f64)> {
-    let Ok(Some(experiment)) = super::kept(campaign) else { return Vec::new() };
-    let finder = Finder { experiment: &experiment, campaign, latencies: &|_, _, _| None };
-    let limit = |claim: &Claim| {
-        let finding = &claim.finding;
-        let most = claim.at_most.filter(|_| finding.of == of && finding.form == Form::Value)?;
-        match finder.cells(&finding.cells).as_slice() {
-            [cell] => Some((cell.index, most)),
-            _ => None,
-        }
-    };
-    experiment.claims.iter().filter_map(limit).collect()
 }
 
 fn check(finder: &Finder<'_>, claim: &Claim) -> Checked {

@@ -9,22 +9,20 @@
 //! Leaves out how they are shown (`report`).
 
 mod claims;
-mod find;
 mod studies;
 mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use crate::find::Latencies;
 pub use claims::claims;
-pub(crate) use claims::limits;
-pub use find::Latencies;
 pub use studies::{ChooseError, Chosen, Study, ValidateError, choose, excused, run};
 pub use summary::{Summary, report};
 
 use crate::experiment::{self, BadInput, Experiment, Form, Measure, Of, Unit};
+use crate::find::{Finder, kept, mean};
 use crate::record::Campaign;
 use crate::report::{Bound, Comparison, Quantity};
-use find::{Finder, mean};
 
 /// The comparisons that the campaign's experiment asks for; `latencies` reads the store that the campaign is from.
 ///
@@ -32,12 +30,6 @@ use find::{Finder, mean};
 /// [`BadInput`] where the experiment kept in the store no longer parses.
 pub fn comparisons(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Comparison>, BadInput> {
     Ok(kept(campaign)?.map_or_else(Vec::new, |experiment| compared(&experiment, campaign, latencies)))
-}
-
-/// The experiment that a campaign ran; `None` where another program ran it.
-fn kept(campaign: &Campaign) -> Result<Option<Experiment>, BadInput> {
-    let parse = || Experiment::parse("the experiment in the store", &campaign.experiment, &[]);
-    (!campaign.is_imported()).then(parse).transpose()
 }
 
 fn compared(experiment: &Experiment, campaign: &Campaign, latencies: &Latencies<'_>) -> Vec<Comparison> {

@@ -6,7 +6,7 @@
 use super::{claims, comparisons};
 use crate::campaign::{self, CampaignError, Named, Progress, Running};
 use crate::catalogue;
-use crate::experiment::{BadInput, Experiment, NotCompared};
+use crate::experiment::{self, BadInput, Experiment, NotCompared};
 use crate::plan::Plan;
 use crate::record::Campaign;
 use crate::report::{Checked, Comparison};
@@ -114,7 +114,7 @@ pub fn choose(names: &[String], seed: Seed, scale: u64) -> Result<Vec<Chosen>, C
 /// What the chosen experiments leave out of their studies, and with `whole` what no experiment compares.
 pub fn excused(chosen: &[Chosen], whole: bool) -> Vec<NotCompared> {
     let own = chosen.iter().flat_map(|chosen| chosen.plan.experiment.not_compared.iter().cloned());
-    let list = whole.then(catalogue::not_compared).into_iter().flatten();
+    let list = whole.then(experiment::compared_by_none).into_iter().flatten();
     let mut all: Vec<NotCompared> = own.chain(list).collect();
     all.sort_by_key(|excuse| excuse.rows.first().map(|row| (row.study.clone(), row.line)));
     all

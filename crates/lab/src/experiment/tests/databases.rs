@@ -1,6 +1,7 @@
 //! Experiments with databases: what is refused beside servers of others, what a scale does not go below, and passwords.
 
 use super::{bad, good};
+use crate::experiment::{Experiment, Override};
 use crate::plan::Plan;
 use lowtide_core::Seed;
 
@@ -44,6 +45,99 @@ fn what_is_kept_of_an_experiment_has_no_passwords() {
     }
     let plan = Plan::new(experiment, Seed::new(1), 1).expect("a plan");
     assert!(!plan.identity().contains("cret"), "{}", plan.identity());
+}
+
+/// Addresses in every shape; none of these letters may be seen.
+const SECRETS: [&str; 8] = [
+    "mariadb://me:sEcReT@db:3306/x",
+    "mariadb://:sEcReT@db/x",
+    "mariadb://me:sEc%40ReT@db/x",
+    "mariadb://me:sEc@ReT@db/x",
+    "mariadb://me:sEc:ReT@db/x",
+    "mariadb://me:sEc/ReT#@db/x",
+    "mysql://me:sEcReT@%2Frun%2Fdb.sock/x",
+    "mariadb://me@db/x?password=sEcReT",
+];
+
+fn assert_hidden(text: &str) {
+    assert!(!text.contains("sEc") && !text.contains("ReT"), "{text}");
+}
+
+/// Symptom: an error beside the line `servers`, or in it, printed the line as it is written, password and all. Cause: excerpts are drawn
+/// from the file. Fix: they are drawn from a text without passwords, with spans that are moved.
+#[test]
+fn excerpts_of_errors_have_no_passwords_and_mark_what_is_wrong() {
+    for secret in SECRETS {
+        let text = OTHERS.replace("mariadb://me:se%40cret@db.example/tpcc", secret);
+        for (from, to, told) in [
+            ("warehouses = 100", "warehouses = 0", "0 is out of range"),
+            ("warehouses = 100", "warehouses = ", "this is not TOML"),
+            ("engine = \"mariadb\"", "engine = \"postgresql\"", "the engine `postgresql` on these `servers`"),
+            ("engine = \"mariadb\"", "engine = \"mariadb", "this is not TOML"),
+            ("servers", "sevrers", "unknown key `sevrers`: did you mean `servers`?"),
+            ("target.directory = \".\"", "", "`target` is missing"),
+            ("servers = ", "servers = [", "this is not TOML"),
+        ] {
+            let error = bad(&text.replace(from, to));
+            assert!(error.contains(told), "{told}:\n{error}");
+            assert_hidden(&error);
+        }
+        // A value that a message quotes.
+        for key in ["duration", "engine", "preset"] {
+            let line = format!("{key} = \"{secret}\"\n");
+            let without = text.replace("duration = \"1min\"\n", "").replace("engine = \"mariadb\"\n", "");
+            assert_hidden(&bad(&format!("{without}{line}")));
+        }
+    }
+    // The mark stands under what is wrong, behind a password that is longer than what stands for it.
+    let line = "oltp = { servers = \"mariadb://me:a-long-password@db/x\", engine = \"mariadb\", warehouses = 0, duration = \"1min\" }";
+    let error = bad(&format!("name = \"others\"\ntarget.directory = \".\"\n{line}\n"));
+    let column = line.find("0,").expect("there") + 1;
+    assert!(error.contains(&format!(":3:{column}]")), "the column of the file, {column}:\n{error}");
+    let lines: Vec<&str> = error.lines().collect();
+    let at = lines.iter().position(|line| line.contains("warehouses = 0")).expect("it is shown");
+    let zero = lines[at].chars().position(|c| c == '0').expect("there");
+    let mark = lines[at + 1].chars().position(|c| "┬─".contains(c)).expect("it is marked");
+    assert_eq!(mark, zero, "{error}");
+}
+
+#[test]
+fn overrides_and_what_is_printed_of_an_experiment_have_no_passwords() {
+    for secret in SECRETS {
+        for set in [format!("oltp.servers={secret}"), format!("servers=[\"{secret}\", \"{secret}\"]")] {
+            let set: Override = set.parse().expect("it is an override");
+            assert_hidden(&format!("{set:?}"));
+            if let Ok(experiment) = Experiment::parse("f", OTHERS, std::slice::from_ref(&set)) {
+                assert_hidden(&format!("{experiment:?}"));
+                let kept = experiment.without_passwords(experiment.text());
+                assert_hidden(&kept);
+                good(&kept, &[]);
+            }
+            let wrong = Experiment::parse("f", OTHERS, &[set, "warehouses=0".parse().expect("one")]);
+            assert_hidden(&super::render(&wrong.expect_err("no warehouses")));
+        }
+        for set in
+            [format!("oltp.sevrers={secret}"), format!("engine={secret}"), format!("servers=[\"{secret}")]
+        {
+            let told = match set.parse::<Override>() {
+                Err(error) => super::render(&error),
+                Ok(set) => super::render(&Experiment::parse("f", OTHERS, &[set]).expect_err("it is wrong")),
+            };
+            assert_hidden(&told);
+        }
+        let wrong = || Experiment::parse("f", OTHERS, &[secret.parse().expect("one")]).expect_err("no key");
+        assert_hidden(&super::render(&secret.parse::<Override>().err().unwrap_or_else(wrong)));
+    }
+    // Escapes, and a comment.
+    let text = OTHERS.replace(
+        "\"mariadb://me:se%40cret@db.example/tpcc\"",
+        "\"mariadb://me\\u003AsEcReT@db/x\" # was mariadb://me:sEcReT@db/x",
+    );
+    let experiment = good(&text, &[]);
+    assert_hidden(&format!("{experiment:?}"));
+    let kept = experiment.without_passwords(experiment.text());
+    assert_hidden(&kept);
+    assert_eq!(good(&kept, &[]).load.oltp.expect("a load").servers[0].secret(), "mariadb://me:***@db/x");
 }
 
 #[test]

@@ -4,8 +4,8 @@
 //! `export` has the rest.
 
 use super::Asked;
+use crate::answer::Answer;
 use crate::record::Counted;
-use crate::report::answer::Answer;
 use crate::report::sweep::{short_label, varying};
 use crate::report::table::{Column, Digits, Table, Value};
 

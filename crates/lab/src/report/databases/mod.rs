@@ -14,9 +14,9 @@ pub(crate) use settings::settings;
 pub(crate) use transactions::transactions;
 pub(crate) use verdict::{broken, sentences};
 
-use super::answer::Answer;
 use super::table::Table;
-use crate::lifetime::device_of;
+use crate::answer::Answer;
+use crate::device;
 use crate::record::{Campaign, Cell, Done, MODELLED, Oltp, Row};
 use lowtide_oltp::tpcc::Kind;
 
@@ -110,7 +110,7 @@ impl<'a> Asked<'a> {
 
 /// What the device of a cell costs by its file, in US dollars.
 pub(crate) fn price_usd(campaign: &Campaign, cell: &Cell) -> Option<f64> {
-    device_of(campaign, cell)?.price_usd.filter(|price| *price > 0.0)
+    device::of_cell(campaign, cell)?.price_usd.filter(|price| *price > 0.0)
 }
 
 /// The tables of a campaign of databases: those that everybody reads, and those for a closer look.

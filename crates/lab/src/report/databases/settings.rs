@@ -2,7 +2,7 @@
 //!
 //! Settings that several cells share stand once.
 
-use crate::report::answer::Answer;
+use crate::answer::Answer;
 use crate::report::sweep::{short_label, varying};
 use crate::report::table::{Column, Table, Value};
 

@@ -1,7 +1,7 @@
 //! The transactions by kind: how many, what became of them, how long they took.
 
 use super::{Asked, called};
-use crate::report::answer::Answer;
+use crate::answer::Answer;
 use crate::report::sweep::{short_label, varying};
 use crate::report::table::{Column, Digits, Table, Value};
 use crate::report::tables::latency_unit;

@@ -3,8 +3,8 @@
 //! Leaves out levels and what they depend on, and says nothing where the numbers do not.
 
 use super::{Asked, price_usd};
+use crate::answer::Answer;
 use crate::record::{Campaign, Condition};
-use crate::report::answer::Answer;
 use crate::report::number::{fixed, percent, significant, size, span};
 use crate::report::sweep::{short_label, varying};
 use lowtide_oltp::tpcc::Kind;

@@ -5,8 +5,8 @@
 use super::latency::points;
 use super::time::{MOST_PANELS, Time, labels, spread, window};
 use super::{Axis, Draw, Figure, Look, Panel, Part, Scale, Series};
+use crate::answer::Answer;
 use crate::record::{Campaign, Row};
-use crate::report::answer::Answer;
 use crate::report::databases::called;
 use crate::report::sweep::{short_label, varying};
 use lowtide_core::Bytes;

@@ -1,9 +1,9 @@
 //! Latency distribution: percentile against latency, the tail spread out by nines.
 
 use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
-use crate::report::answer::Answer;
+use crate::answer::Answer;
 use crate::report::sweep::{identity, short_label, varying};
-use lowtide_core::Latency;
+use lowtide_core::Distribution;
 
 const MOST_CURVES: usize = 6;
 
@@ -11,7 +11,7 @@ const MOST_CURVES: usize = 6;
 pub(crate) fn distribution(answers: &[Answer<'_>]) -> Option<Figure> {
     let varying = varying(answers.iter().map(|a| a.cell));
     let repeated = answers.iter().any(|a| a.cell.repetition > 1);
-    let mut curves: Vec<(String, &Latency)> = Vec::new();
+    let mut curves: Vec<(String, &Distribution)> = Vec::new();
     for answer in answers {
         let cell = answer.cell;
         let label = short_label(cell, &varying, repeated);
@@ -85,7 +85,7 @@ pub(crate) fn matched<'a>(answers: &[Answer<'a>], factor: &str) -> Vec<Answer<'a
 }
 
 /// Points at even steps of nines, as far as the count supports: the last is the longest operation but nine.
-pub(crate) fn points(latency: &Latency) -> Vec<Point> {
+pub(crate) fn points(latency: &Distribution) -> Vec<Point> {
     const STEPS_PER_NINE: u32 = 16;
     let most = (latency.count() as f64 / 10.0).log10().clamp(0.0, 6.0);
     let steps = (most * f64::from(STEPS_PER_NINE)).floor() as u32;

@@ -3,11 +3,11 @@
 //! Leaves out cells that also read, and the drive beneath, whose own amplification is another figure.
 
 use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
+use crate::answer::Answer;
 use crate::experiment::Of;
+use crate::find::limits;
 use crate::record::Campaign;
-use crate::report::answer::Answer;
 use crate::report::comparison::{Comparison, Quantity};
-use crate::validate::limits;
 use lowtide_device::DeviceSpec;
 use lowtide_logdisk::closed_form::by_age;
 

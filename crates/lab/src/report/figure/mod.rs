@@ -19,9 +19,9 @@ pub(crate) use latency::points as distribution_points;
 pub(crate) use style::css;
 pub(crate) use svg::{document, panel};
 
-use super::answer::{Answer, quantity_of};
 use super::comparison::Comparison;
 use super::number;
+use crate::answer::{Answer, quantity_of};
 use crate::record::{Campaign, Quantity};
 
 /// A figure of the report: one panel, or several of the same size.

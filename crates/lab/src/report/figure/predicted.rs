@@ -3,8 +3,8 @@
 //! Leaves out how they are predicted (`crate::adaptive`).
 
 use super::{Draw, Figure, Look, Point, Series};
+use crate::answer::Answer;
 use crate::record::{Campaign, Cell};
-use crate::report::answer::Answer;
 use crate::report::sweep::identity;
 
 const GIB: f64 = (1u64 << 30) as f64;

@@ -4,8 +4,8 @@
 //! one. Published numbers stand on them as hollow markers in the look of what they are a value of.
 
 use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, file_name, part, title};
+use crate::answer::{Answer, quantity_of};
 use crate::record::Quantity;
-use crate::report::answer::{Answer, quantity_of};
 use crate::report::comparison::{Comparison, Quantity as Published};
 use crate::report::sweep::{Group, groups, number_of, slug, with_numbers};
 use lowtide_core::Nanos;

@@ -5,8 +5,8 @@
 //! most [`MOST_POINTS`] points, and the caption says so.
 
 use super::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series, file_name, part, title};
+use crate::answer::{Answer, quantity_of};
 use crate::record::{Campaign, Cell, Row};
-use crate::report::answer::{Answer, quantity_of};
 use crate::report::number::{level, span};
 use crate::report::sweep::{short_label, varying};
 

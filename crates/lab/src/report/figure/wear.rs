@@ -1,7 +1,7 @@
 //! Erase counts: how evenly the blocks of the device are worn after the last cell that knows.
 
 use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
-use crate::report::answer::Answer;
+use crate::answer::Answer;
 use crate::report::number::{fixed, significant};
 
 const MOST_BARS: u64 = 60;

@@ -2,6 +2,7 @@
 
 use crate::report::Report;
 use crate::report::table::{Align, Table};
+use crate::table::escape;
 use std::fmt::Write;
 
 /// The report.
@@ -37,19 +38,4 @@ fn push_table(out: &mut String, table: &Table) {
         let _ = write!(out, "\n{}\n", escape(&table.note));
     }
     out.push('\n');
-}
-
-/// Takes the meaning from the characters that Markdown or HTML would read.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\r' => out.push(' '),
-            '<' => out.push_str("&lt;"),
-            '&' => out.push_str("&amp;"),
-            '|' | '*' | '`' | '[' | ']' | '\\' => out.extend(['\\', c]),
-            _ => out.push(c),
-        }
-    }
-    out
 }

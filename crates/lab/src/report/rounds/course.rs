@@ -91,7 +91,7 @@ impl<'c> Course<'c> {
 
     /// The longest request of a point in the window, in nanoseconds.
     pub fn longest_ns(&self, point: &Point<'c>) -> Option<f64> {
-        let rows = self.cells(point).flat_map(|cell| &cell.rows);
+        let rows = self.cells(point).flat_map(|cell| cell.rows.iter());
         rows.map(|row| row.read.max_ns.max(row.write.max_ns)).max().map(|ns| ns as f64)
     }
 

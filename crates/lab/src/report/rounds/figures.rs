@@ -222,15 +222,15 @@ fn response_times(matrix: &Matrix<'_, '_>, all: &[Demand<'_, '_>]) -> Option<Fig
         |(n, (name, (course, point, iops, _)))| {
             let mut latency = lowtide_core::Latency::default();
             for cell in course.cells(point) {
-                latency.merge(&cell.read_latency);
-                latency.merge(&cell.write_latency);
+                latency.add(&cell.read_latency);
+                latency.add(&cell.write_latency);
             }
             let at = words::point(point, &matrix.factors);
             Series {
                 label: format!("{name}: {} IOPS, {at}", crate::report::number::significant(*iops)),
                 look: Look::Numbered(n),
                 draw: Draw::Line,
-                points: distribution_points(&latency),
+                points: distribution_points(&latency.into()),
             }
         },
     );

@@ -137,10 +137,12 @@ fn sentences(course: &Course<'_>, several: bool) -> Vec<String> {
 fn missing(campaign: &Campaign) -> Option<String> {
     let count = |status| campaign.cells.iter().filter(|cell| cell.status == status).count();
     let (failed, pending) = (count(Status::Failed), count(Status::Pending));
-    let parts: Vec<String> = [(failed, "failed"), (pending, "not measured")]
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+    let damaged = count(Status::Damaged);
+    let parts: Vec<String> =
+        [(failed, "failed"), (pending, "not measured"), (damaged, "damaged in the store")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
     (!parts.is_empty()).then(|| format!("Of {} cells, {}.", campaign.cells.len(), parts.join(", ")))
 }

@@ -76,7 +76,8 @@ fn phase<'c>(experiment: &Experiment, step: &'c Step, campaign: &'c Campaign) ->
     let load = experiment.settings(step, &step.points().next()?).load;
     let pause = load.bursts().map(|(_, pause)| pause);
     let load = (load.pattern, load.block);
-    let rows = cells.iter().flat_map(|cell| &cell.rows).filter(|row| row.end_ns > row.start_ns).collect();
+    let rows =
+        cells.iter().flat_map(|cell| cell.rows.iter()).filter(|row| row.end_ns > row.start_ns).collect();
     Some(Phase { step, load, pause, rows, written_before: first.written_before, capacity: first.capacity })
 }
 

@@ -2,12 +2,13 @@
 
 use super::{INTERVAL_NS, campaign, latency, pending};
 use crate::analysis::{Estimate, Verdict};
-use crate::latency_parts::Gatherer;
+use crate::record::latency_parts::Gatherer;
 use crate::record::{
     Campaign, Cell, Condition, Counted, Done, Oltp, Percentiles, Row, Said, Status, Transactions,
 };
-use lowtide_core::{Bytes, Counters};
+use lowtide_core::{Bytes, Counters, Distribution, Latency};
 use lowtide_oltp::tpcc::Kind;
+use std::sync::Arc;
 
 /// Shares of the kinds in a hundred transactions, and how their latency compares with New-Order's.
 const MIX: [(f64, f64); Kind::ALL.len()] = [(0.45, 1.0), (0.43, 0.4), (0.04, 0.3), (0.04, 2.5), (0.04, 0.8)];
@@ -55,6 +56,7 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
         ..Oltp::default()
     };
     let mut gatherer = Gatherer::new((COUNT - FROM) as usize);
+    let mut kinds: [Latency; Kind::ALL.len()] = Default::default();
     for k in 0..COUNT {
         // It begins with an empty pool, and checkpoints come and go.
         let level =
@@ -73,14 +75,14 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
             };
             if k >= FROM {
                 gatherer.add((k - FROM) as usize, false, &waited);
-                oltp.latency[kind].merge(&waited);
+                kinds[kind].merge(&waited);
             }
         }
         let ended = transactions.ended();
         let (reads, writes) = (ended * 8 / (notpm / 2_300.0) as u64, ended * 3);
         counters.host_written_bytes += writes * 16384;
         counters.nand_written_bytes += writes * 16384 * 3 / 2;
-        cell.rows.push(Row {
+        Arc::make_mut(&mut cell.rows).push(Row {
             start_ns: u64::from(k) * INTERVAL_NS,
             end_ns: u64::from(k + 1) * INTERVAL_NS,
             reads,
@@ -94,6 +96,7 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
             transactions: Some(Box::new(transactions)),
         });
     }
+    oltp.latency = kinds.map(Distribution::from);
     let transactions: u64 =
         cell.rows.iter().filter_map(|row| row.transactions.as_ref()).map(|it| it.ended()).sum();
     oltp.said = Said {
@@ -110,7 +113,8 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
     oltp.counted = counted(sqlite, transactions as f64);
     oltp.conditions =
         (1..=12).map(|n| Condition { name: format!("3.3.2.{n}"), before: Some(0), after: Some(0) }).collect();
-    (cell.read_latency, cell.write_latency, cell.latency_parts) = gatherer.finish();
+    let (read, write, parts) = gatherer.finish();
+    (cell.read_latency, cell.write_latency, cell.latency_parts) = (read, write, Arc::new(parts));
     cell.oltp = Some(Box::new(oltp));
     cell.status = Status::Done;
     cell.verdict = Some(Verdict::Steady(Estimate {

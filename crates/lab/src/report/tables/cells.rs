@@ -3,14 +3,16 @@
 //! Cells that failed or were not measured keep their row, and say so where the answer would be.
 
 use super::{databases, factor_column, latency_unit};
-use crate::record::{Campaign, Cell, Quantity, Status};
-use crate::report::answer::Answer;
+use crate::answer::Answer;
+use crate::record::{self, Campaign, Cell, Quantity, Status};
 use crate::report::sweep::{identity, short_label, varying};
 use crate::report::table::{Column, Digits, Table, Value};
-use lowtide_core::Latency;
+use lowtide_core::Distribution;
 
 /// More cells than this with the same trouble are counted, not named.
 const MOST_NAMED: usize = 8;
+/// More gaps of one cell are counted.
+const MOST_GAPS: usize = 3;
 
 /// The answer of each cell of a campaign.
 pub(crate) fn cells(campaign: &Campaign) -> Table {
@@ -72,6 +74,7 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
                     let word = match cell.status {
                         Status::Failed => "failed",
                         Status::Spared => "spared",
+                        Status::Damaged => "damaged",
                         Status::Pending | Status::Done => "not measured",
                     };
                     row.push(Value::Missing(word.to_owned()));
@@ -153,7 +156,7 @@ pub(super) fn levels<'c>(quantity: Quantity) -> [Answered<'c>; 4] {
 fn of_block_devices<'c>(longest_ns: f64) -> Vec<Answered<'c>> {
     let (unit, scale) = latency_unit(longest_ns);
     let latency = |key, name| Column::number(key, name, unit).scaled(scale);
-    let p99 = |of: fn(&Cell) -> &Latency| {
+    let p99 = |of: fn(&Cell) -> &Distribution| {
         move |a: &Answer<'_>| {
             let mixed = a.cell.read_latency.count() > 0 && a.cell.write_latency.count() > 0;
             mixed.then(|| of(a.cell).percentile(99.0).get() as f64)
@@ -219,16 +222,22 @@ fn note(campaign: &Campaign, answers: &[Option<Answer<'_>>]) -> String {
     for (_, memory) in campaign.environment.iter().filter(|(key, _)| key == "host-memory") {
         notes.push(format!("Host memory of the driver, at full size, {memory}."));
     }
+    let stopped = campaign.cells.iter().filter(|cell| !cell.gaps.is_empty());
+    notes.extend(stopped.map(|cell| {
+        let gaps: Vec<String> = cell.gaps.iter().take(MOST_GAPS).map(record::gap_in_words).collect();
+        let more = cell.gaps.len() - gaps.len();
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        format!("{}: {}{more}.", short_label(cell, &varying, repeated), gaps.join("; "))
+    }));
     // Cells with the same trouble share a sentence.
     let mut troubles: Vec<(String, Vec<String>)> = Vec::new();
     for (cell, answer) in campaign.cells.iter().zip(answers) {
         let trouble = match answer.as_ref().map(|a| &a.unsettled) {
             Some(Some(reason)) => format!("no steady state, {}", reason.trim_end_matches('.')),
-            None if cell.status == Status::Failed => {
-                format!(
-                    "failed, {}",
-                    cell.failure.as_deref().unwrap_or("no reason was kept").trim_end_matches('.')
-                )
+            None if matches!(cell.status, Status::Failed | Status::Damaged) => {
+                let what = if cell.status == Status::Failed { "failed" } else { "damaged in the store" };
+                let reason = cell.failure.as_deref().unwrap_or("no reason was kept");
+                format!("{what}, {}", reason.trim_end_matches('.'))
             }
             _ => continue,
         };

@@ -4,8 +4,8 @@
 
 use super::cells::{Answered, answered as number, layer_amplification, levels, write_amplification};
 use super::latency_unit;
+use crate::answer::Answer;
 use crate::record::{Campaign, Cell, Oltp, Quantity};
-use crate::report::answer::Answer;
 use crate::report::databases::{Asked, price_usd};
 use crate::report::table::{Column, Digits, Value};
 use lowtide_oltp::tpcc::Kind;

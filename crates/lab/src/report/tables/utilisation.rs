@@ -3,7 +3,7 @@
 //! Made where cells fall into several curves over the fill; for one curve the answer table says it already.
 //! Only fills that at least two curves share are shown.
 
-use crate::report::answer::{Answer, quantity_of};
+use crate::answer::{Answer, quantity_of};
 use crate::report::sweep::{groups, slug};
 use crate::report::table::{Column, Digits, Table, Value};
 

@@ -10,7 +10,7 @@ fn asked(text: &str) -> Campaign {
     let mut campaign = campaign(text, 1);
     for cell in &mut campaign.cells {
         cell.oltp = Some(Box::default());
-        for row in &mut cell.rows {
+        for row in std::sync::Arc::make_mut(&mut cell.rows) {
             let latency = std::mem::take(&mut row.write);
             let mut transactions = Transactions::default();
             transactions.kinds[0] = Done { committed: row.writes - 1, rolled_back: 1, retries: 3, latency };

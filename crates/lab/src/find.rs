@@ -4,7 +4,7 @@
 //! against.
 
 use crate::analysis::Verdict;
-use crate::experiment::{Experiment, Finding, Form, Level, Measure, Of, Selection};
+use crate::experiment::{BadInput, Claim, Experiment, Finding, Form, Level, Measure, Of, Selection};
 use crate::record::{Campaign, Cell, Quantity, Row, Status};
 use lowtide_core::{Bytes, Latency};
 
@@ -18,15 +18,36 @@ const STABLE_WITHIN: f64 = 0.10;
 pub type Latencies<'a> = dyn Fn(u32, u64, u64) -> Option<Latency> + 'a;
 
 /// Looks for numbers in a campaign.
-pub(super) struct Finder<'a> {
-    pub(super) experiment: &'a Experiment,
-    pub(super) campaign: &'a Campaign,
-    pub(super) latencies: &'a Latencies<'a>,
+pub(crate) struct Finder<'a> {
+    pub(crate) experiment: &'a Experiment,
+    pub(crate) campaign: &'a Campaign,
+    pub(crate) latencies: &'a Latencies<'a>,
+}
+
+/// The experiment that a campaign ran; `None` where another program ran it.
+pub(crate) fn kept(campaign: &Campaign) -> Result<Option<Experiment>, BadInput> {
+    let parse = || Experiment::parse("the experiment in the store", &campaign.experiment, &[]);
+    (!campaign.is_imported()).then(parse).transpose()
+}
+
+/// The most that a claim allows of a single cell, for claims about `of`: the cell, and the limit.
+pub(crate) fn limits(campaign: &Campaign, of: Of) -> Vec<(u32, f64)> {
+    let Ok(Some(experiment)) = kept(campaign) else { return Vec::new() };
+    let finder = Finder { experiment: &experiment, campaign, latencies: &|_, _, _| None };
+    let limit = |claim: &Claim| {
+        let finding = &claim.finding;
+        let most = claim.at_most.filter(|_| finding.of == of && finding.form == Form::Value)?;
+        match finder.cells(&finding.cells).as_slice() {
+            [cell] => Some((cell.index, most)),
+            _ => None,
+        }
+    };
+    experiment.claims.iter().filter_map(limit).collect()
 }
 
 impl Finder<'_> {
     /// The cells that are meant, in plan order.
-    pub(super) fn cells(&self, selection: &Selection) -> Vec<&Cell> {
+    pub(crate) fn cells(&self, selection: &Selection) -> Vec<&Cell> {
         self.campaign.cells.iter().filter(|cell| self.is_meant(cell, selection)).collect()
     }
 
@@ -46,7 +67,7 @@ impl Finder<'_> {
     ///
     /// # Errors
     /// Why there is none, for people.
-    pub(super) fn number(
+    pub(crate) fn number(
         &self,
         finding: &Finding,
         over: &dyn Fn(Vec<f64>) -> Option<f64>,
@@ -63,7 +84,7 @@ impl Finder<'_> {
     ///
     /// # Errors
     /// Why there is none, for people.
-    pub(super) fn each(&self, finding: &Finding) -> Result<Vec<f64>, String> {
+    pub(crate) fn each(&self, finding: &Finding) -> Result<Vec<f64>, String> {
         let values = self.values(finding, &finding.cells)?;
         let Some(against) = &finding.against else { return Ok(values) };
         let others = self.values(finding, against)?;
@@ -88,7 +109,8 @@ impl Finder<'_> {
         match (cell.status, &cell.failure) {
             (Status::Done, _) => {}
             (Status::Failed, Some(reason)) => return Err(format!("it failed: {reason}")),
-            (Status::Failed | Status::Pending | Status::Spared, _) => {
+            (Status::Damaged, Some(reason)) => return Err(format!("it is damaged in the store: {reason}")),
+            (Status::Failed | Status::Damaged | Status::Pending | Status::Spared, _) => {
                 return Err("it was not measured to its end".to_owned());
             }
         }
@@ -175,7 +197,7 @@ impl Finder<'_> {
     }
 
     /// The cells that are meant, for people.
-    pub(super) fn label(&self, finding: &Finding) -> String {
+    pub(crate) fn label(&self, finding: &Finding) -> String {
         let cells = finding.cells.label();
         match &finding.against {
             None => cells,
@@ -243,6 +265,6 @@ fn stable_by(cell: &Cell) -> Result<u64, String> {
 }
 
 /// The mean; `None` of nothing.
-pub(super) fn mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

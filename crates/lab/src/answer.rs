@@ -5,7 +5,7 @@
 
 use crate::analysis::{Departure, Estimate, Verdict, departures};
 use crate::record::{Campaign, Cell, Quantity, Row, Status};
-use lowtide_core::Latency;
+use lowtide_core::{Distribution, Latency};
 
 /// The fresh level is the mean of this share of the intervals …
 const FRESH_SHARE: f64 = 0.05;
@@ -38,8 +38,6 @@ pub(crate) struct Answer<'a> {
     pub end: Option<f64>,
     /// Level of the lowest interval.
     pub lowest: Option<f64>,
-    /// Latency of reads and writes, or of transactions, together over the measured window.
-    pub latency: Latency,
     /// NAND bytes per host byte in the steady window, or over the last quarter without one.
     pub write_amplification: Option<f64>,
     /// Bytes that a log layer wrote per host byte, of the same stretch; `None` where there is no such layer.
@@ -96,8 +94,6 @@ impl<'a> Answer<'a> {
             None => (None, Some("the measurement has not been analysed".to_owned())),
         };
         let (from, to) = settled.map_or((cell.last_quarter_ns(), u64::MAX), |e| (e.from_ns, e.to_ns));
-        let mut latency = cell.read_latency.clone();
-        latency.merge(&cell.write_latency);
         let measured = || cell.rows.iter().filter(|row| row.end_ns > row.start_ns);
         let window = || measured().filter(|row| row.start_ns >= from && row.end_ns <= to);
         let operations: u64 = window().map(|row| row.reads + row.writes).sum();
@@ -115,7 +111,6 @@ impl<'a> Answer<'a> {
             fresh: fresh(cell, scale),
             end: cell.mean_rate_between(cell.last_quarter_ns(), u64::MAX),
             lowest: lowest.min_by(f64::total_cmp).filter(|_| !is_one_number(cell)),
-            latency,
             write_amplification: cell.write_amplification_between(from, to),
             layer_amplification: cell.layer_amplification_between(from, to),
             host_cpu_ns_per_operation: cell.host_cpu_ns_per_operation_between(from, to),
@@ -144,9 +139,15 @@ impl<'a> Answer<'a> {
     pub fn fill(&self) -> Option<f64> {
         (self.cell.capacity.get() > 0).then(|| self.in_use() / self.cell.capacity.get() as f64)
     }
+    /// Latency of reads and writes, or of transactions, together over the measured window. Added when it is asked for: kept
+    /// for each cell, it would double the memory of a large campaign.
+    pub fn latency(&self) -> Distribution {
+        together(&self.cell.read_latency, &self.cell.write_latency)
+    }
     /// A percentile of latency in nanoseconds; `None` where nothing was counted.
     pub fn latency_ns(&self, percent: f64) -> Option<f64> {
-        (self.latency.count() > 0).then(|| self.latency.percentile(percent).get() as f64)
+        let latency = self.latency();
+        (latency.count() > 0).then(|| latency.percentile(percent).get() as f64)
     }
     /// Whether the load only read.
     pub fn only_reads(&self) -> bool {
@@ -155,6 +156,20 @@ impl<'a> Answer<'a> {
     /// Nanoseconds of the measurement as seconds of the experiment as written.
     pub fn seconds(&self, ns: u64) -> f64 {
         ns as f64 * self.scale / 1e9
+    }
+}
+
+/// Two distributions added.
+fn together(reads: &Distribution, writes: &Distribution) -> Distribution {
+    match (reads.count(), writes.count()) {
+        (_, 0) => reads.clone(),
+        (0, _) => writes.clone(),
+        _ => {
+            let mut all = Latency::default();
+            all.add(reads);
+            all.add(writes);
+            all.into()
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! The histograms of a window are merged part by part, so that at most one part is in memory beside the whole. Leaves out
 //! what is made of them (`compare`).
 
-use crate::record::Percentiles;
-use lowtide_core::Latency;
+use super::Percentiles;
+use lowtide_core::{Distribution, Latency};
 
 /// The most parts of a window.
 const MOST: usize = 20;
@@ -76,9 +76,9 @@ impl Gatherer {
     }
 
     /// Reads and writes of the whole window, and its parts.
-    pub fn finish(mut self) -> (Latency, Latency, LatencyParts) {
+    pub fn finish(mut self) -> (Distribution, Distribution, LatencyParts) {
         self.end_part();
-        (self.read.whole, self.write.whole, self.parts)
+        (self.read.whole.into(), self.write.whole.into(), self.parts)
     }
 
     fn end_part(&mut self) {
