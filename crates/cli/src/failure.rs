@@ -1,8 +1,10 @@
 //! The exit code and the look of what went wrong. Leaves out the words: [`Failure`] has them.
 
-use crate::output;
+use crate::say::say;
 pub use lowtide_lab::failure::Failure;
 use lowtide_lab::failure::Kind;
+use lowtide_lab::passwords;
+use std::process::ExitCode;
 
 /// Measured to the end, but not all is well.
 pub const FAILED: u8 = 1;
@@ -29,5 +31,16 @@ pub fn code(failure: &Failure) -> u8 {
 
 /// Prints a failure to standard error.
 pub fn print(failure: &Failure) {
-    failure.reports().iter().for_each(|report| output::say(format_args!("{report:?}")));
+    failure.reports().iter().for_each(|report| say(format_args!("{report:?}")));
+}
+
+/// Tells what is wrong with the command line, or what was asked of it (`--help`); without passwords that stood in it.
+pub fn of_arguments(error: &clap::Error) -> ExitCode {
+    let plain = error.render().to_string();
+    let shown = passwords::without_in_prose(&plain);
+    if shown == plain || !error.use_stderr() {
+        error.exit();
+    }
+    say(shown.trim_end());
+    ExitCode::from(BAD_INPUT)
 }

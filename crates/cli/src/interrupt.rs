@@ -1,7 +1,12 @@
-//! Ctrl-C, and signals that end programs (a terminal that goes away among them): the first ends the campaign in good order, the second ends the program.
+//! Ctrl-C, and all other signals that end programs unless they are caught: the first ends the campaign in good order,
+//! a second Ctrl-C ends the program.
+//!
+//! Leaves out signals that tell of a fault of the program itself, and SIGPIPE, which is an error of the write.
 
 use crate::output;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,14 +17,24 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Signals that come within this time of the first are the same: some programs signal a process and its group.
 pub const ONCE: Duration = Duration::from_secs(2);
 
+/// Signals that end a program unless they are caught.
+pub const ENDING: [i32; 12] = [
+    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU, SIGXFSZ,
+];
+
+/// Those of them that say it once more where they come again. Others come by themselves: SIGXCPU every second, from a
+/// limit of processor time on.
+pub const AGAIN: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
 /// A flag that the first signal sets.
 pub fn flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let again = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
-        let ends = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&again));
+    for signal in ENDING {
+        let ends = !AGAIN.contains(&signal)
+            || signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&again)).is_ok();
         let sets = signal_hook::flag::register(signal, Arc::clone(&flag));
-        if ends.is_err() || sets.is_err() {
+        if !ends || sets.is_err() {
             output::say(format_args!("warning: signals cannot be caught here; Ctrl-C ends lowtide at once"));
         }
     }

@@ -9,6 +9,7 @@ mod interrupt;
 mod metrics;
 mod output;
 mod progress;
+mod say;
 mod serve;
 mod show;
 mod watch;
@@ -25,7 +26,10 @@ use std::process::ExitCode;
 static ALLOCATOR: HugePages = HugePages;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return failure::of_arguments(&error),
+    };
     match run(arguments.verb) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

@@ -1,10 +1,32 @@
-//! Writing answers: to standard output in the format asked for, and files that are whole or not there.
+//! Writing answers to standard output in the format asked for; what files are called that are written.
+//!
+//! Leaves out writing files, which the lab does ([`lowtide_lab::output`]).
 
 use crate::args::Format;
 use crate::failure::Failure;
+pub use crate::say::say;
+use lowtide_lab::output::Role;
 use lowtide_lab::report::Report;
-use std::io::{IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
+
+/// The report of a campaign, or of several.
+pub const REPORT: Role = Role::stored("the report", "--report FILE");
+
+/// The same of the verb that has no other output.
+pub const REPORT_AGAIN: Role = Role::stored("the report", "-o FILE");
+
+/// Figures of a report.
+pub const FIGURES: Role = Role::stored("figures", "--figures DIR");
+
+/// Raw numbers, or a job of fio.
+pub const EXPORT: Role = Role::stored("the export", "-o FILE");
+
+/// The experiment that a choice was checked by.
+pub const EXPERIMENT: Role = Role::new("the experiment", "-o FILE");
+
+/// A fitted device.
+pub const DEVICE: Role = Role::new("the device file", "-o FILE");
 
 /// Columns of a report that is not printed to a terminal, or to one of unknown width.
 const COLUMNS: usize = 80;
@@ -21,55 +43,42 @@ pub fn print_report(report: &Report, format: Format) -> Result<(), Failure> {
 
 /// Prints a text; a reader that went away (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::writing(Path::new("standard output"), &error))
-        }
+    print_by(|out| write!(out, "{text}{newline}"))
+}
+
+/// Prints what `content` writes, as it writes it.
+pub fn print_by(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = BufWriter::new(Heard { out: io::stdout().lock(), is_gone: false });
+    let written = content(&mut out).and_then(|()| out.flush());
+    let is_gone = out.get_ref().is_gone;
+    match written {
+        Err(error) if !is_gone => Err(Failure::writing(Path::new("standard output"), &error)),
         _ => Ok(()),
     }
 }
 
-/// Says something on standard error; that nobody listens there is no failure.
-pub fn say(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+/// An output that remembers whether its reader went away: what writes to it may wrap the error.
+struct Heard<W> {
+    out: W,
+    is_gone: bool,
+}
+
+impl<W: Write> Write for Heard<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes);
+        self.is_gone |= written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        written
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// How wide a table on standard output may be.
 pub fn columns() -> usize {
-    if !std::io::stdout().is_terminal() {
+    if !io::stdout().is_terminal() {
         return COLUMNS;
     }
     console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| usize::from(columns).clamp(40, 200))
-}
-
-/// Refuses a path that could never be written, before hours of measuring.
-pub fn check_writable(path: &Path) -> Result<(), Failure> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let message = match parent.map(Path::is_dir) {
-        _ if path.is_dir() => format!("{} is a directory, but the report is a file", path.display()),
-        Some(false) => format!("there is no directory for the report {}", path.display()),
-        _ => return Ok(()),
-    };
-    Err(Failure::usage(message, "name a file in a directory that exists, with `--report FILE`"))
-}
-
-/// Writes a file so that it is never half there: beside it first, then renamed.
-pub fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let fail = |error: std::io::Error| Failure::writing(path, &error);
-    if path.is_dir() {
-        return Err(fail(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
-    }
-    if path.exists() && !path.is_file() {
-        // A pipe or /dev/stdout cannot be renamed to.
-        return std::fs::write(path, content).map_err(fail);
-    }
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = std::fs::write(&beside, content).and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&beside);
-        fail(error)
-    })
 }

@@ -1,147 +1,116 @@
-//! The growing report for a browser: a small HTTP server on a thread of its own, which reads the store.
+//! The growing report for a browser: what `run --serve` shows, read from the store.
 //!
 //! ```text
 //! GET /             the report as of now; the page asks again every few seconds and stays where it is
 //! GET /report.json  the same as JSON
 //! ```
 //!
-//! HEAD works like GET; other methods are 405, other paths 404. On a loopback address only requests that name one are
-//! answered, so that no web page elsewhere reads the report through a name of its own. Leaves out TLS and passwords:
-//! whoever reaches the address reads the report.
+//! It is made when somebody asks and something is new, not for every request. Leaves out the server and its limits
+//! (`lowtide_host::http`), TLS and passwords: whoever reaches the address under one of its names reads the report.
 
 use crate::failure::Failure;
+use lowtide_host::http::{self, Hosts, Page, Rendering, Site};
 use lowtide_lab::ask;
 use lowtide_lab::compare::Question;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::Store;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use tiny_http::{Header, Method, Request, Response};
 
 /// What makes the page follow the run.
 const FOLLOW: &str = include_str!("follow.html");
 
-/// A server that runs.
+/// Where the report is.
+const PAGES: [Page; 2] = [
+    Page { path: "/", kind: "text/html; charset=utf-8" },
+    Page { path: "/report.json", kind: "application/json" },
+];
+
+/// A server of the report that runs until it is dropped.
 pub struct Server {
-    http: Arc<tiny_http::Server>,
-    address: SocketAddr,
+    http: http::Server,
     campaigns: Arc<Mutex<Vec<i64>>>,
 }
 
 impl Server {
     /// Listens at `address`, and serves what there is in the store of the campaigns that are added.
-    pub fn start(address: SocketAddr, store: &Path) -> Result<Server, Failure> {
-        let fail = |error: &dyn std::fmt::Display| {
+    pub fn start(address: SocketAddr, hosts: Hosts, store: &Path) -> Result<Server, Failure> {
+        let campaigns = Arc::<Mutex<Vec<i64>>>::default();
+        let growing = Growing {
+            store: store.to_owned(),
+            campaigns: Arc::clone(&campaigns),
+            report: None,
+            sent: BTreeMap::new(),
+        };
+        let http =
+            TcpListener::bind(address).and_then(|listener| http::Server::start(listener, hosts, growing));
+        let http = http.map_err(|error| {
             Failure::usage(
                 format_args!("nothing can be served at {address}: {error}"),
                 "name another port with `--serve PORT`; 0 takes any that is free",
             )
-        };
-        let listener = TcpListener::bind(address).map_err(|error| fail(&error))?;
-        let address = listener.local_addr().map_err(|error| fail(&error))?;
-        let http = tiny_http::Server::from_listener(listener, None).map_err(|error| fail(&error))?;
-        let server = Server { http: Arc::new(http), address, campaigns: Arc::default() };
-        let (http, campaigns) = (Arc::clone(&server.http), Arc::clone(&server.campaigns));
-        let mut pages = Pages { store: store.to_owned(), campaigns, made: None };
-        std::thread::spawn(move || {
-            // Ends when the server is stopped.
-            while let Ok(request) = http.recv() {
-                answer(request, &mut pages, address.ip());
-            }
-        });
-        Ok(server)
+        })?;
+        Ok(Server { http, campaigns })
     }
 
     /// Where a browser finds it.
     pub fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        format!("http://{}/", self.http.address())
     }
 
     /// A campaign to be shown.
     pub fn add(&self, campaign: i64) {
-        self.campaigns.lock().expect("nobody panics while holding it").push(campaign);
-    }
-
-    /// Stops listening.
-    pub fn stop(self) {
-        self.http.unblock();
+        self.campaigns.lock().expect(UNPOISONED).push(campaign);
     }
 }
 
-fn answer(request: Request, pages: &mut Pages, own: IpAddr) {
-    let path = request.url().split(['?', '#']).next().unwrap_or_default().to_owned();
-    let known = ["/", "/report.json"].contains(&path.as_str());
-    let reads = matches!(request.method(), Method::Get | Method::Head);
-    let (code, kind, text) = match () {
-        () if own.is_loopback() && !names_loopback(&request) => {
-            (403, PLAIN, "this report is only for this machine\n".to_owned())
-        }
-        () if !known => (404, PLAIN, "there is / and /report.json\n".to_owned()),
-        () if !reads => (405, PLAIN, "only GET and HEAD\n".to_owned()),
-        () => match pages.now() {
-            Err(reason) => (503, PLAIN, format!("{reason}\n")),
-            Ok(report) if path == "/" => (200, "text/html; charset=utf-8", following(&report.html())),
-            Ok(report) => (200, "application/json", report.json()),
-        },
-    };
-    // The length is known, so that simple clients need not put pieces together.
-    let whole = Response::from_string(text).with_chunked_threshold(usize::MAX);
-    let mut response = whole.with_status_code(code);
-    let mut headers =
-        vec![("Content-Type", kind), ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff")];
-    if code == 405 {
-        headers.push(("Allow", "GET, HEAD"));
-    }
-    for (name, value) in headers {
-        response.add_header(Header::from_bytes(name, value).expect("headers are plain ASCII"));
-    }
-    // A browser that went away needs no answer.
-    let _ = request.respond(response);
-}
-
-const PLAIN: &str = "text/plain; charset=utf-8";
-
-/// Whether the address that was typed is one of this machine: a number, or `localhost`.
-fn names_loopback(request: &Request) -> bool {
-    let host = request.headers().iter().find(|header| header.field.equiv("Host"));
-    host.is_none_or(|header| is_loopback(header.value.as_str()))
-}
-
-fn is_loopback(host: &str) -> bool {
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()));
-    let name = name.map_or(host, |(name, _)| name).trim_matches(['[', ']']);
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|it| it.is_loopback())
-}
+const UNPOISONED: &str = "nobody panics while holding it";
 
 /// The page with what makes it follow the run.
 fn following(page: &str) -> String {
     page.replacen("</head>", &format!("{FOLLOW}</head>"), 1)
 }
 
-/// The report, made again when there is something new.
-struct Pages {
+/// What a report shows of a campaign: its number, and how many of its cells are done, failed and predicted.
+type Progress = (i64, [u32; 3]);
+
+/// The report as it grows.
+struct Growing {
     store: PathBuf,
     campaigns: Arc<Mutex<Vec<i64>>>,
-    /// The last one, and of how many cells.
-    made: Option<(Vec<(i64, u32)>, Report)>,
+    /// The last one, and of what.
+    report: Option<(Vec<Progress>, Report)>,
+    /// What each page was last made of.
+    sent: BTreeMap<&'static str, Vec<Progress>>,
 }
 
-impl Pages {
-    /// The report as of now, or why there is none.
-    fn now(&mut self) -> Result<&Report, String> {
-        let wanted = self.campaigns.lock().expect("nobody panics while holding it").clone();
+impl Site for Growing {
+    fn pages(&self) -> &'static [Page] {
+        &PAGES
+    }
+
+    fn render(&mut self, page: &Page) -> Result<Rendering, String> {
+        let wanted = self.campaigns.lock().expect(UNPOISONED).clone();
         if wanted.is_empty() {
             return Err("the campaign has not begun yet".to_owned());
         }
         let store = Store::open_existing(&self.store).map_err(|error| error.to_string())?;
         let listed = store.campaigns().map_err(|error| error.to_string())?;
-        let state: Vec<(i64, u32)> =
-            listed.iter().filter(|it| wanted.contains(&it.id)).map(|it| (it.id, it.done)).collect();
-        if self.made.as_ref().is_none_or(|(known, _)| *known != state) {
-            self.made = Some((state, make(&store, &wanted)?));
+        let shown = listed.iter().filter(|it| wanted.contains(&it.id));
+        let now: Vec<Progress> = shown.map(|it| (it.id, [it.done, it.failed, it.spared])).collect();
+        if self.sent.get(page.path) == Some(&now) {
+            return Ok(Rendering::Unchanged);
         }
-        self.made.as_ref().map(|(_, report)| report).ok_or_else(String::new)
+        let report = match self.report.take() {
+            Some((of, report)) if of == now => report,
+            _ => make(&store, &wanted)?,
+        };
+        let bytes = if page.path == "/" { following(&report.html()) } else { report.json() };
+        self.report = Some((now.clone(), report));
+        self.sent.insert(page.path, now);
+        Ok(Rendering::New(bytes.into_bytes()))
     }
 }
 
@@ -159,17 +128,6 @@ fn make(store: &Store, campaigns: &[i64]) -> Result<Report, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_addresses_of_this_machine_are_loopback() {
-        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "127.9.9.9", "[::1]:80", "[::1]"] {
-            assert!(is_loopback(host), "{host}");
-        }
-        for host in ["evil.example", "127.0.0.1.evil.example:80", "10.0.0.1:80", "", "localhost.evil.example"]
-        {
-            assert!(!is_loopback(host), "{host}");
-        }
-    }
 
     #[test]
     fn the_page_follows_once() {

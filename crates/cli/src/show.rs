@@ -8,6 +8,7 @@ use crate::output;
 use crate::progress::Shown;
 use crate::serve::Server;
 use crate::watch::Watch;
+use lowtide_host::http::Hosts;
 use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign::{Progress, Stage};
 use lowtide_lab::plan::PlannedCell;
@@ -46,7 +47,9 @@ impl Show {
         cells: usize,
         interrupt: &Arc<AtomicBool>,
     ) -> Result<Show, Failure> {
-        let server = arguments.serve.map(|address| Server::start(address, &arguments.store)).transpose()?;
+        let hosts = || Hosts::new(&arguments.accept_host, "--accept-host");
+        let serve = |address| Server::start(address, hosts(), &arguments.store);
+        let server = arguments.serve.map(serve).transpose()?;
         if let Some(server) = &server {
             output::say(format_args!("the report grows at {}", server.url()));
         }
@@ -72,9 +75,7 @@ impl Show {
     /// Takes everything off the screen, and closes the port.
     pub fn end(self) {
         self.display.end();
-        if let Some(server) = self.server {
-            server.stop();
-        }
+        drop(self.server);
     }
 }
 

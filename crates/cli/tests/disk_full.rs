@@ -87,6 +87,15 @@ fn a_report_that_finds_no_room_leaves_the_measurements_in_the_store() {
     let (_, error) = lab.ends(&["export", "-o", "disk/all.csv"], 1);
     assert_says(&error, &["disk/all.csv cannot be written"]);
     assert_eq!(names(disk.at), Vec::<String>::new(), "half an export is no export");
+    for (verb, name) in [("report", "report.html"), ("export", "all.csv")] {
+        lab.write(&format!("disk/{name}"), "old");
+        lab.ends(&[verb, "-o", &format!("disk/{name}")], 1);
+        assert_eq!(
+            (names(disk.at), lab.read(&format!("disk/{name}"))),
+            (vec![name.to_owned()], "old".to_owned())
+        );
+        std::fs::remove_file(disk.at.join(name)).expect("removed");
+    }
 }
 
 #[test]
@@ -113,6 +122,9 @@ fn a_store_on_a_read_only_filesystem_can_be_read() {
     assert!(lab.exports("disk/a#1.db") == before);
     assert!(lab.ok(&["show", "--store", "disk/a#1.db"]).contains("tiny"));
     assert_says(&lab.refuses(&run, 2), &["the store disk/a#1.db cannot be used", "may you write there?"]);
+    let report = [&run[..4], &["--report", "disk/report.html"]].concat();
+    let error = lab.refuses(&report, 2);
+    assert_says(&error, &["disk/report.html cannot be written: ", "Read-only file system"]);
     assert_says(
         &lab.refuses(&[&run[..5], &["disk/b.db"]].concat(), 2),
         &["the store disk/b.db cannot be used"],

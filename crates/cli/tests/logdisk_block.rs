@@ -119,10 +119,10 @@ fn a_device_is_held_while_it_is_served_and_not_opened_while_it_is_in_use() {
     let alone = OpenOptions::new().read(true).custom_flags(rustix::fs::OFlags::EXCL.bits() as i32).open(node);
     assert_eq!(alone.expect_err("it is held").kind(), std::io::ErrorKind::ResourceBusy);
     for verb in ["check", "scrub"] {
-        assert_says(&lab.refuses(&["logdisk", verb, node], 2), &["is in use"]);
+        assert_says(&lab.refuses(&["logdisk", verb, node], 3), &["is in use"]);
     }
     assert_says(&lab.refuses(&force, 3), &["open in lowtide"]);
-    assert_says(&lab.refuses(&["logdisk", "serve", node, "--unix", "other.sock"], 2), &["is in use"]);
+    assert_says(&lab.refuses(&["logdisk", "serve", node, "--unix", "other.sock"], 3), &["is in use"]);
     let figures = stat(&lab, node);
     assert_eq!(
         (figure(&figures, "name"), figure(&figures, "blocks_written")),
@@ -209,9 +209,9 @@ fn what_cannot_be_attached_is_told_and_leaves_nothing() {
     assert_says(&error, &["there is no log disk here"]);
     lab.ok(&["logdisk", "format", "disk.log", "--size", "64MiB", "--segment", "1MiB"]);
     lab.ok(&["logdisk", "attach", "disk.log", "--name", &log.name]);
-    let error = lab.refuses(&["logdisk", "attach", "disk.log", "--name", "another"], 2);
+    let error = lab.refuses(&["logdisk", "attach", "disk.log", "--name", "another"], 3);
     assert_says(&error, &["disk.log is in use"]);
-    let error = lab.refuses(&["logdisk", "format", "disk.log", "--overwrite"], 2);
+    let error = lab.refuses(&["logdisk", "format", "disk.log", "--overwrite"], 3);
     assert_says(&error, &["disk.log is in use"]);
     lab.ok(&["detach", &log.name]);
 }

@@ -70,8 +70,12 @@ fn what_cannot_be_merged_is_refused_and_leaves_nothing() {
     let error = lab.refuses(&["merge", "a.db", "missing.db", "-o", "all.db"], 2);
     assert!(error.contains("there is no store missing.db"), "{error}");
     assert!(!lab.path("all.db").exists());
-    let error = lab.refuses(&["merge", "a.db", "-o", "a.db"], 2);
-    assert!(error.contains("cannot be merged into itself"), "{error}");
+    std::fs::hard_link(lab.path("a.db"), lab.path("hard.db")).expect("a link can be made");
+    std::os::unix::fs::symlink("a.db", lab.path("link.db")).expect("a link can be made");
+    for output in ["a.db", "hard.db", "link.db"] {
+        let error = lab.refuses(&["merge", "a.db", "-o", output], 2);
+        assert!(error.contains("cannot be merged into itself"), "{error}");
+    }
     let error = lab.refuses(&["run", "./tiny.toml", "--part", "3/2"], 2);
     assert!(error.contains("K from 1 to N"), "{error}");
 }

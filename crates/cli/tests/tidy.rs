@@ -33,6 +33,82 @@ const DIRECTIONS: [(&str, &[&str]); 7] = [
 /// What a crate above the lab may depend on, beside which there may be others.
 const ABOVE_LAB: &[&str] = &["core", "device", "host", "oltp", "logdisk", "lab"];
 
+/// Which modules of a crate may know which: a line those of the lines before it, and none of its own line. Names that a
+/// crate has at its root (`crate::Error`) are not followed.
+const MODULES: [(&str, &[&str]); 7] = [
+    (
+        "core",
+        &[
+            "in_flight rng state suggest",
+            "units",
+            "block",
+            "batch extents measure storage trace workload",
+            "virtual_load",
+            "inserts",
+        ],
+    ),
+    (
+        "device",
+        &["layout partition", "array cache composite disk flash log spec state volume", "fault power"],
+    ),
+    (
+        "logdisk",
+        &[
+            "closed_form format medium",
+            "aligned error log",
+            "scan",
+            "reader",
+            "recover",
+            "check disk",
+            "resize virtual_time",
+        ],
+    ),
+    (
+        "host",
+        &[
+            "cgroup clock cpu http memory mountinfo objection pattern process sqlite_vfs",
+            "error region",
+            "data nbd run_folder",
+            "block live",
+            "attach target",
+            "engine",
+            "bench environment",
+        ],
+    ),
+    (
+        "oltp",
+        &[
+            "address network settings tpcc",
+            "check database error named sqlite terminals watchdog",
+            "model server",
+            "mariadb postgres snapshot",
+            "folder instance",
+            "bench",
+        ],
+    ),
+    (
+        "lab",
+        &[
+            "application catalogue passwords record table trace",
+            "analysis device output",
+            "answer experiment live",
+            "compare find logdisk plan",
+            "bench fio_job fit prepare rounds store",
+            "frame import load powercut report",
+            "lifetime",
+            "cost witness",
+            "campaign",
+            "adaptive advise interleave validate",
+            "failure",
+            "ask",
+        ],
+    ),
+    ("cli", &["args say", "failure", "metrics output serve", "interrupt progress watch", "show", "command"]),
+];
+
+/// Devices are made of devices, so what describes, builds and restores them knows all of them.
+const KNOW_EACH_OTHER: (&str, &str) = ("device", "array cache composite disk flash log spec state volume");
+
 /// Crates without I/O and without a clock.
 const PURE: [&str; 2] = ["core", "device"];
 
@@ -51,6 +127,36 @@ const IMPURE: [&str; 12] = [
     "eprintln",
     "libc",
 ];
+
+/// What makes a file, or opens one to be written.
+const WRITERS: [&str; 11] = [
+    "fs::write(",
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    ".create_new(",
+    "fs::rename(",
+    "fs::copy(",
+    "fs::hard_link(",
+    "NamedTempFile",
+    ".tempfile_in(",
+    ".persist(",
+];
+
+/// Where the one mechanism is that writes files.
+const OUTPUT: &str = "crates/lab/src/output/";
+
+/// Files of the lab that open others to write them in place.
+const IN_PLACE: [&str; 3] = [
+    "crates/lab/src/bench/logdisk_file.rs",
+    "crates/lab/src/live/state.rs",
+    "crates/lab/src/logdisk/place.rs",
+];
+
+/// What writes a file in Python, and the modules that do so in a temporary folder.
+const PYTHON_WRITERS: [&str; 2] = ["write_text(", "write_bytes("];
+const TEMPORARY: [&str; 2] =
+    ["python/package/lowtide/distributed/_into.py", "python/package/lowtide/distributed/_worker.py"];
 
 // The tree.
 
@@ -71,6 +177,9 @@ fn the_tree_is_tidy() {
         if !within(&["host"], "") {
             complaints.extend(unsafe_code(&name, &text));
         }
+        if within(&["cli", "lab"], "src/") || name.starts_with(PYTHON) {
+            complaints.extend(writers(&name, &text));
+        }
         if within(&PURE, "src/") {
             complaints.extend(impure(&name, &text));
         }
@@ -84,9 +193,18 @@ fn the_tree_is_tidy() {
     }
     complaints.extend(direction(PYTHON, ABOVE_LAB, &read(&root.join(PYTHON).join("Cargo.toml"))));
     complaints.extend(without_direction(&root));
+    for (name, lines) in MODULES {
+        let source = root.join(format!("crates/{name}/src"));
+        for path in files(&source, "rs") {
+            let below =
+                path.strip_prefix(&source).expect("it was found there").to_str().expect("plain names");
+            complaints.extend(module(name, lines, below, &read(&path)));
+        }
+    }
     for path in files(&root.join(PYTHON), "py") {
         let (name, text) = (shown(&path), read(&path));
         complaints.extend(docstring(&name, &text));
+        complaints.extend(python_writers(&name, &text));
         complaints.extend(length(&name, &text));
         complaints.extend(unfinished(&name, &text));
     }
@@ -195,6 +313,31 @@ fn impure(name: &str, text: &str) -> Vec<String> {
     named.map(|word| format!("{name}: `{word}` in a pure crate: the world comes in as arguments")).collect()
 }
 
+/// Files that people name are written by `lowtide_lab::output` alone, which knows what must not be overwritten.
+fn writers(name: &str, text: &str) -> Vec<String> {
+    let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
+    if is_test || name.starts_with(OUTPUT) {
+        return Vec::new();
+    }
+    let code = code(without_tests(text), false);
+    if IN_PLACE.contains(&name) {
+        let asks = code.contains("output::in_place(");
+        let what = "writes in place without asking `output::in_place`";
+        return (!asks).then(|| format!("{name}: {what}")).into_iter().collect();
+    }
+    let found = WRITERS.iter().filter(|writer| code.contains(**writer));
+    found.map(|writer| format!("{name}: `{writer}`: files are written by `lowtide_lab::output`")).collect()
+}
+
+/// The same of the Python package.
+fn python_writers(name: &str, text: &str) -> Vec<String> {
+    if !name.starts_with("python/package/") || TEMPORARY.contains(&name) {
+        return Vec::new();
+    }
+    let found = PYTHON_WRITERS.iter().filter(|writer| text.contains(**writer));
+    found.map(|writer| format!("{name}: `{writer}`: files are written by the native part")).collect()
+}
+
 /// Published values never reach a model, or agreement with them would prove nothing.
 fn published(name: &str, text: &str) -> Vec<String> {
     let code = code(text, true);
@@ -250,6 +393,59 @@ fn without_direction(root: &Path) -> Vec<String> {
     unknown.map(|name| format!("crates/{name}: not in DIRECTIONS of crates/cli/tests/tidy.rs")).collect()
 }
 
+/// Modules of a crate know only those below them. `below` is the file's path in the sources of the crate.
+fn module(krate: &str, lines: &[&str], below: &str, text: &str) -> Vec<String> {
+    let own = below.split('/').next().expect("there is a first part").trim_end_matches(".rs");
+    if ["lib", "main"].contains(&own) || below.split('/').any(|part| ["tests", "tests.rs"].contains(&part)) {
+        return Vec::new();
+    }
+    let line_of = |name: &str| lines.iter().position(|line| line.split(' ').any(|it| it == name));
+    let Some(at) = line_of(own) else {
+        return vec![format!(
+            "crates/{krate}/src/{below}: `{own}` is not in MODULES of crates/cli/tests/tidy.rs"
+        )];
+    };
+    let known = |other: &&String| {
+        let there = line_of(other);
+        let together = krate == KNOW_EACH_OTHER.0 && there == Some(at) && lines[at] == KNOW_EACH_OTHER.1;
+        **other == own || there.is_none_or(|there| there < at) || together
+    };
+    let uses = modules_named(&code(without_tests(text), false));
+    let wrong = uses.iter().filter(|other| !known(other));
+    wrong
+        .map(|other| format!("crates/{krate}/src/{below}: uses `{other}`, which is not below `{own}`"))
+        .collect()
+}
+
+/// What stands behind `crate::` in a source, each name of `crate::{…}` too.
+fn modules_named(code: &str) -> Vec<String> {
+    let name = |text: &str| -> String {
+        text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let mut all = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let Some(list) = rest.strip_prefix('{') else {
+            all.push(name(rest));
+            continue;
+        };
+        let mut depth = 0;
+        all.push(name(list));
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => all.push(name(&list[at + 1..])),
+                _ => {}
+            }
+        }
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
 /// Every dependency has its reason in CONTRIBUTING.md.
 fn unexplained(manifest: &str, contributing: &str) -> Vec<String> {
     let foreign = dependencies(manifest).into_iter().filter(|name| !name.starts_with("lowtide-"));
@@ -298,6 +494,13 @@ fn dead_links(name: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<Stri
 }
 
 // Reading.
+
+/// The text before the module of tests at its end.
+fn without_tests(text: &str) -> &str {
+    let mut modules = text.match_indices("#[cfg(test)]\nmod ");
+    let body = |at: usize| text[at..].lines().nth(1).is_some_and(|line| line.ends_with('{'));
+    modules.find(|(at, _)| body(*at)).map_or(text, |(at, _)| &text[..at])
+}
 
 /// Whether `text` holds `word` with no letter, digit or underscore beside it.
 fn has_word(text: &str, word: &str) -> bool {
@@ -464,6 +667,21 @@ fn unsafe_code_is_told_and_talk_of_it_is_not() {
 }
 
 #[test]
+fn a_file_that_is_written_by_hand_is_told() {
+    let name = "crates/lab/src/x.rs";
+    for text in ["std::fs::write(path, text)?;", "File::create(path)", "OpenOptions::new().write(true)"] {
+        assert_eq!(writers(name, text).len(), 1, "{text}");
+        assert!(writers("crates/lab/src/output/mod.rs", text).is_empty());
+        assert!(writers(name, &format!("// {text}\n#[cfg(test)]\nmod tests {{\n{text}\n}}\n")).is_empty());
+        assert_eq!(writers(name, &format!("#[cfg(test)]\nmod tests;\n{text}\n")).len(), 1);
+    }
+    assert_eq!(writers(IN_PLACE[0], "OpenOptions::new()").len(), 1);
+    assert!(writers(IN_PLACE[0], "output::in_place(role, path)?; OpenOptions::new()").is_empty());
+    assert_eq!(python_writers("python/package/lowtide/_x.py", "path.write_text(page)").len(), 1);
+    assert!(python_writers("python/tests/test_x.py", "path.write_text(page)").is_empty());
+}
+
+#[test]
 fn a_clock_or_a_hash_map_in_a_pure_crate_is_told() {
     for text in ["use std::fs;", "use std::time::Instant;", "std::thread::spawn(f)", "HashMap<u8, u8>"] {
         assert_eq!(impure("x.rs", text).len(), 1, "{text}");
@@ -488,6 +706,21 @@ fn a_dependency_against_the_direction_is_told() {
         direction("core", &[], table),
         ["crates/core: depends on lowtide-host, which is not below it"]
     );
+}
+
+#[test]
+fn a_module_that_uses_one_above_it_is_told() {
+    let lines: &[&str] = &["units rng", "plan", "store"];
+    let of = |below: &str, text: &str| module("lab", lines, below, text);
+    assert!(of("store/mod.rs", "use crate::plan::{self, Plan};\nuse crate::{rng, units::Bytes};").is_empty());
+    assert_eq!(
+        of("plan/mod.rs", "use crate::{units::{A, B}, store};"),
+        ["crates/lab/src/plan/mod.rs: uses `store`, which is not below `plan`"]
+    );
+    assert_eq!(of("rng.rs", "fn f() { crate::units::g() }").len(), 1, "none of its own line");
+    assert_eq!(of("other.rs", "").len(), 1, "none that has no line");
+    assert!(of("plan/mod.rs", "// crate::store\n#[cfg(test)]\nmod tests {\nuse crate::store;\n}").is_empty());
+    assert!(of("plan/tests.rs", "use crate::store;").is_empty());
 }
 
 #[test]

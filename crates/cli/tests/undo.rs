@@ -158,6 +158,17 @@ fn a_terminal_that_goes_away_undoes_everything_too() {
     bench.breaks_and_resumes(Phase::Measure, Signal::HUP);
 }
 
+/// Symptom: these signals killed a campaign and left mounts, loop devices and settings behind. Cause: they were not
+/// caught.
+#[test]
+fn every_other_signal_that_ends_a_program_undoes_everything_too() {
+    for signal in [Signal::USR1, Signal::ALARM, Signal::XCPU] {
+        let Some(bench) = Bench::new(EXPERIMENT) else { return };
+        assert_eq!(bench.breaks(Phase::Measure, signal), Some(130), "{signal:?}");
+        bench.is_as_before();
+    }
+}
+
 #[test]
 fn what_others_made_after_a_kill_is_theirs() {
     let Some(bench) = Bench::new(EXPERIMENT) else { return };
@@ -177,6 +188,35 @@ fn what_others_made_after_a_kill_is_theirs() {
     common::assert_says(&err, &["signature of xfs"]);
     assert_eq!(bench.disk.checksum(), before);
     assert!(bench.scheduler().contains("[none]"), "{}", bench.scheduler());
+}
+
+#[test]
+fn what_a_kill_left_stays_while_others_use_it() {
+    let Some(bench) = Bench::new(EXPERIMENT) else { return };
+    bench.breaks(Phase::Measure, Signal::KILL);
+    let at = format!("/run/lowtide/{}", bench.name());
+    let begin = Instant::now();
+    while !std::process::Command::new("umount").arg(&at).status().is_ok_and(|status| status.success()) {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{at} stays mounted");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The filesystem is still the one that lowtide made, and somebody looks at it through another loop device.
+    let other = run("losetup", &["--find", "--show", bench.disk.file.to_str().expect("plain")]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path().to_str().expect("plain");
+    run("mount", &["-o", "ro", other.trim(), at]);
+    let before = bench.disk.checksum();
+    let all = bench.arguments(&["--force-signature"]);
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let (code, _, error) = common::told(&bench.lab.run(&all));
+    let after = bench.disk.checksum();
+    run("umount", &[at]);
+    run("losetup", &["--detach", other.trim()]);
+    assert_eq!(code, Some(3), "{error}");
+    common::assert_says(&error, &["which it lies on, backs"]);
+    assert_eq!(after, before, "a byte changed");
+    bench.lab.ok(&[&all[..], &["--set", "file_size=8MiB"]].concat());
+    bench.is_as_before();
 }
 
 #[test]

@@ -5,15 +5,8 @@
 use super::{Format, size};
 use clap::Args;
 use lowtide_core::Bytes;
-use lowtide_core::suggest::nearest;
-use lowtide_device::flash::spec::Policy;
-use lowtide_lab::fit::Fixed;
+use lowtide_lab::fit;
 use std::path::PathBuf;
-
-const KEYS: [&str; 5] = ["raw", "write-cost", "gc-cost", "policy", "map-reach"];
-const POLICIES: &str = "greedy, fifo, random, d-choices=N";
-/// Bytes that costs are of.
-const UNIT: f64 = 4096.0;
 
 /// What was measured, and what is known beside.
 #[derive(Debug, Args)]
@@ -32,7 +25,7 @@ pub struct FitArguments {
     /// What the host may address [default: what the campaign says]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub capacity: Option<Bytes>,
-    /// Bytes of a request [default: what the campaign says, or 16KiB]
+    /// Bytes of a request, a multiple of 512B up to 16MiB [default: what the campaign says, or 16KiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub block: Option<Bytes>,
     /// Requests in flight [default: what the campaign says, or 16]
@@ -59,60 +52,10 @@ pub struct FitArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Requests to simulate at most; with fewer a fit ends sooner, and may find nothing
+    #[arg(long, default_value_t = fit::BUDGET, value_name = "REQUESTS")]
+    pub budget: u64,
     /// How to print it: table or json
     #[arg(long, default_value = "table")]
     pub format: Format,
-}
-
-impl FitArguments {
-    /// What `--fix` says.
-    ///
-    /// # Errors
-    /// What is accepted.
-    pub fn fixed(&self) -> Result<Fixed, String> {
-        let mut fixed = Fixed::default();
-        for pair in &self.fix {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let bytes = || {
-                value.parse::<Bytes>().map(|it| it.get() as f64).map_err(|why| format!("--fix {pair}: {why}"))
-            };
-            let cost = || {
-                let time =
-                    value.parse::<lowtide_core::Nanos>().map_err(|why| format!("--fix {pair}: {why}"))?;
-                Ok::<f64, String>(time.as_secs_f64() / UNIT)
-            };
-            match key {
-                "raw" => fixed.raw = Some(bytes()?),
-                "write-cost" => fixed.write = Some(cost()?),
-                "gc-cost" => fixed.moved = Some(cost()?),
-                "map-reach" => fixed.reach = Some(bytes()?),
-                "policy" => {
-                    fixed.policy =
-                        Some(policy(value).ok_or_else(|| format!("--fix {pair}: policies are {POLICIES}"))?)
-                }
-                _ => {
-                    let near = nearest(key, KEYS)
-                        .map(|near| format!("; did you mean `{near}`?"))
-                        .unwrap_or_default();
-                    return Err(format!(
-                        "--fix {pair}: there is no key `{key}`{near} Keys are {}",
-                        KEYS.join(", ")
-                    ));
-                }
-            }
-        }
-        Ok(fixed)
-    }
-}
-
-fn policy(text: &str) -> Option<Policy> {
-    match text {
-        "greedy" => Some(Policy::Greedy),
-        "fifo" => Some(Policy::Fifo),
-        "random" => Some(Policy::Random),
-        _ => {
-            let choices = text.strip_prefix("d-choices=")?.parse().ok()?;
-            (1..=64).contains(&choices).then_some(Policy::DChoices(choices))
-        }
-    }
 }

@@ -1,10 +1,14 @@
 //! Arguments of `serve`, `stat` and of what is ordered while a drive is served.
 
 use super::powercut::PowercutOltpArguments;
-use super::{PlainFormat, factor, scale, share};
+use super::{PlainFormat, factor, scale, share, size};
 use clap::{Args, Subcommand, ValueEnum};
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_device::power::CacheKind;
+use lowtide_host::HostError;
+use lowtide_host::http::Hosts;
+use lowtide_host::http::head::Host;
+use lowtide_host::live::Buffers;
 use lowtide_lab::live::{Offer, Pace};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -48,6 +52,9 @@ pub struct ServeArguments {
     /// Serve counters for Prometheus at http://ADDRESS/metrics; a port alone is of this machine
     #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
     pub metrics: Option<SocketAddr>,
+    /// With --metrics: also answer requests for this host, beside localhost and this machine's name and address
+    #[arg(long, value_name = "HOST", requires = "metrics", value_parser = Hosts::parse)]
+    pub accept_host: Vec<Host>,
     /// Record every request from the start into a new file; see `lowtide record`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
@@ -60,9 +67,31 @@ pub struct ServeArguments {
     /// Let in only clients with a certificate that ca-cert.pem signed
     #[arg(long, requires = "certificates")]
     pub tls_verify_peer: bool,
-    /// Clients at the same time
+    /// How many clients there may be
+    #[command(flatten)]
+    pub clients: ClientsArguments,
+}
+
+/// How many clients a server has, and what they may hold.
+#[derive(Debug, Args)]
+pub struct ClientsArguments {
+    /// Clients that use exports at the same time; those that have not chosen one yet do not count
     #[arg(long, default_value_t = 128, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_clients: u16,
+    /// Memory for the requests and replies of all clients together: at least 64MiB, and 512KiB for each client
+    /// [default: 256MiB, or 1MiB for each client where that is more]
+    #[arg(long, value_parser = size, value_name = "SIZE")]
+    pub buffers: Option<Bytes>,
+}
+
+impl ClientsArguments {
+    /// Memory for their requests and replies.
+    ///
+    /// # Errors
+    /// Where it is too little for so many.
+    pub fn buffers(&self) -> Result<Buffers, HostError> {
+        Buffers::new(self.buffers, self.max_clients)
+    }
 }
 
 /// What a live drive is like, however it is reached.

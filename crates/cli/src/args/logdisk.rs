@@ -1,5 +1,6 @@
 //! What `lowtide logdisk` is told.
 
+use super::live::ClientsArguments;
 use super::{BenchFormat, FilesystemName, PlainFormat, size};
 use clap::{Args, Subcommand};
 use lowtide_core::Bytes;
@@ -37,6 +38,9 @@ pub enum LogdiskVerb {
         /// Memory for the map [default: as much as it takes]
         #[arg(long, value_parser = size)]
         map_memory: Option<Bytes>,
+        /// How many clients there may be
+        #[command(flatten)]
+        clients: ClientsArguments,
     },
     /// Make a block device of this machine of a log disk, with a filesystem if wanted
     Attach(LogdiskAttachArguments),
@@ -63,6 +67,18 @@ pub enum LogdiskVerb {
         /// How to print it
         #[arg(long, default_value = "table")]
         format: BenchFormat,
+    },
+    /// Make a log disk usable whose flushed end was spoiled, and say how many blocks are lost
+    #[command(
+        after_help = "Blocks that are known to be lost are errors until they are written again. Where nothing says which blocks the\n\
+        spoiled part held, any block may read as older data afterwards: a filesystem or a database on it must be checked."
+    )]
+    Repair {
+        /// The file or block device
+        target: PathBuf,
+        /// Take what may be older data for what cannot be read; without it, nothing is changed
+        #[arg(long)]
+        accept_old_data: bool,
     },
     /// Make a log disk larger, with all that is on it; it is not served meanwhile
     Resize {
@@ -103,7 +119,7 @@ pub struct LogdiskFormatArguments {
     /// The share that is not offered: more makes random writes faster on a full disk
     #[arg(long, default_value_t = 0.1, value_name = "SHARE")]
     pub reserve: f64,
-    /// Although the file holds something: all of that is lost
+    /// Although the file holds something, but for a store: all of that is lost
     #[arg(long)]
     pub overwrite: bool,
     /// Overwrite the block device with this serial number; without it, the refusal says which it is

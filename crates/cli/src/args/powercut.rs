@@ -52,7 +52,8 @@ pub struct PowercutOltpArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Keep the files of databases on attached drives that are found corrupt, as the power cut left them
+    /// Keep what is known of damage on attached drives: the files as the power cut left them, what the drive was asked, and
+    /// whose fault it is
     #[arg(long, value_name = "DIRECTORY")]
     pub keep: Option<PathBuf>,
     /// How to print it

@@ -4,6 +4,8 @@
 
 use super::{ExperimentArguments, Format, address};
 use clap::Args;
+use lowtide_host::http::Hosts;
+use lowtide_host::http::head::Host;
 use lowtide_lab::ask::quoted;
 use std::fmt;
 use std::net::SocketAddr;
@@ -50,6 +52,9 @@ pub struct RunArguments {
     /// Show the growing report to a browser while it runs, at http://127.0.0.1:PORT; 0 takes any free port
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
     pub serve: Option<SocketAddr>,
+    /// With --serve: also answer requests for this host, beside localhost and this machine's name and address
+    #[arg(long, value_name = "HOST", requires = "serve", value_parser = Hosts::parse)]
+    pub accept_host: Vec<Host>,
     /// Measure only those sizes of data that are needed to know the level at all of them, and predict the others
     #[arg(long, conflicts_with_all = ["interleave", "part"])]
     pub adaptive: bool,

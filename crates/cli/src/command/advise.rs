@@ -4,18 +4,19 @@
 
 use crate::args::{AdviseArguments, Format};
 use crate::failure::{FAILED, Failure};
+use crate::output::EXPERIMENT;
 use crate::{interrupt, output};
 use lowtide_lab::advise::{Advice, advise, report};
-use std::path::Path;
+use lowtide_lab::output::{CommandFiles, Output};
 
 /// Advises.
 pub fn run(arguments: &AdviseArguments) -> Result<u8, Failure> {
     let question = arguments
         .question()
         .map_err(|message| Failure::usage(message, "`lowtide advise --help` has examples"))?;
-    if let Some(path) = &arguments.output {
-        output::check_writable(path)?;
-    }
+    let mut files = CommandFiles::default();
+    arguments.device.iter().for_each(|device| files.add_named("a device file", device));
+    let file = arguments.output.as_deref().map(|path| Output::file(EXPERIMENT, path, &files)).transpose()?;
     let advice = advise(&question, &interrupt::flag(), &|text| output::say(text))?;
     let report = report(&advice);
     match arguments.format {
@@ -24,10 +25,10 @@ pub fn run(arguments: &AdviseArguments) -> Result<u8, Failure> {
         }
         format => output::print_report(&report, format)?,
     }
-    match (&arguments.output, advice.choice()) {
-        (Some(path), Some(_)) => write(path, &advice)?,
-        (Some(path), None) => {
-            output::say(format_args!("nothing is chosen, so {} is not written", path.display()))
+    match (&file, advice.choice()) {
+        (Some(file), Some(_)) => write(file, &advice)?,
+        (Some(file), None) => {
+            output::say(format_args!("nothing is chosen, so {} is not written", file.path().display()))
         }
         (None, _) => {}
     }
@@ -35,10 +36,10 @@ pub fn run(arguments: &AdviseArguments) -> Result<u8, Failure> {
 }
 
 /// Writes the experiment that the choice was checked by, with the command that runs it again.
-fn write(path: &Path, advice: &Advice) -> Result<(), Failure> {
+fn write(file: &Output, advice: &Advice) -> Result<(), Failure> {
     let (row, trial) = advice.choice().expect("there is one");
     let scale = if trial.scale > 1 { format!(" --scale 1/{}", trial.scale) } else { String::new() };
-    let named = path.display().to_string();
+    let named = file.path().display().to_string();
     let named = if named.contains('/') { named } else { format!("./{named}") };
     let command = format!("lowtide run {named}{scale} --seed {}", trial.seed);
     let text = format!(
@@ -48,7 +49,7 @@ fn write(path: &Path, advice: &Advice) -> Result<(), Failure> {
         row.candidate.device.name,
         trial.experiment
     );
-    output::write_file(path, text.as_bytes())?;
+    file.write(text.as_bytes())?;
     output::say(format_args!("the experiment: {command}"));
     Ok(())
 }

@@ -12,6 +12,7 @@ use lowtide_host::block::FilesystemKind;
 use lowtide_lab::live::attached::{self, Served, Serving};
 use lowtide_lab::live::control::{self, Order, Question};
 use lowtide_lab::live::{Data, Known, Offer, Power};
+use lowtide_lab::output::CommandFiles;
 use lowtide_lab::table;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -125,11 +126,13 @@ fn look_up(arguments: &AttachArguments, device: &str) -> Result<Known, Failure> 
     // The server works in another folder.
     let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::writing(path, &error));
     let mut offer = arguments.drive.offer(arguments.name.clone(), device, 0);
+    offer.block = arguments.block;
     if let Some(path) = &arguments.data {
         offer.data = Data::File(absolute(path)?);
     }
     offer.state = arguments.state.as_ref().map(absolute).transpose()?;
     let mut known = offer.look_up()?;
+    known.check_outputs(&mut CommandFiles::default())?;
     if arguments.name.is_none() {
         known.name = plain_name(&known.name);
     }

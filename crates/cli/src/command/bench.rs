@@ -7,7 +7,11 @@ use lowtide_core::{Bytes, Seed};
 use lowtide_host::bench::{Requests, engine_bench, null_bench};
 use lowtide_host::engine::EngineChoice;
 use lowtide_lab::bench::{logdisk, nbd, simulate, steady};
+use lowtide_lab::output::{CommandFiles, Role};
 use lowtide_oltp::bench::measure;
+
+/// What the engine reads, made where there is none.
+const BENCH_FILE: Role = Role::new("the file of the bench", "--file PATH");
 
 /// File sizes at which the steady-state rule is judged, in GiB.
 const SIZES_GIB: [u64; 4] = [20, 60, 100, 140];
@@ -30,7 +34,7 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
             (serde_json::to_value(figures), *format)
         }
         BenchVerb::Logdisk { file, size, format } => {
-            let figures = logdisk(file, *size, Seed::new(1)).map_err(Failure::failed)?;
+            let figures = logdisk(file, *size, Seed::new(1))?;
             (serde_json::to_value(figures), *format)
         }
         BenchVerb::Oltp(arguments) => {
@@ -45,6 +49,10 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
             };
             let read_share = mix.clamp(0.0, 1.0);
             let requests = Requests { block: Bytes::kib(4), depth: *depth, read_share };
+            // Whoever only reads may read any file.
+            if read_share < 1.0 || !file.exists() {
+                lowtide_lab::output::in_place(BENCH_FILE, file, &CommandFiles::default())?;
+            }
             let figures = engine_bench(file, *size, requests, *seconds, engine, Seed::new(1))?;
             (serde_json::to_value(figures), *format)
         }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::output;
 use lowtide_lab::catalogue::{self, CatalogueError, Entry, Found};
 use lowtide_lab::experiment::Experiment;
+use lowtide_lab::passwords;
 use lowtide_lab::table;
 
 /// Lists simulated devices, or prints the file of one.
@@ -31,7 +32,7 @@ fn list_or_show(
     find: impl Fn(&str) -> Result<Found, CatalogueError>,
 ) -> Result<u8, Failure> {
     match &arguments.verb {
-        Some(CatalogueVerb::Show { name }) => output::print(&find(name)?.text)?,
+        Some(CatalogueVerb::Show { name }) => output::print(&passwords::without(&find(name)?.text))?,
         None | Some(CatalogueVerb::List) => {
             let rows: Vec<Vec<String>> =
                 entries.iter().map(|entry| vec![entry.name.to_owned(), title(entry)]).collect();

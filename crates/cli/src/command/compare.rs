@@ -1,16 +1,19 @@
 //! `lowtide compare`: campaigns beside each other, or the values of a factor inside one; and limits to judge by.
 
-use super::campaign_named;
+use super::{campaign_named, damaged};
 use crate::args::CompareArguments;
 use crate::failure::{FAILED, Failure, REGRESSION};
-use crate::output;
+use crate::output::{self, REPORT};
 use lowtide_lab::compare::{Judged, Metric, Operator, Outcome, Question, Scope, Threshold};
+use lowtide_lab::output::{CommandFiles, Output};
 use lowtide_lab::record::Campaign;
 use lowtide_lab::report::Report;
 
 /// Compares; exit code 5 where a limit is crossed, 1 where one cannot be judged.
 pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
     let mut question = question(arguments)?;
+    let page = arguments.report.as_deref();
+    let page = page.map(|path| Output::file(REPORT, path, &CommandFiles::default())).transpose()?;
     let campaigns: Vec<Campaign> = arguments
         .campaigns
         .iter()
@@ -32,8 +35,8 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
         (None, campaigns) => Report::compare(&campaigns.iter().collect::<Vec<_>>(), &question),
     };
     output::print_report(&report, arguments.format)?;
-    if let Some(path) = &arguments.report {
-        output::write_file(path, report.html().as_bytes())?;
+    if let Some(page) = page {
+        page.write(report.html().as_bytes())?;
     }
     for one in judged.iter().filter(|one| one.not_judged > 0 && one.outcome != Outcome::NotJudged) {
         output::say(format_args!(
@@ -43,7 +46,8 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
             one.not_judged + one.crossed + one.undecided + one.kept
         ));
     }
-    Ok(code(&judged))
+    // A limit that was crossed is crossed, whatever else is damaged.
+    Ok(code(&judged).max(damaged(&campaigns)))
 }
 
 /// What the arguments ask, limits read.

@@ -13,7 +13,8 @@ use lowtide_core::Nanos;
 use lowtide_device::fault::{EndOfLife, Faults, Slow};
 use lowtide_host::attach;
 use lowtide_lab::live::control::{self, AskError, Order, Question, Report};
-use lowtide_lab::live::{Power, Requests, Stat};
+use lowtide_lab::live::{Power, RECORDING, Requests, Stat};
+use lowtide_lab::output::CommandFiles;
 use lowtide_lab::table;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -133,6 +134,7 @@ pub fn record(verb: &RecordVerb) -> Result<u8, Failure> {
         RecordVerb::Start { server, file } => {
             // The server may have another working directory.
             let path = std::path::absolute(file).map_err(|error| Failure::writing(file, &error))?;
+            lowtide_lab::output::in_place(RECORDING, &path, &CommandFiles::default())?;
             plain(server, Order::Record { path })
         }
         RecordVerb::Stop { server } => {
@@ -179,6 +181,15 @@ fn show(stat: &Stat) -> String {
         let words =
             format!("{:.0} us p50, {:.0} us p99, {:.0} us max", late.p50_us, late.p99_us, late.max_us);
         lines.push(("answers late by", words));
+    }
+    if let Some(clients) = stat.clients {
+        let waiting = match clients.waiting {
+            0 => String::new(),
+            waiting => format!(", {waiting} not read from until they take replies"),
+        };
+        lines.push(("clients of the server", format!("{}{waiting}", clients.connected)));
+        let (used, all) = (mib(clients.buffers_used_bytes), mib(clients.buffers_bytes));
+        lines.push(("buffers of all clients", format!("{used} of {all}")));
     }
     if let Some(count) = stat.recording {
         lines.push(("recorded", format!("{count} requests")));

@@ -1,60 +1,96 @@
 //! `lowtide export`: every raw number of a campaign, or its load as a job of fio.
 
-use super::campaign_of;
+use super::{campaign_of, damaged};
 use crate::args::{ExportArguments, RawFormat};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, EXPORT};
 use lowtide_core::Seed;
 use lowtide_lab::ask::{self, Raw};
 use lowtide_lab::catalogue as files;
 use lowtide_lab::experiment::{Experiment, Override};
 use lowtide_lab::fio_job::fio_job;
+use lowtide_lab::output::{CommandFiles, Output};
 use lowtide_lab::plan::Plan;
+use std::io::{self, Write};
 
 /// Writes a campaign as CSV or JSON, the same bytes for the same experiment, device and seed; or a job of fio.
 pub fn run(arguments: &ExportArguments) -> Result<u8, Failure> {
-    if let (Some(_), RawFormat::Csv | RawFormat::Json | RawFormat::Transactions) =
-        (&arguments.experiment, arguments.format)
-    {
+    match arguments.format {
+        RawFormat::Csv => raw(arguments, Raw::Csv),
+        RawFormat::Json => raw(arguments, Raw::Json),
+        RawFormat::Transactions => raw(arguments, Raw::Transactions),
+        RawFormat::Fio => job(arguments),
+    }
+}
+
+/// Exports the numbers of a campaign.
+fn raw(arguments: &ExportArguments, format: Raw) -> Result<u8, Failure> {
+    if arguments.experiment.is_some() {
         return Err(Failure::usage(
             "an experiment has no numbers to export",
             "`--format fio` gives its load; without `--experiment`, a campaign of the store is exported",
         ));
     }
-    let raw = |format| ask::export(&campaign_of(&arguments.campaign)?, format);
-    let bytes = match arguments.format {
-        RawFormat::Csv => raw(Raw::Csv)?,
-        RawFormat::Json => raw(Raw::Json)?,
-        RawFormat::Transactions => raw(Raw::Transactions)?,
-        RawFormat::Fio => job(arguments)?.into_bytes(),
+    let place = place(arguments, &CommandFiles::default())?;
+    let campaign = campaign_of(&arguments.campaign)?;
+    let export = ask::export(&campaign, format)?;
+    write(place.as_ref(), |out| export.write(out))?;
+    Ok(damaged([&campaign]))
+}
+
+/// Exports the job of an experiment, or of the one that a campaign ran.
+fn job(arguments: &ExportArguments) -> Result<u8, Failure> {
+    let (plan, place) = match &arguments.experiment {
+        Some(name) => {
+            let plan = plan_of_load(arguments, name)?;
+            let mut files = plan.files();
+            files.add_named("the experiment", name);
+            (plan, place(arguments, &files)?)
+        }
+        None => {
+            // Before the store is read.
+            let place = place(arguments, &CommandFiles::default())?;
+            (plan_of_campaign(arguments)?, place)
+        }
     };
-    match &arguments.output {
-        Some(path) => output::write_file(path, &bytes)?,
-        None => output::print(&String::from_utf8(bytes).expect("exports are text"))?,
-    }
+    let job =
+        fio_job(&plan).map_err(|error| Failure::usage(error, "export an experiment with a `[workload]`"))?;
+    write(place.as_ref(), |out| out.write_all(job.as_bytes()))?;
     Ok(0)
 }
 
-/// The job of an experiment, or of the one that a campaign ran.
-fn job(arguments: &ExportArguments) -> Result<String, Failure> {
-    let plan = match &arguments.experiment {
-        Some(name) => {
-            let found = files::experiment(name)?;
-            let set: Vec<Override> =
-                arguments.set.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-            Plan::new(Experiment::parse(&found.path, &found.text, &set)?, Seed::new(1), 1)?
-        }
-        None => {
-            let campaign = campaign_of(&arguments.campaign)?;
-            if campaign.is_imported() {
-                return Err(Failure::usage(
-                    format!("{} was imported: there is no experiment to make a job of", campaign.name),
-                    "the options of its jobs stand in the environment of the report",
-                ));
-            }
-            let experiment = Experiment::parse("the experiment in the store", &campaign.experiment, &[])?;
-            Plan::new(experiment, Seed::new(campaign.seed), campaign.scale)?
-        }
-    };
-    fio_job(&plan).map_err(|error| Failure::usage(error, "export an experiment with a `[workload]`"))
+/// The output, where one is named.
+fn place(arguments: &ExportArguments, files: &CommandFiles) -> Result<Option<Output>, Failure> {
+    Ok(arguments.output.as_ref().map(|path| Output::file(EXPORT, path, files)).transpose()?)
+}
+
+/// Writes to the output, or prints where there is none.
+fn write(
+    place: Option<&Output>,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    match place {
+        Some(place) => Ok(place.write_with(content)?),
+        None => output::print_by(content),
+    }
+}
+
+/// The plan of an experiment, for its load.
+fn plan_of_load(arguments: &ExportArguments, name: &str) -> Result<Plan, Failure> {
+    let found = files::experiment(name)?;
+    let set: Vec<Override> = arguments.set.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+    Ok(Plan::new(Experiment::parse(&found.path, &found.text, &set)?, Seed::new(1), 1)?)
+}
+
+/// The plan of the experiment that a campaign ran.
+fn plan_of_campaign(arguments: &ExportArguments) -> Result<Plan, Failure> {
+    let campaign = campaign_of(&arguments.campaign)?;
+    if campaign.is_imported() {
+        return Err(Failure::usage(
+            format!("{} was imported: there is no experiment to make a job of", campaign.name),
+            "the options of its jobs stand in the environment of the report",
+        ));
+    }
+    let experiment = Experiment::parse("the experiment in the store", &campaign.experiment, &[])?;
+    Ok(Plan::new(experiment, Seed::new(campaign.seed), campaign.scale)?)
 }

@@ -5,10 +5,18 @@
 use super::campaign_named;
 use crate::args::{FitArguments, Format};
 use crate::failure::Failure;
+use crate::output::DEVICE;
 use crate::{interrupt, output};
-use lowtide_core::Seed;
+use lowtide_core::{Bytes, Seed};
 use lowtide_lab::fit::{self, Measured, Question};
+use lowtide_lab::output::{CommandFiles, Output};
+use std::io::Read;
 use std::path::Path;
+
+/// How files of SQLite begin.
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+/// The largest table that is read.
+const LARGEST: Bytes = Bytes::mib(256);
 
 /// Fits, prints what was found, and writes the file.
 pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
@@ -16,9 +24,12 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
     if !matches!(arguments.format, Format::Table | Format::Json) {
         return Err(Failure::usage("a fit is printed as table or json", help));
     }
-    if let Some(path) = &arguments.output {
-        output::check_writable(path)?;
+    let mut files = CommandFiles::default();
+    files.add("the file of measurements", &arguments.source);
+    if let Some(like) = &arguments.like {
+        files.add_named("the device file", like);
     }
+    let file = arguments.output.as_deref().map(|path| Output::file(DEVICE, path, &files)).transpose()?;
     let stem =
         arguments.output.as_deref().and_then(Path::file_stem).map(|it| it.to_string_lossy().into_owned());
     let question = Question {
@@ -27,21 +38,22 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
         capacity: arguments.capacity,
         block: arguments.block,
         threads: arguments.threads,
-        fixed: arguments.fixed().map_err(|why| Failure::usage(why, help))?,
+        fixed: fit::Fixed::parse(&arguments.fix)?,
         predict: arguments.predict.clone(),
         seed: Seed::new(arguments.seed),
+        budget: arguments.budget,
     };
     let measured = measured(arguments, &question, help)?;
     let fitted = fit::fit(&measured, &question, &interrupt::flag())?;
     fitted.notes.iter().for_each(output::say);
     output::print(&match arguments.format {
         Format::Json => fit::json(&fitted),
-        _ => fit::table(&fitted, 4096.0, output::columns()),
+        _ => fit::table(&fitted, output::columns()),
     })?;
-    match &arguments.output {
-        Some(path) => {
-            output::write_file(path, fitted.device.as_bytes())?;
-            let path = path.display();
+    match file {
+        Some(file) => {
+            file.write(fitted.device.as_bytes())?;
+            let path = file.path().display();
             output::say(format_args!(
                 "device: {path}   run anything on it: lowtide run NAME --target device:./{path}"
             ));
@@ -54,11 +66,26 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
 /// What was measured: a table where the source is a file that is no store, else a campaign.
 fn measured(arguments: &FitArguments, question: &Question, help: &str) -> Result<Measured, Failure> {
     let path = Path::new(&arguments.source);
-    let is_store = |path: &Path| lowtide_lab::store::Store::open_existing(path).is_ok();
     if path.is_file() && !is_store(path) {
-        let text = std::fs::read_to_string(path);
+        let text = read(path);
         let text = text.map_err(|error| Failure::usage(format_args!("{}: {error}", path.display()), help))?;
         return Ok(fit::of_csv(path, &text, question, arguments.data)?);
     }
     Ok(fit::of_campaign(&campaign_named(&arguments.store, &arguments.source)?)?)
+}
+
+/// Whether a file begins as those of SQLite do, be it damaged behind that.
+fn is_store(path: &Path) -> bool {
+    let mut head = [0; SQLITE.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head == *SQLITE
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let size = std::fs::metadata(path)?.len();
+    if size > LARGEST.get() {
+        let size = Bytes::new(size);
+        return Err(std::io::Error::other(format!("{size}, and tables of up to {LARGEST} are read")));
+    }
+    std::fs::read_to_string(path)
 }

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::output;
 use lowtide_lab::ask;
 use lowtide_lab::import::{Options, import};
+use lowtide_lab::output::CommandFiles;
 use lowtide_lab::store::Store;
 
 /// Reads all files, then adds one campaign and shows its answer.
@@ -15,6 +16,9 @@ pub fn run(arguments: &ImportArguments) -> Result<u8, Failure> {
         size: arguments.size,
         command: arguments.command(),
     };
+    let mut files = CommandFiles::default();
+    arguments.files.iter().for_each(|path| files.add("an input", path));
+    lowtide_lab::output::store(&arguments.store, &files)?;
     let imported = import(&arguments.files, &options)?;
     imported.notes.iter().for_each(output::say);
     let mut store = Store::open(&arguments.store)?;

@@ -9,6 +9,7 @@ use lowtide_lab::ask::{Asked, Source};
 use lowtide_lab::campaign;
 use lowtide_lab::compare::Question;
 use lowtide_lab::interleave::Turns;
+use lowtide_lab::output::CommandFiles;
 use lowtide_lab::plan::Plan;
 use lowtide_lab::record::Campaign;
 use lowtide_lab::report::Report;
@@ -16,19 +17,24 @@ use lowtide_lab::store::About;
 
 /// Runs the experiments in turns and compares the others with the first.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
-    let names = std::iter::once(&arguments.experiment.experiment).chain(&arguments.others);
+    let names = || std::iter::once(&arguments.experiment.experiment).chain(&arguments.others);
     let plan = |name: &String| {
         let mut plan =
             Asked { source: Source::Named(name.clone()), ..arguments.experiment.asked() }.plan()?;
         plan.allow(arguments.destroy.clone(), arguments.force_signature);
         Ok(plan)
     };
-    let turns = Turns::of(names.map(plan).collect::<Result<Vec<Plan>, Failure>>()?)?;
+    let turns = Turns::of(names().map(plan).collect::<Result<Vec<Plan>, Failure>>()?)?;
     if let Some(jobs) = arguments.jobs {
         let groups = turns.plans().iter().map(|plan| plan.groups.len()).sum();
         campaign::set_jobs(usize::from(jobs).min(groups));
     }
-    output::check_writable(&arguments.report)?;
+    let mut files = CommandFiles::default();
+    for (plan, name) in turns.plans().iter().zip(names()) {
+        files.extend(plan.files());
+        files.add_named("the experiment", name);
+    }
+    let page = super::page_of_run(arguments, files)?;
     let about = About {
         started_at: jiff::Timestamp::now().to_string(),
         command: arguments.command(),
@@ -49,7 +55,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let campaigns: Vec<Campaign> = outcomes.iter().map(load).collect::<Result<_, _>>()?;
     let (report, _) = Report::compare(&campaigns.iter().collect::<Vec<_>>(), &Question::default());
     output::print_report(&report, arguments.format)?;
-    output::write_file(&arguments.report, report.html().as_bytes())?;
+    page.write(report.html().as_bytes())?;
     let numbers: Vec<String> = outcomes.iter().map(|outcome| outcome.campaign.to_string()).collect();
     output::say(format_args!(
         "report: {}   every number: {} (campaigns {})",

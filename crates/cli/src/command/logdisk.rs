@@ -5,6 +5,7 @@
 mod attach;
 
 use super::serve::USUAL;
+use crate::args::live::ClientsArguments;
 use crate::args::{BenchFormat, LogdiskArguments, LogdiskFormatArguments, LogdiskVerb};
 use crate::failure::{FAILED, Failure};
 use crate::interrupt;
@@ -19,14 +20,11 @@ use lowtide_lab::table;
 use lowtide_logdisk::check::{Checked, check};
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::Geometry;
-use lowtide_logdisk::{Disk, Options};
+use lowtide_logdisk::{Disk, LogError, Options, blocks};
 use serde_json::{Map, Value, json};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-
-/// The most clients at a time.
-const CLIENTS: usize = 64;
 
 /// What is said of a log disk when it has been closed.
 pub const CLOSED: &str = "closed in order";
@@ -35,14 +33,15 @@ pub const CLOSED: &str = "closed in order";
 pub fn run(arguments: &LogdiskArguments) -> Result<u8, Failure> {
     match &arguments.verb {
         LogdiskVerb::Format(arguments) => format(arguments),
-        LogdiskVerb::Serve { target, unix, tcp, name, read_only, map_memory } => {
+        LogdiskVerb::Serve { target, unix, tcp, name, read_only, map_memory, clients } => {
             let place = (unix.as_deref(), tcp.as_deref());
-            serve(target, name.as_deref(), place, *read_only, running(*map_memory))
+            serve(target, name.as_deref(), place, clients, *read_only, running(*map_memory))
         }
         LogdiskVerb::Attach(arguments) => attach::run(arguments),
         LogdiskVerb::Stat { target, format } => stat(target, *format),
         LogdiskVerb::Check { target, format } => look(target, false, *format),
         LogdiskVerb::Scrub { target, format } => look(target, true, *format),
+        LogdiskVerb::Repair { target, accept_old_data } => repair(target, *accept_old_data),
         LogdiskVerb::Resize { target, size, reserve } => {
             tell_size(target, &resize(target, *size, *reserve)?);
             Ok(0)
@@ -114,7 +113,63 @@ fn open_as(target: &Path, read_only: bool, tell: bool, running: Running) -> Resu
             recovery.spoiled
         ));
     }
+    if tell && let Some(lost) = recovery.damage() {
+        output::say(errors_until_written(lost));
+    }
     Ok(disk)
+}
+
+/// What is said of blocks that are known to be lost.
+fn errors_until_written(lost: u64) -> String {
+    format!(
+        "damaged: {} of the flushed end of the log cannot be read; reading that is an error until it is written again: restore it \
+         from a copy",
+        blocks(lost)
+    )
+}
+
+/// What is said where it is not known which blocks are lost.
+fn unusable(target: &Path, lost: u64) -> String {
+    format!(
+        "damaged: {} of the flushed end of the log cannot be read; nothing says which that is, so any block may be older than what was \
+         flushed, and the log disk is not opened: restore a copy, or take what may be older data with `lowtide logdisk repair {} \
+         --accept-old-data`",
+        blocks(lost),
+        target.display()
+    )
+}
+
+/// Makes a log disk usable whose flushed end is damaged. The first line is the answer.
+fn repair(target: &Path, accept_old_data: bool) -> Result<u8, Failure> {
+    let medium = Place::open(target, !accept_old_data)?.medium()?;
+    let damaged = match Disk::open(&medium, Running::default()) {
+        Ok(disk) => disk.recovery().damage().map(errors_until_written),
+        Err(LogError::Damaged(lost)) => Some(unusable(target, lost)),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(damaged) = damaged else {
+        output::print("nothing to repair: the log can be read up to the end of what was flushed\n")?;
+        return Ok(0);
+    };
+    if !accept_old_data {
+        output::print(&(damaged + "\nnothing was changed: `--accept-old-data` makes it usable\n"))?;
+        return Ok(FAILED);
+    }
+    let disk = Disk::open_with_old_data(&medium, Running::default())?;
+    let recovery = disk.recovery();
+    disk.close()?;
+    let mut text = format!("repaired: {} lost\n", blocks(recovery.lost + recovery.unknown));
+    if recovery.lost > 0 {
+        text += &format!("{}: an error until it is written again\n", blocks(recovery.lost));
+    }
+    if recovery.unknown > 0 {
+        text += &format!(
+            "{}: nobody knows which; whatever was there may read as older data: check what lies on it\n",
+            blocks(recovery.unknown)
+        );
+    }
+    output::print(&text)?;
+    Ok(0)
 }
 
 /// What a log disk is called where nobody says.
@@ -136,15 +191,17 @@ fn serve(
     target: &Path,
     name: Option<&str>,
     (unix, tcp): (Option<&Path>, Option<&str>),
+    clients: &ClientsArguments,
     read_only: bool,
     running: Running,
 ) -> Result<u8, Failure> {
+    let buffers = clients.buffers()?;
     let disk = open_as(target, read_only, true, running)?;
     let name = name.map_or_else(|| name_of(target), str::to_owned);
     let size = in_words(disk.geometry().capacity());
     let drive = LogDrive::new(disk, &name, &format!("log disk in {}", target.display()), read_only)
         .map_err(Failure::failed)?;
-    let mut listener = Listener::new(CLIENTS);
+    let mut listener = Listener::new(usize::from(clients.max_clients));
     if let Some(path) = unix {
         listener.unix(path)?;
     }
@@ -152,7 +209,7 @@ fn serve(
         listener.tcp(address)?;
     }
     let stop = Stop::new().map_err(Failure::failed)?;
-    let service = Service::start(drive).map_err(Failure::failed)?;
+    let service = Service::start(drive, buffers).map_err(Failure::failed)?;
     // Those that may only read are several, and none of them changes anything.
     if !read_only {
         tell_of(&service, target);
@@ -214,15 +271,32 @@ fn end(drive: LogDrive, read_only: bool) -> Result<u8, Failure> {
 
 fn stat(named: &Path, format: BenchFormat) -> Result<u8, Failure> {
     let target = target_of(named)?;
-    let figures = match open_as(&target, true, false, Running::default()) {
-        Ok(mut disk) => Figures::of(&mut disk),
-        Err(failure) => ask(&target).map_err(|error| match error {
-            AskError::Nobody { .. } => failure,
-            AskError::Refused(_) => Failure::failed(error),
-        })?,
+    let failure = match Place::open(&target, true).and_then(|place| place.medium()) {
+        Ok(medium) => match Disk::open(medium, Running::default()) {
+            Ok(mut disk) => {
+                show(&Figures::of(&mut disk), format)?;
+                let damage = disk.recovery().damage();
+                damage.into_iter().for_each(|lost| output::say(errors_until_written(lost)));
+                return Ok(if damage.is_some() { FAILED } else { 0 });
+            }
+            Err(LogError::Damaged(lost)) => return tell_unusable(&target, lost, format),
+            Err(error) => error.into(),
+        },
+        Err(error) => Failure::from(error),
     };
+    let figures = ask(&target).map_err(|error| match error {
+        AskError::Nobody { .. } => failure,
+        AskError::Refused(_) => Failure::failed(error),
+    })?;
     show(&figures, format)?;
     Ok(0)
+}
+
+/// Says of a log disk that is not opened what there is to say.
+fn tell_unusable(target: &Path, lost: u64, format: BenchFormat) -> Result<u8, Failure> {
+    output::say(unusable(target, lost));
+    print(&json!({ "damaged_blocks": lost, "good": false }), format)?;
+    Ok(FAILED)
 }
 
 /// What a user means: a file or a block device, or what an attached log disk of that name lies in.
@@ -254,7 +328,13 @@ fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };
-    let checked = check(&medium, data, &mut progress)?;
+    let checked = match check(&medium, data, &mut progress) {
+        Err(LogError::Damaged(lost)) => return tell_unusable(target, lost, format),
+        checked => checked?,
+    };
+    if let Some(lost) = checked.recovery.damage() {
+        output::say(errors_until_written(lost));
+    }
     for what in &checked.contradictions {
         output::say(format_args!("error: {what}"));
     }
@@ -268,6 +348,7 @@ fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
         "blocks_unreadable": bad_count,
         "blocks_lost_before": lost,
         "contradictions": contradiction_count,
+        "damaged_blocks": recovery.damage().unwrap_or(0),
         "closed_in_order": recovery.clean,
         "good": checked.is_good(),
     });

@@ -24,18 +24,30 @@ pub mod serve;
 pub mod show;
 pub mod validate;
 
-use crate::args::{CampaignArguments, ExperimentArguments};
-use crate::failure::Failure;
+use crate::args::{CampaignArguments, ExperimentArguments, RunArguments};
+use crate::failure::{FAILED, Failure};
+use crate::output::{self, REPORT};
 use lowtide_lab::ask;
+use lowtide_lab::output::{CommandFiles, Output};
 use lowtide_lab::plan::Plan;
 use lowtide_lab::record::Campaign;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::Store;
 use std::path::Path;
 
+/// The most damaged cells that are named one by one.
+const MOST_NAMED: usize = 8;
+
 /// The plan of what the user asked for.
 fn plan_of(arguments: &ExperimentArguments) -> Result<Plan, Failure> {
     arguments.asked().plan()
+}
+
+/// The report of a run, checked with its store against each other and the files that it reads.
+fn page_of_run(arguments: &RunArguments, mut files: CommandFiles) -> Result<Output, Failure> {
+    lowtide_lab::output::store(&arguments.store, &files)?;
+    files.add_store(&arguments.store);
+    Ok(Output::file(REPORT, &arguments.report, &files)?)
 }
 
 /// The campaign the user means.
@@ -72,9 +84,39 @@ fn campaign_named(store: &Path, name: &str) -> Result<Campaign, Failure> {
     Ok(store.load(store.find(wanted)?)?)
 }
 
-/// The report of the campaign the user means.
-fn stored_report(arguments: &CampaignArguments) -> Result<Report, Failure> {
+/// The report of the campaign the user means, and the exit code for it.
+fn stored_report(arguments: &CampaignArguments) -> Result<(Report, u8), Failure> {
     let store = Store::open_existing(&arguments.store)?;
     let number = store.find(arguments.campaign.as_deref())?;
-    ask::report(&store, number, &store.load(number)?)
+    let campaign = store.load(number)?;
+    Ok((ask::report(&store, number, &campaign)?, damaged([&campaign])))
+}
+
+/// Names the cells of campaigns that do not read back; the exit code for an answer without them.
+fn damaged<'a>(campaigns: impl IntoIterator<Item = &'a Campaign>) -> u8 {
+    let mut code = 0;
+    for campaign in campaigns {
+        let cells: Vec<_> = campaign.damaged().collect();
+        for cell in cells.iter().take(MOST_NAMED) {
+            let reason = cell.failure.as_deref().unwrap_or_default();
+            output::say(format_args!(
+                "damaged: {}: cell {} ({}): {reason}",
+                campaign.name,
+                cell.index,
+                cell.label()
+            ));
+        }
+        if cells.len() > MOST_NAMED {
+            output::say(format_args!("damaged: {}: {} more cells", campaign.name, cells.len() - MOST_NAMED));
+        }
+        if !cells.is_empty() {
+            let again = match campaign.is_imported() {
+                true => "import them again",
+                false => "the run that measured them measures them again with `--resume`",
+            };
+            output::say(format_args!("they are left out; {again}"));
+            code = FAILED;
+        }
+    }
+    code
 }

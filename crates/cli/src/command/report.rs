@@ -3,20 +3,31 @@
 use super::stored_report;
 use crate::args::ReportArguments;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, FIGURES, REPORT_AGAIN};
+use lowtide_lab::output::{CommandFiles, Output, OutputFolder};
 
 /// Writes the report of a campaign.
 pub fn run(arguments: &ReportArguments) -> Result<u8, Failure> {
-    let report = stored_report(&arguments.campaign)?;
-    output::write_file(&arguments.output, report.html().as_bytes())?;
-    output::say(format_args!("report: {}", arguments.output.display()));
-    if let Some(directory) = &arguments.figures {
-        std::fs::create_dir_all(directory).map_err(|error| Failure::writing(directory, &error))?;
-        let figures = report.figures();
-        for (name, svg) in &figures {
-            output::write_file(&directory.join(name), svg.as_bytes())?;
+    let page = Output::file(REPORT_AGAIN, &arguments.output, &CommandFiles::default())?;
+    let others = CommandFiles::default().and("the report", &arguments.output);
+    let directory = arguments.figures.as_deref();
+    let folder = directory.map(|path| OutputFolder::new(FIGURES, path, &others)).transpose()?;
+    let (report, code) = stored_report(&arguments.campaign)?;
+    let mut figures = Vec::new();
+    if let Some(folder) = &folder {
+        folder.make()?;
+        // All of them are looked at before one is written.
+        for (name, svg) in report.figures() {
+            figures.push((folder.file(&name)?, svg));
         }
-        output::say(format_args!("{} figures: {}", figures.len(), directory.display()));
     }
-    Ok(0)
+    page.write(report.html().as_bytes())?;
+    output::say(format_args!("report: {}", arguments.output.display()));
+    if let Some(folder) = &folder {
+        for (file, svg) in &figures {
+            file.write(svg.as_bytes())?;
+        }
+        output::say(format_args!("{} figures: {}", figures.len(), folder.path().display()));
+    }
+    Ok(code)
 }

@@ -30,7 +30,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if let Some(jobs) = arguments.jobs {
         campaign::set_jobs(usize::from(jobs).min(plan.groups.len()));
     }
-    output::check_writable(&arguments.report)?;
+    let page = super::page_of_run(arguments, arguments.experiment.asked().files(&plan))?;
     let about = About {
         started_at: jiff::Timestamp::now().to_string(),
         command: match arguments.adaptive {
@@ -52,7 +52,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let campaign = store.load(outcome.campaign)?;
     let report = ask::report(&store, outcome.campaign, &campaign)?;
     output::print_report(&report, arguments.format)?;
-    output::write_file(&arguments.report, report.html().as_bytes())?;
+    page.write(report.html().as_bytes())?;
     let store = arguments.store.display();
     output::say(format_args!(
         "report: {}   every number: {store} (campaign {})",

@@ -4,13 +4,14 @@
 
 use crate::args::{ServeArguments, TlsUse};
 use crate::failure::{Failure, INTERRUPTED};
-use crate::interrupt::ONCE;
+use crate::interrupt::{AGAIN, ENDING, ONCE};
 use crate::{metrics, output};
+use lowtide_host::http::{self, Hosts};
 use lowtide_host::live::{Clock, transport_ns};
 use lowtide_host::nbd::tls::read_certificates;
 use lowtide_host::nbd::{Listener, Settings, Stop, Tls, listen, negotiate};
-use lowtide_lab::live::{Data, Known, LiveDrive, Orders, Pace, Recorder, Service};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use lowtide_lab::live::{Data, Known, LiveDrive, Orders, Pace, RECORDING, Recorder, Service};
+use lowtide_lab::output::{CommandFiles, Role};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,9 +19,13 @@ use std::time::Instant;
 /// Where NBD clients look for a server.
 pub(super) const USUAL: &str = "127.0.0.1:10809";
 
+/// Where clients or orders come in.
+const SOCKET: Role = Role::new("the socket", "--unix PATH");
+
 /// Serves until a signal, or until the client at stdin has left.
 pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let known = look_up(arguments)?;
+    let buffers = arguments.clients.buffers()?;
     let tls = tls(arguments)?;
     let stop = Stop::new().map_err(Failure::failed)?;
     let settings = Settings { tls, stop: Some(stop.clone()), ..Settings::default() };
@@ -40,18 +45,17 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
         drives.push(drive);
     }
     if let Some(path) = &arguments.record {
-        let recorder = Recorder::new(path).map_err(|error| {
-            let message = format!("no requests can be recorded into {}: {error}", path.display());
-            Failure::usage(message, "name a new file in a folder that exists")
-        })?;
-        drives[0].record(Some(recorder));
+        drives[0].record(Some(Recorder::new(path)?));
     }
-    let mut service = Service::start(drives, clock, arguments.stdio).map_err(Failure::failed)?;
+    let mut service = Service::start(drives, clock, arguments.stdio, buffers).map_err(Failure::failed)?;
     if let Some(orders) = orders {
         service.obey(orders);
     }
     let metrics = match arguments.metrics {
-        Some(address) => Some(metrics::serve(address, service.handle().clone())?),
+        Some(address) => {
+            let hosts = Hosts::new(&arguments.accept_host, "--accept-host");
+            Some(metrics::serve(address, hosts, service.handle().clone())?)
+        }
         None => None,
     };
     if arguments.drive.rt
@@ -61,7 +65,7 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     }
     // Whoever hears where may end it at once.
     stop_on_signals(&stop, &service)?;
-    tell(arguments, &known, &listener, &settings, pace, metrics);
+    tell(arguments, &known, &listener, &settings, pace, metrics.as_ref().map(http::Server::address));
     let handle = service.handle().clone();
     let exports = service.exports().to_vec();
     let say_ended = |peer: &str, ended: lowtide_host::nbd::Ended| {
@@ -117,6 +121,17 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
         let (index, path) = whose(place, &all, several, "state")?;
         all[index].keep_state(path);
     }
+    let mut files = CommandFiles::default();
+    for known in &all {
+        known.check_outputs(&mut files)?;
+    }
+    if let Some(path) = &arguments.record {
+        lowtide_lab::output::in_place(RECORDING, path, &files)?;
+        files.add("the recording", path);
+    }
+    for path in arguments.unix.iter().chain(&arguments.control) {
+        lowtide_lab::output::in_place(SOCKET, path, &files)?;
+    }
     Ok(all)
 }
 
@@ -146,7 +161,7 @@ fn tls(arguments: &ServeArguments) -> Result<Tls, Failure> {
 }
 
 fn listener(arguments: &ServeArguments) -> Result<Listener, Failure> {
-    let mut listener = Listener::new(usize::from(arguments.max_clients));
+    let mut listener = Listener::new(usize::from(arguments.clients.max_clients));
     if arguments.stdio {
         return Ok(listener);
     }
@@ -221,13 +236,13 @@ fn tell(
 
 /// Ends the service at the first signal.
 fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT]).map_err(Failure::failed)?;
+    let mut signals = Signals::new(ENDING).map_err(Failure::failed)?;
     let (stop, handle) = (stop.clone(), service.handle().clone());
     let stopped = stop.clone();
     let ends = handle.clone();
     std::thread::spawn(move || {
         let mut first = None;
-        for _ in signals.forever() {
+        for signal in signals.forever() {
             match first {
                 None => {
                     stop.stop();
@@ -235,7 +250,7 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
                     first = Some(Instant::now());
                 }
                 // Some programs signal a process and its group.
-                Some(first) if Instant::elapsed(&first) < ONCE => {}
+                Some(first) if Instant::elapsed(&first) < ONCE || !AGAIN.contains(&signal) => {}
                 Some(_) => {
                     output::say("given up: what was to be kept of the drives is not written");
                     std::process::exit(i32::from(INTERRUPTED));

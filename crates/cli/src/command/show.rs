@@ -10,8 +10,9 @@ use lowtide_lab::table;
 /// Lists campaigns, or prints the report of the one that is named.
 pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {
     if arguments.campaign.campaign.is_some() {
-        output::print_report(&stored_report(&arguments.campaign)?, arguments.format)?;
-        return Ok(0);
+        let (report, code) = stored_report(&arguments.campaign)?;
+        output::print_report(&report, arguments.format)?;
+        return Ok(code);
     }
     let listed = Store::open_existing(&arguments.campaign.store)?.campaigns()?;
     let head = ["campaign", "experiment", "target", "begun (UTC)", "cells done"];

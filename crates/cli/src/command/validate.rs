@@ -4,35 +4,42 @@
 
 use crate::args::{Format, ValidateArguments};
 use crate::failure::{FAILED, Failure, INTERRUPTED, REGRESSION};
+use crate::output::REPORT;
 use crate::progress::Shown;
 use crate::{interrupt, output};
 use lowtide_core::Seed;
 use lowtide_lab::catalogue::Published;
 use lowtide_lab::experiment::NotCompared;
+use lowtide_lab::output::{CommandFiles, Output, OutputFolder, Role};
 use lowtide_lab::validate::{Study, Summary, choose, excused, report};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use tempfile::TempDir;
+
+/// Every raw number, in a store for each experiment.
+const STORES: Role = Role::new("stores", "--keep DIR");
 
 /// Runs the studies and says how near the models come.
 pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     let began = Instant::now();
     let chosen = choose(&arguments.studies, Seed::new(arguments.seed), arguments.scale)?;
-    if let Some(path) = &arguments.report {
-        output::check_writable(path)?;
-    }
     let directory = Directory::new(arguments.keep.as_deref())?;
+    let mut files = CommandFiles::default();
+    chosen.iter().for_each(|one| files.add_store(directory.store(&one.name)));
+    let page = arguments.report.as_deref().map(|path| Output::file(REPORT, path, &files)).transpose()?;
     if let Some(taken) = chosen.iter().map(|one| directory.store(&one.name)).find(|path| path.exists()) {
         return Err(Failure::usage(
             format!("{} is there already", taken.display()),
             "name an empty directory with `--keep DIR`",
         ));
     }
+    directory.make()?;
     let cells = chosen.iter().map(|one| one.plan.cells.len()).sum();
     let shown = Shown::new(cells);
     let flag = interrupt::flag();
     let started_at = jiff::Timestamp::now().to_string();
-    let studies = lowtide_lab::validate::run(&chosen, &directory.path, &started_at, &flag, &shown);
+    let studies = lowtide_lab::validate::run(&chosen, directory.path(), &started_at, &flag, &shown);
     shown.finish();
     let studies = studies?;
     if studies.iter().any(|study| study.interrupted) {
@@ -48,9 +55,9 @@ pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
         Format::Csv => output::print(&numbers(&studies))?,
         Format::Table | Format::Markdown => output::print_report(&report, arguments.format)?,
     }
-    if let Some(path) = &arguments.report {
-        output::write_file(path, report.html().as_bytes())?;
-        output::say(format_args!("report: {}", path.display()));
+    if let Some(page) = &page {
+        page.write(report.html().as_bytes())?;
+        output::say(format_args!("report: {}", page.path().display()));
     }
     output::say(format_args!("{} experiments, {cells} cells, {wall_s:.0} s", studies.len()));
     if studies.iter().any(|study| study.failed > 0) {
@@ -124,31 +131,36 @@ fn numbers(studies: &[Study]) -> String {
 }
 
 /// Where the stores are; removed with them unless the user wants to keep it.
-struct Directory {
-    path: PathBuf,
-    keep: bool,
+enum Directory {
+    Kept(OutputFolder),
+    Temporary(TempDir),
 }
 
 impl Directory {
     fn new(keep: Option<&Path>) -> Result<Directory, Failure> {
-        let path = keep.map_or_else(
-            || std::env::temp_dir().join(format!("lowtide-validate-{}", std::process::id())),
-            Path::to_owned,
-        );
-        std::fs::create_dir_all(&path).map_err(|error| Failure::writing(&path, &error))?;
-        Ok(Directory { path, keep: keep.is_some() })
+        if let Some(path) = keep {
+            return Ok(Directory::Kept(OutputFolder::new(STORES, path, &CommandFiles::default())?));
+        }
+        let made = tempfile::Builder::new().prefix("lowtide-validate-").tempdir();
+        made.map(Directory::Temporary).map_err(|error| Failure::writing(&std::env::temp_dir(), &error))
+    }
+
+    /// Makes it where it is not there.
+    fn make(&self) -> Result<(), Failure> {
+        match self {
+            Directory::Kept(folder) => Ok(folder.make()?),
+            Directory::Temporary(_) => Ok(()),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Directory::Kept(folder) => folder.path(),
+            Directory::Temporary(folder) => folder.path(),
+        }
     }
 
     fn store(&self, name: &str) -> PathBuf {
-        self.path.join(format!("{name}.db"))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if !self.keep {
-            // What cannot be removed is in the directory for temporary files.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
+        self.path().join(format!("{name}.db"))
     }
 }

@@ -64,7 +64,7 @@ impl Tpcc {
     }
 
     fn start(&mut self) {
-        let started = mariadb::start(&settings(), &self.places);
+        let started = mariadb::start(&settings(), &self.places, &Arc::default());
         self.instance = Some(started.unwrap_or_else(|error| panic!("seed {}: {error}", crate::SEED)));
     }
 

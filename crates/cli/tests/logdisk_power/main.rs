@@ -133,7 +133,9 @@ fn make(stack: &Stack<'_>) {
     lab.write("drive.toml", large);
     let seed = SEED.to_string();
     let kind = ["--scale", "1/64", "--no-delay", "--cache", "volatile", "--seed", &seed];
-    lab.ok(&[&["attach", "drive.toml", "--name", &stack.drive.name][..], &kind].concat());
+    // A log disk is as its format says also where sectors of 512 bytes are torn apart.
+    let attach = ["attach", "drive.toml", "--block", "512", "--name", &stack.drive.name];
+    lab.ok(&[&attach[..], &kind].concat());
     let serial = stack.drive.path("/disk");
     let serial = serial.to_str().expect("plain");
     lab.ok(&["logdisk", "format", &stack.drive.node(), "--segment", "1MiB", "--destroy", serial]);

@@ -170,15 +170,24 @@ fn random_sessions_harm_nobody() {
 }
 
 #[test]
-fn clients_that_wait_at_the_door_keep_nobody_out_but_by_number() {
+fn clients_that_say_nothing_keep_nobody_out_and_one_too_many_is_told_so() {
     let lab = Lab::new();
-    let served = Served::start(&lab, &["--unix", "drive.sock", "--max-clients", "3"]);
-    let path = lab.path("drive.sock");
-    let idle: Vec<UnixStream> = (0..2).map(|_| UnixStream::connect(&path).expect("it listens")).collect();
-    let mut last = NbdClient::connect(UnixStream::connect(&path).expect("it listens"), "").expect("agreed");
-    let mut turned_away = UnixStream::connect(&path).expect("it listens");
-    assert_eq!(turned_away.read(&mut [0; 18]).expect("the end"), 0);
-    assert_eq!(last.ask(command::READ, 0, 0, 4096, &mut [0; 4096]).expect("answered"), 0);
-    drop(idle);
-    served.ends_well();
+    for log_disk in [false, true] {
+        let place = ["--unix", "drive.sock", "--max-clients", "2"];
+        let served = if log_disk {
+            lab.ok(&["logdisk", "format", "disk.log", "--size", "64MiB", "--segment", "1MiB"]);
+            Served::start_plain(&lab, &[&["logdisk", "serve", "disk.log"][..], &place].concat())
+        } else {
+            Served::start(&lab, &place)
+        };
+        let connect = || UnixStream::connect(lab.path("drive.sock")).expect("it listens");
+        let mute: Vec<UnixStream> = (0..200).map(|_| connect()).collect();
+        let mut first = NbdClient::connect(connect(), "").expect("agreed");
+        let _second = NbdClient::connect(connect(), "").expect("agreed");
+        let refused = NbdClient::connect(connect(), "").expect_err("one too many").to_string();
+        assert!(refused.contains("there are 2 clients already"), "{refused}");
+        assert_eq!(first.ask(command::READ, 0, 0, 4096, &mut [0; 4096]).expect("answered"), 0);
+        drop(mute);
+        served.ends_well();
+    }
 }

@@ -67,7 +67,7 @@ fn what_was_written_is_there_after_the_disk_became_larger_and_more_can_be() {
     if qemu_io(&["write -P 9 0 16M"]).is_none() {
         return;
     }
-    let (_, error) = lab.ends(&["logdisk", "resize", "disk.log", "--size", "1GiB"], 2);
+    let (_, error) = lab.ends(&["logdisk", "resize", "disk.log", "--size", "1GiB"], 3);
     assert_says(&error, &["is in use"]);
     served.ends_well();
     let (_, error) = lab.ends(&["logdisk", "resize", "disk.log", "--size", "64MiB"], 2);
@@ -166,12 +166,12 @@ fn a_file_that_holds_something_or_is_in_use_is_refused() {
     format(&lab);
     let served = Served::start_plain(&lab, &SERVE);
     for verb in ["check", "scrub"] {
-        assert_says(&lab.refuses(&["logdisk", verb, "disk.log"], 2), &["disk.log is in use"]);
+        assert_says(&lab.refuses(&["logdisk", verb, "disk.log"], 3), &["disk.log is in use"]);
     }
     // Who serves it says how it is.
     let live = lab.ok(&["logdisk", "stat", "disk.log", "--format", "json"]);
     assert_eq!((figure(&live, "name"), figure(&live, "blocks_written")), ("disk".into(), 0.into()));
-    let error = lab.refuses(&["logdisk", "format", "disk.log", "--overwrite"], 2);
+    let error = lab.refuses(&["logdisk", "format", "disk.log", "--overwrite"], 3);
     assert_says(&error, &["disk.log is in use"]);
     served.ends_well();
     assert_eq!(figure(&lab.ok(&["logdisk", "stat", "disk.log", "--format", "json"]), "fill"), 0.0);

@@ -53,3 +53,47 @@ fn what_was_flushed_survives_a_power_cut() {
     assert!(lost > 0);
     served.ends_well();
 }
+
+/// Zeroes are durable when NBD says so, after a flush or with forced unit access: those that take room (NO_HOLE) are
+/// a write until then. Those that take none are durable at once, as a trim is, which is more than NBD asks for.
+#[test]
+fn zeroes_that_take_room_are_durable_when_they_were_flushed() {
+    let lab = Lab::new();
+    let served = Served::start(&lab, &["--unix", "drive.sock", "--cache", "volatile"]);
+    let mut client = connect(&lab);
+    (0..400).for_each(|number| {
+        let mut data = vec![9; BLOCK as usize];
+        let offset = number * u64::from(BLOCK);
+        assert_eq!(client.ask(command::WRITE, 0, offset, BLOCK, &mut data).expect("answered"), 0);
+    });
+    assert_eq!(client.ask(command::FLUSH, 0, 0, 0, &mut []).expect("answered"), 0);
+    let mut zero = |flags: u16, number: u64| {
+        let offset = number * u64::from(BLOCK);
+        assert_eq!(client.ask(command::WRITE_ZEROES, flags, offset, BLOCK, &mut []).expect("answered"), 0);
+    };
+    (0..50).for_each(|number| zero(flag::NO_HOLE | flag::FUA, number));
+    (50..100).for_each(|number| zero(0, number));
+    (100..400).for_each(|number| zero(flag::NO_HOLE, number));
+    lab.ok(&["powercut", "drive.sock"]);
+    let mut client = connect(&lab);
+    let mut lost = 0;
+    for number in 0..400 {
+        let found = read(&mut client, number);
+        // 4 KiB are written whole or not at all.
+        let (is_zero, is_old) = (found.iter().all(|byte| *byte == 0), found.iter().all(|byte| *byte == 9));
+        assert!(is_zero || number >= 100 && is_old, "block {number} holds something else");
+        lost += u64::from(is_old);
+    }
+    assert!((50..250).contains(&lost), "{lost} of 300 writes were taken back: about half should be");
+    // What was flushed stays.
+    (100..400).for_each(|number| {
+        let offset = number * u64::from(BLOCK);
+        let flags = flag::NO_HOLE;
+        assert_eq!(client.ask(command::WRITE_ZEROES, flags, offset, BLOCK, &mut []).expect("answered"), 0);
+    });
+    assert_eq!(client.ask(command::FLUSH, 0, 0, 0, &mut []).expect("answered"), 0);
+    lab.ok(&["powercut", "drive.sock"]);
+    let mut client = connect(&lab);
+    (0..400).for_each(|number| assert_eq!(read(&mut client, number), [0; BLOCK as usize], "block {number}"));
+    served.ends_well();
+}

@@ -77,10 +77,19 @@ impl Served {
         self.running.0.id()
     }
 
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
     /// Asks it to end; its exit code, and what it said.
     pub fn end(&mut self) -> (Option<i32>, String) {
+        self.ends_by(Signal::TERM)
+    }
+
+    /// The same, with a signal.
+    pub fn ends_by(&mut self, signal: Signal) -> (Option<i32>, String) {
         if !self.running.ended() {
-            self.running.signal(Signal::TERM);
+            self.running.signal(signal);
         }
         let code = self.running.wait();
         let said = self.stderr.take().map(|thread| thread.join().expect("no panic")).unwrap_or_default();

@@ -10,6 +10,7 @@ use crate::failure::{FAILED, Failure};
 use crate::interrupt;
 use lowtide_core::Bytes;
 use lowtide_host::attach::{self, Server, Wish};
+use lowtide_host::live::Buffers;
 use lowtide_lab::live::Orders;
 use lowtide_lab::logdisk::{Figures, LogDrive, Service};
 use std::path::Path;
@@ -54,7 +55,7 @@ fn serve(target: &Path, name: &str, map_memory: Option<Bytes>) -> Result<u8, Fai
     let disk = open(target, true, running(map_memory))?;
     let drive = LogDrive::new(disk, name, &format!("log disk in {}", target.display()), false)
         .map_err(Failure::failed)?;
-    let mut service = Service::start(drive).map_err(Failure::failed)?;
+    let mut service = Service::start(drive, Buffers::default()).map_err(Failure::failed)?;
     super::tell_of(&service, target);
     service.obey(Orders::at(&server.control()).map_err(Failure::failed)?);
     let ended = server.serve(service.port());

@@ -1,0 +1,333 @@
+//! Destinations of outputs: never a store, a file that the same command reads, or a device; and files that
+//! are replaced whole.
+//!
+//! Every verb that writes a file is in a table here. Tests on block devices need root; without it they report
+//! what they skipped.
+
+mod common;
+
+#[path = "../../host/tests/common/loopback.rs"]
+mod loopback;
+
+use common::{Lab, SCALE, assert_says};
+use std::collections::BTreeMap;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Placeholder for the output in the arguments of a verb.
+const OUT: &str = "OUT";
+
+/// Verbs that replace a file.
+const REPLACING: [&[&str]; 11] = [
+    &["report", "1", "-o", OUT],
+    &["report", "1", "--store", "other.db", "-o", OUT],
+    &["export", "1", "-o", OUT],
+    &["export", "1", "--format", "fio", "-o", OUT],
+    &["export", "--format", "fio", "--experiment", "./tiny.toml", "-o", OUT],
+    &["run", "./tiny.toml", "--scale", "1/256", "--store", "new.db", "--report", OUT],
+    &[
+        "run",
+        "--interleave",
+        "./tiny.toml",
+        "./again.toml",
+        "--scale",
+        "1/256",
+        "--store",
+        "new.db",
+        "--report",
+        OUT,
+    ],
+    &["compare", "1", "other.db:1", "--report", OUT],
+    &["validate", "raid10-random-write", "--scale", "1/16", "--report", OUT],
+    &["advise", "--data", "10GB", "--writes", "1MB/s", "-o", OUT],
+    &["fit", "levels.csv", "-o", OUT],
+];
+
+/// Verbs that make a file, or write into one; for devices they have other rules.
+const IN_PLACE: [&[&str]; 8] = [
+    &["serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--state", OUT],
+    &["serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--data", OUT],
+    &["serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--record", OUT],
+    &["record", "start", "no-server", OUT],
+    &["logdisk", "format", OUT, "--size", "64MiB", "--overwrite"],
+    &["bench", "logdisk", "--size", "64MiB", "--file", OUT],
+    &["run", "./tiny.toml", "--scale", "1/65536", "--store", "new.db", "--target", "file:OUT"],
+    &["powercut", "oltp", "--cuts", "1", "--keep", OUT],
+];
+
+/// Verbs that write a store, which may exist already.
+const STORING: [&[&str]; 3] = [
+    &["run", "./tiny.toml", "--scale", "1/256", "--store", OUT],
+    &["import", "fio.json", "--store", OUT],
+    &["merge", "other.db", "-o", OUT],
+];
+
+fn filled(arguments: &[&str], output: &str) -> Vec<String> {
+    arguments.iter().map(|argument| argument.replace(OUT, output)).collect()
+}
+
+/// Runs a verb, and expects it to be refused for safety and to change nothing; returns the error.
+fn refused(lab: &Lab, arguments: &[&str], output: &str) -> String {
+    let arguments = filled(arguments, output);
+    let before = contents(lab);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let error = lab.refuses(&arguments, 3);
+    assert!(contents(lab) == before, "lowtide {}: changed a file\n{error}", arguments.join(" "));
+    error
+}
+
+/// The contents of all files, by name.
+fn contents(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
+    let names = lab.names().into_iter().filter(|name| lab.path(name).is_file());
+    names.map(|name| (name.clone(), std::fs::read(lab.path(&name)).expect("it is there"))).collect()
+}
+
+/// Two stores, other names for one of them, and files for the verbs to read.
+fn lab() -> Lab {
+    let lab = Lab::new();
+    let [scale, share] = SCALE;
+    for store in ["lowtide.db", "other.db"] {
+        lab.ok(&["run", "./tiny.toml", scale, share, "--store", store, "--report", "r.html"]);
+    }
+    lab.write("levels.csv", "data_gib,mib_per_s\n20,100\n40,50\n80,30\n");
+    lab.write("fio.json", "{}");
+    lab.write("again.toml", common::TINY.replace("16KiB", "4KiB"));
+    symlink("lowtide.db", lab.path("link.db")).expect("a link can be made");
+    symlink("link.db", lab.path("link-to-link.db")).expect("a link can be made");
+    symlink("lowtide.db-wal", lab.path("link-to-log")).expect("a link can be made");
+    std::fs::hard_link(lab.path("lowtide.db"), lab.path("hard.db")).expect("a link can be made");
+    lab
+}
+
+/// A block device that the tests may try to overwrite; `None` if none can be made.
+fn block_device(lab: &Lab) -> Option<loopback::Loop> {
+    let device = loopback::Loop::new(8, &[])?;
+    device.put(0, b"somebody's data");
+    symlink(&device.node, lab.path("disk")).expect("a link can be made");
+    Some(device)
+}
+
+#[test]
+fn no_output_goes_onto_a_store_or_beside_one() {
+    let lab = lab();
+    for verb in REPLACING.iter().chain(&IN_PLACE) {
+        for store in ["lowtide.db", "other.db", "link.db", "link-to-link.db", "hard.db", "./lowtide.db"] {
+            assert_says(&refused(&lab, verb, store), &["is a store: ", "name another"]);
+        }
+    }
+    for verb in REPLACING.iter().chain(&IN_PLACE).chain(&STORING) {
+        for beside in ["lowtide.db-wal", "lowtide.db-shm", "other.db-journal", "link-to-log"] {
+            assert_says(&refused(&lab, verb, beside), &["belongs to the store"]);
+        }
+    }
+}
+
+#[test]
+fn no_output_goes_onto_a_device() {
+    let lab = lab();
+    for verb in REPLACING.iter().chain(&STORING) {
+        assert_says(&refused(&lab, verb, "/dev/random"), &["is a character device: "]);
+    }
+    let Some(device) = block_device(&lab) else { return };
+    let before = device.checksum();
+    for verb in REPLACING.iter().chain(&STORING) {
+        for path in [device.node.to_str().expect("plain"), "disk"] {
+            assert_says(&refused(&lab, verb, path), &["is a block device", "name another file"]);
+        }
+    }
+    // As the shell opens it.
+    let opened = std::fs::OpenOptions::new().append(true).open(&device.node).expect("opened");
+    let mut command = lab.command(&["report", "1", "-o", "/dev/stdout"]);
+    assert_eq!(command.stdout(opened).status().expect("it runs").code(), Some(3));
+    assert_eq!(device.checksum(), before);
+    assert!(device.node.metadata().expect("it is there").file_type().is_block_device());
+}
+
+#[test]
+fn no_output_goes_onto_what_the_command_reads_or_writes_otherwise() {
+    let lab = lab();
+    lab.write("mine.toml", "like = 'intel-320-160gb'\nname = 'mine'\ntitle = 'Mine'\n");
+    lab.write("mine-too.toml", "like = './mine.toml'\nname = 'mine-too'\ntitle = 'Mine, too'\n");
+    lab.write("mine-run.toml", common::TINY.replace("intel-320-160gb", "./mine-too.toml"));
+    lab.write("requests.trace", "lowtide trace 1\n0 read 0 4096\n81250 write-fua 4096 4096\n90125 flush\n");
+    symlink("tiny.toml", lab.path("alias")).expect("a link can be made");
+    std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
+    let run: &[&str] = &["run", "./mine-run.toml", "--scale", "1/256", "--store", "new.db", "--report", OUT];
+    let replay: &[&str] = &["run", "replay", "--store", "new.db", "--report", OUT];
+    let serve: &[&str] = &["serve", "./mine-too.toml", "--scale", "1/256", "--tcp", "127.0.0.1:0"];
+    let cases: [(&[&str], &[&str], &str); 22] = [
+        (
+            REPLACING[5],
+            &["tiny.toml", "./folder/../tiny.toml"],
+            "the experiment of this command: the report would",
+        ),
+        (REPLACING[5], &["alias"], "is ./tiny.toml, the experiment of this command"),
+        (REPLACING[5], &["new.db", "folder/../new.db"], "the store of this command: the report would"),
+        (REPLACING[5], &["new.db-wal"], "new.db: the report would damage it"),
+        (REPLACING[6], &["again.toml", "tiny.toml"], "the experiment of this command"),
+        (REPLACING[4], &["tiny.toml"], "the experiment of this command: the export would"),
+        (REPLACING[10], &["levels.csv"], "is the file of measurements of this command"),
+        (run, &["mine-run.toml"], "the experiment of this command"),
+        (run, &["mine-too.toml"], "the device file of this command"),
+        (run, &["mine.toml"], "a device file of this command"),
+        (replay, &["requests.trace"], "is the trace of this command"),
+        (
+            &["fit", "levels.csv", "--like", "./mine.toml", "-o", OUT],
+            &["mine.toml"],
+            "the device file of this command",
+        ),
+        (
+            &["advise", "--data", "1GB", "--writes", "1MB/s", "--device", "./mine.toml", "-o", OUT],
+            &["mine.toml"],
+            "a device file of",
+        ),
+        (STORING[0], &["tiny.toml", "alias"], "the experiment of this command: the store would"),
+        (STORING[1], &["fio.json"], "is an input of this command: the store would"),
+        (
+            &["run", "./mine-run.toml", "--scale", "1/256", "--store", OUT],
+            &["mine.toml"],
+            "a device file of this command",
+        ),
+        (
+            &[serve, &["--state", OUT]].concat(),
+            &["mine.toml", "mine-too.toml"],
+            "device file of this command",
+        ),
+        (&[serve, &["--data", OUT]].concat(), &["mine-too.toml"], "device file of this command"),
+        (&[serve, &["--data", "new", "--state", OUT]].concat(), &["new"], "the data of this command"),
+        (&[serve, &["--state", "new", "--record", OUT]].concat(), &["new"], "the state of this command"),
+        (
+            &["validate", "raid10-random-write", "--keep", "folder", "--report", OUT],
+            &["folder/raid10-random-write.db"],
+            "the store of this command",
+        ),
+        (
+            &["run", "./tiny.toml", "--target", "file:data", "--store", "new.db", "--report", OUT],
+            &["data"],
+            "the file under test",
+        ),
+    ];
+    for (verb, outputs, says) in cases {
+        for output in outputs {
+            assert_says(&refused(&lab, verb, output), &[says]);
+        }
+    }
+}
+
+#[test]
+fn figures_go_into_a_directory_and_onto_nothing_else() {
+    let lab = lab();
+    for directory in ["lowtide.db", "link.db", "lowtide.db-wal"] {
+        assert_says(
+            &refused(&lab, &["report", "--figures", OUT], directory),
+            &["store", "name another directory"],
+        );
+    }
+    assert_says(&lab.refuses(&["report", "--figures", "tiny.toml"], 2), &["tiny.toml is no directory"]);
+    lab.ok(&["report", "--figures", "figures"]);
+    let names = common::names(&lab.path("figures"));
+    let first = lab.path(&format!("figures/{}", names[0]));
+    std::fs::remove_file(&first).expect("removed");
+    symlink("../other.db", &first).expect("a link can be made");
+    // Before the page or another figure is written.
+    std::fs::remove_file(lab.path("report.html")).expect("removed");
+    assert_says(&refused(&lab, &["report", "--figures", OUT], "figures"), &["is a store"]);
+    std::fs::remove_file(&first).expect("removed");
+    let page = first.to_str().expect("plain");
+    assert_says(
+        &refused(&lab, &["report", "--figures", "figures", "-o", OUT], page),
+        &["the report of this command"],
+    );
+}
+
+#[test]
+fn a_directory_or_a_place_without_one_is_refused_before_the_work() {
+    let lab = lab();
+    std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
+    for verb in REPLACING {
+        for (output, says) in [
+            ("folder", "folder is a directory, but"),
+            ("folder/", "folder/ is a directory, but"),
+            ("none/x", "there is no directory for"),
+            ("tiny.toml/x", "there is no directory for"),
+        ] {
+            let arguments = filled(verb, output);
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            assert_says(&lab.refuses(&arguments, 2), &[says]);
+        }
+    }
+}
+
+/// Runs a shell command line, with lowtide as `$L`.
+fn shell(lab: &Lab, line: &str) -> std::process::Output {
+    let program = env!("CARGO_BIN_EXE_lowtide");
+    let mut command = Command::new("bash");
+    command.args(["-c", line]).env("L", program).current_dir(lab.path("")).stdin(Stdio::null());
+    command.output().expect("the shell runs")
+}
+
+#[test]
+fn pipes_and_descriptors_are_written_to_as_they_are() {
+    let lab = lab();
+    lab.ok(&["export", "-o", "all.csv"]);
+    let all = lab.read("all.csv");
+    let device = Path::new("/dev/stdout").read_link().ok();
+    for (line, made) in [
+        ("$L export -o /dev/stdout | cat > out", all.clone()),
+        ("$L export -o /dev/stdout > out", all.clone()),
+        ("$L export -o /dev/fd/1 > out", all.clone()),
+        ("$L export -o /proc/self/fd/2 2> out", all.clone()),
+        ("echo before > out; $L export -o /dev/stdout >> out", format!("before\n{all}")),
+        ("(echo before; $L export -o /dev/stdout; echo after) > out", format!("before\n{all}after\n")),
+        ("exec 5> out; $L export -o /dev/fd/5", all.clone()),
+        (
+            "$L export -o >(cat > out); for i in {1..600}; do [ -s out ] && break; sleep 0.1; done; sleep 0.5",
+            all.clone(),
+        ),
+        ("mkfifo pipe; cat pipe > out & $L export -o pipe; wait", all.clone()),
+        ("$L export -o /dev/null && $L export -o /dev/null > out", String::new()),
+        ("touch out; rm -f gone; exec 5> gone; rm gone; $L export -o /dev/fd/5", String::new()),
+    ] {
+        let ended = shell(&lab, line);
+        assert!(ended.status.success(), "{line}: {}", String::from_utf8_lossy(&ended.stderr));
+        assert!(lab.read("out") == made, "{line}:\n{}", lab.read("out"));
+        std::fs::remove_file(lab.path("out")).expect("removed");
+    }
+    assert_eq!(Path::new("/dev/stdout").read_link().ok(), device, "the link in /dev stays");
+    let ended = shell(&lab, "$L export -o /dev/full");
+    assert_eq!(ended.status.code(), Some(1));
+    let before = contents(&lab);
+    assert_eq!(shell(&lab, "$L export -o /dev/stdout >> other.db").status.code(), Some(3));
+    assert!(contents(&lab) == before, "a store is not appended to");
+}
+
+#[test]
+fn a_report_that_is_there_is_replaced_with_its_mode_and_through_its_link() {
+    let lab = lab();
+    std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
+    lab.write("folder/page.html", "old");
+    std::fs::set_permissions(lab.path("folder/page.html"), PermissionsExt::from_mode(0o604)).expect("set");
+    symlink("folder/page.html", lab.path("page.html")).expect("a link can be made");
+    lab.ok(&["report", "1", "-o", "page.html"]);
+    assert!(lab.path("page.html").is_symlink());
+    assert!(lab.read("folder/page.html").starts_with("<!DOCTYPE html>"));
+    let mode = lab.path("folder/page.html").metadata().expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o604);
+    assert_eq!(common::names(&lab.path("folder")), ["page.html"]);
+}
+
+#[test]
+fn an_export_that_is_there_stays_whole_where_the_command_is_killed_while_it_writes() {
+    let lab = lab();
+    lab.write("all.json", "old");
+    // The kernel kills a program that writes a file beyond its size limit, which is larger than the files
+    // beside the store.
+    let ended = shell(&lab, "ulimit -f 33; exec $L export 1 --format json -o all.json");
+    let signal = std::os::unix::process::ExitStatusExt::signal(&ended.status);
+    assert_eq!(signal, Some(25), "SIGXFSZ ends it: {}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(lab.read("all.json"), "old");
+    let (code, _, error) = common::told(&shell(&lab, "$L export 1 --format json -o all.json"));
+    assert_eq!(code, Some(0), "{error}");
+    assert!(lab.read("all.json").len() > 40 << 10, "it was more than it could write");
+}
