@@ -1,4 +1,4 @@
-//! Fuzzes what reads a log disk's own bytes: superblock, checkpoint, slot, unmapped ranges, with checksums that fit. Whatever the
+//! Fuzzes what reads a log disk's own bytes: superblock, checkpoint, mark, slot, unmapped ranges, with checksums that fit. Whatever the
 //! bytes, they give a value that is written back the same, or an error.
 #![no_main]
 
@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use lowtide_logdisk::BLOCK;
 use lowtide_logdisk::format::checkpoint::{NOWHERE, STREAMS, SegmentState, Use};
 use lowtide_logdisk::format::slot::{HEADER, SLOT};
-use lowtide_logdisk::format::{Checkpoint, Geometry, Header, Kind, Superblock, unmaps};
+use lowtide_logdisk::format::{Checkpoint, Geometry, Header, Kind, Mark, Superblock, unmaps};
 
 const SALT: u32 = 7;
 const BYTES: u64 = 64 << 20;
@@ -46,6 +46,15 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(checkpoint) = Checkpoint::read(&bytes, SALT, &geometry) {
         assert_eq!(Checkpoint::read(&checkpoint.write(SALT), SALT, &geometry), Ok(checkpoint));
     }
+
+    let mut block = Mark { number: 1, durable: 1, last: [None; 2], tail: Vec::new() }.write(SALT);
+    let half = &mut block[..BLOCK / 2];
+    over(half, 12, data);
+    let crc = crc32c::crc32c_append(SALT, &half[12..]);
+    half[8..12].copy_from_slice(&crc.to_le_bytes());
+    // One that says too much is none, and the other half is taken.
+    let mark = Mark::read(&block, SALT).expect("one half is whole");
+    assert_eq!(Mark::read(&mark.write(SALT), SALT), Some(mark));
 
     let mut slot = vec![0; SLOT];
     over(&mut slot, HEADER, data);

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::slot::SLOT;
-use lowtide_logdisk::format::{Checkpoint, Header, Slot, Superblock};
+use lowtide_logdisk::format::{Checkpoint, Header, Mark, Slot, Superblock};
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
 use std::cell::RefCell;
 use std::io;
@@ -63,7 +63,21 @@ fuzz_target!(|data: &[u8]| {
         for patch in data.chunks_exact(8) {
             let place = u32::from_le_bytes(patch[..4].try_into().expect("four bytes"));
             let value = &patch[4..];
-            if place % 4 == 0 {
+            if place % 16 == 0 {
+                // A mark: changed, and its checksum made to fit.
+                let number = u64::from(place / 16 % 64);
+                let from = geometry.mark(number).expect("there are marks") as usize;
+                let block = &mut bytes[from..from + BLOCK];
+                let mark = Mark::read(block, superblock.salt);
+                let mut mark = mark.unwrap_or(Mark { number, durable: 1, last: [None; 2], tail: Vec::new() });
+                let word = u32::from_le_bytes(value.try_into().expect("four bytes"));
+                match place / 1024 % 3 {
+                    0 => mark.durable = u64::from(word) << (word % 28),
+                    1 => mark.durable = mark.durable.wrapping_add_signed(i64::from(word as i16)) & ((1 << 60) - 1),
+                    _ => mark.tail.truncate(word as usize % 250),
+                }
+                block.copy_from_slice(&mark.write(superblock.salt));
+            } else if place % 4 == 0 {
                 // A checkpoint: changed, and its checksum made to fit where it still can be read.
                 let which = geometry.checkpoint((place as usize / 4) % 2);
                 let table = &mut bytes[which.start as usize..which.end as usize];
