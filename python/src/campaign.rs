@@ -6,11 +6,17 @@ use crate::errors::{Raised, bad_input, detached};
 use crate::table::Table;
 use lowtide_lab::ask::{self, Raw};
 use lowtide_lab::frame::{self, Column, Frame, Values};
+use lowtide_lab::output::{CommandFiles, Output, Role};
 use lowtide_lab::record;
 use lowtide_lab::report::Report;
 use lowtide_lab::store::{self, Listed, Merged, Store};
 use pyo3::prelude::*;
 use std::path::PathBuf;
+
+/// What is written, for errors.
+const REPORT: Role = Role::stored("the report", "");
+const EXPORT: Role = Role::stored("the export", "");
+const PART: Role = Role::new("a part of the campaign", "");
 
 /// A campaign as its store had it when it was read.
 #[pyclass(frozen, module = "lowtide._native")]
@@ -214,13 +220,25 @@ impl Campaign {
                 "transactions" => Raw::Transactions,
                 _ => return Err(unknown("format", format, "csv, json, transactions")),
             };
-            Ok(String::from_utf8(ask::export(&self.record, raw)?).expect("exports are text"))
+            Ok(ask::export(&self.record, raw)?.text())
         })
+    }
+
+    /// Writes every raw number, as `export` gives it, to a file: all of it, or nothing.
+    fn write_export(&self, py: Python<'_>, path: PathBuf, format: &str) -> PyResult<()> {
+        let text = self.export(py, format)?;
+        write_file(py, path, text.as_bytes(), "the export")
     }
 
     /// The report as one HTML page.
     fn html(&self, py: Python<'_>) -> PyResult<String> {
         self.with_report(py, |report| report.html())
+    }
+
+    /// Writes that page to a file: all of it, or nothing.
+    fn write_report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let html = self.html(py)?;
+        write_file(py, path, html.as_bytes(), "the report")
     }
 
     /// The answer as text, as `lowtide show` prints it.
@@ -238,6 +256,17 @@ impl Campaign {
     fn figures(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         self.with_report(py, |report| report.figures())
     }
+}
+
+/// Writes a file, which errors call `what`: all of it, or nothing, and onto nothing that would be lost.
+#[pyfunction]
+pub fn write_file(py: Python<'_>, path: PathBuf, content: &[u8], what: &str) -> PyResult<()> {
+    let role = match what {
+        "the report" => REPORT,
+        "the export" => EXPORT,
+        _ => PART,
+    };
+    detached(py, || Ok(Output::file(role, &path, &CommandFiles::default())?.write(content)?))
 }
 
 fn unknown(what: &str, name: &str, accepted: &str) -> Raised {

@@ -11,6 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub enum Raised {
     /// A failure that the lab tells.
     Failure(Failure),
+    /// A part of a campaign that cannot be taken, for what is in it.
+    BadPart(Failure),
     /// A bug of ours, in its words.
     Panic(String),
     /// Something of Python: a signal, or a callable that raised.
@@ -36,17 +38,15 @@ impl Raised {
         match self {
             Raised::Python(error) => error,
             Raised::Panic(text) => made(py, "bug", &text, Vec::new()),
+            Raised::BadPart(failure) => told(py, "bad-part", &failure),
             Raised::Failure(failure) => {
-                let help = |report: &miette::Report| report.help().map(|help| help.to_string());
-                let one = |report: &miette::Report| (report.to_string(), help(report));
-                let problems = failure.reports().iter().map(one).collect();
                 let kind = match failure.kind() {
                     Kind::Failed => "failed",
                     Kind::BadInput => "bad-input",
                     Kind::Refused => "refused",
                     Kind::Interrupted => "interrupted",
                 };
-                made(py, kind, &failure.text(), problems)
+                told(py, kind, &failure)
             }
         }
     }
@@ -61,6 +61,14 @@ pub fn detached<T: Send>(py: Python<'_>, what: impl FnOnce() -> Result<T, Raised
 /// Input that cannot be used, in the words of what is wrong and what would be accepted.
 pub fn bad_input(message: impl std::fmt::Display, help: impl std::fmt::Display) -> Raised {
     Raised::Failure(Failure::usage(message, help))
+}
+
+/// The exception of a kind with what a failure says.
+fn told(py: Python<'_>, kind: &str, failure: &Failure) -> PyErr {
+    let help = |report: &miette::Report| report.help().map(|help| help.to_string());
+    let one = |report: &miette::Report| (report.to_string(), help(report));
+    let problems = failure.reports().iter().map(one).collect();
+    made(py, kind, &failure.text(), problems)
 }
 
 /// The exception of a kind, made where the classes are.

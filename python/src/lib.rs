@@ -27,7 +27,7 @@ static ALLOCATOR: HugePages = HugePages;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::campaign::{Campaign, campaigns, load, merge};
+    use crate::campaign::{Campaign, campaigns, load, merge, write_file};
     #[pymodule_export]
     use crate::catalogue::{devices, experiments, published};
     #[pymodule_export]

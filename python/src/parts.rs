@@ -4,7 +4,7 @@
 
 use crate::errors::{Raised, detached};
 use crate::plan::Plan;
-use lowtide_lab::store::{self, About, Store};
+use lowtide_lab::store::{self, About, Store, StoreError};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -36,6 +36,11 @@ impl Plan {
 #[pyclass(frozen, module = "lowtide._native")]
 pub struct Parts {
     open: Mutex<Option<Open>>,
+}
+
+/// Tells a bad part, in whose place another may come, from a store that cannot take any.
+fn raised(error: StoreError) -> Raised {
+    if error.is_of_part() { Raised::BadPart(error.into()) } else { error.into() }
 }
 
 struct Open {
@@ -78,18 +83,18 @@ impl Parts {
     fn begin(&self, py: Python<'_>, part: PathBuf) -> PyResult<(i64, Vec<u32>)> {
         self.with(py, |open| {
             let (campaign, done) = if open.resume {
-                open.store.goes_on_with(&part)?
+                open.store.goes_on_with(&part).map_err(raised)?
             } else {
-                (open.store.adopt(&part)?, Vec::new())
+                (open.store.adopt(&part).map_err(raised)?, Vec::new())
             };
             open.campaign = Some(campaign);
             Ok((campaign, done))
         })
     }
 
-    /// Takes what was measured in a part; which cells came and are done.
+    /// Takes what was measured in a part, once it is checked; which cells came and are done.
     fn join(&self, py: Python<'_>, part: PathBuf) -> PyResult<Vec<u32>> {
-        self.with(py, |open| Ok(open.store.join(&part, open.campaign.expect("it has begun"))?))
+        self.with(py, |open| open.store.join(&part, open.campaign.expect("it has begun")).map_err(raised))
     }
 
     /// Makes a part with these cells as they are here, at a path where there is nothing.

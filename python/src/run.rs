@@ -12,6 +12,7 @@ use crate::plan::Plan;
 use crate::progress::{Event, Heard};
 use lowtide_lab::campaign::{self, CampaignError};
 use lowtide_lab::live::{Offer, attached};
+use lowtide_lab::output;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::process::Command;
@@ -65,6 +66,9 @@ pub fn run<'py>(
         attached::set_server(server_of);
         program().map_err(|text| bad_input(NEEDED, text).into_exception(py))?;
     }
+    // The experiment's own file; the lab looks at all others.
+    output::store(&store, &plan.asked.files(&planned))
+        .map_err(|error| Raised::from(error).into_exception(py))?;
     planned.allow(destroy, force_signature);
     if let Some(groups) = &groups {
         planned.keep_groups(groups);

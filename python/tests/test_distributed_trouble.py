@@ -136,6 +136,70 @@ def test_a_full_disk_under_the_store_keeps_what_is_there_and_goes_on(
     same(resumed, lowtide.run(study, scale=SCALE, seed=SEED))
 
 
+SPOILS = """
+import sqlite3
+
+from lowtide.distributed import _worker
+
+# Dask may run this twice in one process.
+if not hasattr(_worker, "whole"):
+    _worker.whole = _worker.snapshot
+whole, left = _worker.whole, [TIMES]
+
+
+def spoiled(store):
+    part = whole(store)
+    if left[0] == 0:
+        return part
+    left[0] -= 1
+    path = store.with_suffix(".spoiled")
+    path.write_bytes(part)
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE interval SET writes = -1")
+    connection.commit()
+    connection.close()
+    part = path.read_bytes()
+    path.unlink()
+    return part
+
+
+_worker.snapshot = spoiled
+"""
+"""What makes a worker hand over parts of which every number of writes is negative, so often."""
+
+
+def test_cells_of_a_part_that_cannot_be_are_measured_again(
+    clusters: Callable[..., Cluster], study: Experiment, tmp_path: Path
+) -> None:
+    cluster = clusters()
+    cluster.worker("odd", preload=SPOILS.replace("TIMES", "2"))
+    store = tmp_path / "fleet.db"
+    with pytest.warns(lowtide.LowtideWarning, match="the worker odd gave cell.* has a negative number.*measured again"):
+        fleet = lowtide.distributed.run(study, cluster.client, scale=SCALE, seed=SEED, store=store)
+    same(fleet, lowtide.run(study, scale=SCALE, seed=SEED))
+
+
+def test_a_worker_whose_parts_never_can_be_ends_the_campaign(
+    clusters: Callable[..., Cluster], study: Experiment, tmp_path: Path
+) -> None:
+    cluster = clusters()
+    cluster.worker("odd", preload=SPOILS.replace("TIMES", "-1"))
+    store = tmp_path / "fleet.db"
+    with warnings.catch_warnings(), pytest.raises(lowtide.LowtideError) as told:
+        warnings.simplefilter("ignore", lowtide.LowtideWarning)
+        lowtide.distributed.run(study, cluster.client, scale=SCALE, seed=SEED, store=store)
+    assert "came back 3 times in a way that cannot be taken" in told.value.message
+    assert "from the worker odd" in told.value.message and "negative" in told.value.message
+    assert "end that worker" in (told.value.help or "")
+    # Nothing of it is there, and with a good worker it goes on.
+    assert set(lowtide.open(store).last.cells().status) == {"pending"}
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("fleet.db.")] == []
+    cluster.worker("good")
+    cluster.end("odd")
+    resumed = lowtide.distributed.run(study, cluster.client, scale=SCALE, seed=SEED, store=store, resume=True)
+    same(resumed, lowtide.run(study, scale=SCALE, seed=SEED))
+
+
 def test_a_full_disk_where_parts_pass_is_told(
     cluster: Cluster, study: Experiment, disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

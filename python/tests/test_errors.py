@@ -69,6 +69,25 @@ def test_stores_that_are_none_are_told(program: Path, tmp_path: Path) -> None:
         lowtide.run("intel-320-random-write", resume=True)
 
 
+def test_a_store_is_replaced_by_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "a.db"
+    campaign = lowtide.run("intel-320-random-write", scale="1/256", set={"file_size": ["20GiB"]}, store=store)
+    before = store.read_bytes()
+    for write in (campaign.report, lambda path: campaign.export(path=path)):
+        for path in (store, tmp_path / "a.db-wal"):
+            with pytest.raises(lowtide.Refused, match="store"):
+                write(path)
+        with pytest.raises(lowtide.BadInput, match="there is no directory"):
+            write(tmp_path / "none" / "x")
+    assert store.read_bytes() == before
+    assert not (tmp_path / "a.db-wal").exists()
+    mine = tmp_path / "mine.toml"
+    mine.write_text(campaign.experiment)
+    with pytest.raises(lowtide.Refused, match="the experiment of this command"):
+        lowtide.run(mine, scale="1/256", store=mine)
+    assert mine.read_text() == campaign.experiment
+
+
 def test_they_are_what_python_expects() -> None:
     with pytest.raises(ValueError) as told:
         lowtide.plan("intel-320")

@@ -173,10 +173,17 @@ class Campaign:
         return self._campaign.text(width)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report, one HTML page that needs nothing else, and give its path."""
-        written = Path(path)
-        written.write_text(self._campaign.html(), encoding="utf-8")
-        return written
+        """Write the report, one HTML page that needs nothing else, and give its path.
+
+        A file that is there is replaced as a whole; a store or a device never is.
+
+        Raises
+        ------
+        Refused
+            Where something would be lost.
+        """
+        self._campaign.write_report(os.fspath(path))
+        return Path(path)
 
     def figures(self) -> dict[str, str]:
         """Give the report's figures: SVG by file name."""
@@ -189,10 +196,9 @@ class Campaign:
 
         The same experiment, device and seed give the same bytes.
         """
-        text = self._campaign.export(format)
         if path is None:
-            return text
-        Path(path).write_bytes(text.encode())
+            return self._campaign.export(format)
+        self._campaign.write_export(os.fspath(path), format)
         return None
 
     def __repr__(self) -> str:

@@ -40,6 +40,10 @@ class BadInput(LowtideError, ValueError):
     """The input cannot be used."""
 
 
+class BadPart(BadInput):
+    """A part of a campaign cannot be taken, for what is in it: another measurement of the same cells may be better."""
+
+
 class Refused(LowtideError):
     """Something is not done because it might destroy data."""
 
@@ -59,6 +63,7 @@ class LowtideWarning(UserWarning):
 _KINDS: dict[str, type[LowtideError]] = {
     "failed": LowtideError,
     "bad-input": BadInput,
+    "bad-part": BadPart,
     "refused": Refused,
     "interrupted": Interrupted,
     "bug": InternalError,

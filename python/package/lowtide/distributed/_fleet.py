@@ -21,7 +21,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker, Variable
 
-from lowtide._errors import LowtideError, LowtideWarning
+from lowtide._errors import BadPart, LowtideError, LowtideWarning
 from lowtide._run import Progress, Teller
 from lowtide.distributed import _worker
 from lowtide.distributed._cluster import Waits, resource
@@ -34,6 +34,8 @@ _PATIENCE_S = 60.0
 """How long an orderly end may take on the workers, undoing what was changed of a device included."""
 _ANSWER_S = 10.0
 """How long a worker may take to answer that it ends what it measures."""
+_TRIES = 3
+"""How often a group is measured whose part cannot be taken."""
 _LOST = (OSError, TimeoutError, asyncio.TimeoutError, asyncio.CancelledError, KilledWorker, LowtideError)
 """What is raised where something cannot be had any more from the cluster, or be taken into the store."""
 
@@ -54,6 +56,10 @@ class Fleet:
         """Cells of which nobody has to be told any more that they ended."""
         self.kept: dict[int, Variable] = {}
         """What is kept of groups while they are measured."""
+        self.refused: dict[int, int] = {}
+        """How often a part of a group could not be taken, for what was in it."""
+        self.submitted = 0
+        """Tasks that were made."""
         self.waits = Waits(client, order, self._say)
         self.teller: Teller | None = None
 
@@ -101,18 +107,19 @@ class Fleet:
             parts = [None] * len(groups)
         needed = {resource(order.device): 1} if order.device is not None else None
         # Keys in the order in which they shall run.
-        keys = [f"lowtide-{order.run}-{rank:06}" for rank in range(len(groups))]
+        keys = [f"lowtide-{order.run}-{self.submitted + rank:06}" for rank in range(len(groups))]
+        self.submitted += len(groups)
         futures = self.client.map(
             _worker.measure, [order] * len(groups), groups, parts, key=keys, pure=False, retries=0, resources=needed
         )
-        self.running = dict(zip(futures, groups, strict=True))
+        self.running.update(zip(futures, groups, strict=True))
         for future in futures:
             future.add_done_callback(self.heard.put)
 
     def _measured(self, group: int) -> bytes | None:
         """Give what there is of a group, where there is something."""
         cells = self.survey.groups[group]
-        return None if self.into.done.isdisjoint(cells) else self.into.extract(cells)
+        return None if self.into.campaign is None or self.into.done.isdisjoint(cells) else self.into.extract(cells)
 
     def _step(self) -> None:
         try:
@@ -124,15 +131,23 @@ class Fleet:
             if what in self.running:
                 self._take(what)
         elif what["event"]["kind"] == "kept":
-            self._join(what["group"], self.kept[what["group"]].get(timeout="60s"))
+            self._join(what["group"], self.kept[what["group"]].get(timeout="60s"), what["name"])
         else:
             self._tell(what["event"], what["name"])
 
     def _take(self, future: Future[Any]) -> None:
-        """Take the part that a group left, or raise why there is none."""
+        """Take the part that a group left, or raise why there is none; one that cannot be is measured again."""
         part: Part = outcome(future)
+        group = self.running[future]
         # First of all: whoever listens may end the campaign.
-        begins = self.into.take(self.running[future], part.store)
+        try:
+            begins = self.into.take(group, part.store)
+        except BadPart as error:
+            self._again(group, part.worker, error)
+            del self.running[future]
+            future.release()
+            self._submit([group])
+            return
         del self.running[future]
         future.release()
         if begins:
@@ -141,9 +156,31 @@ class Fleet:
             self._tell(event, part.worker)
         self.notes += [note for note in part.notes if note not in self.notes]
 
-    def _join(self, group: int, part: bytes) -> None:
+    def _again(self, group: int, worker: str, error: BadPart) -> None:
+        """Say that a group is measured again, or raise that it was too often."""
+        times = self.refused[group] = self.refused.get(group, 0) + 1
+        cells = _numbers(self.survey.groups[group])
+        if times >= _TRIES:
+            raise failed(
+                f"{cells} came back {times} times in a way that cannot be taken, last of all from the worker {worker}: "
+                f"{_reason(error)}",
+                f"its log, memory and disk may say why; end that worker, or repair it, and then: {GOES_ON}",
+            ) from error
+        self._say(
+            f"the worker {worker} gave {cells} in a way that cannot be taken, and nothing of it was: {_reason(error)}; "
+            f"measured again, {times + 1} of {_TRIES} times at most"
+        )
+
+    def _join(self, group: int, part: bytes, worker: str) -> None:
         """Take what is kept of a group that is still measured."""
-        if self.into.take(group, part):
+        try:
+            begins = self.into.take(group, part)
+        except BadPart as error:
+            # Whether its cells are measured again is known when it ends; until then nobody goes on from it.
+            self.kept[group].set(self._measured(group) or b"")
+            self._say(f"what the worker {worker} kept cannot be taken, and nothing of it was: {_reason(error)}")
+            return
+        if begins:
             self._begun()
 
     def _begun(self) -> None:
@@ -256,6 +293,16 @@ class Fleet:
             for group, variable in self.kept.items():
                 if group not in only:
                     variable.delete()
+
+
+def _numbers(cells: Sequence[int]) -> str:
+    """Name cells by their numbers."""
+    return f"cell {cells[0]}" if len(cells) == 1 else f"cells {', '.join(map(str, cells))}"
+
+
+def _reason(error: BadPart) -> str:
+    """Say what is wrong with a part, without the path that it passed through."""
+    return error.message.split(" cannot be taken: ", 1)[-1]
 
 
 def outcome(future: Future[Any]) -> Any:

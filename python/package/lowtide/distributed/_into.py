@@ -5,7 +5,6 @@ What cannot be taken into it is left beside it: it may be hours of a real drive.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lowtide import _native
-from lowtide._errors import LowtideError
+from lowtide._errors import BadPart, LowtideError
 from lowtide.distributed._order import GOES_ON, NOT_KEPT, NOT_YET, add, folder, reword, room
 
 
@@ -48,7 +47,15 @@ class Into:
         self.done.update(done)
 
     def take(self, group: int, part: bytes) -> bool:
-        """Take what a group gave, or leave it beside the store and raise why; whether the campaign begins with it."""
+        """Take what a group gave; whether the campaign begins with it.
+
+        Raises
+        ------
+        BadPart
+            Where what is in it cannot be: nothing of it was taken, and it is no use to anybody.
+        LowtideError
+            Where the store cannot take it; it is left beside it.
+        """
         assert self._parts is not None
         begins = self.campaign is None
         try:
@@ -56,6 +63,8 @@ class Into:
                 if begins:
                     self._begin(path)
                 self.done.update(self._parts.join(path))
+        except BadPart:
+            raise
         except LowtideError:
             self._leave(group, part)
             raise
@@ -76,13 +85,10 @@ class Into:
             return
         for place in (self.store.parent, Path(tempfile.gettempdir())):
             path = place / f"{self.store.name}.{self.run[:8]}-{group}"
-            half = path.with_name(f"{path.name}.half")
             try:
-                half.write_bytes(part)
-                half.replace(path)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    half.unlink()
+                _native.write_file(os.fspath(path), part, "a part of the campaign")
+            except LowtideError:
+                continue
             else:
                 self.left[group] = path
                 return

@@ -10,7 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import lowtide
@@ -37,8 +37,9 @@ class Order:
     version: str
     """Of the lowtide that asks."""
     name: str
-    text: str | None
-    set: tuple[str, ...]
+    text: str | None = field(repr=False)
+    """The experiment; with passwords of servers, which workers need and logs do not."""
+    set: tuple[str, ...] = field(repr=False)
     target: str | None
     scale: int
     seed: int
