@@ -325,6 +325,37 @@ fn what_a_kill_left_is_marked_by_the_first_flush_after_it() {
     );
 }
 
+/// Symptom: two neighbouring slots that the newest mark named were spoiled. The next opening found both; a flush
+/// then wrote a mark that named only one of them, and the opening after that refused the disk. Fix: every mark
+/// that can be read is asked.
+#[test]
+fn a_flush_after_damage_was_found_does_not_hide_which_blocks_it_took() {
+    const LARGER: u64 = 160 << 20;
+    let medium = Memory::new(LARGER);
+    // Segments of more slots than a mark names: a segment that is complete lists its slots itself.
+    let options = Options { segment: 4 << 20, ..OPTIONS };
+    Disk::format(&medium, options, [3; 16]).expect("formatted").close().expect("closed");
+    let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+    (0..12).for_each(|lba| disk.write(lba, &block_of(lba, 1)).expect("written"));
+    disk.flush().expect("flushed");
+    // More than one mark has names for, of which whole chunks were handed to the medium.
+    (0..600).for_each(|n| disk.write(20 + n, &block_of(20 + n, 2)).expect("written"));
+    let _ = disk.into_medium();
+    let mut all = vec![0; LARGER as usize];
+    medium.read(0, &mut all).expect("read");
+    for lba in [10, 11] {
+        let data = block_of(lba, 1);
+        let at = all.windows(64).rposition(|window| window == &data[..64]).expect("it was written");
+        medium.rot(at as u64 + 2000, 3);
+    }
+    for opening in 1..=3 {
+        let mut disk = Disk::open(&medium, Running::default())
+            .unwrap_or_else(|error| panic!("opening {opening}: {error}"));
+        assert_eq!(disk.recovery().damage(), Some(2), "opening {opening}: {:?}", disk.recovery());
+        disk.flush().expect("flushed");
+    }
+}
+
 /// Turns a closed log disk into one of version 2: without marks, and with its checkpoints where they were
 /// then.
 fn downgrade(medium: &Memory) -> Superblock {

@@ -106,15 +106,15 @@ pub fn newest_checkpoint(medium: &impl Medium, superblock: &Superblock) -> Resul
     }
 }
 
-/// The newest mark of those that can be read, and the largest number of one.
-fn newest_mark(medium: &impl Medium, superblock: &Superblock) -> Option<(Mark, u64)> {
-    let ring = superblock.geometry.ring()?;
+/// The marks that can be read, the newest first. All of them are true: no slot's number is given twice.
+fn marks(medium: &impl Medium, superblock: &Superblock) -> Vec<Mark> {
+    let Some(ring) = superblock.geometry.ring() else { return Vec::new() };
     let (bytes, _) = scan::read_what_can_be(medium, ring.start, (ring.end - ring.start) as usize);
     let marks = bytes.chunks_exact(BLOCK).filter_map(|block| Mark::read(block, superblock.salt));
-    let marks: Vec<Mark> = marks.collect();
-    let number = marks.iter().map(|mark| mark.number).max()?;
+    let mut marks: Vec<Mark> = marks.collect();
     // Two that were under way together may have come in either order.
-    marks.into_iter().max_by_key(|mark| (mark.durable, mark.number)).map(|mark| (mark, number))
+    marks.sort_by_key(|mark| std::cmp::Reverse((mark.durable, mark.number)));
+    marks
 }
 
 /// The log of a medium.
@@ -131,9 +131,9 @@ pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), L
         streams.push(follow(medium, &superblock, stream, state, checkpoint.next_seq));
     }
     let durable = streams.iter().map(|stream| stream.durable).max().unwrap_or(0);
-    let (mark, next_mark) =
-        newest_mark(medium, &superblock).map_or((None, 0), |(mark, number)| (Some(mark), number + 1));
-    let marked = mark.as_ref().map_or(0, |mark| mark.durable);
+    let marks = marks(medium, &superblock);
+    let next_mark = marks.iter().map(|mark| mark.number + 1).max().unwrap_or(0);
+    let marked = marks.first().map_or(0, |mark| mark.durable);
     let durable = durable.max(marked);
     let later = in_order(&streams, checkpoint.next_seq);
     let newest = later.last().map_or(checkpoint.next_seq, |last| last.record.seq).max(durable);
@@ -142,7 +142,7 @@ pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), L
 
     let end = end_of(medium, &superblock, &later, checkpoint.next_seq, durable)?;
     recovery.dropped = later.iter().filter(|it| it.record.seq >= end).count() as u64;
-    let mut replay = Replay::new(medium, &superblock, &streams, mark.as_ref());
+    let mut replay = Replay::new(medium, &superblock, &streams, &marks);
     replay.run(&mut log, &later, checkpoint.next_seq..end)?;
     let recent = replay.finish(&mut log, &mut recovery)?;
     if recovery.unknown > 0 && unknown == Unknown::Refused {

@@ -1,7 +1,7 @@
 //! Applies the slots after a checkpoint to its map, in the order of their numbers ([`Replay`]).
 //!
 //! A missing number was durable, or the log would have ended before it. The next slot in its stream, or the
-//! newest mark, says which block its slot held. Leaves out where the log ends (`recover`).
+//! newest mark that knows it, says which block its slot held. Leaves out where the log ends (`recover`).
 
 use super::{DATA, Followed, Later, Recovery};
 use crate::error::LogError;
@@ -19,7 +19,7 @@ pub(super) struct Replay<'a, M> {
     medium: &'a M,
     superblock: &'a Superblock,
     streams: &'a [Followed],
-    mark: Option<&'a Mark>,
+    marks: &'a [Mark],
     replayed: u64,
     spoiled: u64,
     /// Blocks whose slots were spoiled.
@@ -34,10 +34,10 @@ impl<'a, M: Medium> Replay<'a, M> {
         medium: &'a M,
         superblock: &'a Superblock,
         streams: &'a [Followed],
-        mark: Option<&'a Mark>,
+        marks: &'a [Mark],
     ) -> Replay<'a, M> {
         let (lost, recent) = (BTreeSet::new(), Recent::default());
-        Replay { medium, superblock, streams, mark, replayed: 0, spoiled: 0, lost, unknown: 0, recent }
+        Replay { medium, superblock, streams, marks, replayed: 0, spoiled: 0, lost, unknown: 0, recent }
     }
 
     /// Applies the slots with numbers in `range`.
@@ -146,7 +146,7 @@ impl<'a, M: Medium> Replay<'a, M> {
 
     /// The contents of a missing slot.
     fn held(&self, seq: Seq) -> Option<Held> {
-        let marked = self.mark.and_then(|mark| mark.held(seq));
+        let marked = self.marks.iter().find_map(|mark| mark.held(seq));
         let told = || {
             self.streams.iter().find_map(|stream| {
                 let after = stream.records.partition_point(|(record, _)| record.seq <= seq);
