@@ -179,11 +179,13 @@ impl Output {
     ) -> Result<(), OutputError> {
         let place = self.check()?;
         let is_stream = place.is_descriptor || place.found.as_ref().is_some_and(|found| !found.is_file());
-        let written = match is_stream {
-            true => opened(&place).and_then(|mut file| replace::buffered(&mut file, content)),
-            false => replace::replace(&place, content),
-        };
-        written.map_err(|source| OutputError::Write { path: self.path.clone(), source, role: self.role })
+        let failed = |source| OutputError::Write { path: self.path.clone(), source, role: self.role };
+        if is_stream {
+            return opened(&place).and_then(|mut file| replace::buffered(&mut file, content)).map_err(failed);
+        }
+        let part = replace::write_part(&place, content).map_err(failed)?;
+        // Writing takes a while: a store may have been made there meanwhile.
+        replace::take_name(part, &self.check()?).map_err(failed)
     }
 
     fn check(&self) -> Result<Destination, OutputError> {

@@ -12,21 +12,28 @@ use std::fs::{File, Metadata, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use tempfile::NamedTempFile;
 
 /// Bytes that are buffered before they are written.
 const BUFFER: usize = 1 << 20;
 
-/// Writes a file, new or in the place of the one that is there; where that fails, nothing has changed.
-pub(super) fn replace(
+/// Writes a new file beside the place where it is meant to be; it is removed when it is dropped.
+pub(super) fn write_part(
     place: &Destination,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+) -> io::Result<NamedTempFile> {
+    // A new file has the mode of any new file, less the umask. In the place of another, which may be private, it
+    // is private until it has the other's permissions.
+    let mode = if place.found.is_some() { 0o600 } else { 0o666 };
     let mut new = tempfile::Builder::new();
-    // The mode of any new file, less the umask.
-    new.prefix(".lowtide-").suffix(".part").permissions(Permissions::from_mode(0o666));
-    // Removed when it is dropped, wherever something fails.
+    new.prefix(".lowtide-").suffix(".part").permissions(Permissions::from_mode(mode));
     let mut part = new.tempfile_in(&place.folder)?;
     buffered(part.as_file_mut(), content)?;
+    Ok(part)
+}
+
+/// Gives a written file its name; the file that has it is replaced. If that fails, nothing has changed.
+pub(super) fn take_name(part: NamedTempFile, place: &Destination) -> io::Result<()> {
     if let Some(old) = &place.found {
         take_over(part.as_file(), old)?;
     }
