@@ -123,21 +123,27 @@ impl Clock for GapClock {
     fn read(&self) -> Reading {
         let state = &*self.state;
         let mut looks = 0;
+        let mut version = state.version.load(SeqCst);
+        let mut now_ns = raw_ns();
         loop {
-            let version = state.version.load(SeqCst);
-            let now_ns = raw_ns();
             let seen_ns = state.seen_ns.load(Relaxed);
             // If another thread ran a moment ago there is no gap, however late the heartbeat is.
             let last_ns = state.settled_ns.load(SeqCst).max(seen_ns);
             let unsettled = now_ns.saturating_sub(last_ns) >= LEAST_GAP_NS;
-            if version % 2 == 1 || (unsettled && looks < LOOK.1) {
+            let waits = version % 2 == 1 || (unsettled && looks < LOOK.1);
+            if waits {
                 looks += 1;
                 thread::sleep(LOOK.0);
-                continue;
             }
             let left_out_ns = state.left_out_ns.load(SeqCst);
-            if state.version.load(SeqCst) != version {
-                // The reading may lie before a gap that has been left out since.
+            let after = state.version.load(SeqCst);
+            if after != version {
+                // The reading may lie before or in a gap that has been left out since. Without one it holds, so
+                // that the wait is in no latency.
+                (version, now_ns) = (after, raw_ns());
+                continue;
+            }
+            if waits {
                 continue;
             }
             if now_ns > seen_ns + RESOLUTION_NS {
@@ -165,7 +171,13 @@ impl State {
             let silent_ns = now.raw_ns.saturating_sub(last_ns);
             let cause = if silent_ns >= LEAST_GAP_NS { self.cause(silent_ns, &before, &now) } else { None };
             // The silence ends here: threads that wait for this decision go on now.
-            before = Evidence::now(schedule.as_ref());
+            let end = Evidence::now(schedule.as_ref());
+            let delivery_ns = if silent_ns >= LEAST_GAP_NS { DELIVERY_NS } else { 0 };
+            if cause.is_none() && end.raw_ns - now.raw_ns >= delivery_ns + LEAST_GAP_NS {
+                // A stop may have begun since `now`: look again, with what was seen before it.
+                continue;
+            }
+            before = end;
             self.continued.store(false, SeqCst);
             if let Some(cause) = cause {
                 self.leave_out(last_ns + RESOLUTION_NS, before.raw_ns, cause);

@@ -41,7 +41,7 @@ pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns
     let mut now_ns = worker.now_ns();
     let mut lost = 0;
     while worker.pass(now_ns) {
-        let issued = match &turns {
+        let mut issued = match &turns {
             None => worker.next(now_ns),
             // The start and the request of a trace belong together.
             Some(turns) => {
@@ -53,6 +53,8 @@ pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns
         let start_ns = issued.map_or(u64::MAX, |issued| issued.start_ns);
         if turns.is_some() || issued.is_none() {
             now_ns = sleep_until(start_ns, &mut worker);
+            // A gap while it slept is none of the request.
+            issued = issued.map(|issued| worker.begun(issued));
             if !worker.pass(now_ns) {
                 lost = u64::from(start_ns < end_ns(&shared));
                 break;

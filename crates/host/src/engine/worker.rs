@@ -230,6 +230,12 @@ impl Worker {
         })
     }
 
+    /// A request that is given to the device at the time that was read last.
+    #[inline]
+    pub(super) fn begun(&self, issued: Issued) -> Issued {
+        Issued { gaps: self.gaps, ..issued }
+    }
+
     /// Counts a request that completed by `now_ns` with `result`: bytes moved, or a negated error number. Of one that was in
     /// flight over a gap nobody knows how long it took, and it was not done in the time that counts: it is left out.
     #[inline]

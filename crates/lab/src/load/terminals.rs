@@ -8,7 +8,7 @@ use crate::analysis::{Context, Verdict};
 use crate::experiment::Load;
 use crate::record::Row;
 use crate::store::Measured;
-use lowtide_core::measure::Gap;
+use lowtide_core::measure::{Clock, Gap};
 use lowtide_core::{Control, Seed};
 use lowtide_host::clock::GapClock;
 use lowtide_oltp::OltpError;
@@ -56,9 +56,10 @@ pub fn on_databases(
         true => Ended::Interrupted,
         false => Ended::Complete(watch.verdict()),
     };
+    let end_ns = clock.read().ns;
     let mut gaps = clock.gaps();
-    // Those before its terminals were there are not in the load.
-    gaps.retain(|gap| gap.at_ns >= summary.began_ns);
+    // Those before its terminals were there are not in the load, nor those after its end.
+    gaps.retain(|gap| (summary.began_ns..=end_ns).contains(&gap.at_ns));
     gaps.iter_mut().for_each(|gap| gap.at_ns -= summary.began_ns);
     Ok((ended, summary, gaps))
 }
