@@ -84,3 +84,17 @@ fn what_speaks_against_a_file_below_is_named_in_the_plan() {
     let file = disk.file.display();
     assert_says(&text, &[&format!("refused: {file}, which it lies on, is open in")]);
 }
+
+#[test]
+fn an_image_that_others_use_takes_no_data_of_a_served_drive() {
+    let lab = Lab::new();
+    let image = lab.path("image");
+    std::fs::write(&image, "").expect("written");
+    let serve = ["serve", "intel-320-160gb", "--scale", "1/256", "--data", "image", "--tcp", "127.0.0.1:0"];
+    let open = std::fs::File::options().read(true).write(true).open(&image).expect("opened");
+    let mut user = std::process::Command::new("sleep").arg("60").stdin(open).spawn().expect("sleep");
+    let error = lab.refuses(&serve, 3);
+    user.kill().and_then(|()| user.wait()).expect("ended");
+    assert_says(&error, &["image", "is open in"]);
+    assert_eq!(std::fs::metadata(&image).expect("there").len(), 0, "nothing of it has changed");
+}

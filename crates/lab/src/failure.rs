@@ -184,6 +184,7 @@ impl From<OpenError> for Failure {
             OpenError::Data(SparseFileError::InUse { .. }) => {
                 Failure::new(Kind::Refused, miette::miette!("{error}"))
             }
+            OpenError::Data(SparseFileError::Used(error)) => (*error).into(),
             _ => Failure::new(Kind::BadInput, miette::miette!("{error}")),
         }
     }

@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same of one that lowtide itself let go of.
 const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
+/// How many times it is looked in any case.
+const LEAST_LOOKS: u32 = 3;
 
 /// A device that may be overwritten, as long as this lives. Dropping it undoes what was changed of its settings.
 #[derive(Debug)]
@@ -232,6 +234,31 @@ impl Claim {
     }
 }
 
+/// Waiting for what may be gone in a moment.
+#[derive(Debug)]
+pub(super) struct Wait {
+    begin: Instant,
+    patience: Duration,
+    looks: u32,
+}
+
+impl Wait {
+    /// Waits for no longer than this, but for some looks at least: on a busy machine one look may take so long.
+    pub(super) fn new(patience: Duration) -> Wait {
+        Wait { begin: Instant::now(), patience, looks: 0 }
+    }
+
+    /// Waits a little; whether to look again.
+    pub(super) fn again(&mut self) -> bool {
+        self.looks += 1;
+        let again = self.looks < LEAST_LOOKS || self.begin.elapsed() < self.patience;
+        if again {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        again
+    }
+}
+
 /// Examines a device and opens it exclusively, if nothing speaks against it; what may be gone in a moment is waited for so
 /// long.
 pub(super) fn hold(
@@ -239,14 +266,11 @@ pub(super) fn hold(
     patience: Duration,
     objections: impl Fn(&Disk, Option<&Guard>) -> Result<Vec<Objection>, HostError>,
 ) -> Result<(Disk, File, Guard), HostError> {
-    let begin = Instant::now();
+    let mut wait = Wait::new(patience);
     loop {
         match hold_now(disk, &objections) {
             Err(HostError::Refused { objections, .. })
-                if objections.iter().all(Objection::is_passing) && begin.elapsed() < patience =>
-            {
-                std::thread::sleep(Duration::from_millis(50));
-            }
+                if objections.iter().all(Objection::is_passing) && wait.again() => {}
             held => return held,
         }
     }

@@ -4,7 +4,7 @@
 //! Whoever has it writes only where it has found what is its own; no serial is typed for that. Otherwise it is as with a
 //! [`super::Claim`]: nobody else may use the device, and nobody else can while it is open. Leaves out what lies there.
 
-use super::claim::hold;
+use super::claim::{Wait, hold};
 use super::disk::Disk;
 use super::guard::Guard;
 use super::usage;
@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a device that was just closed may be looked at by others (udev does) before that counts.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -46,16 +46,15 @@ pub fn keep(disk: &Disk, read_only: bool) -> Result<(File, Guard), HostError> {
 /// # Errors
 /// [`HostError::NotOpened`] with what uses it.
 pub fn check_file(file: &File, path: &Path) -> Result<(), HostError> {
-    let begin = Instant::now();
+    let mut wait = Wait::new(PATIENCE);
     loop {
         let objections = usage::of_file(file, path);
         if objections.is_empty() {
             return Ok(());
         }
-        if !objections.iter().all(Objection::is_passing) || begin.elapsed() > PATIENCE {
+        if !objections.iter().all(Objection::is_passing) || !wait.again() {
             return Err(HostError::NotOpened { path: path.to_owned(), objections });
         }
-        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -3,6 +3,8 @@
 //! Leaves out formats of images: byte 0 of the file is byte 0 of the drive.
 
 use super::Run;
+use crate::block;
+use crate::error::HostError;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, SeekFrom, fallocate, flock, seek};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -45,6 +47,9 @@ pub enum SparseFileError {
         /// The file.
         path: PathBuf,
     },
+    /// Somebody else uses it: a loop device, a virtual machine.
+    #[error(transparent)]
+    Used(Box<HostError>),
 }
 
 /// Bytes in a file whose holes take no room.
@@ -86,6 +91,9 @@ impl SparseFile {
             }
             // A filesystem without locks: the user's own care.
             _ => {}
+        }
+        if !read_only {
+            block::check_file(&file, path).map_err(|error| SparseFileError::Used(Box::new(error)))?;
         }
         let found = file.metadata().map_err(failed)?.len();
         if found == 0 && length > 0 {
