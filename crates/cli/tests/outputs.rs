@@ -156,7 +156,8 @@ fn no_output_goes_onto_what_the_command_reads_or_writes_otherwise() {
     let run: &[&str] = &["run", "./mine-run.toml", "--scale", "1/256", "--store", "new.db", "--report", OUT];
     let replay: &[&str] = &["run", "replay", "--store", "new.db", "--report", OUT];
     let serve: &[&str] = &["serve", "./mine-too.toml", "--scale", "1/256", "--tcp", "127.0.0.1:0"];
-    let cases: [(&[&str], &[&str], &str); 22] = [
+    lab.ok(&["run", "replay", "--store", "replayed.db"]);
+    let cases: [(&[&str], &[&str], &str); 25] = [
         (
             REPLACING[5],
             &["tiny.toml", "./folder/../tiny.toml"],
@@ -180,7 +181,22 @@ fn no_output_goes_onto_what_the_command_reads_or_writes_otherwise() {
         (
             &["advise", "--data", "1GB", "--writes", "1MB/s", "--device", "./mine.toml", "-o", OUT],
             &["mine.toml"],
-            "a device file of",
+            "the device file of this command",
+        ),
+        (
+            &["fit", "levels.csv", "--like", "./mine-too.toml", "-o", OUT],
+            &["mine.toml"],
+            "a device file of this command",
+        ),
+        (
+            &["advise", "--data", "1GB", "--writes", "1MB/s", "--device", "./mine-too.toml", "-o", OUT],
+            &["mine.toml"],
+            "a device file of this command",
+        ),
+        (
+            &["export", "--store", "replayed.db", "--format", "fio", "-o", OUT],
+            &["requests.trace"],
+            "is the trace of this command",
         ),
         (STORING[0], &["tiny.toml", "alias"], "the experiment of this command: the store would"),
         (STORING[1], &["fio.json"], "is an input of this command: the store would"),

@@ -159,6 +159,13 @@ pub fn parse(text: &str) -> Result<Device, DeviceFileError> {
     read(text, DEEPEST)
 }
 
+/// The files that a device file refers to and that are not of the catalogue; none where it cannot be used, which whoever
+/// uses it says.
+pub fn files_of(name_or_path: &str) -> Vec<PathBuf> {
+    let text = catalogue::device(name_or_path).map(|found| found.text);
+    text.ok().and_then(|text| parse(&text).ok()).map_or_else(Vec::new, |device| device.files)
+}
+
 fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
     let mut texts = vec![text.to_owned()];
     let mut files = Vec::new();

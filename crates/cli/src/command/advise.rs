@@ -7,6 +7,7 @@ use crate::failure::{FAILED, Failure};
 use crate::output::EXPERIMENT;
 use crate::{interrupt, output};
 use lowtide_lab::advise::{Advice, advise, report};
+use lowtide_lab::device;
 use lowtide_lab::output::{CommandFiles, Output};
 
 /// Advises.
@@ -15,7 +16,7 @@ pub fn run(arguments: &AdviseArguments) -> Result<u8, Failure> {
         .question()
         .map_err(|message| Failure::usage(message, "`lowtide advise --help` has examples"))?;
     let mut files = CommandFiles::default();
-    arguments.device.iter().for_each(|device| files.add_named("a device file", device));
+    arguments.device.iter().for_each(|name| files.add_device(name, &device::files_of(name)));
     let file = arguments.output.as_deref().map(|path| Output::file(EXPERIMENT, path, &files)).transpose()?;
     let advice = advise(&question, &interrupt::flag(), &|text| output::say(text))?;
     let report = report(&advice);

@@ -48,9 +48,11 @@ fn job(arguments: &ExportArguments) -> Result<u8, Failure> {
             (plan, place(arguments, &files)?)
         }
         None => {
-            // Before the store is read.
-            let place = place(arguments, &CommandFiles::default())?;
-            (plan_of_campaign(arguments)?, place)
+            // Before the store is read; and again once it is known which files the plan reads.
+            place(arguments, &CommandFiles::default())?;
+            let plan = plan_of_campaign(arguments)?;
+            let place = place(arguments, &plan.files())?;
+            (plan, place)
         }
     };
     let job =

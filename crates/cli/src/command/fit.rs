@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::output::DEVICE;
 use crate::{interrupt, output};
 use lowtide_core::{Bytes, Seed};
+use lowtide_lab::device;
 use lowtide_lab::fit::{self, Measured, Question};
 use lowtide_lab::output::{CommandFiles, Output};
 use std::io::Read;
@@ -27,7 +28,7 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
     let mut files = CommandFiles::default();
     files.add("the file of measurements", &arguments.source);
     if let Some(like) = &arguments.like {
-        files.add_named("the device file", like);
+        files.add_device(like, &device::files_of(like));
     }
     let file = arguments.output.as_deref().map(|path| Output::file(DEVICE, path, &files)).transpose()?;
     let stem =
