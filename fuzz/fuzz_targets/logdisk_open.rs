@@ -73,7 +73,10 @@ fuzz_target!(|data: &[u8]| {
                 let word = u32::from_le_bytes(value.try_into().expect("four bytes"));
                 match place / 1024 % 3 {
                     0 => mark.durable = u64::from(word) << (word % 28),
-                    1 => mark.durable = mark.durable.wrapping_add_signed(i64::from(word as i16)) & ((1 << 60) - 1),
+                    1 => {
+                        mark.durable =
+                            mark.durable.wrapping_add_signed(i64::from(word as i16)) & ((1 << 60) - 1)
+                    }
                     _ => mark.tail.truncate(word as usize % 250),
                 }
                 block.copy_from_slice(&mark.write(superblock.salt));
@@ -102,7 +105,9 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     }
-    let Ok(mut disk) = Disk::open(&medium, Running { checkpoint_slots: 200, ..Running::default() }) else { return };
+    let Ok(mut disk) = Disk::open(&medium, Running { checkpoint_slots: 200, ..Running::default() }) else {
+        return;
+    };
     let blocks = disk.geometry().blocks;
     let mut block = [0; BLOCK];
     for lba in (0..blocks).step_by(97) {

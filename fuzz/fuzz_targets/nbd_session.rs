@@ -38,7 +38,9 @@ impl Drive for Plain {
                 assert_eq!(data.len() as u64, request.length);
                 self.contents.write(request.offset, data).expect("memory");
             }
-            Op::Trim | Op::WriteZeroes => self.contents.clear(request.offset, request.length).expect("memory"),
+            Op::Trim | Op::WriteZeroes => {
+                self.contents.clear(request.offset, request.length).expect("memory")
+            }
             Op::Read | Op::Flush => assert!(data.is_empty()),
         }
         self.done.push_back(ticket);

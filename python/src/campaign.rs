@@ -4,12 +4,11 @@
 
 use crate::errors::{Raised, bad_input, detached};
 use crate::table::Table;
-use lowtide_lab::ask::{self, Raw};
-use lowtide_lab::frame::{self, Column, Frame, Values};
-use lowtide_lab::output::{CommandFiles, Output, Role};
-use lowtide_lab::record;
-use lowtide_lab::report::Report;
+use lowtide_files::output::{CommandFiles, Output, Role};
 use lowtide_lab::store::{self, Listed, Merged, Store};
+use lowtide_report::Report;
+use lowtide_report::frame::{self, Column, Frame, Values};
+use lowtide_studies::ask::{self, Raw};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -23,7 +22,7 @@ const PART: Role = Role::new("a part of the campaign", "");
 pub struct Campaign {
     store: PathBuf,
     number: i64,
-    record: record::Campaign,
+    record: lowtide_record::Campaign,
 }
 
 /// Reads a campaign of a store: by its number or name, or the last one.
@@ -187,8 +186,8 @@ impl Campaign {
     #[getter]
     fn progress(&self) -> (usize, usize, usize, usize) {
         let count = |status| self.record.cells.iter().filter(|cell| cell.status == status).count();
-        let (done, failed) = (count(record::Status::Done), count(record::Status::Failed));
-        (self.record.cells.len(), done, failed, count(record::Status::Spared))
+        let (done, failed) = (count(lowtide_record::Status::Done), count(lowtide_record::Status::Failed));
+        (self.record.cells.len(), done, failed, count(lowtide_record::Status::Spared))
     }
 
     /// A table of it: `cells`, `intervals`, `steady`, `transactions` or `histograms`.

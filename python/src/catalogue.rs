@@ -5,10 +5,10 @@
 use crate::campaign::column;
 use crate::errors::detached;
 use crate::table::Table;
-use lowtide_lab::catalogue::{self, Published};
-use lowtide_lab::device::{self, Device};
+use lowtide_files::catalogue::{self, Published};
+use lowtide_files::device::{self, Device};
 use lowtide_lab::experiment::Experiment;
-use lowtide_lab::frame::{Column, Frame, Values};
+use lowtide_report::frame::{Column, Frame, Values};
 use pyo3::prelude::*;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Errors on their way to Python: the classes of `lowtide._errors`, with the text that the command line prints.
 //!
-//! Leaves out which error is which; `lowtide_lab::failure` knows.
+//! Leaves out which error is which; `lowtide_studies::failure` knows.
 
-use lowtide_lab::failure::{Failure, Kind};
+use lowtide_studies::failure::{Failure, Kind};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,9 +4,9 @@
 
 use crate::errors::detached;
 use crate::table::Table;
-use lowtide_lab::ask::{Asked, Source};
-use lowtide_lab::frame;
 use lowtide_lab::plan::{Plan as LabPlan, PlanTarget};
+use lowtide_report::frame;
+use lowtide_studies::ask::{Asked, Source};
 use pyo3::prelude::*;
 
 /// A plan: an experiment, resolved and checked.

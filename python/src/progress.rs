@@ -3,10 +3,10 @@
 //!
 //! Of a cell only the newest is kept. Leaves out who listens.
 
-use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign::{Progress, Stage};
 use lowtide_lab::plan::PlannedCell;
-use lowtide_lab::record::Row;
+use lowtide_record::Row;
+use lowtide_record::analysis::Verdict;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;

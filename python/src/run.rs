@@ -10,9 +10,9 @@
 use crate::errors::{Raised, bad_input};
 use crate::plan::Plan;
 use crate::progress::{Event, Heard};
+use lowtide_files::output;
 use lowtide_lab::campaign::{self, CampaignError};
-use lowtide_lab::live::{Offer, attached};
-use lowtide_lab::output;
+use lowtide_live::{Offer, attached};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::process::Command;

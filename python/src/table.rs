@@ -1,6 +1,6 @@
 //! Tables for Python: an Arrow record batch that pandas, polars, pyarrow and whoever takes Arrow streams are fed from.
 //!
-//! Leaves out what the columns mean (`lowtide_lab::frame`), and DataFrames, which `lowtide._tables` makes.
+//! Leaves out what the columns mean (`lowtide_report::frame`), and DataFrames, which `lowtide._tables` makes.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, Field, Schema};
-use lowtide_lab::frame::{Column, Frame, Values};
+use lowtide_report::frame::{Column, Frame, Values};
 use numpy::PyArray1;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;

@@ -1,9 +1,9 @@
 //! The exit code and the look of what went wrong. Leaves out the words: [`Failure`] has them.
 
 use crate::say::say;
-pub use lowtide_lab::failure::Failure;
-use lowtide_lab::failure::Kind;
-use lowtide_lab::passwords;
+use lowtide_files::passwords;
+pub use lowtide_studies::failure::Failure;
+use lowtide_studies::failure::Kind;
 use std::process::ExitCode;
 
 /// Measured to the end, but not all is well.

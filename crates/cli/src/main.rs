@@ -18,7 +18,7 @@ use args::{Arguments, Verb};
 use clap::Parser;
 use failure::Failure;
 use lowtide_host::memory::HugePages;
-use lowtide_lab::live::control::Order;
+use lowtide_live::control::Order;
 use std::process::ExitCode;
 
 /// Simulated drives live in hundreds of megabytes of tables that are read at random.

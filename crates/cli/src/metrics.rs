@@ -6,7 +6,7 @@
 use crate::failure::Failure;
 use lowtide_host::http::{Hosts, Page, Rendering, Server, Site};
 use lowtide_host::live::Handle;
-use lowtide_lab::live::{LiveDrive, prometheus};
+use lowtide_live::{LiveDrive, prometheus};
 use std::net::{SocketAddr, TcpListener};
 
 /// Where the counters are.

@@ -1,12 +1,12 @@
 //! Writing answers to standard output in the format asked for; what files are called that are written.
 //!
-//! Leaves out writing files, which the lab does ([`lowtide_lab::output`]).
+//! Leaves out writing files, which the lab does ([`lowtide_files::output`]).
 
 use crate::args::Format;
 use crate::failure::Failure;
 pub use crate::say::say;
-use lowtide_lab::output::Role;
-use lowtide_lab::report::Report;
+use lowtide_files::output::Role;
+use lowtide_report::Report;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use crate::output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lowtide_lab::campaign::{Progress, Stage};
 use lowtide_lab::plan::PlannedCell;
-use lowtide_lab::record::Row;
+use lowtide_record::Row;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::Mutex;

@@ -10,10 +10,10 @@
 
 use crate::failure::Failure;
 use lowtide_host::http::{self, Hosts, Page, Rendering, Site};
-use lowtide_lab::ask;
-use lowtide_lab::compare::Question;
-use lowtide_lab::report::Report;
 use lowtide_lab::store::Store;
+use lowtide_report::Report;
+use lowtide_report::compare::Question;
+use lowtide_studies::ask;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

@@ -9,10 +9,10 @@ use crate::progress::Shown;
 use crate::serve::Server;
 use crate::watch::Watch;
 use lowtide_host::http::Hosts;
-use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign::{Progress, Stage};
 use lowtide_lab::plan::PlannedCell;
-use lowtide_lab::record::Row;
+use lowtide_record::Row;
+use lowtide_record::analysis::Verdict;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -10,10 +10,10 @@ mod state;
 
 use crate::output;
 use draw::draw;
-use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign::{Progress, Stage};
 use lowtide_lab::plan::PlannedCell;
-use lowtide_lab::record::Row;
+use lowtide_record::Row;
+use lowtide_record::analysis::Verdict;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Lab, assert_says};
-use lowtide_lab::logdisk::FileMedium;
+use lowtide_live::logdisk::FileMedium;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::{BLOCK, Disk, LogError};
 use std::fs::File;

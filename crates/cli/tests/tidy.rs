@@ -19,23 +19,36 @@ const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 const PYTHON: &str = "python";
 
 /// Which crates of lowtide each may depend on.
-const DIRECTIONS: [(&str, &[&str]); 7] = [
+const DIRECTIONS: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("logdisk", &["core"]),
     // A log layer is one of the things that a device can be made of.
     ("device", &["core", "logdisk"]),
     ("host", &["core"]),
     ("oltp", &["core"]),
-    ("lab", &["core", "device", "host", "oltp", "logdisk"]),
-    ("cli", ABOVE_LAB),
+    ("record", &["core", "oltp"]),
+    ("files", &["core", "device", "oltp", "record"]),
+    ("live", &["core", "device", "host", "logdisk", "files"]),
+    ("lab", &["core", "device", "host", "oltp", "record", "files", "live"]),
+    ("report", &["core", "device", "logdisk", "oltp", "record", "files", "lab"]),
+    ("powercut", &["core", "device", "host", "oltp", "files", "live", "lab"]),
+    ("studies", BELOW_STUDIES),
+    ("cli", BELOW_CLI),
 ];
 
-/// What a crate above the lab may depend on, beside which there may be others.
-const ABOVE_LAB: &[&str] = &["core", "device", "host", "oltp", "logdisk", "lab"];
+/// All others but the programs.
+const BELOW_STUDIES: &[&str] =
+    &["core", "device", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report", "powercut"];
+
+/// What the programs, the command line and the native part of the Python package, may depend on.
+const BELOW_CLI: &[&str] = &[
+    "core", "device", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report", "powercut",
+    "studies",
+];
 
 /// Which modules of a crate may know which: a line those of the lines before it, and none of its own line. Names that a
 /// crate has at its root (`crate::Error`) are not followed.
-const MODULES: [(&str, &[&str]); 7] = [
+const MODULES: [(&str, &[&str]); 13] = [
     (
         "core",
         &[
@@ -87,23 +100,34 @@ const MODULES: [(&str, &[&str]); 7] = [
             "bench",
         ],
     ),
+    ("record", &["fact factors gap latency_parts oltp quantity verdict", "analysis"]),
+    ("files", &["application catalogue passwords table trace", "device output"]),
     (
-        "lab",
+        "live",
         &[
-            "application catalogue passwords record table trace",
-            "analysis device output",
-            "answer experiment live",
-            "compare find logdisk plan",
-            "bench fio_job fit prepare rounds store",
-            "frame import load powercut report",
-            "lifetime",
-            "cost witness",
-            "campaign",
-            "adaptive advise interleave validate",
-            "failure",
-            "ask",
+            "counts figures record request_log time",
+            "contract stat state",
+            "drive",
+            "control open",
+            "attached logdisk service",
         ],
     ),
+    ("lab", &["experiment smart", "plan witness", "fio_job prepare rounds store", "import load", "campaign"]),
+    (
+        "report",
+        &[
+            "answer claim comparison export find number",
+            "sweep table",
+            "compare durability frame lifetime",
+            "cost databases verdict",
+            "figure tables",
+            "render rounds",
+            "html",
+            "build sample",
+        ],
+    ),
+    ("powercut", &["factors keep kernel ledger show", "evidence simulated", "attached"]),
+    ("studies", &["advise bench fit interleave validate", "adaptive", "failure", "ask"]),
     ("cli", &["args say", "failure", "metrics output serve", "interrupt progress watch", "show", "command"]),
 ];
 
@@ -145,13 +169,13 @@ const WRITERS: [&str; 11] = [
 ];
 
 /// Where the one mechanism is that writes files.
-const OUTPUT: &str = "crates/lab/src/output/";
+const OUTPUT: &str = "crates/files/src/output/";
 
-/// Files of the lab that open others to write them in place.
+/// Files that open others to write them in place.
 const IN_PLACE: [&str; 3] = [
-    "crates/lab/src/bench/logdisk_file.rs",
-    "crates/lab/src/live/state.rs",
-    "crates/lab/src/logdisk/place.rs",
+    "crates/studies/src/bench/logdisk_file.rs",
+    "crates/live/src/state.rs",
+    "crates/live/src/logdisk/place.rs",
 ];
 
 /// What writes a file in Python, and the modules that do so in a temporary folder.
@@ -178,7 +202,9 @@ fn the_tree_is_tidy() {
         if !within(&["host"], "") {
             complaints.extend(unsafe_code(&name, &text));
         }
-        if within(&["cli", "lab"], "src/") || name.starts_with(PYTHON) {
+        if within(&["cli", "files", "lab", "live", "powercut", "record", "report", "studies"], "src/")
+            || name.starts_with(PYTHON)
+        {
             complaints.extend(writers(&name, &text));
         }
         if within(&PURE, "src/") {
@@ -192,7 +218,7 @@ fn the_tree_is_tidy() {
         let manifest = read(&root.join(format!("crates/{name}/Cargo.toml")));
         complaints.extend(direction(name, allowed, &manifest));
     }
-    complaints.extend(direction(PYTHON, ABOVE_LAB, &read(&root.join(PYTHON).join("Cargo.toml"))));
+    complaints.extend(direction(PYTHON, BELOW_CLI, &read(&root.join(PYTHON).join("Cargo.toml"))));
     complaints.extend(without_direction(&root));
     for (name, lines) in MODULES {
         let source = root.join(format!("crates/{name}/src"));
@@ -314,7 +340,7 @@ fn impure(name: &str, text: &str) -> Vec<String> {
     named.map(|word| format!("{name}: `{word}` in a pure crate: the world comes in as arguments")).collect()
 }
 
-/// Files that people name are written by `lowtide_lab::output` alone, which knows what must not be overwritten.
+/// Files that people name are written by `lowtide_files::output` alone, which knows what must not be overwritten.
 fn writers(name: &str, text: &str) -> Vec<String> {
     let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
     if is_test || name.starts_with(OUTPUT) {
@@ -327,7 +353,7 @@ fn writers(name: &str, text: &str) -> Vec<String> {
         return (!asks).then(|| format!("{name}: {what}")).into_iter().collect();
     }
     let found = WRITERS.iter().filter(|writer| code.contains(**writer));
-    found.map(|writer| format!("{name}: `{writer}`: files are written by `lowtide_lab::output`")).collect()
+    found.map(|writer| format!("{name}: `{writer}`: files are written by `lowtide_files::output`")).collect()
 }
 
 /// The same of the Python package.
@@ -672,7 +698,7 @@ fn a_file_that_is_written_by_hand_is_told() {
     let name = "crates/lab/src/x.rs";
     for text in ["std::fs::write(path, text)?;", "File::create(path)", "OpenOptions::new().write(true)"] {
         assert_eq!(writers(name, text).len(), 1, "{text}");
-        assert!(writers("crates/lab/src/output/mod.rs", text).is_empty());
+        assert!(writers("crates/files/src/output/mod.rs", text).is_empty());
         assert!(writers(name, &format!("// {text}\n#[cfg(test)]\nmod tests {{\n{text}\n}}\n")).is_empty());
         assert_eq!(writers(name, &format!("#[cfg(test)]\nmod tests;\n{text}\n")).len(), 1);
     }

@@ -3,10 +3,10 @@
 //!
 //! Leaves out what the counters mean for the drive's life (`lifetime`).
 
-use crate::lifetime::Reading;
-use crate::record::fact::{Fact, LOG, WARNING};
+use crate::smart::Reading;
 use lowtide_core::Bytes;
 use lowtide_host::block::{Disk, Traffic};
+use lowtide_record::fact::{Fact, LOG, WARNING};
 use std::path::Path;
 
 /// Foreign traffic below this share of the load's own is the filesystem's bookkeeping, or lowtide's.

@@ -7,11 +7,11 @@ use lowtide_core::trace::{Pacing, Trace};
 use lowtide_core::{Control, Extents, Interval, Latency, Nanos, Op, Request, Seed, virtual_load};
 use lowtide_device::fault::{EndOfLife, Errors, Faults, Slow};
 use lowtide_device::power::{CacheKind, Tear};
+use lowtide_files::trace;
 use lowtide_host::live::{Drive, Ticket};
-use lowtide_lab::live::contract::{Contract, Findings};
-use lowtide_lab::live::control::{self, Answer, Order, Question};
-use lowtide_lab::live::{Data, LiveDrive, Offer, Pace, Power, Recorder, request_log};
-use lowtide_lab::trace;
+use lowtide_live::contract::{Contract, Findings};
+use lowtide_live::control::{self, Answer, Order, Question};
+use lowtide_live::{Data, LiveDrive, Offer, Pace, Power, Recorder, request_log};
 use std::collections::BTreeMap;
 
 const SECTOR: u64 = 512;

@@ -6,7 +6,7 @@
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Nanos, Request, Seed, rest};
 use lowtide_host::live::{Drive, Ticket};
-use lowtide_lab::live::{Known, LiveDrive, Offer, Pace};
+use lowtide_live::{Known, LiveDrive, Offer, Pace};
 
 const SECOND: u64 = 1_000_000_000;
 const AT_ITS_PACE: Pace = Pace::RealTime { transport_ns: 0 };

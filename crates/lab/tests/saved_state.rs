@@ -4,7 +4,7 @@
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
 use lowtide_device::{AnyDevice, DeviceSpec, state};
-use lowtide_lab::{catalogue, device};
+use lowtide_files::{catalogue, device};
 use std::collections::BTreeSet;
 
 /// Small, and still the device it was.

@@ -6,8 +6,8 @@ use super::{Format, above_zero, rate, scale, share, size};
 use clap::{ArgGroup, Args};
 use lowtide_core::suggest::nearest;
 use lowtide_core::{Bytes, Nanos};
-use lowtide_lab::advise::{Asked, BlockLoad, Question, QuestionError, TpccLoad, Unit};
-use lowtide_lab::lifetime::WriteRate;
+use lowtide_report::lifetime::WriteRate;
+use lowtide_studies::advise::{Asked, BlockLoad, Question, QuestionError, TpccLoad, Unit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

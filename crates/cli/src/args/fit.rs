@@ -5,7 +5,7 @@
 use super::{Format, size};
 use clap::Args;
 use lowtide_core::Bytes;
-use lowtide_lab::fit;
+use lowtide_studies::fit;
 use std::path::PathBuf;
 
 /// What was measured, and what is known beside.

@@ -9,7 +9,7 @@ use lowtide_host::HostError;
 use lowtide_host::http::Hosts;
 use lowtide_host::http::head::Host;
 use lowtide_host::live::Buffers;
-use lowtide_lab::live::{Offer, Pace};
+use lowtide_live::{Offer, Pace};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

@@ -5,9 +5,9 @@
 use super::oltp::{durability, engine, named};
 use clap::{Args, ValueEnum};
 use lowtide_device::power::CacheKind;
-use lowtide_lab::ask::scale;
-use lowtide_lab::powercut::{Filesystem, Journal};
 use lowtide_oltp::{Durability, Engine};
+use lowtide_powercut::{Filesystem, Journal};
+use lowtide_studies::ask::scale;
 use std::path::PathBuf;
 
 /// Which databases to take through power cuts, and how.

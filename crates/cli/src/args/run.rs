@@ -6,7 +6,7 @@ use super::{ExperimentArguments, Format, address};
 use clap::Args;
 use lowtide_host::http::Hosts;
 use lowtide_host::http::head::Host;
-use lowtide_lab::ask::quoted;
+use lowtide_studies::ask::quoted;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,14 +1,14 @@
 //! `lowtide advise`: which device for so much data at a rate, how full, with how much memory, for how long and how much.
 //!
-//! Leaves out the trials and the choice (`lowtide_lab::advise`).
+//! Leaves out the trials and the choice (`lowtide_studies::advise`).
 
 use crate::args::{AdviseArguments, Format};
 use crate::failure::{FAILED, Failure};
 use crate::output::EXPERIMENT;
 use crate::{interrupt, output};
-use lowtide_lab::advise::{Advice, advise, report};
-use lowtide_lab::device;
-use lowtide_lab::output::{CommandFiles, Output};
+use lowtide_files::device;
+use lowtide_files::output::{CommandFiles, Output};
+use lowtide_studies::advise::{Advice, advise, report};
 
 /// Advises.
 pub fn run(arguments: &AdviseArguments) -> Result<u8, Failure> {

@@ -7,13 +7,13 @@ use super::logdisk::CLOSED;
 use crate::args::{AttachArguments, DetachArguments, DriveArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{failure, interrupt, output};
+use lowtide_files::output::CommandFiles;
+use lowtide_files::table;
 use lowtide_host::attach::{self, Attachment, Force, State, Wish};
 use lowtide_host::block::FilesystemKind;
-use lowtide_lab::live::attached::{self, Served, Serving};
-use lowtide_lab::live::control::{self, Order, Question};
-use lowtide_lab::live::{Data, Known, Offer, Power};
-use lowtide_lab::output::CommandFiles;
-use lowtide_lab::table;
+use lowtide_live::attached::{self, Served, Serving};
+use lowtide_live::control::{self, Order, Question};
+use lowtide_live::{Data, Known, Offer, Power};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

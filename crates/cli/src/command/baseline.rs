@@ -5,8 +5,8 @@
 use crate::args::{BaselineArguments, BaselineVerb, Format};
 use crate::failure::Failure;
 use crate::output;
+use lowtide_files::table;
 use lowtide_lab::store::{Baseline, Store, is_baseline_name};
-use lowtide_lab::table;
 use std::path::Path;
 
 /// Sets, lists or removes baselines.

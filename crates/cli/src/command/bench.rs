@@ -4,11 +4,11 @@ use crate::args::{BenchArguments, BenchFormat, BenchVerb, EngineName};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 use lowtide_core::{Bytes, Seed};
+use lowtide_files::output::{CommandFiles, Role};
 use lowtide_host::bench::{Requests, engine_bench, null_bench};
 use lowtide_host::engine::EngineChoice;
-use lowtide_lab::bench::{logdisk, nbd, simulate, steady};
-use lowtide_lab::output::{CommandFiles, Role};
 use lowtide_oltp::bench::measure;
+use lowtide_studies::bench::{logdisk, nbd, simulate, steady};
 
 /// What the engine reads, made where there is none.
 const BENCH_FILE: Role = Role::new("the file of the bench", "--file PATH");
@@ -51,7 +51,7 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
             let requests = Requests { block: Bytes::kib(4), depth: *depth, read_share };
             // Whoever only reads may read any file.
             if read_share < 1.0 || !file.exists() {
-                lowtide_lab::output::in_place(BENCH_FILE, file, &CommandFiles::default())?;
+                lowtide_files::output::in_place(BENCH_FILE, file, &CommandFiles::default())?;
             }
             let figures = engine_bench(file, *size, requests, *seconds, engine, Seed::new(1))?;
             (serde_json::to_value(figures), *format)
@@ -71,8 +71,8 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
 
 /// Judges the steady-state rule and prints a line for each file size.
 fn judge(seeds: u64, scale: u64, format: BenchFormat) -> Result<u8, Failure> {
-    let found = lowtide_lab::catalogue::device("intel-320-160gb")?;
-    let spec = lowtide_lab::device::parse(&found.text).expect("devices of the catalogue are valid").spec;
+    let found = lowtide_files::catalogue::device("intel-320-160gb")?;
+    let spec = lowtide_files::device::parse(&found.text).expect("devices of the catalogue are valid").spec;
     if format == BenchFormat::Json {
         // A size takes minutes, so each line comes as soon as it is known.
         for size in SIZES_GIB {
@@ -98,6 +98,6 @@ fn judge(seeds: u64, scale: u64, format: BenchFormat) -> Result<u8, Failure> {
         })
     });
     let head = ["file", "rule", "within 3 %", "honeymoon", "error %", "largest %", "stops at s"];
-    output::print(&lowtide_lab::table::plain(&head, &rows.collect::<Vec<_>>(), output::columns()))?;
+    output::print(&lowtide_files::table::plain(&head, &rows.collect::<Vec<_>>(), output::columns()))?;
     Ok(0)
 }

@@ -3,15 +3,15 @@
 use crate::args::{CatalogueArguments, CatalogueVerb};
 use crate::failure::Failure;
 use crate::output;
-use lowtide_lab::catalogue::{self, CatalogueError, Entry, Found};
+use lowtide_files::catalogue::{self, CatalogueError, Entry, Found};
+use lowtide_files::passwords;
+use lowtide_files::table;
 use lowtide_lab::experiment::Experiment;
-use lowtide_lab::passwords;
-use lowtide_lab::table;
 
 /// Lists simulated devices, or prints the file of one.
 pub fn devices(arguments: &CatalogueArguments) -> Result<u8, Failure> {
     let title = |entry: &Entry| {
-        lowtide_lab::device::parse(entry.text).map_or_else(|_| String::new(), |device| device.title)
+        lowtide_files::device::parse(entry.text).map_or_else(|_| String::new(), |device| device.title)
     };
     list_or_show(arguments, catalogue::devices(), title, catalogue::device)
 }

@@ -4,10 +4,10 @@ use super::{campaign_named, damaged};
 use crate::args::CompareArguments;
 use crate::failure::{FAILED, Failure, REGRESSION};
 use crate::output::{self, REPORT};
-use lowtide_lab::compare::{Judged, Metric, Operator, Outcome, Question, Scope, Threshold};
-use lowtide_lab::output::{CommandFiles, Output};
-use lowtide_lab::record::Campaign;
-use lowtide_lab::report::Report;
+use lowtide_files::output::{CommandFiles, Output};
+use lowtide_record::Campaign;
+use lowtide_report::Report;
+use lowtide_report::compare::{Judged, Metric, Operator, Outcome, Question, Scope, Threshold};
 
 /// Compares; exit code 5 where a limit is crossed, 1 where one cannot be judged.
 pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {

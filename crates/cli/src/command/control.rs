@@ -1,6 +1,6 @@
 //! `lowtide stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`, `record`: orders to a running server.
 //!
-//! Leaves out what they do; see `lowtide_lab::live::control`.
+//! Leaves out what they do; see `lowtide_live::control`.
 
 use crate::args::live::errors;
 use crate::args::{
@@ -11,11 +11,11 @@ use crate::failure::Failure;
 use crate::output;
 use lowtide_core::Nanos;
 use lowtide_device::fault::{EndOfLife, Faults, Slow};
+use lowtide_files::output::CommandFiles;
+use lowtide_files::table;
 use lowtide_host::attach;
-use lowtide_lab::live::control::{self, AskError, Order, Question, Report};
-use lowtide_lab::live::{Power, RECORDING, Requests, Stat};
-use lowtide_lab::output::CommandFiles;
-use lowtide_lab::table;
+use lowtide_live::control::{self, AskError, Order, Question, Report};
+use lowtide_live::{Power, RECORDING, Requests, Stat};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -134,7 +134,7 @@ pub fn record(verb: &RecordVerb) -> Result<u8, Failure> {
         RecordVerb::Start { server, file } => {
             // The server may have another working directory.
             let path = std::path::absolute(file).map_err(|error| Failure::writing(file, &error))?;
-            lowtide_lab::output::in_place(RECORDING, &path, &CommandFiles::default())?;
+            lowtide_files::output::in_place(RECORDING, &path, &CommandFiles::default())?;
             plain(server, Order::Record { path })
         }
         RecordVerb::Stop { server } => {

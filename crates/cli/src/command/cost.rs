@@ -4,8 +4,8 @@ use super::campaign_named;
 use crate::args::CostArguments;
 use crate::failure::Failure;
 use crate::output;
-use lowtide_lab::cost::{Prices, curves, of_curves, of_published, recomputed};
-use lowtide_lab::record::Campaign;
+use lowtide_record::Campaign;
+use lowtide_report::cost::{Prices, curves, of_curves, of_published, recomputed};
 use std::path::Path;
 
 /// Prices campaigns, or computes a published table again.

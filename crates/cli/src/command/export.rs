@@ -5,12 +5,12 @@ use crate::args::{ExportArguments, RawFormat};
 use crate::failure::Failure;
 use crate::output::{self, EXPORT};
 use lowtide_core::Seed;
-use lowtide_lab::ask::{self, Raw};
-use lowtide_lab::catalogue as files;
+use lowtide_files::catalogue as files;
+use lowtide_files::output::{CommandFiles, Output};
 use lowtide_lab::experiment::{Experiment, Override};
 use lowtide_lab::fio_job::fio_job;
-use lowtide_lab::output::{CommandFiles, Output};
 use lowtide_lab::plan::Plan;
+use lowtide_studies::ask::{self, Raw};
 use std::io::{self, Write};
 
 /// Writes a campaign as CSV or JSON, the same bytes for the same experiment, device and seed; or a job of fio.

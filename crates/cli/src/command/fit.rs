@@ -1,6 +1,6 @@
 //! `lowtide fit`: a device file from what was measured.
 //!
-//! Leaves out the fitting (`lowtide_lab::fit`).
+//! Leaves out the fitting (`lowtide_studies::fit`).
 
 use super::campaign_named;
 use crate::args::{FitArguments, Format};
@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::output::DEVICE;
 use crate::{interrupt, output};
 use lowtide_core::{Bytes, Seed};
-use lowtide_lab::device;
-use lowtide_lab::fit::{self, Measured, Question};
-use lowtide_lab::output::{CommandFiles, Output};
+use lowtide_files::device;
+use lowtide_files::output::{CommandFiles, Output};
+use lowtide_studies::fit::{self, Measured, Question};
 use std::io::Read;
 use std::path::Path;
 

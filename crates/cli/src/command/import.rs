@@ -3,10 +3,10 @@
 use crate::args::ImportArguments;
 use crate::failure::Failure;
 use crate::output;
-use lowtide_lab::ask;
+use lowtide_files::output::CommandFiles;
 use lowtide_lab::import::{Options, import};
-use lowtide_lab::output::CommandFiles;
 use lowtide_lab::store::Store;
+use lowtide_studies::ask;
 
 /// Reads all files, then adds one campaign and shows its answer.
 pub fn run(arguments: &ImportArguments) -> Result<u8, Failure> {
@@ -18,7 +18,7 @@ pub fn run(arguments: &ImportArguments) -> Result<u8, Failure> {
     };
     let mut files = CommandFiles::default();
     arguments.files.iter().for_each(|path| files.add("an input", path));
-    lowtide_lab::output::store(&arguments.store, &files)?;
+    lowtide_files::output::store(&arguments.store, &files)?;
     let imported = import(&arguments.files, &options)?;
     imported.notes.iter().for_each(output::say);
     let mut store = Store::open(&arguments.store)?;

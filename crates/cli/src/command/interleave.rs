@@ -4,16 +4,16 @@ use crate::args::RunArguments;
 use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
 use crate::show::Show;
 use crate::{interrupt, output};
-use lowtide_lab::analysis::Verdict;
-use lowtide_lab::ask::{Asked, Source};
+use lowtide_files::output::CommandFiles;
 use lowtide_lab::campaign;
-use lowtide_lab::compare::Question;
-use lowtide_lab::interleave::Turns;
-use lowtide_lab::output::CommandFiles;
 use lowtide_lab::plan::Plan;
-use lowtide_lab::record::Campaign;
-use lowtide_lab::report::Report;
 use lowtide_lab::store::About;
+use lowtide_record::Campaign;
+use lowtide_record::analysis::Verdict;
+use lowtide_report::Report;
+use lowtide_report::compare::Question;
+use lowtide_studies::ask::{Asked, Source};
+use lowtide_studies::interleave::Turns;
 
 /// Runs the experiments in turns and compares the others with the first.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -70,7 +70,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if outcomes.iter().any(|outcome| outcome.failed > 0) {
         return Ok(FAILED);
     }
-    let steady = |cell: &lowtide_lab::record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
+    let steady = |cell: &lowtide_record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
     let all_steady = campaigns.iter().flat_map(|campaign| &campaign.cells).all(steady);
     Ok(if arguments.require_steady && !all_steady { NO_STEADY_STATE } else { 0 })
 }

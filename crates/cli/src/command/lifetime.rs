@@ -5,15 +5,16 @@ use crate::args::LifetimeArguments;
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::{Bytes, Seed};
-use lowtide_lab::catalogue::{self, CatalogueError};
-use lowtide_lab::device::{self, Device};
-use lowtide_lab::lifetime::{
-    Case, Conditions, Endurance, Life, NoLifetime, Pattern, Question, Reading, ReadingError, SimulateError,
-    WriteRate, of_cases, of_life, simulate,
-};
-use lowtide_lab::record::Campaign;
-use lowtide_lab::report::Report;
+use lowtide_files::catalogue::{self, CatalogueError};
+use lowtide_files::device::{self, Device};
+use lowtide_lab::smart::{Reading, ReadingError};
 use lowtide_lab::store::Store;
+use lowtide_record::Campaign;
+use lowtide_report::Report;
+use lowtide_report::lifetime::{
+    Case, Conditions, Endurance, Life, NoLifetime, Pattern, Question, SimulateError, WriteRate, of_cases,
+    of_life, simulate,
+};
 use std::path::{Path, PathBuf};
 
 /// Where campaigns are kept when nobody says.

@@ -1,6 +1,6 @@
 //! `lowtide logdisk`: a log-structured layer in a file or on a block device, served to NBD clients, attached, looked at and checked.
 //!
-//! Leaves out the layer itself (`lowtide_logdisk`), and what it lies in and its service (`lowtide_lab::logdisk`).
+//! Leaves out the layer itself (`lowtide_logdisk`), and what it lies in and its service (`lowtide_live::logdisk`).
 
 mod attach;
 
@@ -11,12 +11,12 @@ use crate::failure::{FAILED, Failure};
 use crate::interrupt;
 use crate::output;
 use lowtide_core::Bytes;
+use lowtide_files::table;
 use lowtide_host::nbd::{Listener, Settings, Stop};
-use lowtide_lab::live::control::AskError;
-use lowtide_lab::logdisk::{
+use lowtide_live::control::AskError;
+use lowtide_live::logdisk::{
     Figures, LogDrive, Overwrite, Place, QueuedDisk, Service, advice, ask, identity, resize,
 };
-use lowtide_lab::table;
 use lowtide_logdisk::check::{Checked, check};
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::Geometry;

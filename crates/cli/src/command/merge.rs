@@ -3,8 +3,8 @@
 use crate::args::MergeArguments;
 use crate::failure::Failure;
 use crate::output;
+use lowtide_files::table;
 use lowtide_lab::store::{self, Merged};
-use lowtide_lab::table;
 
 /// Takes all campaigns of all stores, or none, and says what became of them.
 pub fn run(arguments: &MergeArguments) -> Result<u8, Failure> {

@@ -27,12 +27,12 @@ pub mod validate;
 use crate::args::{CampaignArguments, ExperimentArguments, RunArguments};
 use crate::failure::{FAILED, Failure};
 use crate::output::{self, REPORT};
-use lowtide_lab::ask;
-use lowtide_lab::output::{CommandFiles, Output};
+use lowtide_files::output::{CommandFiles, Output};
 use lowtide_lab::plan::Plan;
-use lowtide_lab::record::Campaign;
-use lowtide_lab::report::Report;
 use lowtide_lab::store::Store;
+use lowtide_record::Campaign;
+use lowtide_report::Report;
+use lowtide_studies::ask;
 use std::path::Path;
 
 /// The most damaged cells that are named one by one.
@@ -45,7 +45,7 @@ fn plan_of(arguments: &ExperimentArguments) -> Result<Plan, Failure> {
 
 /// The report of a run, checked with its store against each other and the files that it reads.
 fn page_of_run(arguments: &RunArguments, mut files: CommandFiles) -> Result<Output, Failure> {
-    lowtide_lab::output::store(&arguments.store, &files)?;
+    lowtide_files::output::store(&arguments.store, &files)?;
     files.add_store(&arguments.store);
     Ok(Output::file(REPORT, &arguments.report, &files)?)
 }

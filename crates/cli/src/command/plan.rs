@@ -5,10 +5,10 @@ use crate::args::{Format, PlanArguments};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::Bytes;
+use lowtide_files::table;
 use lowtide_host::block::Disk;
 use lowtide_lab::experiment::{Filesystem, Length};
 use lowtide_lab::plan::{Plan, PlanTarget};
-use lowtide_lab::table;
 use lowtide_lab::witness::share_of_life;
 
 /// Shows the cells, their data and their time.

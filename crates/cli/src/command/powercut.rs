@@ -1,15 +1,15 @@
 //! `lowtide powercut oltp`: databases through power cuts.
 //!
-//! Leaves out orders to drives that are served (`control`), and how a database is taken through them (`lowtide_lab::powercut`).
+//! Leaves out orders to drives that are served (`control`), and how a database is taken through them (`lowtide_powercut`).
 
 use crate::args::{PowercutOltpArguments, RowsFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
 use lowtide_core::Seed;
 use lowtide_device::power::CacheKind;
-use lowtide_lab::live::attached;
-use lowtide_lab::powercut::{self, Asked, Factors, PowercutError, Row, Setting};
+use lowtide_live::attached;
 use lowtide_oltp::Durability;
+use lowtide_powercut::{Asked, Factors, PowercutError, Row, Setting};
 
 /// Takes databases through power cuts and prints a row for each setting.
 pub fn oltp(arguments: &PowercutOltpArguments) -> Result<u8, Failure> {
@@ -32,11 +32,11 @@ pub fn oltp(arguments: &PowercutOltpArguments) -> Result<u8, Failure> {
             told(row)
         }
     };
-    let rows = powercut::run(&settings, &asked, &interrupt::flag(), &each)?;
+    let rows = lowtide_powercut::run(&settings, &asked, &interrupt::flag(), &each)?;
     output::print(&match arguments.format {
-        RowsFormat::Table => powercut::table(&rows, output::columns()),
-        RowsFormat::Json => powercut::json(&rows),
-        RowsFormat::Csv => powercut::csv(&rows),
+        RowsFormat::Table => lowtide_powercut::table(&rows, output::columns()),
+        RowsFormat::Json => lowtide_powercut::json(&rows),
+        RowsFormat::Csv => lowtide_powercut::csv(&rows),
     })?;
     Ok(if rows.iter().all(Row::kept) { 0 } else { FAILED })
 }

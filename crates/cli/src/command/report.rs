@@ -4,7 +4,7 @@ use super::stored_report;
 use crate::args::ReportArguments;
 use crate::failure::Failure;
 use crate::output::{self, FIGURES, REPORT_AGAIN};
-use lowtide_lab::output::{CommandFiles, Output, OutputFolder};
+use lowtide_files::output::{CommandFiles, Output, OutputFolder};
 
 /// Writes the report of a campaign.
 pub fn run(arguments: &ReportArguments) -> Result<u8, Failure> {

@@ -5,12 +5,13 @@ use crate::args::RunArguments;
 use crate::failure::{FAILED, Failure, INTERRUPTED, NO_STEADY_STATE};
 use crate::show::Show;
 use crate::{interrupt, output};
-use lowtide_lab::analysis::Verdict;
-use lowtide_lab::live::attached;
-use lowtide_lab::record::Status;
-use lowtide_lab::report::Report;
+use lowtide_lab::campaign;
 use lowtide_lab::store::About;
-use lowtide_lab::{adaptive, ask, campaign};
+use lowtide_live::attached;
+use lowtide_record::Status;
+use lowtide_record::analysis::Verdict;
+use lowtide_report::Report;
+use lowtide_studies::{adaptive, ask};
 
 /// Runs an experiment and reports.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -66,7 +67,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     if outcome.failed > 0 {
         return Ok(FAILED);
     }
-    let steady = |cell: &lowtide_lab::record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
+    let steady = |cell: &lowtide_record::Cell| matches!(cell.verdict, Some(Verdict::Steady(_)));
     let all = || campaign.cells.iter().all(|cell| cell.status == Status::Spared || steady(cell));
     if arguments.require_steady && !Report::rounds_are_steady(&campaign).unwrap_or_else(all) {
         return Ok(NO_STEADY_STATE);

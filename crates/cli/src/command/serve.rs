@@ -1,17 +1,17 @@
 //! `lowtide serve`: simulated drives for NBD clients.
 //!
-//! Leaves out the protocol and the loop (`lowtide_host`), and the drives (`lowtide_lab::live`).
+//! Leaves out the protocol and the loop (`lowtide_host`), and the drives (`lowtide_live`).
 
 use crate::args::{ServeArguments, TlsUse};
 use crate::failure::{Failure, INTERRUPTED};
 use crate::interrupt::{AGAIN, ENDING, ONCE};
 use crate::{metrics, output};
+use lowtide_files::output::{CommandFiles, Role};
 use lowtide_host::http::{self, Hosts};
 use lowtide_host::live::{Clock, transport_ns};
 use lowtide_host::nbd::tls::read_certificates;
 use lowtide_host::nbd::{Listener, Settings, Stop, Tls, listen, negotiate};
-use lowtide_lab::live::{Data, Known, LiveDrive, Orders, Pace, RECORDING, Recorder, Service};
-use lowtide_lab::output::{CommandFiles, Role};
+use lowtide_live::{Data, Known, LiveDrive, Orders, Pace, RECORDING, Recorder, Service};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -126,11 +126,11 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
         known.check_outputs(&mut files)?;
     }
     if let Some(path) = &arguments.record {
-        lowtide_lab::output::in_place(RECORDING, path, &files)?;
+        lowtide_files::output::in_place(RECORDING, path, &files)?;
         files.add("the recording", path);
     }
     for path in arguments.unix.iter().chain(&arguments.control) {
-        lowtide_lab::output::in_place(SOCKET, path, &files)?;
+        lowtide_files::output::in_place(SOCKET, path, &files)?;
     }
     Ok(all)
 }

@@ -4,8 +4,8 @@ use super::stored_report;
 use crate::args::{Format, ShowArguments};
 use crate::failure::Failure;
 use crate::output;
+use lowtide_files::table;
 use lowtide_lab::store::Store;
-use lowtide_lab::table;
 
 /// Lists campaigns, or prints the report of the one that is named.
 pub fn run(arguments: &ShowArguments) -> Result<u8, Failure> {

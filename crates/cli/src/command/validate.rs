@@ -8,10 +8,10 @@ use crate::output::REPORT;
 use crate::progress::Shown;
 use crate::{interrupt, output};
 use lowtide_core::Seed;
-use lowtide_lab::catalogue::Published;
+use lowtide_files::catalogue::Published;
+use lowtide_files::output::{CommandFiles, Output, OutputFolder, Role};
 use lowtide_lab::experiment::NotCompared;
-use lowtide_lab::output::{CommandFiles, Output, OutputFolder, Role};
-use lowtide_lab::validate::{Study, Summary, choose, excused, report};
+use lowtide_studies::validate::{Study, Summary, choose, excused, report};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -39,7 +39,7 @@ pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     let shown = Shown::new(cells);
     let flag = interrupt::flag();
     let started_at = jiff::Timestamp::now().to_string();
-    let studies = lowtide_lab::validate::run(&chosen, directory.path(), &started_at, &flag, &shown);
+    let studies = lowtide_studies::validate::run(&chosen, directory.path(), &started_at, &flag, &shown);
     shown.finish();
     let studies = studies?;
     if studies.iter().any(|study| study.interrupted) {

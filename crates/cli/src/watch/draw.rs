@@ -13,7 +13,7 @@
 use super::SMALLEST;
 use super::state::{Running, State, words};
 use lowtide_lab::campaign::Stage;
-use lowtide_lab::record::Quantity;
+use lowtide_record::Quantity;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -156,10 +156,10 @@ fn span(time: Duration) -> String {
 mod tests {
     use super::*;
     use lowtide_core::Seed;
-    use lowtide_lab::analysis::{Estimate, Verdict};
     use lowtide_lab::experiment::Experiment;
     use lowtide_lab::plan::{Plan, PlannedCell};
-    use lowtide_lab::record::{Percentiles, Row};
+    use lowtide_record::analysis::{Estimate, Verdict};
+    use lowtide_record::{Percentiles, Row};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

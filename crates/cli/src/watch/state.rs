@@ -2,10 +2,10 @@
 //!
 //! Leaves out drawing, and the terminal.
 
-use lowtide_lab::analysis::Verdict;
 use lowtide_lab::campaign::Stage;
 use lowtide_lab::plan::PlannedCell;
-use lowtide_lab::record::{Quantity, Row};
+use lowtide_record::analysis::Verdict;
+use lowtide_record::{Quantity, Row};
 use std::time::{Duration, Instant};
 
 /// Points of a line at most; then every other one goes.

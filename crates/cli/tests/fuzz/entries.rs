@@ -10,13 +10,14 @@
 
 use lowtide_core::{BlockDevice, Bytes, Request, Seed, VirtualTime};
 use lowtide_device::DeviceSpec;
-use lowtide_lab::ask::{self, Asked, Raw, Source};
-use lowtide_lab::cost::Prices;
-use lowtide_lab::failure::Failure;
+use lowtide_files::{passwords, trace};
 use lowtide_lab::fio_job::fio_job;
-use lowtide_lab::fit::{self, Fixed, Question};
+use lowtide_lab::import;
 use lowtide_lab::store::{self, Store};
-use lowtide_lab::{import, passwords, trace};
+use lowtide_report::cost::Prices;
+use lowtide_studies::ask::{self, Asked, Raw, Source};
+use lowtide_studies::failure::Failure;
+use lowtide_studies::fit::{self, Fixed, Question};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -144,7 +145,7 @@ pub fn fitted(bytes: &[u8], options: &Options) -> Outcome {
     match fit::fit(&measured, &question, &AtomicBool::new(false)) {
         Ok(fitted) => {
             let _ = (fit::table(&fitted, 100), fit::json(&fitted));
-            let device = lowtide_lab::device::parse(&fitted.device);
+            let device = lowtide_files::device::parse(&fitted.device);
             device
                 .unwrap_or_else(|error| panic!("the device file cannot be read: {error}\n{}", fitted.device));
             Accepted

@@ -96,7 +96,7 @@ impl Samples {
             }
             Kind::Trace => {
                 let mut texts: Vec<Vec<u8>> = TRACES.iter().map(|text| text.as_bytes().to_vec()).collect();
-                texts.push(read(&root.join("crates/lab/src/trace/sample.blkparse")));
+                texts.push(read(&root.join("crates/files/src/trace/sample.blkparse")));
                 texts
             }
             Kind::Store | Kind::Parts => Vec::new(),

@@ -1,16 +1,16 @@
 //! MariaDB with TPC-C's tables and transactions ([`Tpcc`]), and the ledger of what it acknowledged.
 //!
-//! Leaves out how it is looked for (`lowtide_lab::powercut::Ledger`), and whether rows fit each other, which the conditions of
+//! Leaves out how it is looked for (`lowtide_powercut::Ledger`), and whether rows fit each other, which the conditions of
 //! consistency tell (`lowtide_oltp::check`).
 
 use crate::common::Lab;
 use lowtide_core::{Bytes, Nanos, Seed};
-use lowtide_lab::powercut::{Found, Ledger};
 use lowtide_oltp::tpcc::random::{Random, RunConstants};
 use lowtide_oltp::tpcc::{Deck, Inputs, Scale};
 use lowtide_oltp::{
     Database, Durability, Engine, Failure, Instance, Places, Session, Settings, check, mariadb,
 };
+use lowtide_powercut::{Found, Ledger};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -3,14 +3,11 @@
 //! Leaves out each of these (`prepare::home`, `prepare::data_set`, `load::on_databases`, crate `lowtide-oltp`).
 
 use super::{Cells, Stage};
-use crate::analysis::Context;
 use crate::experiment::Oltp;
 use crate::load::{Ended, on_databases};
 use crate::plan::{Plan, PlannedCell};
 use crate::prepare::data_set::{self, DataSets};
 use crate::prepare::home::{self, Home, Ready};
-use crate::record::fact;
-use crate::record::{Condition, Counted, Oltp as Facts, Row, Said};
 use crate::store::{CellEnd, CellStart, Entry};
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
@@ -19,6 +16,9 @@ use lowtide_host::process::Used;
 use lowtide_oltp::terminals::{Interval, Part, Summary};
 use lowtide_oltp::tpcc::Scale;
 use lowtide_oltp::{Counter, CounterUnit, Database, Folder, Instance, OltpError, Places, check, instance};
+use lowtide_record::analysis::Context;
+use lowtide_record::fact;
+use lowtide_record::{Condition, Counted, Oltp as Facts, Row, Said};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -271,7 +271,7 @@ impl Cells<'_> {
         };
         let each = &mut |measured: crate::store::Measured,
                          share: f64,
-                         so_far: &dyn Fn() -> crate::analysis::Verdict| {
+                         so_far: &dyn Fn() -> lowtide_record::analysis::Verdict| {
             rows.push(measured.row.clone());
             self.progress.cell(cell, Stage::Measure, share, Some(&measured.row));
             self.progress.so_far(cell, so_far);

@@ -5,17 +5,17 @@
 use super::databases::Databases;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files, History, PreparedHost};
-use crate::record::fact::Fact;
 use crate::witness::Witness;
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
 use lowtide_host::target::TargetSpec;
+use lowtide_record::fact::Fact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// What a campaign holds of this machine from its beginning to its end.
-pub(crate) enum Taken<'a> {
+pub(super) enum Taken<'a> {
     /// Files, or a block device.
     Host(HostTarget<'a>),
     /// Where databases lie.
@@ -24,7 +24,7 @@ pub(crate) enum Taken<'a> {
 
 impl<'a> Taken<'a> {
     /// The target of a plan, if nothing speaks against it; `None` for models in virtual time.
-    pub(crate) fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
+    pub(super) fn of(plan: &'a Plan) -> Result<Option<Self>, HostError> {
         if plan.experiment.load.oltp.is_none() || plan.target.is_simulated() {
             return Ok(HostTarget::of(plan)?.map(Taken::Host));
         }

@@ -10,25 +10,24 @@ mod ground;
 mod modelled;
 mod named;
 
-use crate::analysis::Verdict;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, Told, on_drive, on_host};
-use crate::output::{self, CommandFiles, OutputError, Role};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{History, PreparedDrive, PreparedHost};
-use crate::record::fact::{self, Fact};
-use crate::record::{self, Campaign, Predicted, Row};
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
 use crate::witness::Witness;
-pub(crate) use ground::Taken;
-use ground::{Ground, Host};
+use ground::{Ground, Host, Taken};
 use lowtide_core::measure::{Cause, Gap};
 use lowtide_core::{BlockDevice, Bytes, Interval, Nanos, Seed};
+use lowtide_files::output::{self, CommandFiles, OutputError, Role};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
 use lowtide_host::target::TargetSpec;
+use lowtide_record::analysis::Verdict;
+use lowtide_record::fact::{self, Fact};
+use lowtide_record::{Campaign, Predicted, Row};
 pub use named::Named;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -114,7 +113,7 @@ pub fn run(
 }
 
 /// Gives the jobs, in order, to as many threads as there are (see [`set_jobs`]).
-pub(crate) fn on_all_cores<T: Sync>(jobs: &[T], job: impl Fn(&T) + Sync) {
+pub fn on_all_cores<T: Sync>(jobs: &[T], job: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let worker = || {
         while let Some(one) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -141,14 +140,14 @@ pub fn with_jobs<T: Send>(jobs: usize, what: impl FnOnce() -> T + Send) -> T {
 }
 
 /// A campaign that has begun, with a store of its own. Its groups may be run from several threads.
-pub(crate) struct Running<'a> {
+pub struct Running<'a> {
     cells: Cells<'a>,
     writer: Writer,
 }
 
 impl<'a> Running<'a> {
     /// Begins, or goes on with, a campaign; see [`run`].
-    pub(crate) fn begin(
+    pub fn begin(
         plan: &'a Plan,
         path: &Path,
         about: &About,
@@ -165,7 +164,7 @@ impl<'a> Running<'a> {
     }
 
     /// Begins a campaign on models in a store that nobody keeps.
-    pub(crate) fn in_memory(
+    pub fn in_memory(
         plan: &'a Plan,
         about: &About,
         interrupt: &'a Arc<AtomicBool>,
@@ -178,7 +177,7 @@ impl<'a> Running<'a> {
     }
 
     /// Begins, or goes on with, a campaign whose cells are chosen one by one. With it, what was measured before.
-    pub(crate) fn begin_knowing(
+    pub fn begin_knowing(
         plan: &'a Plan,
         path: &Path,
         about: &About,
@@ -211,25 +210,25 @@ impl<'a> Running<'a> {
     }
 
     /// Waits until everything is in the store.
-    pub(crate) fn finish(self) -> Result<(Store, Outcome), StoreError> {
+    pub fn finish(self) -> Result<(Store, Outcome), StoreError> {
         let Running { cells, writer } = self;
         let outcome = cells.finish();
         Ok((writer.finish()?, outcome))
     }
 
     /// Runs the cells of a group in order.
-    pub(crate) fn group(&self, group: &[usize]) {
+    pub fn group(&self, group: &[usize]) {
         self.cells.group(group);
     }
 
     /// Runs cells that `choose` gives its argument one after the other, unless they were measured before, on a target of the host that is
     /// held meanwhile.
-    pub(crate) fn chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
+    pub fn chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
         self.cells.chosen(choose);
     }
 
     /// Leaves cells out whose levels are known without, and keeps a fact about that.
-    pub(crate) fn predict(&self, cells: &[(u32, Predicted)], fact: Fact) {
+    pub fn predict(&self, cells: &[(u32, Predicted)], fact: Fact) {
         self.cells.progress.spared(cells.len());
         cells.iter().for_each(|(cell, predicted)| {
             self.cells.sender.send(Entry::Predicted(*cell, *predicted));
@@ -238,13 +237,13 @@ impl<'a> Running<'a> {
     }
 
     /// Whether it runs in virtual time.
-    pub(crate) fn is_simulated(&self) -> bool {
+    pub fn is_simulated(&self) -> bool {
         self.cells.plan.target.is_simulated()
     }
 }
 
 /// A campaign that has begun in a store.
-pub(crate) struct Begun {
+pub struct Begun {
     /// Its number.
     pub campaign: i64,
     /// Which of its cells are done.
@@ -267,13 +266,24 @@ impl Begun {
 }
 
 /// How a campaign begins in a store.
-type Begin = fn(&mut Store, &Plan, &About) -> Result<Begun, StoreError>;
+pub type Begin = fn(&mut Store, &Plan, &About) -> Result<Begun, StoreError>;
 
 /// What is made where a plan says that a file is under test.
 const FILE_UNDER_TEST: Role = Role::new("the file under test", "--target file:PATH");
 
+/// Whether the target of a plan can be had now.
+///
+/// # Errors
+/// [`HostError`] with what speaks against it.
+pub fn check_target(plan: &Plan) -> Result<(), HostError> {
+    Taken::of(plan).map(drop)
+}
+
 /// Refuses a store that would be a file of the plan, and a file under test that would be one of a store.
-pub(crate) fn check_outputs(plan: &Plan, path: &Path) -> Result<(), OutputError> {
+///
+/// # Errors
+/// [`OutputError`].
+pub fn check_outputs(plan: &Plan, path: &Path) -> Result<(), OutputError> {
     output::store(path, &plan.files())?;
     match &plan.target {
         PlanTarget::Host(TargetSpec::File(file)) => {
@@ -286,7 +296,7 @@ pub(crate) fn check_outputs(plan: &Plan, path: &Path) -> Result<(), OutputError>
 }
 
 /// Opens the store at `path` for new campaigns, or to go on with those that are there.
-pub(crate) fn open(path: &Path, resume: bool) -> Result<(Store, Begin), StoreError> {
+pub fn open(path: &Path, resume: bool) -> Result<(Store, Begin), StoreError> {
     let begin: Begin = if resume {
         |store, plan, _| {
             let found = store.resume(plan)?;
@@ -304,7 +314,7 @@ fn begin_new(store: &mut Store, plan: &Plan, about: &About) -> Result<Begun, Sto
 }
 
 /// The cells of a campaign that has begun.
-pub(crate) struct Cells<'a> {
+pub struct Cells<'a> {
     plan: &'a Plan,
     campaign: i64,
     done: Vec<bool>,
@@ -318,7 +328,8 @@ pub(crate) struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    pub(crate) fn new(
+    /// Those of a plan, of which some may have been measured.
+    pub fn new(
         plan: &'a Plan,
         begun: Begun,
         interrupt: &'a Arc<AtomicBool>,
@@ -335,13 +346,13 @@ impl<'a> Cells<'a> {
     }
 
     /// How it ended.
-    pub(crate) fn finish(self) -> Outcome {
+    pub fn finish(self) -> Outcome {
         let interrupted = self.interrupt.load(Ordering::Relaxed);
         Outcome { campaign: self.campaign, failed: self.failed.into_inner(), interrupted }
     }
 
     /// Runs one cell on a target of the host, which is taken for it alone.
-    pub(crate) fn turn(&self, index: usize) {
+    pub fn turn(&self, index: usize) {
         if self.done[index] || !self.needs(index) || self.interrupt.load(Ordering::Relaxed) {
             return;
         }
@@ -358,7 +369,7 @@ impl<'a> Cells<'a> {
     }
 
     /// Runs the cells of a group in order.
-    pub(crate) fn group(&self, group: &[usize]) {
+    pub fn group(&self, group: &[usize]) {
         let failed = self.cells(group);
         self.failed.fetch_add(failed, Ordering::Relaxed);
     }
@@ -542,7 +553,7 @@ impl<'a> Cells<'a> {
     /// Keeps the gaps in which lowtide did not run, and says so.
     fn gaps(&self, cell: &PlannedCell, gaps: &[Gap]) {
         for gap in gaps {
-            self.progress.note(&format!("warning: {}: {}", cell.label(), record::gap_in_words(gap)));
+            self.progress.note(&format!("warning: {}: {}", cell.label(), lowtide_record::gap_in_words(gap)));
             self.sender.send(Entry::Gap(cell.index, *gap));
         }
     }

@@ -3,14 +3,14 @@
 //! Leaves out the engine (`lowtide_oltp::model`) and the history of the drive (`prepare`).
 
 use super::{Cells, Stage};
-use crate::analysis::Verdict;
 use crate::load::{Ended, on_model};
 use crate::plan::{PlanTarget, PlannedCell};
 use crate::prepare::History;
-use crate::record::{MODELLED, Oltp as Facts, Row};
 use crate::store::Entry;
 use lowtide_core::{Bytes, DeviceError};
 use lowtide_oltp::model::{self, ModelSettings};
+use lowtide_record::analysis::Verdict;
+use lowtide_record::{MODELLED, Oltp as Facts, Row};
 use std::collections::BTreeMap;
 
 impl Cells<'_> {

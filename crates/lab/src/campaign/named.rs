@@ -3,10 +3,10 @@
 //! Leaves out how it is shown.
 
 use super::{Progress, Stage};
-use crate::analysis::Verdict;
 use crate::plan::{Plan, PlannedCell};
-use crate::record::Row;
 use lowtide_core::Nanos;
+use lowtide_record::Row;
+use lowtide_record::analysis::Verdict;
 
 /// Tells of a plan's cells by names and numbers that no other plan's cells have.
 pub struct Named<'a> {

@@ -9,7 +9,7 @@ use super::schema;
 use super::step::Step;
 use super::unit::Unit;
 use super::words::words;
-use crate::catalogue::{self, Published, Study};
+use lowtide_files::catalogue::{self, Published, Study};
 
 words! {
     /// A published number that is one-sided.

@@ -6,7 +6,7 @@
 
 use super::error::{Problem, Source};
 use super::excerpt::Excerpt;
-use crate::passwords;
+use lowtide_files::passwords;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;

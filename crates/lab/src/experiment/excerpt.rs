@@ -4,7 +4,7 @@
 //! those of the text as written: spans are moved where the excerpt is drawn, and the column in the message is
 //! where an editor finds the fault. Leaves out where passwords stand (`passwords`).
 
-use crate::passwords::{self, Hidden};
+use lowtide_files::passwords::{self, Hidden};
 use lowtide_oltp::HIDDEN;
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 use std::fmt;

@@ -77,9 +77,9 @@ pub use target::Target;
 pub use track::Track;
 pub use unit::{Dimension, Unit};
 
-use crate::passwords;
 use document::Document;
 use error::Problems;
+use lowtide_files::passwords;
 use lowtide_oltp::Address;
 use read::Table;
 use std::ops::Range;
@@ -310,7 +310,7 @@ fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load
 /// `published/…` names a study that exists; anything else is free text.
 fn check_source(source: &str, entry: &read::Entry<'_>, problems: &mut Problems<'_>) {
     let Some(study) = source.strip_prefix("published/") else { return };
-    if let Err(unknown) = crate::catalogue::study(study) {
+    if let Err(unknown) = lowtide_files::catalogue::study(study) {
         entry.refuse::<()>(&unknown, unknown.accepted(), problems);
     }
 }

@@ -6,7 +6,7 @@ use super::comparison::{row, study};
 use super::error::Problems;
 use super::read::Table;
 use super::schema;
-use crate::catalogue::Published;
+use lowtide_files::catalogue::Published;
 
 /// Rows of a study that are not compared, for one reason.
 #[derive(Debug, Clone, PartialEq)]

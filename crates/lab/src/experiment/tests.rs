@@ -3,6 +3,7 @@
 //! Bad input is checked as it is rendered, in the words a user reads.
 
 mod bad_input;
+mod catalogue;
 mod databases;
 mod events;
 mod faults;

@@ -11,8 +11,8 @@ use super::repeat::Order;
 use super::schema;
 use super::selection::{self, Selection};
 use super::step::Step;
-use crate::analysis::Snia;
 use lowtide_core::Nanos;
+use lowtide_record::analysis::Snia;
 use std::ops::Range;
 
 /// What is tracked from round to round.

@@ -7,10 +7,10 @@
 use super::error::ImportError;
 use super::run::Run;
 use super::{Imported, Options};
-use crate::analysis::{Confidence, Context, Criterion, Medium, Series, Verdict, steady};
-use crate::record::{Campaign, Cell, Status};
 use crate::store::Measured;
 use lowtide_core::Bytes;
+use lowtide_record::analysis::{Confidence, Context, Criterion, Medium, Series, Verdict, steady};
+use lowtide_record::{Campaign, Cell, Status};
 use std::path::PathBuf;
 
 /// The settings that may be factors, in the order in which an experiment would vary them.

@@ -10,9 +10,9 @@ use super::error::ImportError;
 use super::fio_options::{self, Options};
 use super::kind::Source;
 use super::run::{MOST, MOST_MS, Run};
-use crate::record::{Percentiles, Row};
 use crate::store::Measured;
 use lowtide_core::{Latency, Nanos};
+use lowtide_record::{Percentiles, Row};
 use serde_json::Value as Json;
 
 const ACCEPTED: &str = "the whole output of `fio --output-format=json` or `json+`";

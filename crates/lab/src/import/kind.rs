@@ -109,7 +109,7 @@ impl Source {
                 _ => Err(ImportError::file(&self.path, "it is empty", "has the run ended?")),
             };
         }
-        if crate::trace::is_trace(first) {
+        if lowtide_files::trace::is_trace(first) {
             return Err(ImportError::file(
                 &self.path,
                 "it is a trace, a load and not a result",

@@ -13,9 +13,9 @@ use super::error::ImportError;
 use super::fio_log::{self, Direction, Entry, Took};
 use super::kind::{Log, Source};
 use super::run::{MOST, MOST_MS, MOST_ROWS, Run};
-use crate::record::{Percentiles, Row};
 use crate::store::Measured;
 use lowtide_core::Latency;
+use lowtide_record::{Percentiles, Row};
 use std::path::PathBuf;
 
 /// Times above this are of the day, in milliseconds since 1970; no run takes three years.

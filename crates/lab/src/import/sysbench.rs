@@ -7,9 +7,9 @@
 use super::error::ImportError;
 use super::kind::Source;
 use super::run::{MOST, MOST_MS, Run};
-use crate::record::{Percentiles, Row};
 use crate::store::Measured;
 use lowtide_core::{Bytes, Latency};
+use lowtide_record::{Percentiles, Row};
 
 const ACCEPTED: &str = "the whole output of `sysbench fileio … run` (0.4, 0.5 or 1.0)";
 

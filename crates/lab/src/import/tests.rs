@@ -1,7 +1,7 @@
 //! Odd and hostile files. Leaves out real ones: `crates/cli/tests/import.rs` makes them with the programs themselves.
 
 use super::*;
-use crate::analysis::Verdict;
+use lowtide_record::analysis::Verdict;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -84,11 +84,11 @@ fn what_differs_between_jobs_is_a_factor_and_the_same_again_is_a_repetition() {
     );
     let clones = output(&[job("a", ""), job("a", "")]);
     let imported = files(&[("1.json", &clones)], &Options::default()).expect("imports");
-    let labels: Vec<String> = imported.campaign.cells.iter().map(crate::record::Cell::label).collect();
+    let labels: Vec<String> = imported.campaign.cells.iter().map(lowtide_record::Cell::label).collect();
     assert_eq!(labels, ["job a.1", "job a.2"], "clones of a job ran beside each other");
     let alike = output(&[job("a", ""), job("b", "")]);
     let imported = files(&[("1.json", &alike)], &Options::default()).expect("imports");
-    let labels: Vec<String> = imported.campaign.cells.iter().map(crate::record::Cell::label).collect();
+    let labels: Vec<String> = imported.campaign.cells.iter().map(lowtide_record::Cell::label).collect();
     assert_eq!(labels, ["job a", "job b"]);
 }
 

@@ -3,13 +3,13 @@
 use super::events::{Events, Told, eventful};
 use super::watch::{Going, Watch};
 use super::{Each, Ended, burst};
-use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedDrive;
-use crate::record::Row;
 use lowtide_core::inserts;
 use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, Bytes, DeviceError, Interval, Seed, virtual_load};
+use lowtide_record::Row;
+use lowtide_record::analysis::{Context, Medium};
 use std::sync::atomic::AtomicBool;
 
 /// What is known of a prepared drive apart from what is measured on it.

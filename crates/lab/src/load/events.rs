@@ -147,10 +147,11 @@ mod tests {
         let mut history = History::new(&devices["intel-320-160gb"].spec, Seed::new(3));
         let prepared = history.prepare(cell, Seed::new(4)).expect("it fits");
         let (mut writes, mut told) = (Vec::new(), Vec::new());
-        let each =
-            &mut |interval: &lowtide_core::Interval, _: f64, _: &dyn Fn() -> crate::analysis::Verdict| {
-                writes.push(interval.writes);
-            };
+        let each = &mut |interval: &lowtide_core::Interval,
+                         _: f64,
+                         _: &dyn Fn() -> lowtide_record::analysis::Verdict| {
+            writes.push(interval.writes);
+        };
         let load = &cell.settings.load;
         let ended = on_drive(prepared, load, Seed::new(5), &AtomicBool::new(false), each, &mut told);
         assert!(matches!(ended, Ok(Ended::Complete(_))), "{ended:?}");

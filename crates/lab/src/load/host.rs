@@ -2,14 +2,14 @@
 
 use super::watch::Watch;
 use super::{Each, Ended, burst};
-use crate::analysis::{Context, Medium};
 use crate::experiment::{Length, Load};
 use crate::prepare::PreparedHost;
-use crate::record::Row;
 use lowtide_core::trace::Pacing;
 use lowtide_core::{Bytes, Interval, Seed};
 use lowtide_host::HostError;
 use lowtide_host::engine::{self, EngineChoice, Summary};
+use lowtide_record::Row;
+use lowtide_record::analysis::{Context, Medium};
 use std::sync::atomic::AtomicBool;
 
 /// Requests of a trace that may be in flight at its recorded times: more would have to wait, which their latency shows.

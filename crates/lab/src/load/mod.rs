@@ -16,8 +16,8 @@ pub use host::on_host;
 pub use modelled::on_model;
 pub use terminals::on_databases;
 
-use crate::analysis::Verdict;
 use lowtide_core::Interval;
+use lowtide_record::analysis::Verdict;
 
 /// What hears of every interval, of how far the load is, and may ask what can be said so far.
 pub type Each<'a> = dyn FnMut(&Interval, f64, &dyn Fn() -> Verdict) + 'a;

@@ -8,13 +8,13 @@ use super::terminals::EachMeasured;
 use super::watch::{Going, Watch};
 use crate::experiment::Load;
 use crate::prepare::PreparedDrive;
-use crate::record::Row;
 use crate::store::Measured;
 use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, DeviceError, Seed};
 use lowtide_device::AnyDevice;
 use lowtide_device::layout::lay_out;
 use lowtide_oltp::model::{self, Done, Files, ModelLoad, ModelSettings};
+use lowtide_record::Row;
 use std::sync::atomic::AtomicBool;
 
 /// Runs `load` on a model of an engine whose data lie on a prepared drive, in one piece where the filesystem begins to put them; its log and

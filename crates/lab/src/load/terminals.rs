@@ -4,15 +4,15 @@
 
 use super::Ended;
 use super::watch::Watch;
-use crate::analysis::{Context, Verdict};
 use crate::experiment::Load;
-use crate::record::Row;
 use crate::store::Measured;
 use lowtide_core::measure::{Clock, Gap};
 use lowtide_core::{Control, Seed};
 use lowtide_host::clock::GapClock;
 use lowtide_oltp::OltpError;
 use lowtide_oltp::terminals::{self, Interval, Part, Summary};
+use lowtide_record::Row;
+use lowtide_record::analysis::{Context, Verdict};
 use std::sync::atomic::AtomicBool;
 
 /// What hears of every interval, of how far the load is, and may ask what can be said so far.

@@ -3,10 +3,10 @@
 //! Leaves out the rules themselves (`analysis`).
 
 use super::Ended;
-use crate::analysis::{Confidence, Context, Criterion, Online, Snia, Step, Verdict, steady};
 use crate::experiment::{Length, Load, SteadyRule};
-use crate::record::Row;
 use lowtide_core::Control;
+use lowtide_record::Row;
+use lowtide_record::analysis::{Confidence, Context, Criterion, Online, Snia, Step, Verdict, steady};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Watches one cell.

@@ -3,7 +3,7 @@
 //! Leaves out the identity of the whole ([`super::Plan`]).
 
 /// What tells the identity of an adaptive plan from that of the whole one; its precision, a share, comes after it.
-pub(crate) const BESIDE: &str = "\nadaptive, precision ";
+pub const BESIDE: &str = "\nadaptive, precision ";
 
 /// The identity of the whole plan in that of a plan, and the precision of an adaptive one, a share.
 pub(crate) fn apart(identity: &str) -> (&str, Option<f64>) {

@@ -7,7 +7,7 @@
 mod block;
 pub(crate) mod cells;
 mod databases;
-pub(crate) mod identity;
+pub mod identity;
 mod ignored;
 mod order;
 mod target;
@@ -17,8 +17,8 @@ pub(crate) use block::erase;
 pub use target::{PlanTarget, PlannedBlock, PlannedDevice};
 
 use crate::experiment::{BadInput, Experiment, Length, Level, Precondition, Purge, Settings};
-use crate::output::CommandFiles;
 use lowtide_core::{Bytes, Seed, Trace};
+use lowtide_files::output::CommandFiles;
 use lowtide_host::HostError;
 use lowtide_host::target::Layout;
 
@@ -38,7 +38,7 @@ pub struct Plan {
     /// Indices of cells that run in order on one history, group by group.
     pub groups: Vec<Vec<usize>>,
     /// With which others it is measured in turns, or how it leaves cells out; empty where it runs alone and whole.
-    pub(crate) beside: String,
+    pub beside: String,
 }
 
 /// One combination of factor values × one repetition, ready to run.

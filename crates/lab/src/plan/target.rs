@@ -2,12 +2,12 @@
 //!
 //! Leaves out opening anything of the host; it is looked at again when the plan is carried out.
 
-use crate::catalogue;
-use crate::device::Device;
 use crate::experiment::{BadInput, Experiment, Level, Target};
-use crate::output::CommandFiles;
 use lowtide_core::Bytes;
 use lowtide_device::DeviceSpec;
+use lowtide_files::catalogue;
+use lowtide_files::device::Device;
+use lowtide_files::output::CommandFiles;
 use lowtide_host::block::Disk;
 use lowtide_host::target::TargetSpec;
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ impl PlanTarget {
 fn load(experiment: &Experiment, name: &str, scale: u64) -> Result<PlannedDevice, BadInput> {
     let found = catalogue::device(name)
         .map_err(|error| experiment.blame("target.device", error.to_string(), error.accepted()))?;
-    let device = crate::device::parse(&found.text).map_err(|error| {
+    let device = lowtide_files::device::parse(&found.text).map_err(|error| {
         let help =
             format!("correct {}; `lowtide devices show intel-320-160gb` prints a device file", found.path);
         experiment.blame("target.device", format!("{} is not a device file: {error}", found.path), help)

@@ -4,9 +4,9 @@
 
 use super::PlanTarget;
 use crate::experiment::{BadInput, Experiment, Length, Load, Pattern, ReplayPace, Settings};
-use crate::trace;
 use lowtide_core::trace::{Trace, TraceError};
 use lowtide_core::{Bytes, Nanos, Op};
+use lowtide_files::trace;
 use std::sync::Arc;
 
 const KEY: &str = "workload.trace";

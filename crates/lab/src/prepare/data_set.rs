@@ -261,7 +261,7 @@ pub(crate) fn add(sums: &mut Vec<(String, i64)>, found: Vec<check::Condition>) {
 }
 
 /// Makes the directories of an instance.
-pub(crate) fn make(places: &Places) -> Result<(), OltpError> {
+pub fn make(places: &Places) -> Result<(), OltpError> {
     let all = [Some(&places.data), places.log.as_ref(), Some(&places.run)];
     all.into_iter().flatten().try_for_each(|path| {
         std::fs::create_dir_all(path).map_err(|source| OltpError::Io { path: path.clone(), source })

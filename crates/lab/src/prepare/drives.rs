@@ -7,15 +7,15 @@
 use super::History;
 use super::data_set::log_device;
 use super::home::Ready;
-use crate::analysis::Medium;
 use crate::experiment::{Filesystem, Settings};
-use crate::live::attached::{self, Attached, AttachedError, Wanted};
-use crate::live::{Data, Offer, Stat};
 use crate::plan::{Plan, PlannedCell, PlannedDevice, cells};
 use lowtide_core::{BlockDevice, Bytes, Counters, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::{Disk, FilesystemKind, Traffic};
+use lowtide_live::attached::{self, Attached, AttachedError, Wanted};
+use lowtide_live::{Data, Offer, Stat};
 use lowtide_oltp::Preset;
+use lowtide_record::analysis::Medium;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,12 +51,12 @@ struct Drive {
 }
 
 /// The devices of a cell: that of the data, and that of the log where that is another.
-pub(crate) fn devices(settings: &Settings) -> impl Iterator<Item = &str> {
+pub fn devices(settings: &Settings) -> impl Iterator<Item = &str> {
     settings.device.as_deref().into_iter().chain(log_device(settings))
 }
 
 /// Whether a cell begins with drives as new.
-pub(crate) fn erases(cell: &PlannedCell) -> bool {
+pub fn erases(cell: &PlannedCell) -> bool {
     cell.purge_before.erases() || cell.settings.preparation.forgets_history()
 }
 

@@ -7,13 +7,13 @@
 use super::Block;
 use super::data_set::Copies;
 use super::drives::Drives;
-use crate::analysis::Medium;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_core::{Bytes, Counters, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::{Disk, Traffic};
 use lowtide_host::error::Operation;
 use lowtide_oltp::{Folder, Places, folder};
+use lowtide_record::analysis::Medium;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -189,7 +189,7 @@ impl<'a> Home<'a> {
 ///
 /// # Errors
 /// [`HostError`] where the other is not there, or takes nothing.
-pub(crate) fn own(within: &Path) -> Result<Folder, HostError> {
+pub fn own(within: &Path) -> Result<Folder, HostError> {
     let within = if within.as_os_str().is_empty() { Path::new(".") } else { within };
     let whole = within.canonicalize().map_err(HostError::io(Operation::Inspect, within))?;
     folder::remove_left_over(&whole);

@@ -4,12 +4,12 @@
 //! measured on a target that was not prepared. Leaves out measuring.
 
 mod block;
-pub(crate) mod data_set;
+pub mod data_set;
 mod database;
 mod drive;
-pub(crate) mod drives;
+pub mod drives;
 mod files;
-pub(crate) mod home;
+pub mod home;
 
 pub use block::Block;
 pub use database::Database;

@@ -13,10 +13,10 @@ mod tests;
 
 pub use value::{steady_after, value};
 
-use crate::analysis::Snia;
 use crate::experiment::Of;
 use crate::plan::{Plan, PlannedCell};
-use crate::record::Row;
+use lowtide_record::Row;
+use lowtide_record::analysis::Snia;
 use std::collections::BTreeMap;
 
 /// The courses of a plan, and how far they are.

@@ -25,7 +25,7 @@ fn plan(text: &str) -> Plan {
 
 fn row(start_s: u64, writes: u64) -> Row {
     let (start_ns, end_ns) = (start_s * 1_000_000_000, (start_s + 1) * 1_000_000_000);
-    let none = crate::record::Percentiles::default();
+    let none = lowtide_record::Percentiles::default();
     Row {
         start_ns,
         end_ns,
@@ -35,7 +35,7 @@ fn row(start_s: u64, writes: u64) -> Row {
         write_bytes: writes * 4096,
         errors: 0,
         read: none,
-        write: crate::record::Percentiles { mean_ns: 1e9 / writes as f64, ..none },
+        write: lowtide_record::Percentiles { mean_ns: 1e9 / writes as f64, ..none },
         counters: None,
         transactions: None,
     }

@@ -2,10 +2,10 @@
 //!
 //! Leaves out which cells are tracked.
 
-use crate::analysis::Snia;
 use crate::experiment::Of;
-use crate::record::Row;
 use lowtide_core::Bytes;
+use lowtide_record::Row;
+use lowtide_record::analysis::Snia;
 
 /// What is tracked of a cell, over the intervals that begin in the first `first_ns` nanoseconds: MiB/s, requests per
 /// second, new orders per minute, or the mean latency in nanoseconds. `None` where nothing was measured, or of a percentile or an amplification.

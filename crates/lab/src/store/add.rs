@@ -4,8 +4,8 @@
 
 use super::writer::{CellEnd, Entry, Measured, write};
 use super::{Store, StoreError};
-use crate::record::{Campaign, Status};
 use lowtide_core::Bytes;
+use lowtide_record::{Campaign, Status};
 use rusqlite::{Connection, params};
 
 /// The plan of a campaign that was not planned here: no plan is equal to it.

@@ -16,9 +16,9 @@ use super::add::IMPORTED;
 use super::{Store, StoreError, schema, whole};
 use crate::experiment::Experiment;
 use crate::plan::{Plan, PlannedCell};
-use crate::record::{Campaign, Cell, Done, Percentiles, Row, Status};
 use lowtide_core::{Latency, Seed};
 use lowtide_oltp::tpcc::Kind;
+use lowtide_record::{Campaign, Cell, Done, Percentiles, Row, Status};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
@@ -407,7 +407,7 @@ fn are_ordered(it: &Percentiles) -> bool {
 
 /// What is wrong with how a cell ended.
 fn end(cell: &Cell, imported: bool) -> Option<Wrong> {
-    use crate::analysis::Verdict;
+    use lowtide_record::analysis::Verdict;
     let said = |wrong: &str| Some(wrong.to_owned());
     match cell.status {
         Status::Done if cell.rows.is_empty() => return said("it is done, and has no intervals"),

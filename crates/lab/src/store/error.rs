@@ -1,6 +1,6 @@
 //! What can be wrong with a store.
 
-use crate::output::OutputError;
+use lowtide_files::output::OutputError;
 use std::path::{Path, PathBuf};
 
 /// An error of the store.

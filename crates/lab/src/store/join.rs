@@ -127,11 +127,11 @@ mod tests {
     use super::super::writer::write;
     use super::super::{About, CellEnd, Entry};
     use super::*;
-    use crate::analysis::Verdict;
     use crate::experiment::Experiment;
     use crate::plan::Plan;
-    use crate::record::Status;
     use lowtide_core::Seed;
+    use lowtide_record::Status;
+    use lowtide_record::analysis::Verdict;
     use std::path::PathBuf;
 
     const TEXT: &str = "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\n\

@@ -12,7 +12,7 @@
 
 use super::whole::{Identity, Standing, Whole, cells, forget_spared, identity, insert, put, remove, rows};
 use super::{Store, StoreError};
-use crate::record::fact;
+use lowtide_record::fact;
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
 use std::collections::BTreeMap;

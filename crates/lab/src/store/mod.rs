@@ -31,10 +31,10 @@ pub use merge::{Merged, merge};
 pub use reader::Listed;
 pub use writer::{CellEnd, CellStart, Entry, Measured, Sender, Writer};
 
-use crate::application::immutable;
-use crate::output::{self, CommandFiles};
 use crate::plan::Plan;
 use crate::plan::identity;
+use lowtide_files::application::immutable;
+use lowtide_files::output::{self, CommandFiles};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use rustix::fs::FlockOperation;
 use std::fs::File;

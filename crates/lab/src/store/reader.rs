@@ -2,11 +2,11 @@
 
 use super::writer::percentiles;
 use super::{Store, StoreError, schema, whole};
-use crate::record::latency_parts::Gatherer;
-use crate::record::{Campaign, Cell, Done, Predicted, Row, Status};
 use lowtide_core::measure::{Cause, Gap};
 use lowtide_core::{Bytes, Distribution, Latency, Nanos};
 use lowtide_oltp::tpcc::Kind;
+use lowtide_record::latency_parts::Gatherer;
+use lowtide_record::{Campaign, Cell, Done, Predicted, Row, Status};
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{OptionalExtension, params};
 use serde::de::DeserializeOwned;

@@ -1,7 +1,7 @@
 //! The schema and how a connection is set up.
 
 use super::StoreError;
-use crate::application::{APPLICATION_ID, application};
+use lowtide_files::application::{APPLICATION_ID, application};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::path::Path;

@@ -5,13 +5,13 @@
 use super::fixture::intervals;
 use super::writer::write;
 use super::*;
-use crate::analysis::{Estimate, Verdict};
 use crate::experiment::Experiment;
-use crate::record::fact::SPARED;
-use crate::record::{Campaign, Predicted, Status};
 use lowtide_core::measure::{Cause, Gap};
 use lowtide_core::rng::unit;
 use lowtide_core::{Nanos, Seed};
+use lowtide_record::analysis::{Estimate, Verdict};
+use lowtide_record::fact::SPARED;
+use lowtide_record::{Campaign, Predicted, Status};
 
 const TEXT: &str = "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\n\
     [workload]\npattern = 'random-write'\nblock = '4KiB'\nduration = '1min'\n[sweep]\nthreads = [1, 2, 3, 4, 5]\n";

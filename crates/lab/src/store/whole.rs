@@ -3,7 +3,7 @@
 //! Leaves out which campaigns belong together; see `merge` and `join`.
 
 use super::{ON_DEVICE, schema};
-use crate::record::fact;
+use lowtide_record::fact;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::collections::BTreeMap;

@@ -3,12 +3,12 @@
 //! Leaves out what is sent; cells run on as many threads as they like.
 
 use super::{Store, StoreError};
-use crate::analysis::Verdict;
-use crate::record::{Oltp, Percentiles, Predicted, Row, Transactions};
 use lowtide_core::measure::Gap;
 use lowtide_core::{Bytes, Counters, Interval, Latency, Nanos};
 use lowtide_oltp::terminals;
 use lowtide_oltp::tpcc::Kind;
+use lowtide_record::analysis::Verdict;
+use lowtide_record::{Oltp, Percentiles, Predicted, Row, Transactions};
 use rusqlite::{Connection, params};
 use std::path::PathBuf;
 use std::sync::Arc;

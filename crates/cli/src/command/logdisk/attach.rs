@@ -11,8 +11,8 @@ use crate::interrupt;
 use lowtide_core::Bytes;
 use lowtide_host::attach::{self, Server, Wish};
 use lowtide_host::live::Buffers;
-use lowtide_lab::live::Orders;
-use lowtide_lab::logdisk::{Figures, LogDrive, Service};
+use lowtide_live::Orders;
+use lowtide_live::logdisk::{Figures, LogDrive, Service};
 use std::path::Path;
 
 /// Attaches a log disk, or serves one that is attached.

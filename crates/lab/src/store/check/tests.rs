@@ -5,9 +5,9 @@ use super::super::fixture::{INTERVAL_NS, intervals};
 use super::super::writer::write;
 use super::super::{About, CellEnd, Entry};
 use super::*;
-use crate::analysis::{Estimate, Verdict};
-use crate::record::Predicted;
 use lowtide_core::Nanos;
+use lowtide_record::Predicted;
+use lowtide_record::analysis::{Estimate, Verdict};
 use std::path::PathBuf;
 
 /// Cell 0 is pending, 1 is done, 2 failed, 3 was spared.

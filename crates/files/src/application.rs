@@ -1,0 +1,50 @@
+//! What tells a store from other files: the application id in the head of its SQLite file.
+//!
+//! Leaves out formats of stores (`store`).
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Marks a SQLite file as a lowtide store: "lowt" in ASCII.
+pub const APPLICATION_ID: i32 = 0x6c6f_7774;
+
+/// What marks the file of a database.
+pub fn application(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.query_row("PRAGMA application_id", [], |row| row.get(0))
+}
+
+/// Whether a file is a store, of any version; nothing is made beside it, and no lock is taken.
+///
+/// SQLite looks, which alone can close a file without dropping the locks that this process has on it.
+///
+/// # Errors
+/// Where the file cannot be read.
+pub(crate) fn is_store(path: &Path) -> io::Result<bool> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let found =
+        Connection::open_with_flags(immutable(path), flags).and_then(|connection| application(&connection));
+    match found {
+        Ok(application) => Ok(application == APPLICATION_ID),
+        Err(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Ok(false),
+            // A database that is damaged: perhaps a store.
+            Some(ErrorCode::DatabaseCorrupt) => Ok(true),
+            _ => Err(io::Error::other(error)),
+        },
+    }
+}
+
+/// The URI by which SQLite opens a file without making others beside it.
+pub fn immutable(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    let mut uri = "file:".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        match plain(byte) {
+            true => uri.push(char::from(byte)),
+            false => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri + "?immutable=1"
+}

@@ -1,0 +1,240 @@
+//! Outputs: files that are replaced whole, and what they must not replace.
+
+use super::*;
+use crate::application::APPLICATION_ID;
+use rusqlite::Connection;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use tempfile::TempDir;
+
+const ROLE: Role = Role::stored("the report", "--report FILE");
+
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        fs::write(self.at(name), text).expect("written");
+        self.at(name)
+    }
+
+    /// A file that is marked as a store.
+    fn store(&self, name: &str) -> PathBuf {
+        let store = Connection::open(self.at(name)).expect("a database");
+        let mark = format!("PRAGMA application_id = {APPLICATION_ID}; CREATE TABLE t (n);");
+        store.execute_batch(&mark).expect("a table");
+        self.at(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = self.folder.path().read_dir().expect("a folder");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
+        names.sort();
+        names
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), OutputError> {
+    Output::file(ROLE, path, &CommandFiles::default())?.write(text.as_bytes())
+}
+
+fn error(path: &Path, others: &CommandFiles) -> String {
+    Output::file(ROLE, path, others).expect_err(&path.display().to_string()).to_string()
+}
+
+#[test]
+fn a_file_is_replaced_with_its_permissions_and_a_new_one_has_those_of_new_ones() {
+    let bench = Bench::new();
+    let (old, plain) = (bench.write("old", "old"), bench.write("plain", ""));
+    fs::set_permissions(&old, fs::Permissions::from_mode(0o640)).expect("set");
+    for (name, mode) in [("old", 0o640), ("new", plain.metadata().expect("there").mode() & 0o777)] {
+        write(&bench.at(name), "new").expect("written");
+        let found = bench.at(name).metadata().expect("there");
+        assert_eq!(
+            (fs::read_to_string(bench.at(name)).expect("text"), found.mode() & 0o777),
+            ("new".into(), mode)
+        );
+    }
+    assert_eq!(bench.names(), ["new", "old", "plain"], "nothing is left beside them");
+}
+
+#[test]
+fn a_file_stays_as_it_was_where_writing_fails() {
+    let bench = Bench::new();
+    for name in ["old", "new"] {
+        if name == "old" {
+            bench.write(name, "old");
+        }
+        let output =
+            Output::file(ROLE, &bench.at(name), &CommandFiles::default()).expect("it can be written");
+        let failed = output.write_with(|out| {
+            // More than the buffer holds.
+            out.write_all(&vec![b'x'; 4 << 20])?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert!(matches!(failed, Err(OutputError::Write { .. })), "{failed:?}");
+    }
+    assert_eq!(bench.names(), ["old"]);
+    assert_eq!(fs::read_to_string(bench.at("old")).expect("text"), "old");
+}
+
+#[test]
+fn a_link_stays_and_what_it_leads_to_is_replaced() {
+    let bench = Bench::new();
+    fs::create_dir(bench.at("folder")).expect("made");
+    bench.write("folder/old", "old");
+    for (link, to, leads) in
+        [("a", "folder/old", "folder/old"), ("b", "a", "folder/old"), ("c", "folder/new", "folder/new")]
+    {
+        symlink(to, bench.at(link)).expect("a link");
+        write(&bench.at(link), link).expect("written");
+        assert_eq!(bench.at(link).read_link().expect("still a link"), Path::new(to));
+        assert_eq!(fs::read_to_string(bench.at(leads)).expect("text"), link);
+    }
+    symlink("loop", bench.at("loop")).expect("a link");
+    symlink("none/x", bench.at("nowhere")).expect("a link");
+    assert!(error(&bench.at("loop"), &CommandFiles::default()).contains("symbolic links"));
+    assert!(error(&bench.at("nowhere"), &CommandFiles::default()).contains("there is no directory"));
+}
+
+#[test]
+fn a_store_is_known_under_every_name_and_so_is_what_lies_beside_it() {
+    let bench = Bench::new();
+    let store = bench.store("a #1%.db");
+    symlink("a #1%.db", bench.at("link")).expect("a link");
+    fs::hard_link(&store, bench.at("hard")).expect("a link");
+    let content = fs::read(&store).expect("there");
+    let none = CommandFiles::default();
+    for name in ["a #1%.db", "link", "hard"] {
+        assert!(error(&bench.at(name), &none).contains("is a store: the report would overwrite"), "{name}");
+    }
+    for ending in ["-wal", "-shm", "-journal"] {
+        let beside = bench.at(&format!("a #1%.db{ending}"));
+        assert!(error(&beside, &none).contains("belongs to the store"), "{ending}");
+        symlink(&beside, bench.at("beside")).expect("a link");
+        assert!(error(&bench.at("beside"), &none).contains("belongs to the store"), "{ending}");
+        fs::remove_file(bench.at("beside")).expect("removed");
+        assert!(create_new(ROLE, &beside, &none).is_err() && in_place(ROLE, &beside, &none).is_err());
+        assert!(OutputFolder::new(ROLE, &beside, &none).is_err());
+    }
+    assert!(create_new(ROLE, &store, &none).is_err_and(|error| error.is_refusal()));
+    assert!(fs::read(&store).expect("there") == content);
+    assert_eq!(bench.names(), ["a #1%.db", "hard", "link"], "looking makes no files");
+}
+
+#[test]
+fn other_files_are_no_stores() {
+    let bench = Bench::new();
+    let none = CommandFiles::default();
+    for length in [0, 1, 15, 16, 71, 99, 100, 511, 512, 4096, 10_000] {
+        for byte in [0, b'x'] {
+            let path = bench.write("file", &String::from_utf8(vec![byte; length]).expect("ASCII"));
+            Output::file(ROLE, &path, &none).unwrap_or_else(|error| panic!("{length}: {error}"));
+        }
+    }
+    let other = bench.at("other.db");
+    let connection = Connection::open(&other).expect("a database");
+    connection.execute_batch("CREATE TABLE t (n); PRAGMA application_id = 1;").expect("a table");
+    Output::file(ROLE, &other, &none).expect("another database");
+    Output::file(ROLE, &bench.at("other.db-wal"), &none).expect("beside another database");
+    // The mark of a store, and half of the page that has it.
+    let content = fs::read(bench.store("a.db")).expect("there");
+    fs::write(bench.at("half"), &content[..2000]).expect("written");
+    assert!(error(&bench.at("half"), &none).contains("is a store"));
+}
+
+#[test]
+fn looking_at_a_store_drops_no_lock_of_this_process() {
+    let bench = Bench::new();
+    let path = bench.at("a.db");
+    let mut connection = Connection::open(&path).expect("a database");
+    connection.execute_batch("PRAGMA application_id = 1819244404; CREATE TABLE t (n);").expect("a table");
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).expect("begun");
+    assert!(error(&path, &CommandFiles::default()).contains("is a store"));
+    // Locks of another process tell: those of this one would not.
+    let inode = path.metadata().expect("there").ino();
+    let locks = fs::read_to_string("/proc/locks").expect("locks are listed");
+    let own = format!(" {} ", std::process::id());
+    let held = locks.lines().filter(|line| line.contains(&own) && line.contains(&format!(":{inode} ")));
+    assert!(held.count() > 0, "{locks}");
+    drop(transaction);
+}
+
+#[test]
+fn nothing_goes_onto_what_the_command_reads_or_writes_otherwise() {
+    let bench = Bench::new();
+    let experiment = bench.write("a.toml", "name");
+    symlink("a.toml", bench.at("link")).expect("a link");
+    fs::hard_link(&experiment, bench.at("hard")).expect("a link");
+    let mut files = CommandFiles::default().and("the experiment", &experiment);
+    files.add_store(bench.at("new.db"));
+    assert_eq!(
+        error(&experiment, &files),
+        format!("{} is the experiment of this command: the report would overwrite it", experiment.display())
+    );
+    for name in ["link", "hard"] {
+        let other = format!("is {}, the experiment of this command", experiment.display());
+        assert!(error(&bench.at(name), &files).contains(&other), "{name}");
+    }
+    // A store that is not there yet, by another path; and what will lie beside it.
+    fs::create_dir(bench.at("folder")).expect("made");
+    assert!(error(&bench.at("folder/../new.db"), &files).contains("the store of this command"));
+    assert!(error(&bench.at("folder/../new.db-wal"), &files).contains("belongs to the store"));
+    assert!(store(&experiment, &files).is_err_and(|error| error.is_refusal()));
+    Output::file(ROLE, &bench.at("b.toml"), &files).expect("another file");
+}
+
+#[test]
+fn what_becomes_a_store_meanwhile_is_not_written() {
+    let bench = Bench::new();
+    let output = Output::file(ROLE, &bench.at("a"), &CommandFiles::default()).expect("a free name");
+    let content = fs::read(bench.store("a")).expect("there");
+    assert!(output.write(b"x").is_err_and(|error| error.is_refusal()));
+    assert!(fs::read(bench.at("a")).expect("there") == content);
+}
+
+#[test]
+fn devices_are_written_only_where_they_hold_nothing() {
+    let bench = Bench::new();
+    symlink("/dev/zero", bench.at("zero")).expect("a link");
+    let none = CommandFiles::default();
+    for path in [Path::new("/dev/null"), &bench.at("zero")] {
+        write(path, "x").expect("it takes anything");
+    }
+    assert!(write(Path::new("/dev/full"), "x").is_err_and(|error| error.is_failure()));
+    for path in ["/dev/random", "/dev/fuse", "/dev/loop-control", "/dev/net/tun"].map(Path::new) {
+        if path.exists() {
+            assert!(error(path, &none).contains("is a character device: the report is not written to one"));
+        }
+    }
+    assert!(store(Path::new("/dev/random"), &none).is_err_and(|error| error.is_refusal()));
+}
+
+#[test]
+fn folders_are_made_below_folders_only() {
+    let bench = Bench::new();
+    let file = bench.write("file", "x");
+    let none = CommandFiles::default();
+    for wrong in [file.clone(), file.join("deeper/still")] {
+        assert!(matches!(OutputFolder::new(ROLE, &wrong, &none), Err(OutputError::NotADirectory { .. })));
+    }
+    let folder = OutputFolder::new(ROLE, &bench.at("deep/er"), &none).expect("it can be made");
+    folder.make().expect("made");
+    folder.file("a").and_then(|file| file.write(b"a")).expect("written");
+    assert_eq!(fs::read_to_string(bench.at("deep/er/a")).expect("text"), "a");
+    OutputFolder::new(ROLE, &bench.at("deep/er/"), &none).expect("it is there");
+    for slash in ["deep/", "new/"] {
+        assert!(matches!(write(&bench.at(slash), "x"), Err(OutputError::Directory { .. })), "{slash}");
+    }
+}

@@ -1,0 +1,31 @@
+//! Simulated drives served live: a model, contents and a volatile cache behind NBD or a block device, with a power switch.
+//!
+//! ```text
+//!   Offer ─► Known ─► LiveDrive ─► Service (loop, control socket) ─► close ─► state
+//! ```
+//!
+//! Leaves out the protocols and the loop (`lowtide_host::{nbd, live}`), and the models (`lowtide_device`).
+
+pub mod attached;
+pub mod contract;
+pub mod control;
+mod counts;
+mod drive;
+mod figures;
+pub mod logdisk;
+pub mod open;
+mod record;
+pub mod request_log;
+mod service;
+mod stat;
+mod state;
+mod time;
+
+pub use counts::{Requests, Spread};
+pub use drive::{Closed, LiveDrive, Parts};
+pub use figures::{Figures, Served};
+pub use open::{Data, Known, Offer, OpenError};
+pub use record::{RECORDING, Recorder};
+pub use service::{Orders, Service};
+pub use stat::{Clients, Power, Stat, prometheus};
+pub use time::Pace;

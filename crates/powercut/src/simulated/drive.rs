@@ -1,0 +1,142 @@
+//! A drive with contents, in virtual time ([`Drive`]): a model says how long requests take, [`Pending`] what a power cut
+//! takes back.
+//!
+//! Requests that are written are in flight until they are waited for, or until their time has come. Leaves out who asks, and
+//! when the power is cut. A served drive ([`lowtide_live`]) has the same parts and answers in real time; here nobody waits.
+
+use lowtide_core::rng::{Rng, below};
+use lowtide_core::{BlockDevice, Nanos, Op, Request, Seed, VirtualTime};
+use lowtide_device::AnyDevice;
+use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
+
+/// Bytes of a block: what is read and written at once.
+pub(super) const BLOCK: u64 = 4096;
+
+/// A drive whose power can be cut.
+pub(super) struct Drive {
+    model: AnyDevice,
+    bytes: Vec<u8>,
+    pending: Pending<Box<[u8]>>,
+    /// Writes that are not acknowledged, and when they will be.
+    in_flight: Vec<(VirtualTime, Number)>,
+    now: VirtualTime,
+    seed: Seed,
+    rng: Rng,
+}
+
+impl Drive {
+    /// A new drive with room for so many bytes, all zero. What a cut takes follows from `seed`.
+    pub(super) fn new(model: AnyDevice, cache: Cache, room: u64, seed: Seed) -> Drive {
+        Drive {
+            model,
+            bytes: vec![0; room as usize],
+            pending: Pending::new(cache),
+            in_flight: Vec::new(),
+            now: VirtualTime::START,
+            seed,
+            rng: seed.part("instants", 0).stream(),
+        }
+    }
+
+    /// The instant.
+    pub(super) fn now(&self) -> VirtualTime {
+        self.now
+    }
+
+    /// Bytes there is room for.
+    pub(super) fn room(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The host does something else for so long.
+    pub(super) fn pass(&mut self, span: Nanos) {
+        self.now = self.now + span;
+        self.settle(self.now);
+    }
+
+    /// Takes note of what is acknowledged by an instant.
+    fn settle(&mut self, by: VirtualTime) {
+        if self.in_flight.iter().all(|(at, _)| *at > by) {
+            return;
+        }
+        // In the order of acknowledgement, as the cache takes them.
+        self.in_flight.sort_unstable();
+        let acknowledged = self.in_flight.partition_point(|(at, _)| *at <= by);
+        for (at, number) in self.in_flight.drain(..acknowledged) {
+            self.pending.acknowledged(number, at);
+        }
+    }
+
+    /// Asks for a write, and does not wait for it.
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8], fua: bool) {
+        self.settle(self.now);
+        let request = Request { op: Op::Write { fua }, offset, length: bytes.len() as u64 };
+        let completion = self.model.submit(self.now, &request);
+        assert!(completion.status.is_ok(), "a model without faults: {completion:?}");
+        let place = &mut self.bytes[offset as usize..offset as usize + bytes.len()];
+        let undo = Box::from(&*place);
+        place.copy_from_slice(bytes);
+        let number = self.pending.write(offset, bytes.len() as u64, fua, undo);
+        self.in_flight.push((completion.at, number));
+    }
+
+    /// Waits for everything that was asked for.
+    pub(super) fn wait(&mut self) {
+        let last = self.in_flight.iter().map(|(at, _)| *at).max();
+        self.now = self.now.max(last.unwrap_or(self.now));
+        self.settle(self.now);
+    }
+
+    /// Flushes, and waits for it.
+    pub(super) fn flush(&mut self) {
+        self.settle(self.now);
+        let asked = self.now;
+        self.now = self.model.submit(asked, &Request::flush()).at;
+        self.settle(self.now);
+        self.pending.flushed(asked);
+    }
+
+    /// Reads, and waits for it.
+    pub(super) fn read(&mut self, offset: u64, length: u64) -> &[u8] {
+        self.now = self.model.submit(self.now, &Request::read(offset, length)).at;
+        self.settle(self.now);
+        self.peek(offset, length)
+    }
+
+    /// What is there, for a host that has it in its memory.
+    pub(super) fn peek(&self, offset: u64, length: u64) -> &[u8] {
+        &self.bytes[offset as usize..(offset + length) as usize]
+    }
+
+    /// Cuts the power at an instant between now and the end of what is in flight. Afterwards it is on again.
+    pub(super) fn power_cut(&mut self, tear: Tear) -> Loss {
+        let last = self.in_flight.iter().map(|(at, _)| at.as_nanos()).max().unwrap_or(0);
+        let longest = last.saturating_sub(self.now.as_nanos());
+        self.now = self.now + Nanos::new(below(&mut self.rng, longest + 1));
+        self.settle(self.now);
+        self.model.power_cut(self.now);
+        self.in_flight.clear();
+        let bytes = &mut self.bytes;
+        self.pending.cut(self.seed, tear, &mut |part: Part, undo: &mut Box<[u8]>| {
+            let (here, there, length) = (part.offset as usize, part.skip as usize, part.length as usize);
+            bytes[here..here + length].swap_with_slice(&mut undo[there..there + length]);
+        })
+    }
+
+    /// What it holds, all of it durable: the place to go back to by [`Drive::restore`].
+    pub(super) fn image(&mut self) -> Vec<u8> {
+        self.wait();
+        self.pending.clear();
+        let used = self.bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        self.bytes[..used].to_vec()
+    }
+
+    /// Holds what it held, all of it durable. The model is not asked: its history goes on as if nothing had been written.
+    pub(super) fn restore(&mut self, image: &[u8]) {
+        self.in_flight.clear();
+        self.pending.clear();
+        let (begin, rest) = self.bytes.split_at_mut(image.len());
+        begin.copy_from_slice(image);
+        rest.fill(0);
+    }
+}

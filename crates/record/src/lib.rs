@@ -1,0 +1,366 @@
+//! What a campaign leaves behind: plain records, as the store keeps them and as analysis and report read them.
+//!
+//! Leaves out how they come about (`plan`, `load`), where they are kept (`store`) and what they mean
+//! (`analysis`). Everything here is a fact that was measured or written down, so a report made from a store
+//! years later says the same.
+
+pub mod analysis;
+pub mod fact;
+pub mod factors;
+mod gap;
+pub mod latency_parts;
+mod oltp;
+mod quantity;
+mod verdict;
+
+pub use gap::gap_in_words;
+pub use oltp::{Condition, Counted, Done, MODELLED, Oltp, Said, Transactions};
+pub use quantity::Quantity;
+pub use verdict::{Estimate, Verdict};
+
+use latency_parts::LatencyParts;
+use lowtide_core::measure::Gap;
+use lowtide_core::{Bytes, Counters, Distribution, Interval, Latency, Nanos};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One run of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Campaign {
+    /// The experiment's name.
+    pub name: String,
+    /// The experiment's title, a line for people.
+    pub title: String,
+    /// The experiment as written, with every `--set` applied: the text that reproduces the campaign. Empty where
+    /// another program measured it.
+    pub experiment: String,
+    /// The target as the user would write it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`.
+    pub target: String,
+    /// The device files of a simulated target, with those they refer to.
+    pub devices: Vec<String>,
+    /// The seed every random choice comes from.
+    pub seed: u64,
+    /// The scale: sizes and durations are divided by this.
+    pub scale: u64,
+    /// The version of lowtide that ran it.
+    pub version: String,
+    /// When it began (RFC 3339); empty in exports, which are the same for the same seed.
+    pub started_at: String,
+    /// The command line that reproduces it.
+    pub command: String,
+    /// Facts about the machine and the target, in order: `("kernel", "6.1.0")`.
+    pub environment: Vec<(String, String)>,
+    /// The cells in plan order.
+    pub cells: Vec<Cell>,
+}
+
+/// Where a cell stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Not begun, or begun and cut off before its end.
+    #[default]
+    Pending,
+    /// Measured to its end.
+    Done,
+    /// Failed; the reason is in the cell.
+    Failed,
+    /// Not measured by choice: its level is predicted from those of others.
+    Spared,
+    /// In the store, and it does not read back; the reason is in the cell.
+    Damaged,
+}
+
+/// A level that was not measured, with the interval that holds it with 95 %, in MiB/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Predicted {
+    /// The level.
+    pub level: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Predicted {
+    /// Half of the interval's width.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// One combination of factor values × one repetition. By default nothing is known of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cell {
+    /// Position in the plan, from 0.
+    pub index: u32,
+    /// Factor names and values in sweep order: `("file_size", "10GiB")`.
+    pub factors: Vec<(String, String)>,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// The name of the pass or step this cell belongs to, where the experiment has several: `second pass`.
+    pub step: Option<String>,
+    /// Where it stands.
+    pub status: Status,
+    /// Why it failed, or what of it is damaged.
+    pub failure: Option<String>,
+    /// Bytes of data under test.
+    pub data: Bytes,
+    /// Bytes the host may address on the target.
+    pub capacity: Bytes,
+    /// All NAND of the target, where known.
+    pub raw_capacity: Option<Bytes>,
+    /// Threads of the load.
+    pub threads: u32,
+    /// Whether the load reads, writes or does both: the share of reads, 0 to 1.
+    pub read_share: f64,
+    /// Host bytes written between the last purge and the beginning of the measurement; `None` where nobody knows
+    /// what was written before.
+    pub written_before: Option<Bytes>,
+    /// The device's counters when the measurement began, where it has any.
+    pub counters_before: Option<Counters>,
+    /// The time series. Copies of the cell share it.
+    pub rows: Arc<Vec<Row>>,
+    /// Latency of reads over the measured window (the steady window where there is one, else the last quarter).
+    pub read_latency: Distribution,
+    /// Latency of writes over the measured window; of a database, that of its transactions.
+    pub write_latency: Distribution,
+    /// Latency of equal parts of that window. Copies of the cell share it.
+    pub latency_parts: Arc<LatencyParts>,
+    /// Erase counts of the device's blocks after the cell, as a histogram `(erases, blocks)`; empty where unknown.
+    pub wear: Vec<(u64, u64)>,
+    /// What the analysis found; set when the cell is done.
+    pub verdict: Option<Verdict>,
+    /// What is known of the database, where one was asked. The rows then say what its device did.
+    pub oltp: Option<Box<Oltp>>,
+    /// How long the device was occupied, preparation included; virtual time on models. `None` where nobody counted.
+    pub took: Option<Nanos>,
+    /// When lowtide itself did not run, in order: that time is in no interval.
+    pub gaps: Vec<Gap>,
+    /// What is predicted of it, where it was spared.
+    pub predicted: Option<Predicted>,
+}
+
+/// One interval, without its histograms.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Row {
+    /// Nanoseconds from the beginning of the measurement to the beginning of the interval.
+    pub start_ns: u64,
+    /// Nanoseconds from the beginning of the measurement to the end of the interval.
+    pub end_ns: u64,
+    /// Reads completed.
+    pub reads: u64,
+    /// Bytes of those.
+    pub read_bytes: u64,
+    /// Writes completed.
+    pub writes: u64,
+    /// Bytes of those.
+    pub write_bytes: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Percentiles of read latency.
+    pub read: Percentiles,
+    /// Percentiles of write latency.
+    pub write: Percentiles,
+    /// The device's counters at the end of the interval.
+    pub counters: Option<Counters>,
+    /// What terminals asked of a database.
+    pub transactions: Option<Box<Transactions>>,
+}
+
+/// Percentiles of one interval's latency, in nanoseconds; all zero where nothing completed.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Percentiles {
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+/// The fact of a campaign's environment that is the same for campaigns that were measured in turns.
+pub const INTERLEAVED: &str = "interleaved";
+
+impl Campaign {
+    /// What it has in common with the campaigns that were measured in turns with it; `None` where it ran alone.
+    pub fn interleaved(&self) -> Option<&str> {
+        self.environment.iter().find(|(key, _)| key == INTERLEAVED).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Percentiles {
+    /// The percentiles of a histogram.
+    pub fn of(latency: &Latency) -> Self {
+        let at = |percent| latency.percentile(percent).get();
+        Percentiles {
+            mean_ns: latency.mean_ns(),
+            p50_ns: at(50.0),
+            p95_ns: at(95.0),
+            p99_ns: at(99.0),
+            p999_ns: at(99.9),
+            max_ns: if latency.count() == 0 { 0 } else { latency.max().get() },
+        }
+    }
+}
+
+impl Row {
+    /// The row of an interval.
+    pub fn of(interval: &Interval) -> Self {
+        Row {
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            reads: interval.reads,
+            read_bytes: interval.read_bytes,
+            writes: interval.writes,
+            write_bytes: interval.write_bytes,
+            errors: interval.errors,
+            read: Percentiles::of(&interval.read_latency),
+            write: Percentiles::of(&interval.write_latency),
+            counters: interval.counters,
+            transactions: None,
+        }
+    }
+    /// Length of the interval in seconds.
+    pub fn seconds(&self) -> f64 {
+        (self.end_ns - self.start_ns) as f64 / 1e9
+    }
+    /// Bytes read and written per second, in MiB/s.
+    pub fn mib_per_s(&self) -> f64 {
+        Bytes::new(self.read_bytes + self.write_bytes).as_mib() / self.seconds()
+    }
+    /// The rate that a level is judged by: new orders per minute of a database, else MiB/s.
+    pub fn rate(&self) -> f64 {
+        match &self.transactions {
+            Some(transactions) => transactions.new_orders() as f64 / self.seconds() * 60.0,
+            None => self.mib_per_s(),
+        }
+    }
+    /// What [`Row::rate`] is a rate of.
+    pub fn quantity(&self) -> Quantity {
+        if self.transactions.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
+    }
+    /// What somebody waited for in these intervals: how many requests, or transactions of a database, and all their
+    /// latencies together, in nanoseconds.
+    pub fn waited<'r>(rows: impl Iterator<Item = &'r Row>) -> (u64, f64) {
+        let one = |row: &Row| match &row.transactions {
+            None => {
+                let ns = row.read.mean_ns * row.reads as f64 + row.write.mean_ns * row.writes as f64;
+                (row.reads + row.writes, ns)
+            }
+            Some(transactions) => {
+                let ns = transactions.kinds.iter().map(|it| it.latency.mean_ns * it.ended() as f64).sum();
+                (transactions.ended(), ns)
+            }
+        };
+        rows.map(one).fold((0, 0.0), |(count, ns), (more, longer)| (count + more, ns + longer))
+    }
+    /// Operations per second.
+    pub fn iops(&self) -> f64 {
+        (self.reads + self.writes) as f64 / self.seconds()
+    }
+}
+
+impl Campaign {
+    /// What the levels of its cells are rates of.
+    pub fn quantity(&self) -> Quantity {
+        self.cells.iter().map(Cell::quantity).find(|it| *it != Quantity::default()).unwrap_or_default()
+    }
+    /// The cells that are in the store and do not read back.
+    pub fn damaged(&self) -> impl Iterator<Item = &Cell> {
+        self.cells.iter().filter(|cell| cell.status == Status::Damaged)
+    }
+    /// Whether another program measured it: then there is no experiment.
+    pub fn is_imported(&self) -> bool {
+        self.experiment.is_empty()
+    }
+}
+
+impl Cell {
+    /// Data as a share of the capacity.
+    pub fn fill(&self) -> f64 {
+        self.data.get() as f64 / self.capacity.get() as f64
+    }
+    /// Whether its rows say what its device did; beneath a database it may not be to be seen.
+    pub fn device_seen(&self) -> bool {
+        self.oltp.as_ref().is_none_or(|oltp| !oltp.device_unseen)
+    }
+    /// The value of a factor.
+    pub fn factor(&self, name: &str) -> Option<&str> {
+        self.factors.iter().find(|(factor, _)| factor == name).map(|(_, value)| value.as_str())
+    }
+    /// A short label: `second pass, file_size 10GiB, threads 4, repetition 2`.
+    pub fn label(&self) -> String {
+        let mut parts: Vec<String> = self.step.iter().cloned().collect();
+        parts.extend(self.factors.iter().map(|(name, value)| format!("{name} {value}")));
+        if self.repetition > 1 {
+            parts.push(format!("repetition {}", self.repetition));
+        }
+        if parts.is_empty() { format!("cell {}", self.index) } else { parts.join(", ") }
+    }
+    /// Where the last quarter of the measurement begins, in nanoseconds since it began; at the latest where the last
+    /// interval does, so that a single one is not left out.
+    pub fn last_quarter_ns(&self) -> u64 {
+        self.rows.last().map_or(0, |row| (row.end_ns / 4 * 3).min(row.start_ns))
+    }
+    /// The window that an answer about the cell rests on, in nanoseconds since the measurement began, and whether it is
+    /// a steady one: else it is the last quarter.
+    pub fn window(&self) -> (u64, u64, bool) {
+        match &self.verdict {
+            Some(Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns, true),
+            _ => (self.last_quarter_ns(), u64::MAX, false),
+        }
+    }
+    /// What its levels are rates of.
+    pub fn quantity(&self) -> Quantity {
+        if self.oltp.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
+    }
+    /// Mean rate over the whole measurement; `None` where nothing was measured.
+    pub fn mean_rate(&self) -> Option<f64> {
+        self.mean_rate_between(0, u64::MAX)
+    }
+    /// Mean rate over the intervals that lie wholly between two instants of the measurement.
+    pub fn mean_rate_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (done, seconds) = self
+            .rows
+            .iter()
+            .filter(|row| row.start_ns >= from_ns && row.end_ns <= to_ns)
+            .fold((0.0, 0.0), |(done, s), row| (done + row.rate() * row.seconds(), s + row.seconds()));
+        (seconds > 0.0).then(|| done / seconds)
+    }
+    /// Write amplification between two instants of the measurement; `None` without counters or writes.
+    pub fn write_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (before, after) = self.counters_between(from_ns, to_ns)?;
+        after.write_amplification_since(&before)
+    }
+    /// Bytes that a log layer wrote per byte of the host's between two instants of the measurement; `None` without a layer or writes.
+    pub fn layer_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (before, after) = self.counters_between(from_ns, to_ns)?;
+        after.layer_amplification_since(&before)
+    }
+    /// Time of the host's processors that the driver took per operation between two instants of the measurement, in
+    /// nanoseconds; `None` where it took none.
+    pub fn host_cpu_ns_per_operation_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let (before, after) = self.counters_between(from_ns, to_ns)?;
+        let taken = after.host_cpu_ns.checked_sub(before.host_cpu_ns).filter(|&ns| ns > 0)?;
+        let window = self.rows.iter().filter(|row| row.end_ns > from_ns && row.end_ns <= to_ns);
+        let operations: u64 = window.map(|row| row.reads + row.writes).sum();
+        (operations > 0).then(|| taken as f64 / operations as f64)
+    }
+    /// The counters at two instants of the measurement.
+    fn counters_between(&self, from_ns: u64, to_ns: u64) -> Option<(Counters, Counters)> {
+        let before = self
+            .rows
+            .iter()
+            .rfind(|row| row.end_ns <= from_ns)
+            .map_or(self.counters_before, |row| row.counters)?;
+        let after = self.rows.iter().rfind(|row| row.end_ns <= to_ns).and_then(|row| row.counters)?;
+        Some((before, after))
+    }
+}

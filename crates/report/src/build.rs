@@ -1,0 +1,298 @@
+//! Puts reports together: of one campaign, of several compared, of the values of a factor compared.
+
+use super::sweep::{describe, identity, varying};
+use super::{Checked, Comparison, Report, databases, figure, number, rounds, tables, verdict};
+use crate::answer::Answer;
+use crate::compare::{self, Judged, NothingToCompare, Question, Side};
+use lowtide_lab::experiment::NotCompared;
+use lowtide_record::fact;
+use lowtide_record::{Campaign, Cell, Status};
+
+/// The report of one campaign.
+pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
+    let published = tables::published(comparisons, !campaign.devices.is_empty());
+    let answers = Answer::of_all(campaign);
+    let (asked, details) = databases::tables(&answers);
+    let (mut sentences, all, figures) = match rounds::of_campaign(campaign) {
+        Some(rounds) => {
+            let all = rounds.tables.into_iter().chain(published).chain(asked).collect();
+            let sentences = databases::broken(&answers).into_iter().chain(rounds.verdict).collect();
+            (sentences, all, rounds.figures)
+        }
+        None => {
+            let cells = (!campaign.cells.is_empty()).then(|| tables::cells(campaign));
+            let all = cells
+                .into_iter()
+                .chain(published)
+                .chain(asked)
+                .chain(tables::utilisation(&answers))
+                .collect();
+            let sentences = verdict::sentences(campaign, &answers, comparisons);
+            (sentences, all, figure::figures(campaign, &answers, comparisons))
+        }
+    };
+    sentences.extend(verdict::gaps(campaign));
+    Report {
+        title: if campaign.title.is_empty() { campaign.name.clone() } else { campaign.title.clone() },
+        facts: facts(campaign),
+        verdict: sentences,
+        tables: all,
+        details,
+        figures,
+        environment: shown(&campaign.environment),
+        commands: vec![campaign.command.clone()],
+        sources: sources(campaign, ""),
+        version: campaign.version.clone(),
+    }
+}
+
+/// The facts about the machine and the target that people read: logs of drives stay in the store, and warnings are
+/// part of the verdict.
+fn shown(environment: &[(String, String)]) -> Vec<(String, String)> {
+    let for_people = |(name, _): &&(String, String)| name != fact::WARNING && !name.starts_with(fact::LOG);
+    environment.iter().filter(for_people).cloned().collect()
+}
+
+/// The report of several campaigns beside published numbers.
+pub(crate) fn of_studies(
+    campaigns: &[(&Campaign, &[Comparison])],
+    claims: &[Checked],
+    excuses: &[NotCompared],
+    verdict: Vec<String>,
+    seed: u64,
+    scale: u64,
+) -> Report {
+    let mut studies: Vec<&str> = Vec::new();
+    for comparison in campaigns.iter().flat_map(|(_, comparisons)| *comparisons) {
+        if !studies.contains(&comparison.study.as_str()) {
+            studies.push(&comparison.study);
+        }
+    }
+    studies.sort_unstable();
+    let mut all: Vec<super::Table> = tables::claims(claims).into_iter().collect();
+    for study in studies {
+        let of_study = campaigns.iter().flat_map(|(_, comparisons)| *comparisons);
+        let mut rows: Vec<Comparison> = of_study.filter(|it| it.study == study).cloned().collect();
+        rows.sort_by_key(|it| it.line);
+        all.extend(
+            tables::study(&rows).map(|table| super::Table { key: format!("published_{study}"), ..table }),
+        );
+    }
+    all.extend(tables::not_compared(excuses));
+    let mut figures = Vec::new();
+    for (campaign, comparisons) in campaigns {
+        figures.extend(figure::beside_published(campaign, comparisons).into_iter().map(|figure| {
+            super::Figure {
+                name: format!("{}-{}", campaign.name, figure.name),
+                title: format!("{}: {}", campaign.title, figure.title.to_lowercase()),
+                ..figure
+            }
+        }));
+    }
+    let mut facts =
+        vec![("experiments".to_owned(), campaigns.len().to_string()), ("seed".to_owned(), seed.to_string())];
+    if scale > 1 {
+        facts.push((
+            "scale".to_owned(),
+            format!("1:{scale}, sizes and times shown as written in the experiments"),
+        ));
+    }
+    Report {
+        title: "Published numbers and the models".to_owned(),
+        facts,
+        verdict,
+        tables: all,
+        details: Vec::new(),
+        figures,
+        environment: Vec::new(),
+        commands: campaigns.iter().map(|(campaign, _)| campaign.command.clone()).collect(),
+        sources: Vec::new(),
+        version: campaigns.first().map_or_else(String::new, |(campaign, _)| campaign.version.clone()),
+    }
+}
+
+fn facts(campaign: &Campaign) -> Vec<(String, String)> {
+    let done = campaign.cells.iter().filter(|c| c.status == Status::Done).count();
+    let total = campaign.cells.len();
+    let spared = campaign.cells.iter().filter(|c| c.status == Status::Spared).count();
+    let cells = match (done == total, spared) {
+        (true, _) => total.to_string(),
+        (false, 0) => format!("{done} of {total} done"),
+        (false, spared) => format!("{done} of {total} done, {spared} predicted"),
+    };
+    let mut facts = vec![
+        ("experiment".to_owned(), campaign.name.clone()),
+        ("target".to_owned(), campaign.target.clone()),
+        ("cells".to_owned(), cells),
+        ("seed".to_owned(), campaign.seed.to_string()),
+    ];
+    if campaign.scale > 1 {
+        let databases = campaign.cells.iter().any(|cell| cell.oltp.is_some());
+        let but = if databases { ", settings of servers and what was loaded as they were" } else { "" };
+        let text = format!("1:{}, sizes and times shown as written in the experiment{but}", campaign.scale);
+        facts.push(("scale".to_owned(), text));
+    }
+    if !campaign.started_at.is_empty() {
+        facts.push(("started".to_owned(), when(&campaign.started_at)));
+    }
+    facts
+}
+
+/// `2026-11-21 01:20 UTC` for an RFC 3339 text; the text itself where it is none.
+fn when(text: &str) -> String {
+    text.parse::<jiff::Timestamp>()
+        .map_or_else(|_| text.to_owned(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+fn sources(campaign: &Campaign, prefix: &str) -> Vec<(String, String)> {
+    let mut sources = vec![(format!("{prefix}Experiment"), campaign.experiment.clone())];
+    sources.extend(campaign.devices.iter().map(|device| (format!("{prefix}Device"), device.clone())));
+    sources.retain(|(_, text)| !text.is_empty());
+    sources
+}
+
+/// The factor that tells merged campaigns apart.
+const CAMPAIGN: &str = "campaign";
+
+/// The comparison of several campaigns.
+pub(crate) fn of_campaigns(campaigns: &[&Campaign], question: &Question) -> (Report, Vec<Judged>) {
+    let names = names(campaigns);
+    let mut cells: Vec<(Cell, u64)> = Vec::new();
+    for (campaign, name) in campaigns.iter().zip(&names) {
+        for cell in &campaign.cells {
+            let mut cell = cell.clone();
+            cell.index = cells.len() as u32;
+            cell.factors.insert(0, (CAMPAIGN.to_owned(), name.clone()));
+            cells.push((cell, campaign.scale));
+        }
+    }
+    let base = campaigns.first().and_then(|campaign| campaign.interleaved());
+    let in_turns = |other: usize| base.is_some() && campaigns[other].interleaved() == base;
+    let cells: Vec<(&Cell, u64)> = cells.iter().map(|(cell, scale)| (cell, *scale)).collect();
+    let (mut report, judged) = compared(&cells, CAMPAIGN, &names, question, in_turns);
+    report.title = format!("Comparison: {}", names.join(", "));
+    report.environment = differing(campaigns);
+    for (campaign, name) in campaigns.iter().zip(&names) {
+        report.facts.push((name.clone(), format!("{}, seed {}", campaign.target, campaign.seed)));
+        report.commands.push(campaign.command.clone());
+        report.sources.extend(sources(campaign, &format!("{name}: ")));
+    }
+    report.version = campaigns.first().map_or_else(String::new, |c| c.version.clone());
+    (report, judged)
+}
+
+/// What to call each campaign: the first of name, target, version, seed and start that tells them all apart.
+fn names(campaigns: &[&Campaign]) -> Vec<String> {
+    let candidates: [fn(&Campaign) -> String; 5] = [
+        |c| c.name.clone(),
+        |c| c.target.clone(),
+        |c| format!("version {}", c.version),
+        |c| format!("{}, seed {}", c.name, c.seed),
+        |c| when(&c.started_at),
+    ];
+    for candidate in candidates {
+        let names: Vec<String> = campaigns.iter().map(|c| candidate(c)).collect();
+        if names.iter().enumerate().all(|(i, name)| !name.is_empty() && !names[..i].contains(name)) {
+            return names;
+        }
+    }
+    campaigns.iter().enumerate().map(|(i, c)| format!("{} #{}", c.name, i + 1)).collect()
+}
+
+/// The facts about the environment in which the campaigns differ.
+fn differing(campaigns: &[&Campaign]) -> Vec<(String, String)> {
+    let Some((first, others)) = campaigns.split_first() else { return Vec::new() };
+    let value = |c: &Campaign, key: &str| {
+        c.environment
+            .iter()
+            .find(|(name, _)| name == key)
+            .map_or_else(|| "–".to_owned(), |(_, value)| value.clone())
+    };
+    first
+        .environment
+        .iter()
+        .filter(|(key, own)| others.iter().any(|c| value(c, key) != *own))
+        .map(|(key, _)| {
+            (key.clone(), campaigns.iter().map(|c| value(c, key)).collect::<Vec<_>>().join(" | "))
+        })
+        .collect()
+}
+
+/// The comparison of the values of a factor.
+pub(crate) fn of_factor(
+    campaign: &Campaign,
+    factor: &str,
+    question: &Question,
+) -> Result<(Report, Vec<Judged>), NothingToCompare> {
+    let mut values: Vec<String> = Vec::new();
+    for (name, value) in campaign.cells.iter().flat_map(identity) {
+        if name == factor && !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    if values.len() < 2 {
+        return Err(NothingToCompare { factor: factor.to_owned(), accepted: varying(&campaign.cells) });
+    }
+    let cells: Vec<(&Cell, u64)> = campaign.cells.iter().map(|c| (c, campaign.scale)).collect();
+    let (mut report, judged) = compared(&cells, factor, &values, question, |_| false);
+    let names: Vec<String> = values.iter().map(|value| describe(factor, value)).collect();
+    report.title = format!(
+        "{}: {}",
+        if campaign.title.is_empty() { &campaign.name } else { &campaign.title },
+        names.join(", ")
+    );
+    report.facts = facts(campaign);
+    report.environment = shown(&campaign.environment);
+    report.commands = vec![campaign.command.clone()];
+    report.sources = sources(campaign, "");
+    report.version = campaign.version.clone();
+    Ok((report, judged))
+}
+
+/// Tables, verdict and figures of a comparison; the caller says what it is of, and which values were measured in turns
+/// with the first.
+fn compared(
+    cells: &[(&Cell, u64)],
+    factor: &str,
+    values: &[String],
+    question: &Question,
+    in_turns: impl Fn(usize) -> bool,
+) -> (Report, Vec<Judged>) {
+    let done = cells.iter().filter(|(cell, _)| cell.status == Status::Done);
+    let answers: Vec<Answer<'_>> = done.map(|(cell, scale)| Answer::of(cell, *scale)).collect();
+    let sides: Vec<Side<'_>> = values.iter().map(|value| Side::value(&answers, factor, value)).collect();
+    let mut report = Report {
+        title: String::new(),
+        facts: Vec::new(),
+        verdict: Vec::new(),
+        tables: Vec::new(),
+        details: Vec::new(),
+        figures: figure::sweeps(&answers, factor),
+        environment: Vec::new(),
+        commands: Vec::new(),
+        sources: Vec::new(),
+        version: String::new(),
+    };
+    let Some((base, others)) = sides.split_first() else { return (report, Vec::new()) };
+    let mut judged: Vec<Judged> = Vec::new();
+    for (n, other) in others.iter().enumerate() {
+        let suffix = if others.len() == 1 { String::new() } else { format!("_{}", n + 1) };
+        let comparison = compare::Comparison::of(base, other, question.unsettled, in_turns(n + 1));
+        report.tables.extend(tables::compare(&comparison, &suffix));
+        report.verdict.push(verdict::of_sides(&comparison));
+        judged.extend(question.thresholds.iter().map(|threshold| threshold.judge(&comparison)));
+    }
+    report.verdict.extend(verdict::of_limits(&judged));
+    report.tables.extend(tables::thresholds(&judged));
+    // Where both sides have the same fill in a row, the comparison shows it already.
+    if !report.tables.iter().any(|table| table.columns.iter().any(|column| column.key == "fill")) {
+        report.tables.extend(tables::utilisation(&answers));
+    }
+    if report.verdict.is_empty() {
+        report.verdict.push(format!(
+            "Only {} was given, so there is nothing to compare.",
+            number::fixed(sides.len() as f64, 0)
+        ));
+    }
+    (report, judged)
+}

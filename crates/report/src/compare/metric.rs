@@ -1,0 +1,151 @@
+//! What can be compared: throughput or new orders, operations per second, latencies, write amplification.
+//!
+//! Leaves out their values: `reading` takes them from cells.
+
+use lowtide_record::Quantity;
+use std::fmt;
+
+/// Something that cells are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Bytes per second; of cells that asked no database.
+    Throughput,
+    /// New orders per minute; of cells that asked a database.
+    NewOrders,
+    /// Operations per second.
+    Iops,
+    /// NAND bytes per host byte.
+    WriteAmplification,
+    /// Latency of some operations.
+    Latency(Operations, Statistic),
+}
+
+/// Whose latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operations {
+    /// Reads and writes together.
+    All,
+    /// Reads.
+    Reads,
+    /// Writes.
+    Writes,
+}
+
+/// Which number of a distribution of latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// The mean.
+    Mean,
+    /// The median.
+    P50,
+    /// The 95th percentile.
+    P95,
+    /// The 99th percentile.
+    P99,
+    /// The 99.9th percentile.
+    P999,
+}
+
+use Metric::Latency;
+use Operations::{All, Reads, Writes};
+use Statistic::{Mean, P50, P95, P99, P999};
+
+impl Metric {
+    /// Every metric.
+    pub const ALL: [Metric; 19] = [
+        Metric::Throughput,
+        Metric::Iops,
+        Metric::WriteAmplification,
+        Latency(All, Mean),
+        Latency(All, P50),
+        Latency(All, P95),
+        Latency(All, P99),
+        Latency(All, P999),
+        Latency(Reads, Mean),
+        Latency(Reads, P50),
+        Latency(Reads, P95),
+        Latency(Reads, P99),
+        Latency(Reads, P999),
+        Latency(Writes, Mean),
+        Latency(Writes, P50),
+        Latency(Writes, P95),
+        Latency(Writes, P99),
+        Latency(Writes, P999),
+        Metric::NewOrders,
+    ];
+
+    /// The metric that levels of this quantity are compared by.
+    pub const fn of_level(quantity: Quantity) -> Metric {
+        match quantity {
+            Quantity::Throughput => Metric::Throughput,
+            Quantity::NewOrders => Metric::NewOrders,
+        }
+    }
+
+    /// The name, as thresholds and tables write it: `throughput`, `read_latency_p99`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::Throughput => "throughput",
+            Metric::NewOrders => "new_orders",
+            Metric::Iops => "iops",
+            Metric::WriteAmplification => "write_amplification",
+            Latency(All, Mean) => "latency_mean",
+            Latency(All, P50) => "latency_p50",
+            Latency(All, P95) => "latency_p95",
+            Latency(All, P99) => "latency_p99",
+            Latency(All, P999) => "latency_p999",
+            Latency(Reads, Mean) => "read_latency_mean",
+            Latency(Reads, P50) => "read_latency_p50",
+            Latency(Reads, P95) => "read_latency_p95",
+            Latency(Reads, P99) => "read_latency_p99",
+            Latency(Reads, P999) => "read_latency_p999",
+            Latency(Writes, Mean) => "write_latency_mean",
+            Latency(Writes, P50) => "write_latency_p50",
+            Latency(Writes, P95) => "write_latency_p95",
+            Latency(Writes, P99) => "write_latency_p99",
+            Latency(Writes, P999) => "write_latency_p999",
+        }
+    }
+
+    /// The metric of this name.
+    pub fn named(name: &str) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|metric| metric.name() == name)
+    }
+
+    /// Up to what share a ratio may be off because numbers are kept rounded: histograms keep three digits.
+    pub(super) fn resolution(self) -> f64 {
+        if matches!(self, Latency(..)) { 0.001 } else { 0.0 }
+    }
+}
+
+impl Statistic {
+    /// The percentile, in percent; `None` for the mean.
+    pub(super) fn percent(self) -> Option<f64> {
+        match self {
+            Mean => None,
+            P50 => Some(50.0),
+            P95 => Some(95.0),
+            P99 => Some(99.0),
+            P999 => Some(99.9),
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_read_back() {
+        for metric in Metric::ALL {
+            assert_eq!(Metric::named(metric.name()), Some(metric));
+        }
+        assert_eq!(Metric::named("speed"), None);
+    }
+}

@@ -1,0 +1,320 @@
+//! Limits on ratios: `throughput < 0.95`, `latency_p99 > 110% overall`, and whether they were crossed.
+//!
+//! ```text
+//! METRIC ('<' | '>') NUMBER ['%'] ['overall']
+//! ```
+//!
+//! What is written is what must not be: the other side's metric as a share of the base's beyond the limit. A limit is
+//! crossed where the whole 95 % interval lies beyond it; of many points, also after Holm's correction, so that a limit
+//! near 1 is not crossed by chance. Leaves out limits on the numbers themselves: `[[claim]]` in an experiment has those.
+
+use super::{Comparison, Metric, Missing, Pair};
+use lowtide_core::suggest::nearest;
+use lowtide_record::analysis::{Ratio, holm};
+use miette::{Diagnostic, NamedSource, SourceSpan};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// One-sided: half of what a 95 % interval leaves out lies beyond each end.
+const BEYOND: f64 = 0.025;
+
+/// On which side of the limit a ratio fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// `<`
+    Below,
+    /// `>`
+    Above,
+}
+
+/// What a limit holds for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Every point.
+    Each,
+    /// The geometric mean over all points.
+    Overall,
+}
+
+/// A limit on the ratio of a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// Of what.
+    pub metric: Metric,
+    /// Which side of the limit fails.
+    pub operator: Operator,
+    /// The other side's number divided by the base's.
+    pub limit: f64,
+    /// Per point, or over all.
+    pub scope: Scope,
+}
+
+impl fmt::Display for Threshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operator = if self.operator == Operator::Below { '<' } else { '>' };
+        let scope = if self.scope == Scope::Overall { " overall" } else { "" };
+        write!(f, "{} {operator} {}{scope}", self.metric, self.limit)
+    }
+}
+
+/// A limit that cannot be read.
+#[derive(Debug, Clone, thiserror::Error, Diagnostic)]
+#[error("{message}")]
+pub struct ThresholdError {
+    message: String,
+    #[source_code]
+    text: Arc<NamedSource<String>>,
+    #[label("{label}")]
+    at: SourceSpan,
+    label: String,
+    #[help]
+    help: String,
+}
+
+impl FromStr for Threshold {
+    type Err = ThresholdError;
+
+    fn from_str(text: &str) -> Result<Self, ThresholdError> {
+        let mut words = words(text).into_iter();
+        let mut next = |wanted: &str, help: &str| {
+            words.next().ok_or_else(|| {
+                fault(text, text.trim_end().len()..text.len(), format!("`{text}` ends early"), wanted, help)
+            })
+        };
+        let (at, name) = next("a metric is missing", &metrics())?;
+        let metric = Metric::named(name).ok_or_else(|| {
+            let near = nearest(name, Metric::ALL.map(Metric::name));
+            let near = near.map(|near| format!("did you mean `{near}`?")).unwrap_or_default();
+            fault(text, at..at + name.len(), format!("there is no metric `{name}`"), &near, &metrics())
+        })?;
+        let operators = "`<`: fail below; `>`: fail above; such as `throughput < 0.95`";
+        let (at, sign) = next("`<` or `>` is missing", operators)?;
+        let operator = match sign {
+            "<" => Operator::Below,
+            ">" => Operator::Above,
+            _ => {
+                let message = format!("there is no operator `{sign}`");
+                return Err(fault(text, at..at + sign.len(), message, "", operators));
+            }
+        };
+        let limits = "a ratio above 0 and below 20, such as `0.95` or `95%`";
+        let (at, number) = next("a limit is missing", limits)?;
+        let percent = number.strip_suffix('%');
+        let limit = percent.unwrap_or(number).parse::<f64>().ok();
+        let limit = limit.map(|limit| if percent.is_some() { limit / 100.0 } else { limit });
+        let limit = limit.filter(|limit| *limit > 0.0 && *limit < MOST).ok_or_else(|| {
+            fault(text, at..at + number.len(), format!("`{number}` is no limit"), "", limits)
+        })?;
+        let scopes = "nothing more (each cell), or `overall` (the geometric mean over all cells)";
+        let scope = match words.next() {
+            None => Scope::Each,
+            Some((_, "overall")) => Scope::Overall,
+            Some((at, word)) => {
+                let message = format!("`{word}` says nothing here");
+                return Err(fault(text, at..at + word.len(), message, "", scopes));
+            }
+        };
+        if let Some((at, word)) = words.next() {
+            let help = "give `--fail-if` once for each limit";
+            return Err(fault(text, at..text.len(), format!("`{word}` is one word too many"), "", help));
+        }
+        Ok(Threshold { metric, operator, limit, scope })
+    }
+}
+
+fn metrics() -> String {
+    format!("metrics: {}", Metric::ALL.map(Metric::name).join(", "))
+}
+
+fn fault(text: &str, at: std::ops::Range<usize>, message: String, label: &str, help: &str) -> ThresholdError {
+    ThresholdError {
+        message,
+        text: Arc::new(NamedSource::new("--fail-if", text.to_owned())),
+        at: at.into(),
+        label: label.to_owned(),
+        help: help.to_owned(),
+    }
+}
+
+/// The words of a text, each with where it begins; signs of comparison stand alone.
+fn words(text: &str) -> Vec<(usize, &str)> {
+    #[derive(PartialEq, Clone, Copy)]
+    enum Kind {
+        Space,
+        Sign,
+        Word,
+    }
+    let kind = |c: char| match c {
+        _ if c.is_whitespace() => Kind::Space,
+        '<' | '>' | '=' | '!' => Kind::Sign,
+        _ => Kind::Word,
+    };
+    let mut words: Vec<(usize, &str)> = Vec::new();
+    let mut last = Kind::Space;
+    for (at, c) in text.char_indices() {
+        let end = at + c.len_utf8();
+        match (kind(c), words.last_mut()) {
+            (Kind::Space, _) => {}
+            (now, Some((begin, word))) if now == last => *word = &text[*begin..end],
+            _ => words.push((at, &text[at..end])),
+        }
+        last = kind(c);
+    }
+    words
+}
+
+/// A ratio beyond this is a percentage that lacks its sign.
+const MOST: f64 = 20.0;
+
+/// What became of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Somewhere the whole interval lies beyond it.
+    Crossed,
+    /// It is crossed nowhere, and somewhere the interval reaches beyond it: it cannot be told.
+    Undecided,
+    /// Every interval ends before it.
+    Kept,
+    /// Nothing could be judged.
+    NotJudged,
+}
+
+impl Outcome {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Crossed => "crossed",
+            Outcome::Undecided => "undecided",
+            Outcome::Kept => "kept",
+            Outcome::NotJudged => "not judged",
+        }
+    }
+}
+
+/// A limit, judged for two sides.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// The limit.
+    pub threshold: Threshold,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The side that was judged.
+    pub other: String,
+    /// Points that crossed it, cannot be told, and keep it; one in all where it is over all of them.
+    pub crossed: usize,
+    /// Points whose interval reaches beyond it.
+    pub undecided: usize,
+    /// Points whose interval ends before it.
+    pub kept: usize,
+    /// Points that could not be judged.
+    pub not_judged: usize,
+    /// The point nearest to crossing it, or farthest beyond, and its ratio.
+    pub worst: Option<(String, Ratio)>,
+    /// Why nothing could be judged.
+    pub reason: Option<String>,
+}
+
+impl Threshold {
+    /// Judges a comparison.
+    pub(crate) fn judge(&self, comparison: &Comparison) -> Judged {
+        let pairs: Vec<&Pair> = comparison.pairs.iter().collect();
+        let found: Vec<(String, Ratio)> = match self.scope {
+            Scope::Each => {
+                let ratio = |pair: &&Pair| Some((pair.label(), pair.of(self.metric).ratio.ok()?));
+                pairs.iter().filter_map(ratio).collect()
+            }
+            Scope::Overall => {
+                comparison.overall(self.metric).map(|it| ("overall".to_owned(), it)).into_iter().collect()
+            }
+        };
+        // One-sided, so that of a single point the interval alone decides.
+        let probability = |ratio: &Ratio| match self.beyond(ratio) {
+            true => ratio.probability(self.limit) / 2.0,
+            false => 1.0,
+        };
+        let corrected = holm(&found.iter().map(|(_, ratio)| probability(ratio)).collect::<Vec<f64>>());
+        let crossed = corrected.iter().filter(|probability| **probability < BEYOND).count();
+        let kept = found.iter().filter(|(_, ratio)| self.within(ratio)).count();
+        let undecided = found.len() - crossed - kept;
+        let outcome = match (found.len(), crossed, undecided) {
+            (0, ..) => Outcome::NotJudged,
+            (_, 0, 0) => Outcome::Kept,
+            (_, 0, _) => Outcome::Undecided,
+            _ => Outcome::Crossed,
+        };
+        let reason = (outcome == Outcome::NotJudged).then(|| {
+            let why = pairs.iter().find_map(|pair| pair.of(self.metric).ratio.err());
+            why.map_or_else(|| "no cell in common".to_owned(), |why: Missing| why.to_string())
+        });
+        let how_far = |ratio: &Ratio| match self.operator {
+            Operator::Below => ratio.high,
+            Operator::Above => -ratio.low,
+        };
+        Judged {
+            threshold: *self,
+            outcome,
+            other: comparison.other.clone(),
+            crossed,
+            undecided,
+            kept,
+            not_judged: pairs.iter().filter(|pair| pair.of(self.metric).ratio.is_err()).count(),
+            worst: found.into_iter().min_by(|a, b| how_far(&a.1).total_cmp(&how_far(&b.1))),
+            reason,
+        }
+    }
+
+    fn beyond(&self, ratio: &Ratio) -> bool {
+        match self.operator {
+            Operator::Below => ratio.below(self.limit),
+            Operator::Above => ratio.above(self.limit),
+        }
+    }
+
+    fn within(&self, ratio: &Ratio) -> bool {
+        match self.operator {
+            Operator::Below => ratio.low >= self.limit,
+            Operator::Above => ratio.high <= self.limit,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_with_and_without_spaces() {
+        let read = |text: &str| text.parse::<Threshold>().expect("valid").to_string();
+        assert_eq!(read("throughput < 0.95"), "throughput < 0.95");
+        assert_eq!(read(" latency_p99>110% overall "), "latency_p99 > 1.1 overall");
+        assert_eq!(read("write_amplification > 1.05"), "write_amplification > 1.05");
+    }
+
+    #[test]
+    fn faults_name_the_place_and_what_is_accepted() {
+        for (text, at, says, help) in [
+            ("thruput < 0.9", 0, "there is no metric `thruput`", "throughput, iops"),
+            ("latency_p98 > 1", 0, "there is no metric `latency_p98`", "latency_p99"),
+            ("iops == 1", 5, "there is no operator `==`", "`<`: fail below"),
+            ("iops <= 1", 5, "there is no operator `<=`", "`<`: fail below"),
+            ("iops < much", 7, "`much` is no limit", "`95%`"),
+            ("iops < -1", 7, "`-1` is no limit", "above 0"),
+            ("iops < nan", 7, "`nan` is no limit", "above 0"),
+            ("iops < 0.9 always", 11, "`always` says nothing here", "`overall`"),
+            ("iops < 0.9 overall iops", 19, "one word too many", "once for each"),
+            ("iops <", 6, "ends early", "`0.95`"),
+            ("iops", 4, "ends early", "`<`"),
+            ("", 0, "ends early", "throughput"),
+            ("ö < 1", 0, "there is no metric `ö`", "throughput"),
+        ] {
+            let error = text.parse::<Threshold>().expect_err(text);
+            assert_eq!(error.at.offset(), at, "{text}");
+            assert!(error.to_string().contains(says), "{text}: {error}");
+            assert!(error.help.contains(help), "{text}: {}", error.help);
+        }
+        let error = "thruput < 0.9".parse::<Threshold>().expect_err("no such metric");
+        let drawn = format!("{:?}", miette::Report::new(error));
+        assert!(drawn.contains("did you mean `throughput`?") && drawn.contains("--fail-if:1:1"), "{drawn}");
+    }
+}

@@ -1,0 +1,269 @@
+//! Finding a number in the cells of a campaign, or the reason why there is none.
+//!
+//! Numbers are in the units used inside: MiB/s, requests per second, new orders per minute, seconds. Leaves out what they are held
+//! against.
+
+use lowtide_core::{Bytes, Latency};
+use lowtide_lab::experiment::{BadInput, Claim, Experiment, Finding, Form, Level, Measure, Of, Selection};
+use lowtide_record::analysis::Verdict;
+use lowtide_record::{Campaign, Cell, Quantity, Row, Status};
+
+/// A cell is stable from the first interval after which every mean over this many intervals …
+const STABLE_INTERVALS: usize = 6;
+/// … stays this close to its settled throughput.
+const STABLE_WITHIN: f64 = 0.10;
+
+/// Reads the latencies of a cell, reads and writes together, of the intervals that begin between two instants of
+/// its measurement (nanoseconds); `None` where they cannot be read.
+pub type Latencies<'a> = dyn Fn(u32, u64, u64) -> Option<Latency> + 'a;
+
+/// Looks for numbers in a campaign.
+pub struct Finder<'a> {
+    /// The experiment that asks for them.
+    pub experiment: &'a Experiment,
+    /// The campaign that ran it.
+    pub campaign: &'a Campaign,
+    /// Reads the latencies of its cells.
+    pub latencies: &'a Latencies<'a>,
+}
+
+/// The experiment that a campaign ran; `None` where another program ran it.
+pub fn kept(campaign: &Campaign) -> Result<Option<Experiment>, BadInput> {
+    let parse = || Experiment::parse("the experiment in the store", &campaign.experiment, &[]);
+    (!campaign.is_imported()).then(parse).transpose()
+}
+
+/// The most that a claim allows of a single cell, for claims about `of`: the cell, and the limit.
+pub(crate) fn limits(campaign: &Campaign, of: Of) -> Vec<(u32, f64)> {
+    let Ok(Some(experiment)) = kept(campaign) else { return Vec::new() };
+    let finder = Finder { experiment: &experiment, campaign, latencies: &|_, _, _| None };
+    let limit = |claim: &Claim| {
+        let finding = &claim.finding;
+        let most = claim.at_most.filter(|_| finding.of == of && finding.form == Form::Value)?;
+        match finder.cells(&finding.cells).as_slice() {
+            [cell] => Some((cell.index, most)),
+            _ => None,
+        }
+    };
+    experiment.claims.iter().filter_map(limit).collect()
+}
+
+impl Finder<'_> {
+    /// The cells that are meant, in plan order.
+    pub fn cells(&self, selection: &Selection) -> Vec<&Cell> {
+        self.campaign.cells.iter().filter(|cell| self.is_meant(cell, selection)).collect()
+    }
+
+    fn is_meant(&self, cell: &Cell, selection: &Selection) -> bool {
+        let step = self.experiment.steps.iter().find(|step| step.name == cell.step);
+        step.is_some_and(|step| {
+            let same = |point: &Vec<Level>| {
+                point.len() == cell.factors.len()
+                    && point.iter().zip(&cell.factors).all(|(level, (_, value))| level.to_string() == *value)
+            };
+            let point = step.points().find(same);
+            point.is_some_and(|point| selection.includes(step, &point, cell.repetition))
+        })
+    }
+
+    /// The one number that is asked for, cells put together by `over`.
+    ///
+    /// # Errors
+    /// Why there is none, for people.
+    pub fn number(&self, finding: &Finding, over: &dyn Fn(Vec<f64>) -> Option<f64>) -> Result<f64, String> {
+        let of = |cells: &Selection| over(self.values(finding, cells)?).ok_or_else(|| NO_CELL.to_owned());
+        let number = of(&finding.cells)?;
+        match &finding.against {
+            None => Ok(number),
+            Some(against) => form(finding.form, number, of(against)?),
+        }
+    }
+
+    /// The number of every selected cell; with other cells to hold them against, of every pair.
+    ///
+    /// # Errors
+    /// Why there is none, for people.
+    pub fn each(&self, finding: &Finding) -> Result<Vec<f64>, String> {
+        let values = self.values(finding, &finding.cells)?;
+        let Some(against) = &finding.against else { return Ok(values) };
+        let others = self.values(finding, against)?;
+        if values.len() != others.len() {
+            return Err(format!("{} cells cannot be paired with {}", values.len(), others.len()));
+        }
+        values.into_iter().zip(others).map(|(value, other)| form(finding.form, value, other)).collect()
+    }
+
+    fn values(&self, finding: &Finding, cells: &Selection) -> Result<Vec<f64>, String> {
+        let cells = self.cells(cells);
+        if cells.is_empty() {
+            return Err(NO_CELL.to_owned());
+        }
+        let value =
+            |cell: &&Cell| self.value(cell, finding).map_err(|reason| format!("{}: {reason}", cell.label()));
+        cells.iter().map(value).collect()
+    }
+
+    /// The number of one cell; times are given back unscaled.
+    fn value(&self, cell: &Cell, finding: &Finding) -> Result<f64, String> {
+        match (cell.status, &cell.failure) {
+            (Status::Done, _) => {}
+            (Status::Failed, Some(reason)) => return Err(format!("it failed: {reason}")),
+            (Status::Damaged, Some(reason)) => return Err(format!("it is damaged in the store: {reason}")),
+            (Status::Failed | Status::Damaged | Status::Pending | Status::Spared, _) => {
+                return Err("it was not measured to its end".to_owned());
+            }
+        }
+        let scale = self.campaign.scale as f64;
+        let after_ns = (finding.after.get() as f64 / scale) as u64;
+        let settled = match &cell.verdict {
+            Some(Verdict::Steady(estimate)) => Ok(estimate),
+            Some(Verdict::NoSteadyState { reason }) => Err(format!("no steady state: {reason}")),
+            None => Err("no steady state".to_owned()),
+        };
+        let each = || {
+            let rows = whole_rows(cell).filter(|row| row.start_ns >= after_ns);
+            rows.map(|row| self.between(cell, finding.of, row.start_ns, row.end_ns))
+                .collect::<Result<Vec<f64>, String>>()
+        };
+        match finding.measure {
+            Measure::Settled if finding.of == of_level(cell) && after_ns == 0 => {
+                settled.map(|estimate| estimate.mean)
+            }
+            Measure::Settled => {
+                let window = settled?;
+                self.between(cell, finding.of, window.from_ns.max(after_ns), window.to_ns)
+            }
+            Measure::Level => {
+                let window = settled.map_or((cell.last_quarter_ns(), u64::MAX), |it| (it.from_ns, it.to_ns));
+                self.between(cell, finding.of, window.0.max(after_ns), window.1)
+            }
+            Measure::Start => {
+                let first = cell.rows.first().ok_or(NOTHING)?;
+                self.between(cell, finding.of, first.start_ns, first.end_ns)
+            }
+            Measure::Minimum => each()?.into_iter().reduce(f64::min).ok_or_else(|| NOTHING.to_owned()),
+            Measure::Maximum => each()?.into_iter().reduce(f64::max).ok_or_else(|| NOTHING.to_owned()),
+            Measure::Mean | Measure::MeanAfter => self.between(cell, finding.of, after_ns, u64::MAX),
+            Measure::StableBy => stable_by(cell).map(|ns| ns as f64 / 1e9 * scale),
+            Measure::Elapsed => {
+                let last = cell.rows.last().ok_or(NOTHING)?;
+                Ok(last.end_ns as f64 / 1e9 * scale)
+            }
+        }
+    }
+
+    /// What a cell did in the intervals that lie wholly between two instants.
+    fn between(&self, cell: &Cell, of: Of, from_ns: u64, to_ns: u64) -> Result<f64, String> {
+        let rows: Vec<&Row> =
+            cell.rows.iter().filter(|row| row.start_ns >= from_ns && row.end_ns <= to_ns).collect();
+        let sum = |of: fn(&Row) -> u64| rows.iter().map(|row| of(row)).sum::<u64>();
+        let seconds: f64 = rows.iter().map(|row| row.seconds()).sum();
+        if rows.is_empty() {
+            return Err(NOTHING.to_owned());
+        }
+        let requests = sum(|row| row.reads + row.writes);
+        let (waited, waited_ns) = Row::waited(rows.iter().copied());
+        let unwaited = matches!(
+            of,
+            Of::Throughput | Of::Iops | Of::NewOrders | Of::WriteAmplification | Of::LayerAmplification
+        );
+        if waited == 0 && !unwaited {
+            return Err("no request completed".to_owned());
+        }
+        match of {
+            Of::Throughput => Ok(Bytes::new(sum(|row| row.read_bytes + row.write_bytes)).as_mib() / seconds),
+            Of::Iops => Ok(requests as f64 / seconds),
+            Of::NewOrders if cell.oltp.is_none() => Err("it asked no database".to_owned()),
+            Of::NewOrders => {
+                let orders: u64 =
+                    rows.iter().filter_map(|row| row.transactions.as_ref()).map(|it| it.new_orders()).sum();
+                Ok(orders as f64 / seconds * 60.0)
+            }
+            Of::WriteAmplification => cell
+                .write_amplification_between(from_ns, to_ns)
+                .ok_or_else(|| "nothing was written, or it has no NAND".to_owned()),
+            Of::LayerAmplification => cell
+                .layer_amplification_between(from_ns, to_ns)
+                .ok_or_else(|| "nothing was written, or it has no log layer".to_owned()),
+            Of::MeanLatency => Ok(waited_ns / waited as f64 / 1e9),
+            Of::P50 | Of::P95 | Of::P99 => {
+                let percent = of.percentile().unwrap_or_default();
+                let latency = (self.latencies)(cell.index, from_ns, to_ns)
+                    .ok_or_else(|| "its latencies cannot be read".to_owned())?;
+                Ok(latency.percentile(percent).as_secs_f64())
+            }
+        }
+    }
+
+    /// The cells that are meant, for people.
+    pub fn label(&self, finding: &Finding) -> String {
+        let cells = finding.cells.label();
+        match &finding.against {
+            None => cells,
+            Some(against) => beside(&cells, &against.label()),
+        }
+    }
+}
+
+/// Two selections, for people, with what they share said once: `a / b, threads 4`.
+fn beside(cells: &str, against: &str) -> String {
+    let parts = |text: &str| text.split(", ").map(str::to_owned).collect::<Vec<String>>();
+    let (one, other) = (parts(cells), parts(against));
+    let shared: Vec<String> = one.iter().filter(|part| other.contains(part)).cloned().collect();
+    let own = |all: Vec<String>| {
+        all.into_iter().filter(|part| !shared.contains(part)).collect::<Vec<String>>().join(", ")
+    };
+    let (one, other) = (own(one), own(other));
+    if one.is_empty() || other.is_empty() {
+        return format!("{cells} / {against}");
+    }
+    let both = format!("{one} / {other}");
+    std::iter::once(both).chain(shared).collect::<Vec<String>>().join(", ")
+}
+
+/// What the level of a cell is a value of.
+fn of_level(cell: &Cell) -> Of {
+    match cell.quantity() {
+        Quantity::Throughput => Of::Throughput,
+        Quantity::NewOrders => Of::NewOrders,
+    }
+}
+
+const NO_CELL: &str = "no cell of this campaign is meant";
+const NOTHING: &str = "nothing was measured in that stretch";
+
+fn form(form: Form, number: f64, other: f64) -> Result<f64, String> {
+    if other == 0.0 {
+        return Err("the cells it is held against gave zero".to_owned());
+    }
+    Ok(form.of_ratio(number / other))
+}
+
+/// The intervals of a cell without a last one that its end cut short.
+fn whole_rows(cell: &Cell) -> impl Iterator<Item = &Row> {
+    let first = cell.rows.first().map_or(0.0, Row::seconds);
+    let last =
+        cell.rows.len() - usize::from(cell.rows.last().is_some_and(|row| row.seconds() < 0.99 * first));
+    cell.rows[..last].iter()
+}
+
+/// When the level of a cell comes to stay near its settled level (without a steady state, near the mean of its
+/// last quarter), in nanoseconds of its own time.
+fn stable_by(cell: &Cell) -> Result<u64, String> {
+    let settled = match &cell.verdict {
+        Some(Verdict::Steady(estimate)) => Some(estimate.mean),
+        _ => cell.mean_rate_between(cell.last_quarter_ns(), u64::MAX),
+    };
+    let settled = settled.ok_or(NOTHING)?;
+    let rows: Vec<&Row> = whole_rows(cell).collect();
+    let astray = rows.windows(STABLE_INTERVALS).rposition(|window| {
+        let mean = window.iter().map(|row| row.rate()).sum::<f64>() / window.len() as f64;
+        (mean / settled - 1.0).abs() > STABLE_WITHIN
+    });
+    Ok(astray.map_or(0, |index| rows[index + STABLE_INTERVALS - 1].end_ns))
+}
+
+/// The mean; `None` of nothing.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

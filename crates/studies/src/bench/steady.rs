@@ -1,0 +1,179 @@
+//! How well the steady-state rule answers: each answer against a run ten times longer.
+//!
+//! The simulated Intel 320 is filled to four sizes and overwritten at random until the rule stops; the run then
+//! goes on to ten times that length, and the mean from the stop to its end is the truth. The same series is shown
+//! to the rules of others. Leaves out real drives, whose truth nobody knows.
+
+use lowtide_core::{
+    BlockDevice, Bytes, Control, Extents, Interval, Nanos, Request, Seed, VirtualTime, Workload, virtual_load,
+};
+use lowtide_device::DeviceSpec;
+use lowtide_record::Row;
+use lowtide_record::analysis::{Answer, Context, Criterion, Estimate, FioSlope, Medium, Online, Snia, Step};
+use rayon::prelude::*;
+
+/// How far an answer may be from the truth.
+const WITHIN: f64 = 0.03;
+/// Intervals after which a run that does not stop is given up: 100 h at 10 s.
+const MOST_INTERVALS: usize = 36_000;
+
+/// What the rules said of one file size, over all seeds.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Judged {
+    /// The file size on the drive of full size, in GiB.
+    pub file_size_gib: u64,
+    /// Runs, a seed each.
+    pub runs: usize,
+    /// The rule of lowtide.
+    pub lowtide: Rule,
+    /// The rule of the SNIA performance test specification.
+    pub snia: Rule,
+    /// A limit on the slope, as fio has it.
+    pub fio_slope: Rule,
+}
+
+/// What one rule said.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+pub struct Rule {
+    /// Runs in which it stopped.
+    pub stopped: usize,
+    /// Runs in which it stopped within 3 % of the truth.
+    pub within_3_percent: usize,
+    /// Runs in which its window began before the drive had taken as much as it has NAND.
+    pub in_honeymoon: usize,
+    /// The mean of its error's size, in percent.
+    pub mean_error_percent: f64,
+    /// The largest error, in percent.
+    pub largest_error_percent: f64,
+    /// The mean time at which it stopped, in seconds on the drive of full size.
+    pub mean_stop_s: f64,
+}
+
+/// One answer of one rule in one run.
+struct Said {
+    error: f64,
+    honeymoon: bool,
+    stop_s: f64,
+}
+
+/// One run: what each rule said; `None` where it did not stop.
+struct Run([Option<Said>; 3]);
+
+/// Judges the rules on `spec` at `sizes` (GiB on the full drive), `seeds` runs each, everything `scale` times smaller.
+///
+/// # Panics
+/// Where the description is not valid at that scale.
+pub fn steady(spec: &DeviceSpec, sizes: &[u64], seeds: u64, scale: u64) -> Vec<Judged> {
+    let spec = spec.scaled(scale);
+    sizes
+        .iter()
+        .map(|&gib| {
+            let runs: Vec<Run> =
+                (1..=seeds).into_par_iter().map(|seed| run(&spec, gib, seed, scale)).collect();
+            let rule = |index: usize| {
+                let said: Vec<&Said> = runs.iter().filter_map(|run| run.0[index].as_ref()).collect();
+                let share = |sum: f64| if said.is_empty() { 0.0 } else { sum / said.len() as f64 };
+                Rule {
+                    stopped: said.len(),
+                    within_3_percent: said.iter().filter(|said| said.error.abs() <= WITHIN).count(),
+                    in_honeymoon: said.iter().filter(|said| said.honeymoon).count(),
+                    mean_error_percent: 100.0 * share(said.iter().map(|said| said.error.abs()).sum()),
+                    largest_error_percent: 100.0
+                        * said.iter().map(|said| said.error.abs()).fold(0.0, f64::max),
+                    mean_stop_s: share(said.iter().map(|said| said.stop_s).sum()),
+                }
+            };
+            Judged {
+                file_size_gib: gib,
+                runs: runs.len(),
+                lowtide: rule(0),
+                snia: rule(1),
+                fio_slope: rule(2),
+            }
+        })
+        .collect()
+}
+
+fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
+    let seed = Seed::new(seed).part("steady", gib);
+    let mut drive = spec.build(seed).expect("the description is valid");
+    let data = Bytes::gib(gib) / scale;
+    let chunk = Bytes::mib(1).get();
+    let now = (0..data.get() / chunk)
+        .fold(VirtualTime::START, |now, n| drive.submit(now, &Request::write(n * chunk, chunk)).at);
+    let context = Context {
+        capacity: drive.capacity(),
+        raw_capacity: drive.raw_capacity(),
+        data,
+        read_only: false,
+        medium: Medium::Flash,
+        written_before: Some(data),
+    };
+    let mut online = Online::new(context, Criterion::default());
+    let mut stop: Option<(Estimate, usize)> = None;
+    let mut rows: Vec<Row> = Vec::new();
+    let each = &mut |interval: Interval| {
+        rows.push(Row::of(&interval));
+        match stop {
+            None => {
+                let step = online.push(&rows[rows.len() - 1]).expect("intervals follow each other");
+                if let Step::Stop(estimate) = step {
+                    stop = Some((estimate, rows.len()));
+                }
+                if rows.len() >= MOST_INTERVALS { Control::Stop } else { Control::Continue }
+            }
+            Some((_, stopped)) if rows.len() >= 10 * stopped => Control::Stop,
+            Some(_) => Control::Continue,
+        }
+    };
+    let interval = Nanos::from_secs(10) / scale;
+    let workload = Workload::random_write(Bytes::kib(16));
+    let extents = Extents::whole(data.get());
+    virtual_load::run(&mut drive, &extents, &workload, seed.part("load", 0), now, interval, each)
+        .expect("in range");
+
+    let from = stop.map_or(rows.len() / 2, |(_, stopped)| stopped);
+    let truth = rows[from..].iter().map(Row::mib_per_s).sum::<f64>() / (rows.len() - from) as f64;
+    let raw = drive.raw_capacity().expect("flash has raw capacity");
+    let said = |mean: f64, from_ns: u64, stop_ns: u64| {
+        let before =
+            rows.iter().take_while(|row| row.start_ns < from_ns).map(|row| row.write_bytes).sum::<u64>();
+        Said {
+            error: mean / truth - 1.0,
+            honeymoon: data.get() + before < raw.get(),
+            stop_s: stop_ns as f64 / 1e9 * scale as f64,
+        }
+    };
+    let other =
+        |answer: Option<Answer>| answer.map(|answer| said(answer.mean, answer.from_ns, answer.stopped_ns));
+    let series = online.series();
+    // The rules of others count in minutes; those shrink with everything else.
+    let snia = Snia::default();
+    let snia = Snia { round_ns: snia.round_ns / scale, ..snia };
+    let slope = FioSlope::default();
+    let slope = FioSlope { window_ns: slope.window_ns / scale, ..slope };
+    Run([
+        stop.map(|(estimate, _)| said(estimate.mean, estimate.from_ns, estimate.to_ns)),
+        other(snia.answer(series)),
+        other(slope.answer(series)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rule_waits_for_the_honeymoon_to_end_and_others_do_not() {
+        let device = lowtide_files::catalogue::device("intel-320-160gb").expect("in the catalogue");
+        let spec = lowtide_files::device::parse(&device.text).expect("valid").spec;
+        let judged = steady(&spec, &[60, 120], 2, 64);
+        for judged in judged {
+            println!("{judged:?}");
+            assert_eq!(judged.lowtide.stopped, judged.runs);
+            assert_eq!(judged.lowtide.in_honeymoon, 0);
+            assert_eq!(judged.lowtide.within_3_percent, judged.runs);
+            assert!(judged.snia.in_honeymoon > 0 && judged.fio_slope.in_honeymoon > 0);
+        }
+    }
+}
