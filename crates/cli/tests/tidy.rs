@@ -19,36 +19,39 @@ const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 const PYTHON: &str = "python";
 
 /// Which crates of lowtide each may depend on.
-const DIRECTIONS: [(&str, &[&str]); 13] = [
+const DIRECTIONS: [(&str, &[&str]); 14] = [
     ("core", &[]),
     ("logdisk", &["core"]),
     // A log layer is one of the things that a device can be made of.
     ("device", &["core", "logdisk"]),
     ("host", &["core"]),
-    ("oltp", &["core"]),
-    ("record", &["core", "oltp"]),
-    ("files", &["core", "device", "oltp", "record"]),
+    ("engines", &["core"]),
+    ("oltp", &["core", "engines"]),
+    ("record", &["core", "engines"]),
+    ("files", &["core", "device", "engines", "oltp", "record"]),
     ("live", &["core", "device", "host", "logdisk", "files"]),
-    ("lab", &["core", "device", "host", "oltp", "record", "files", "live"]),
-    ("report", &["core", "device", "logdisk", "oltp", "record", "files", "lab"]),
-    ("powercut", &["core", "device", "host", "oltp", "files", "live", "lab"]),
+    ("lab", &["core", "device", "engines", "host", "oltp", "record", "files", "live"]),
+    ("report", &["core", "device", "engines", "logdisk", "record", "files", "lab"]),
+    ("powercut", &["core", "device", "engines", "host", "oltp", "files", "live", "lab"]),
     ("studies", BELOW_STUDIES),
     ("cli", BELOW_CLI),
 ];
 
 /// All others but the programs.
-const BELOW_STUDIES: &[&str] =
-    &["core", "device", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report", "powercut"];
+const BELOW_STUDIES: &[&str] = &[
+    "core", "device", "engines", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report",
+    "powercut",
+];
 
 /// What the programs, the command line and the native part of the Python package, may depend on.
 const BELOW_CLI: &[&str] = &[
-    "core", "device", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report", "powercut",
-    "studies",
+    "core", "device", "engines", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report",
+    "powercut", "studies",
 ];
 
 /// Which modules of a crate may know which: a line those of the lines before it, and none of its own line. Names that a
 /// crate has at its root (`crate::Error`) are not followed.
-const MODULES: [(&str, &[&str]); 13] = [
+const MODULES: [(&str, &[&str]); 14] = [
     (
         "core",
         &[
@@ -57,7 +60,6 @@ const MODULES: [(&str, &[&str]); 13] = [
             "block",
             "batch extents measure storage trace workload",
             "virtual_load",
-            "inserts",
         ],
     ),
     (
@@ -89,12 +91,13 @@ const MODULES: [(&str, &[&str]); 13] = [
             "bench environment",
         ],
     ),
+    ("engines", &["settings tpcc", "interval", "inserts model"]),
     (
         "oltp",
         &[
-            "address network settings tpcc",
+            "address network",
             "check database error named sqlite terminals watchdog",
-            "model server",
+            "server",
             "mariadb postgres snapshot",
             "folder instance",
             "bench",
@@ -135,7 +138,7 @@ const MODULES: [(&str, &[&str]); 13] = [
 const KNOW_EACH_OTHER: (&str, &str) = ("device", "array cache composite disk flash log spec state volume");
 
 /// Crates without I/O and without a clock.
-const PURE: [&str; 2] = ["core", "device"];
+const PURE: [&str; 3] = ["core", "device", "engines"];
 
 /// What a pure crate does not name.
 const IMPURE: [&str; 12] = [

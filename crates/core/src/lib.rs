@@ -9,7 +9,6 @@ pub mod batch;
 pub mod block;
 pub mod extents;
 mod in_flight;
-pub mod inserts;
 pub mod measure;
 pub mod rng;
 mod state;
@@ -22,7 +21,6 @@ pub mod workload;
 
 pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Tag, rest};
 pub use extents::Extents;
-pub use inserts::Inserts;
 pub use measure::{Distribution, Interval, Latency, Recorder};
 pub use rng::Seed;
 pub use state::StateError;

@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lowtide_core::Seed;
-use lowtide_oltp::tpcc::{Scale, TabSeparated, Table, population};
+use lowtide_engines::tpcc::{Scale, TabSeparated, Table, population};
 
 fn rows(criterion: &mut Criterion) {
     let scale = Scale::warehouses(1);

@@ -2,7 +2,7 @@
 //!
 //! Leaves out all other options.
 
-use lowtide_oltp::Engine;
+use lowtide_engines::Engine;
 use lowtide_oltp::bench::{Asked, measure};
 use std::sync::Arc;
 

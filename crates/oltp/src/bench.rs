@@ -4,9 +4,10 @@
 //! states, preparation and drives: those are experiments.
 
 use crate::terminals::{self, Load, Part, WallClock};
-use crate::tpcc::{Kind, Scale};
-use crate::{Engine, Folder, Instance, OltpError, Places, Settings, folder, instance};
+use crate::{Folder, Instance, OltpError, Places, folder, instance};
 use lowtide_core::{Bytes, Control, Latency, Nanos, Seed};
+use lowtide_engines::tpcc::{Kind, Scale};
+use lowtide_engines::{Engine, Settings};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -3,8 +3,8 @@
 //! Leaves out how: each engine has its own module.
 
 use crate::OltpError;
-use crate::tpcc::{Scale, Transaction};
 use lowtide_core::Seed;
+use lowtide_engines::tpcc::{Scale, Transaction};
 use std::sync::atomic::AtomicBool;
 
 /// A database that is up and can be asked.

@@ -3,7 +3,8 @@
 //! Leaves out what a terminal meets while it runs ([`crate::Failure`]): those are counted, and some are tried again.
 
 use crate::Failure;
-use crate::tpcc::Kind;
+use lowtide_engines::SettingsError;
+use lowtide_engines::tpcc::Kind;
 use std::path::PathBuf;
 
 /// Why a database cannot be prepared, started, loaded, asked or stopped.
@@ -73,4 +74,10 @@ pub enum OltpError {
     /// It was interrupted.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<SettingsError> for OltpError {
+    fn from(error: SettingsError) -> Self {
+        OltpError::Invalid(error.0)
+    }
 }

@@ -3,7 +3,8 @@
 //! Leaves out what each server needs for that (its engine's module), and copies of loaded data (`snapshot`).
 
 use crate::named::Named;
-use crate::{Database, Engine, OltpError, Settings, without_password};
+use crate::{Database, OltpError, without_password};
+use lowtide_engines::{Engine, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

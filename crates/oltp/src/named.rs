@@ -2,9 +2,9 @@
 //!
 //! Leaves out how it is asked: its engine does that.
 
-use crate::tpcc::{Scale, Transaction};
 use crate::{Counter, Database, Failure, OltpError, Outcome, Session};
 use lowtide_core::Seed;
+use lowtide_engines::tpcc::{Scale, Transaction};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

@@ -3,8 +3,8 @@
 //! Leaves out databases: what they make of the rows is checked by the conditions of consistency.
 
 use lowtide_core::Seed;
-use lowtide_oltp::tpcc::population::{count, write};
-use lowtide_oltp::tpcc::{DISTRICTS, Scale, TabSeparated, Table};
+use lowtide_engines::tpcc::population::{count, write};
+use lowtide_engines::tpcc::{DISTRICTS, Scale, TabSeparated, Table};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SEED: u64 = 42;

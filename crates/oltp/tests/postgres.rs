@@ -9,12 +9,13 @@ mod network;
 mod proxy;
 
 use lowtide_core::{Control, Nanos, Seed};
-use lowtide_oltp::terminals::{self, Load, Part, Summary, WallClock};
-use lowtide_oltp::tpcc::{
+use lowtide_engines::Settings;
+use lowtide_engines::tpcc::{
     Delivery, Line, NewOrder, OrderStatus, Payment, Scale, StockLevel, Table, Transaction, Who, population,
 };
+use lowtide_oltp::terminals::{self, Load, Part, Summary, WallClock};
 use lowtide_oltp::{
-    Database, Failure, Instance, OltpError, Outcome, Places, Settings, check, instance, postgres, snapshot,
+    Database, Failure, Instance, OltpError, Outcome, Places, check, instance, postgres, snapshot,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +58,7 @@ fn server(settings: &Settings, places: &Places) -> Option<Box<dyn Instance>> {
 
 /// A server that does not wait for the device, so that tests are quick.
 fn quick() -> Settings {
-    Settings { durability: Some(lowtide_oltp::Durability::None), ..Settings::default() }
+    Settings { durability: Some(lowtide_engines::Durability::None), ..Settings::default() }
 }
 
 /// Two small warehouses.

@@ -3,11 +3,11 @@
 //! Leaves out how fast it is.
 
 use lowtide_core::{Bytes, Control, Nanos, Seed};
-use lowtide_oltp::terminals::{Interval, Load, Part, Summary, WallClock, run};
-use lowtide_oltp::tpcc::{Delivery, Kind, Line, NewOrder, Scale, Table, Transaction, population};
-use lowtide_oltp::{
-    Database, Durability, Failure, Instance, OltpError, Outcome, Places, Settings, check, sqlite,
-};
+use lowtide_engines::Interval;
+use lowtide_engines::tpcc::{Delivery, Kind, Line, NewOrder, Scale, Table, Transaction, population};
+use lowtide_engines::{Durability, Settings};
+use lowtide_oltp::terminals::{Load, Part, Summary, WallClock, run};
+use lowtide_oltp::{Database, Failure, Instance, OltpError, Outcome, Places, check, sqlite};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 

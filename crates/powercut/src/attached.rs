@@ -19,17 +19,17 @@ use super::ledger::Ledger;
 use super::{Asked, Filesystem, PowercutError, Promise, Row, Setting, contradiction};
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_device::power::Tear;
+use lowtide_engines::tpcc::random::{Random, RunConstants};
+use lowtide_engines::tpcc::{Deck, Inputs, Scale};
+use lowtide_engines::{Engine, Settings};
 use lowtide_host::block::FilesystemKind;
 use lowtide_lab::prepare::{data_set, home};
 use lowtide_live::Offer;
 use lowtide_live::attached::{self, Attached, Wanted};
 use lowtide_live::contract::{Contract, Findings};
 use lowtide_live::request_log;
-use lowtide_oltp::tpcc::random::{Random, RunConstants};
-use lowtide_oltp::tpcc::{Deck, Inputs, Scale};
 use lowtide_oltp::{
-    Database, Engine, Failure, Folder, Instance, OltpError, Places, Session, Settings, instance, snapshot,
-    sqlite,
+    Database, Failure, Folder, Instance, OltpError, Places, Session, instance, snapshot, sqlite,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -465,8 +465,8 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowtide_engines::tpcc::Transaction;
     use lowtide_oltp::Outcome;
-    use lowtide_oltp::tpcc::Transaction;
 
     /// Commits so many transactions and then fails; the power goes before it says so, or not.
     struct Fails<'a>(u32, Option<&'a AtomicBool>);

@@ -13,9 +13,10 @@
 use super::ledger::Ledger;
 use super::{Row, contradiction};
 use lowtide_core::Nanos;
+use lowtide_engines::tpcc::Scale;
+use lowtide_engines::{Engine, Settings};
 use lowtide_live::contract::Findings;
-use lowtide_oltp::tpcc::Scale;
-use lowtide_oltp::{Engine, Places, Settings, snapshot, sqlite};
+use lowtide_oltp::{Places, snapshot, sqlite};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

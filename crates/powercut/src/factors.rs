@@ -4,8 +4,8 @@
 
 use super::{Asked, Filesystem, Journal, PowercutError, Setting};
 use lowtide_device::power::CacheKind;
+use lowtide_engines::{Durability, Engine};
 use lowtide_live::Offer;
-use lowtide_oltp::{Durability, Engine};
 
 /// Values of each factor; every combination is a setting.
 #[derive(Debug, Clone)]

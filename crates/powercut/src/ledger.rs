@@ -5,7 +5,7 @@
 //! not, and what a cut before took may come back. Leaves out whether rows fit each other, which the conditions of consistency tell (`lowtide_oltp::check`).
 
 use lowtide_core::Nanos;
-use lowtide_oltp::tpcc::{DISTRICTS, Scale, Transaction};
+use lowtide_engines::tpcc::{DISTRICTS, Scale, Transaction};
 use lowtide_oltp::{Database, OltpError, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -219,8 +219,8 @@ impl There {
 mod tests {
     use super::*;
     use lowtide_core::Seed;
+    use lowtide_engines::tpcc::{Delivery, NewOrder, Payment, Who};
     use lowtide_oltp::Session;
-    use lowtide_oltp::tpcc::{Delivery, NewOrder, Payment, Who};
     use std::sync::atomic::AtomicBool;
 
     /// A database that holds these amounts, orders of customer 1 of district 1, and deliveries.

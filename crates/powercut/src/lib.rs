@@ -24,10 +24,11 @@ pub use show::{csv, json, table};
 
 use lowtide_core::{Nanos, Seed};
 use lowtide_device::power::CacheKind;
+use lowtide_engines::tpcc::Scale;
+use lowtide_engines::{Durability, Engine};
 use lowtide_files::output::{CommandFiles, OutputError, OutputFolder, Role};
 use lowtide_live::attached::AttachedError;
-use lowtide_oltp::tpcc::Scale;
-use lowtide_oltp::{Database, Durability, Engine, OltpError, check};
+use lowtide_oltp::{Database, OltpError, check};
 use rayon::prelude::*;
 use std::fmt;
 use std::path::PathBuf;

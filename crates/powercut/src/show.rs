@@ -3,8 +3,8 @@
 //! Leaves out what is promised, and how rows come about.
 
 use super::{Filesystem, Journal, Promise, Row};
+use lowtide_engines::Engine;
 use lowtide_files::table as plain;
-use lowtide_oltp::Engine;
 use serde::Serialize;
 
 /// A row as programs read it; what counts most stands last.
@@ -144,7 +144,7 @@ mod tests {
     use crate::{Asked, Setting};
     use lowtide_core::{Nanos, Seed};
     use lowtide_device::power::CacheKind;
-    use lowtide_oltp::Durability;
+    use lowtide_engines::Durability;
 
     fn rows() -> Vec<Row> {
         let asked = Asked {

@@ -4,8 +4,8 @@
 
 use super::Percentiles;
 use lowtide_core::Distribution;
-use lowtide_oltp::terminals::{Interval, Tally};
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
+use lowtide_engines::{Interval, Tally};
 use serde::{Deserialize, Serialize};
 
 /// The transactions of an interval, by kind in the order of [`Kind::ALL`].

@@ -5,7 +5,7 @@
 
 use lowtide_core::measure::Gap;
 use lowtide_core::{Counters, Distribution};
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{
     Campaign, Cell, Done, Oltp, Percentiles, Predicted, Quantity, Row, Status, Transactions,

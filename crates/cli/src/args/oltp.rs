@@ -6,8 +6,8 @@ use super::{BenchFormat, size};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use lowtide_core::{Bytes, Seed};
+use lowtide_engines::{Durability, Engine, Settings};
 use lowtide_oltp::bench::Asked;
-use lowtide_oltp::{Durability, Engine, Settings};
 use std::path::PathBuf;
 
 /// What to measure of a database.

@@ -5,7 +5,7 @@
 use super::oltp::{durability, engine, named};
 use clap::{Args, ValueEnum};
 use lowtide_device::power::CacheKind;
-use lowtide_oltp::{Durability, Engine};
+use lowtide_engines::{Durability, Engine};
 use lowtide_powercut::{Filesystem, Journal};
 use lowtide_studies::ask::scale;
 use std::path::PathBuf;

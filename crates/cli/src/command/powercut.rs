@@ -7,8 +7,8 @@ use crate::failure::{FAILED, Failure};
 use crate::{interrupt, output};
 use lowtide_core::Seed;
 use lowtide_device::power::CacheKind;
+use lowtide_engines::Durability;
 use lowtide_live::attached;
-use lowtide_oltp::Durability;
 use lowtide_powercut::{Asked, Factors, PowercutError, Row, Setting};
 
 /// Takes databases through power cuts and prints a row for each setting.

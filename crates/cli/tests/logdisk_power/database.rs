@@ -5,11 +5,10 @@
 
 use crate::common::Lab;
 use lowtide_core::{Bytes, Nanos, Seed};
-use lowtide_oltp::tpcc::random::{Random, RunConstants};
-use lowtide_oltp::tpcc::{Deck, Inputs, Scale};
-use lowtide_oltp::{
-    Database, Durability, Engine, Failure, Instance, Places, Session, Settings, check, mariadb,
-};
+use lowtide_engines::tpcc::random::{Random, RunConstants};
+use lowtide_engines::tpcc::{Deck, Inputs, Scale};
+use lowtide_engines::{Durability, Engine, Settings};
+use lowtide_oltp::{Database, Failure, Instance, Places, Session, check, mariadb};
 use lowtide_powercut::{Found, Ledger};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

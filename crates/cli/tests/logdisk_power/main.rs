@@ -29,7 +29,7 @@ use common::Lab;
 use database::Tpcc;
 use loopback::skipped;
 use lowtide_core::Seed;
-use lowtide_oltp::tpcc::random::Random;
+use lowtide_engines::tpcc::random::Random;
 use stamps::Stamps;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 //! beside the file.
 
 use lowtide_core::Seed;
-use lowtide_oltp::tpcc::random::Random;
+use lowtide_engines::tpcc::random::Random;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};

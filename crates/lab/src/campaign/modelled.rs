@@ -1,6 +1,6 @@
 //! Cells of modelled databases, on simulated drives in virtual time.
 //!
-//! Leaves out the engine (`lowtide_oltp::model`) and the history of the drive (`prepare`).
+//! Leaves out the engine (`lowtide_engines::model`) and the history of the drive (`prepare`).
 
 use super::{Cells, Stage};
 use crate::load::{Ended, on_model};
@@ -8,7 +8,7 @@ use crate::plan::{PlanTarget, PlannedCell};
 use crate::prepare::History;
 use crate::store::Entry;
 use lowtide_core::{Bytes, DeviceError};
-use lowtide_oltp::model::{self, ModelSettings};
+use lowtide_engines::model::{self, ModelSettings};
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{MODELLED, Oltp as Facts, Row};
 use std::collections::BTreeMap;

@@ -14,7 +14,8 @@ use super::step::Step;
 use super::target::Target;
 use lowtide_core::Bytes;
 use lowtide_core::workload::Access;
-use lowtide_oltp::{Address, Engine};
+use lowtide_engines::Engine;
+use lowtide_oltp::Address;
 use std::ops::Range;
 
 /// What is checked together.

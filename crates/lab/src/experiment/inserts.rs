@@ -1,6 +1,6 @@
 //! `[inserts]`: many connections insert into one growing index; in place of `[workload]`.
 //!
-//! Leaves out the engine itself (`lowtide_core::inserts`) and what fits on the device, which the plan finds out.
+//! Leaves out the engine itself (`lowtide_engines::inserts`) and what fits on the device, which the plan finds out.
 
 use super::error::Problems;
 use super::length::Length;
@@ -8,8 +8,8 @@ use super::load::{Load, Pattern};
 use super::read::Table;
 use super::schema;
 use super::words::words;
-use lowtide_core::inserts::{self, EXTENT, PAGE};
 use lowtide_core::{Bytes, Nanos};
+use lowtide_engines::inserts::{self, EXTENT, PAGE};
 
 /// A measurement that takes longer is cut off.
 const LONGEST: Nanos = Nanos::from_secs(24 * 3600);

@@ -8,7 +8,7 @@ use super::load::{Pattern, Sync};
 use super::prepare::Filesystem;
 use super::read::Entry;
 use lowtide_core::{Bytes, Nanos};
-use lowtide_oltp::{Durability, Engine};
+use lowtide_engines::{Durability, Engine};
 use std::fmt;
 
 macro_rules! factors {

@@ -11,7 +11,8 @@ use super::read::Table;
 use super::schema;
 use super::words::Word;
 use lowtide_core::{Bytes, Nanos};
-use lowtide_oltp::{Address, Durability, Engine, Preset, Settings};
+use lowtide_engines::{Durability, Engine, Preset, Settings};
+use lowtide_oltp::Address;
 use std::path::PathBuf;
 
 /// Bytes of a warehouse in a database, roughly: what a plan reckons with.

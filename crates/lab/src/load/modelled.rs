@@ -1,6 +1,6 @@
 //! The load of terminals on a modelled storage engine on a simulated drive, in virtual time.
 //!
-//! Leaves out the engine itself (`lowtide_oltp::model`).
+//! Leaves out the engine itself (`lowtide_engines::model`).
 
 use super::Ended;
 use super::drive::context;
@@ -13,7 +13,7 @@ use lowtide_core::storage::{Place, Storage};
 use lowtide_core::{BlockDevice, DeviceError, Seed};
 use lowtide_device::AnyDevice;
 use lowtide_device::layout::lay_out;
-use lowtide_oltp::model::{self, Done, Files, ModelLoad, ModelSettings};
+use lowtide_engines::model::{self, Done, Files, ModelLoad, ModelSettings};
 use lowtide_record::Row;
 use std::sync::atomic::AtomicBool;
 
@@ -62,7 +62,7 @@ pub fn on_model(
     let storage = Storage { devices, data: place(0, data), log };
     let files = Files { storage, system, journals };
     let mut last = Done::default();
-    let on_interval = &mut |interval: lowtide_oltp::terminals::Interval, done: Done| {
+    let on_interval = &mut |interval: lowtide_engines::Interval, done: Done| {
         let row = Row {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,

@@ -6,7 +6,7 @@ use super::{PlanTarget, cells};
 use crate::experiment::{BadInput, Experiment, Filesystem, Oltp, Settings};
 use lowtide_core::Bytes;
 use lowtide_device::layout::lay_out;
-use lowtide_oltp::model::{self, ModelSettings};
+use lowtide_engines::model::{self, ModelSettings};
 
 /// The data of a cell and the capacity it is part of.
 pub(super) fn fit(

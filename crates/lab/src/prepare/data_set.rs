@@ -5,8 +5,9 @@
 
 use crate::experiment::{Oltp, Settings as Asked};
 use lowtide_core::{Bytes, Seed};
-use lowtide_oltp::tpcc::Scale;
-use lowtide_oltp::{Durability, Engine, OltpError, Places, Settings, check, instance, snapshot};
+use lowtide_engines::tpcc::Scale;
+use lowtide_engines::{Durability, Engine, Settings};
+use lowtide_oltp::{OltpError, Places, check, instance, snapshot};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -3,9 +3,9 @@
 //! Leaves out the filesystem: files lie in one piece.
 
 use crate::experiment::{Inserts, Placement};
-use lowtide_core::inserts::{self, EXTENT};
 use lowtide_core::rng::below;
 use lowtide_core::{Bytes, Seed};
+use lowtide_engines::inserts::{self, EXTENT};
 
 /// Where a place that is drawn begins: at a multiple of this.
 const STEP: Bytes = Bytes::mib(64);

@@ -17,7 +17,7 @@ use super::{Store, StoreError, schema, whole};
 use crate::experiment::Experiment;
 use crate::plan::{Plan, PlannedCell};
 use lowtide_core::{Latency, Seed};
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 use lowtide_record::{Campaign, Cell, Done, Percentiles, Row, Status};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};

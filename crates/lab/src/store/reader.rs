@@ -4,7 +4,7 @@ use super::writer::percentiles;
 use super::{Store, StoreError, schema, whole};
 use lowtide_core::measure::{Cause, Gap};
 use lowtide_core::{Bytes, Distribution, Latency, Nanos};
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 use lowtide_record::latency_parts::Gatherer;
 use lowtide_record::{Campaign, Cell, Done, Predicted, Row, Status};
 use rusqlite::types::{FromSql, Value};

@@ -5,8 +5,7 @@
 use super::{Store, StoreError};
 use lowtide_core::measure::Gap;
 use lowtide_core::{Bytes, Counters, Interval, Latency, Nanos};
-use lowtide_oltp::terminals;
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{Oltp, Percentiles, Predicted, Row, Transactions};
 use rusqlite::{Connection, params};
@@ -43,7 +42,7 @@ impl Measured {
     }
 
     /// What terminals did in an interval, beside what `row` says their device did.
-    pub fn of_terminals(row: Row, interval: &terminals::Interval) -> Self {
+    pub fn of_terminals(row: Row, interval: &lowtide_engines::Interval) -> Self {
         let row = Row { transactions: Some(Box::new(Transactions::of(interval))), ..row };
         let kinds = Kind::ALL.iter().zip(&interval.kinds).map(|(kind, tally)| (kind.name(), &tally.latency));
         Measured { row, histograms: counted(kinds) }

@@ -4,8 +4,8 @@
 //! itself.
 
 use crate::check;
-use crate::tpcc::Scale;
 use crate::{Database, OltpError};
+use lowtide_engines::tpcc::Scale;
 use std::collections::BTreeSet;
 
 /// A fault.

@@ -16,8 +16,8 @@ mod quantities;
 
 pub use quantities::quantities;
 
-use crate::tpcc::{Scale, Table, population};
 use crate::{Database, OltpError};
+use lowtide_engines::tpcc::{Scale, Table, population};
 
 /// A condition, and how far a database is from it.
 #[derive(Debug, Clone, PartialEq, Eq)]

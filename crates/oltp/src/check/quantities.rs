@@ -5,9 +5,9 @@
 //! are compared as one sum for each warehouse, in which every item weighs differently. Leaves out which item is wrong.
 
 use super::Condition;
-use crate::tpcc::{Rows, Scale, Table, population};
 use crate::{Database, OltpError};
 use lowtide_core::Seed;
+use lowtide_engines::tpcc::{Rows, Scale, Table, population};
 use std::convert::Infallible;
 
 /// Values that a quantity may have.

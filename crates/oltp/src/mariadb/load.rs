@@ -10,8 +10,8 @@
 use super::errors::sql;
 use super::{schema, server::Server};
 use crate::OltpError;
-use crate::tpcc::{Scale, TabSeparated, Table, column_list, population};
 use lowtide_core::Seed;
+use lowtide_engines::tpcc::{Scale, TabSeparated, Table, column_list, population};
 use mysql::prelude::Queryable;
 use mysql::{Conn, LocalInfileHandler};
 use std::io::{self, Write};

@@ -4,10 +4,10 @@
 //! out what an option does.
 
 use super::preset;
-use crate::settings::{Durability, Engine, Preset, Settings};
 use crate::{OltpError, Places};
 use lowtide_core::Bytes;
 use lowtide_core::suggest::nearest;
+use lowtide_engines::{Durability, Engine, Preset, Settings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 //! What a study says, and what the servers of that time did by themselves and those of today do otherwise. Leaves out the
 //! sizes of database, memory and log, which each study has its own of.
 
-use crate::settings::{Durability, Engine, Settings};
+use lowtide_engines::{Durability, Engine, Settings};
 
 /// What a server of today has no word for, or does otherwise.
 pub(super) struct Gone {

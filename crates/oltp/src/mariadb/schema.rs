@@ -3,8 +3,8 @@
 //! Text is Latin-1, compared byte by byte: as short as it can be, and sorted as on every other engine. Leaves out the
 //! columns themselves ([`Table::columns`]).
 
-use crate::settings::Engine;
-use crate::tpcc::{Column, Table, Type};
+use lowtide_engines::Engine;
+use lowtide_engines::tpcc::{Column, Table, Type};
 
 /// How tables are stored: what `ENGINE =` calls it.
 pub(super) fn storage(engine: Engine) -> &'static str {

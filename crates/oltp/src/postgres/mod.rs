@@ -16,13 +16,14 @@ mod session;
 pub(crate) mod shared_memory;
 mod statements;
 
-use crate::tpcc::Scale;
 use crate::watchdog::Watchdog;
-use crate::{Counter, Database, Instance, OltpError, Places, Session, Settings, without_password};
+use crate::{Counter, Database, Instance, OltpError, Places, Session, without_password};
 use address::Address;
 use connection::Connection;
 use error::{PgError, unexpected};
 use lowtide_core::Seed;
+use lowtide_engines::Settings;
+use lowtide_engines::tpcc::Scale;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 

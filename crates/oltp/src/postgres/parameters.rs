@@ -8,8 +8,9 @@
 //! Source: PostgreSQL documentation, chapter "Server Configuration".
 
 use super::address::PORT;
-use crate::{Durability, OltpError, Settings};
+use crate::OltpError;
 use lowtide_core::suggest::nearest;
+use lowtide_engines::{Durability, Settings};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -194,7 +195,7 @@ mod tests {
         let settings = Settings {
             buffer_pool: Some(Bytes::gib(1)),
             durability: Some(Durability::None),
-            preset: Some(crate::Preset::Y2010),
+            preset: Some(lowtide_engines::Preset::Y2010),
             flush_method: Some("open_datasync".to_owned()),
             doublewrite: Some(false),
             flush_neighbours: Some(true),

@@ -3,8 +3,9 @@
 //! Debian keeps a directory for each version, outside of `PATH`; the newest is taken. Leaves out servers that are not on
 //! this machine.
 
+use crate::OltpError;
 use crate::server::io_error;
-use crate::{OltpError, Settings};
+use lowtide_engines::Settings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -7,7 +7,7 @@
 use super::connection::Connection;
 use super::error::PgError;
 use crate::OltpError;
-use crate::tpcc::{Table, Type};
+use lowtide_engines::tpcc::{Table, Type};
 use std::fmt::Write;
 
 /// The schema of all tables.

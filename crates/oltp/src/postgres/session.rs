@@ -15,8 +15,10 @@
 use super::connection::{Connection, Row, Statement, Value};
 use super::error::{PgError, unexpected};
 use super::statements as sql;
-use crate::tpcc::{DISTRICTS, Delivery, Line, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who};
 use crate::{Failure, Outcome, Session};
+use lowtide_engines::tpcc::{
+    DISTRICTS, Delivery, Line, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who,
+};
 use std::collections::BTreeMap;
 
 /// A session, with its statements prepared.

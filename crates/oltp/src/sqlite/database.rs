@@ -6,9 +6,10 @@
 use super::error::sql;
 use super::session::SqliteSession;
 use super::{load, pragmas};
-use crate::tpcc::Scale;
-use crate::{Counter, CounterUnit, Database, OltpError, Session, Settings};
+use crate::{Counter, CounterUnit, Database, OltpError, Session};
 use lowtide_core::Seed;
+use lowtide_engines::Settings;
+use lowtide_engines::tpcc::Scale;
 use parking_lot::{FairMutex, FairMutexGuard};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};

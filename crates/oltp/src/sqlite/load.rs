@@ -5,8 +5,8 @@
 
 use super::error::sql;
 use crate::OltpError;
-use crate::tpcc::{Column, LOADED_AT_SECONDS, Rows, Scale, Table, Type, column_list, population};
 use lowtide_core::Seed;
+use lowtide_engines::tpcc::{Column, LOADED_AT_SECONDS, Rows, Scale, Table, Type, column_list, population};
 use rusqlite::types::Null;
 use rusqlite::{Connection, Statement, TransactionBehavior};
 use std::sync::atomic::{AtomicBool, Ordering};

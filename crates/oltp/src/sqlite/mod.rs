@@ -16,7 +16,9 @@ mod pragmas;
 mod session;
 mod transactions;
 
-use crate::{Database, Instance, OltpError, Places, Settings};
+use lowtide_engines::Settings;
+
+use crate::{Database, Instance, OltpError, Places};
 use database::Sqlite;
 use std::path::Path;
 use std::sync::Arc;

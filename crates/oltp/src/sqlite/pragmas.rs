@@ -3,8 +3,9 @@
 //! Leaves out settings of the load, which has its own.
 
 use super::error::sql;
-use crate::{Durability, OltpError, Places, Settings};
+use crate::{OltpError, Places};
 use lowtide_core::suggest::nearest;
+use lowtide_engines::{Durability, Settings};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 use std::time::Duration;

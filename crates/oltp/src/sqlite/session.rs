@@ -4,8 +4,8 @@
 
 use super::database::{Counts, Shared};
 use super::transactions::{self, Statements};
-use crate::tpcc::Transaction;
 use crate::{Failure, Outcome, Session};
+use lowtide_engines::tpcc::Transaction;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -3,8 +3,10 @@
 //! Every column that the specification wants retrieved is read, and what only a screen would show is dropped. Leaves out
 //! beginning and ending.
 
-use crate::tpcc::{DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who};
 use crate::{Failure, Outcome};
+use lowtide_engines::tpcc::{
+    DISTRICTS, Delivery, NewOrder, OrderStatus, Payment, StockLevel, Transaction, Who,
+};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use std::sync::LazyLock;
 

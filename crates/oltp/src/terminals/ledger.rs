@@ -4,10 +4,10 @@
 //! an interval's end, everything that ended in the interval is in it, and what is later waits for the next: an event is
 //! counted where it happened, however late the list is taken. Leaves out histograms on the way of a transaction.
 
-use super::{Interval, Tally};
-use crate::tpcc::Kind;
 use lowtide_core::Nanos;
 use lowtide_core::measure::{Clock, Reading};
+use lowtide_engines::tpcc::Kind;
+use lowtide_engines::{Interval, Tally};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 

@@ -14,11 +14,12 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-use crate::tpcc::{Kind, Scale};
 use crate::{Database, OltpError};
 use ledger::{Events, Ledger};
 use lowtide_core::measure::{Clock, Reading};
-use lowtide_core::{Control, Latency, Nanos, Seed};
+use lowtide_core::{Control, Nanos, Seed};
+use lowtide_engines::Interval;
+use lowtide_engines::tpcc::Scale;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::thread::Builder;
@@ -71,30 +72,6 @@ pub struct Part<'a> {
     pub database: &'a dyn Database,
     /// What is in it.
     pub scale: &'a Scale,
-}
-
-/// What was done in an interval.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Interval {
-    /// Nanoseconds from the beginning of the load to that of the interval.
-    pub start_ns: u64,
-    /// Nanoseconds from the beginning of the load to the end of the interval.
-    pub end_ns: u64,
-    /// By kind, in the order of [`Kind::ALL`].
-    pub kinds: [Tally; Kind::ALL.len()],
-}
-
-/// What became of one kind of transaction.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Tally {
-    /// Committed.
-    pub committed: u64,
-    /// Rolled back because they had to be.
-    pub rolled_back: u64,
-    /// Attempts that met another transaction and were made again.
-    pub retries: u64,
-    /// From the first attempt to the end, of those committed and rolled back.
-    pub latency: Latency,
 }
 
 /// What a load came to, apart from its intervals.

@@ -4,11 +4,11 @@
 
 use super::ledger::{Events, What};
 use super::{Load, Part, Summary};
-use crate::tpcc::random::{Random, RunConstants};
-use crate::tpcc::{Deck, Homes, Inputs, Transaction, pause};
 use crate::{Failure, OltpError, Outcome, Session};
 use lowtide_core::Nanos;
 use lowtide_core::measure::Clock;
+use lowtide_engines::tpcc::random::{Random, RunConstants};
+use lowtide_engines::tpcc::{Deck, Homes, Inputs, Transaction, pause};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock};

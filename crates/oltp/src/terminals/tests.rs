@@ -3,8 +3,9 @@
 //! Leaves out real databases.
 
 use super::*;
-use crate::tpcc::{Deck, Transaction};
 use crate::{Counter, Failure, Outcome, Session};
+use lowtide_engines::tpcc::Kind;
+use lowtide_engines::tpcc::{Deck, Transaction};
 use parking_lot::FairMutex;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU32;
@@ -156,8 +157,9 @@ fn a_failure_names_terminal_and_transaction_after_all_was_heard() {
     let scale = Scale { warehouses: 5..=6, ..Scale::warehouses(2) };
     let interrupt = AtomicBool::new(false);
     let parts = [Part { database: &database, scale: &scale }];
-    let mut deck =
-        Deck::new(crate::tpcc::random::Random::new(Seed::new(SEED).part("terminal", 2).part("deck", 0)));
+    let mut deck = Deck::new(lowtide_engines::tpcc::random::Random::new(
+        Seed::new(SEED).part("terminal", 2).part("deck", 0),
+    ));
     let failing = (0..=50).map(|_| deck.deal()).last().expect("a card");
     let (heard, summary) = run_for(&parts, &load(3, &interrupt), u64::MAX);
     let said = summary.expect_err("it failed").to_string();

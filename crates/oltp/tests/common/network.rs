@@ -4,8 +4,8 @@
 
 use super::proxy::Proxy;
 use lowtide_core::{Control, Nanos, Seed};
+use lowtide_engines::tpcc::Scale;
 use lowtide_oltp::terminals::{self, Load, Part, Summary, WallClock};
-use lowtide_oltp::tpcc::Scale;
 use lowtide_oltp::{OltpError, instance};
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 //! Leaves out what an error of a statement is taken for (unit tests of the crate).
 
 use crate::{Loaded, SEED, number, places_in, quick, run, scale, server, skipped};
-use lowtide_oltp::{Engine, Failure, OltpError, Settings, instance, mariadb};
+use lowtide_engines::{Engine, Settings};
+use lowtide_oltp::{Failure, OltpError, instance, mariadb};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -105,8 +106,8 @@ fn a_delivery_that_cannot_have_its_warehouse_to_itself_is_tried_again() {
     // The connection that is kept for questions holds the lock, and ends the wait for it.
     assert_eq!(number(&*database, "SELECT GET_LOCK('lowtide delivery 3', 0)"), 1);
     let orders = number(&*database, "SELECT count(*) FROM new_order");
-    let delivery = lowtide_oltp::tpcc::Delivery { warehouse: 3, carrier: 1 };
-    let delivery = lowtide_oltp::tpcc::Transaction::Delivery(delivery);
+    let delivery = lowtide_engines::tpcc::Delivery { warehouse: 3, carrier: 1 };
+    let delivery = lowtide_engines::tpcc::Transaction::Delivery(delivery);
     let outcome = std::thread::scope(|scope| {
         let waits = scope.spawn(|| session.run(&delivery));
         let waiting =
@@ -178,7 +179,7 @@ fn a_drive_that_is_full_is_said_to_be_full() {
     places.data = small.0.path().join("data");
     std::fs::create_dir(&places.data).expect("made");
     let mut instance = server(&quick(Engine::Mariadb), &places).expect("it fits");
-    let large = lowtide_oltp::tpcc::Scale::warehouses(4);
+    let large = lowtide_engines::tpcc::Scale::warehouses(4);
     let error = instance
         .database()
         .load(&large, SEED, &AtomicBool::new(false), &|_| {})
@@ -202,9 +203,9 @@ fn a_server_that_is_killed_is_missed_by_terminals_and_by_the_instance() {
         terminals.join().expect("no panic").expect_err("the server is gone")
     });
     assert!(!matches!(error, OltpError::Interrupted), "{error}");
-    let asked = lowtide_oltp::tpcc::StockLevel { warehouse: 3, district: 1, threshold: 15 };
+    let asked = lowtide_engines::tpcc::StockLevel { warehouse: 3, district: 1, threshold: 15 };
     let lost =
-        session.run(&lowtide_oltp::tpcc::Transaction::StockLevel(asked)).expect_err("the server is gone");
+        session.run(&lowtide_engines::tpcc::Transaction::StockLevel(asked)).expect_err("the server is gone");
     assert!(matches!(lost, Failure::Lost(_)), "{lost:?}");
     // Its threads end one after another.
     wait_for("the end of the server", || loaded.instance.check().is_err());
@@ -224,7 +225,7 @@ fn a_server_that_is_killed_while_it_is_loaded_is_named() {
             assert!(Command::new("kill").args(["-9", &process]).status().expect("kill runs").success());
         }
     };
-    let large = lowtide_oltp::tpcc::Scale::warehouses(2);
+    let large = lowtide_engines::tpcc::Scale::warehouses(2);
     let seen = instance.database().load(&large, SEED, &AtomicBool::new(false), &kill).expect_err("killed");
     let told = instance::why(std::slice::from_mut(&mut instance), seen).to_string();
     assert!(told.contains("was killed by signal 9: ") && told.contains("server.log"), "{told}");
@@ -235,7 +236,7 @@ fn a_load_that_is_interrupted_stops_and_can_be_made_again() {
     let Some(loaded) = Loaded::new(&quick(Engine::Mariadb)) else { return };
     let database = loaded.instance.database();
     let interrupt = AtomicBool::new(false);
-    let large = lowtide_oltp::tpcc::Scale::warehouses(2);
+    let large = lowtide_engines::tpcc::Scale::warehouses(2);
     let loading =
         database.load(&large, SEED, &interrupt, &|share| interrupt.store(share > 0.1, Ordering::Relaxed));
     assert!(matches!(loading, Err(OltpError::Interrupted)), "{loading:?}");

@@ -13,9 +13,10 @@ mod proxy;
 mod transactions;
 
 use lowtide_core::{Control, Nanos, Seed};
+use lowtide_engines::tpcc::Scale;
+use lowtide_engines::{Durability, Engine, Settings};
 use lowtide_oltp::terminals::{self, Load, Part, Summary, WallClock};
-use lowtide_oltp::tpcc::Scale;
-use lowtide_oltp::{Database, Durability, Engine, Instance, OltpError, Places, Settings, mariadb};
+use lowtide_oltp::{Database, Instance, OltpError, Places, mariadb};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -4,7 +4,8 @@
 
 use crate::proxy::Proxy;
 use crate::{Loaded, SEED, network, number, quick, scale};
-use lowtide_oltp::{Engine, Settings, instance, mariadb};
+use lowtide_engines::{Engine, Settings};
+use lowtide_oltp::{instance, mariadb};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;

@@ -4,11 +4,10 @@
 
 use crate::{Loaded, SEED, number, places_in, quick, run, scale, server};
 use lowtide_core::Bytes;
-use lowtide_oltp::tpcc::random::{Random, RunConstants};
-use lowtide_oltp::tpcc::{Inputs, Kind, Line, NewOrder, Scale, Table, Transaction, Who, population};
-use lowtide_oltp::{
-    Database, Engine, Failure, Outcome, Places, Preset, Session, Settings, check, snapshot, sqlite,
-};
+use lowtide_engines::tpcc::random::{Random, RunConstants};
+use lowtide_engines::tpcc::{Inputs, Kind, Line, NewOrder, Scale, Table, Transaction, Who, population};
+use lowtide_engines::{Engine, Preset, Settings};
+use lowtide_oltp::{Database, Failure, Outcome, Places, Session, check, snapshot, sqlite};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -132,7 +131,8 @@ fn the_same_inputs_leave_the_same_rows_as_on_sqlite() {
         let Some(loaded) = Loaded::new(&quick(engine)) else { return };
         let folder = tempfile::tempdir().expect("a folder");
         let places = Places { data: folder.path().to_owned(), log: None, run: folder.path().to_owned() };
-        let settings = Settings { durability: Some(lowtide_oltp::Durability::None), ..Settings::default() };
+        let settings =
+            Settings { durability: Some(lowtide_engines::Durability::None), ..Settings::default() };
         let other = sqlite::start(&places, &settings).expect("SQLite starts");
         other.database().load(&scale(), SEED, &AtomicBool::new(false), &|_| {}).expect("loaded");
         let both = [loaded.instance.database(), other.database()];
@@ -224,7 +224,7 @@ fn what_is_not_in_the_tables_is_refused_and_undone() {
     assert_eq!(refused, Failure::Refused("there is no customer 61 of district 4 of warehouse 3".into()));
     let refused = session.run(&order(&[(9, 8, 1)])).expect_err("no such warehouse");
     assert_eq!(refused, Failure::Refused("item 9 is not in the stock of warehouse 8".into()));
-    let payment = lowtide_oltp::tpcc::Payment {
+    let payment = lowtide_engines::tpcc::Payment {
         warehouse: 3,
         district: 4,
         customer_warehouse: 3,

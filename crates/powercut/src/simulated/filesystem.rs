@@ -32,7 +32,7 @@ const WRITE_BACK: u64 = 16;
 /// Of so many writes, one is followed by the metadata's being committed, where it has changed.
 const COMMIT: u64 = 64;
 /// Milliseconds from the beginning of 1970 to that of virtual time: when the load says that it was made.
-const BEGAN_MS: i64 = lowtide_oltp::tpcc::LOADED_AT_SECONDS * 1_000;
+const BEGAN_MS: i64 = lowtide_engines::tpcc::LOADED_AT_SECONDS * 1_000;
 
 type Page = Box<[u8]>;
 

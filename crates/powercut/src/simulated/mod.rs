@@ -24,11 +24,12 @@ use drive::Drive;
 use filesystem::{FileSystem, Host};
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{Bytes, Nanos};
+use lowtide_engines::Settings;
+use lowtide_engines::tpcc::random::{Random, RunConstants};
+use lowtide_engines::tpcc::{Deck, Inputs, Scale};
 use lowtide_host::sqlite_vfs::Registered;
 use lowtide_live::Offer;
-use lowtide_oltp::tpcc::random::{Random, RunConstants};
-use lowtide_oltp::tpcc::{Deck, Inputs, Scale};
-use lowtide_oltp::{Database, Instance, OltpError, Session, Settings, sqlite};
+use lowtide_oltp::{Database, Instance, OltpError, Session, sqlite};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of the drive that are used.

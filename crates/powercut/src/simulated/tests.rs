@@ -4,7 +4,7 @@ use super::*;
 use crate::{Filesystem, Journal, Promise};
 use lowtide_core::Seed;
 use lowtide_device::power::CacheKind;
-use lowtide_oltp::{Durability, Engine};
+use lowtide_engines::{Durability, Engine};
 
 const SEED: u64 = 1;
 

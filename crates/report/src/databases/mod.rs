@@ -16,8 +16,8 @@ pub(crate) use verdict::{broken, sentences};
 
 use super::table::Table;
 use crate::answer::Answer;
+use lowtide_engines::tpcc::Kind;
 use lowtide_files::device;
-use lowtide_oltp::tpcc::Kind;
 use lowtide_record::{Campaign, Cell, Done, MODELLED, Oltp, Row};
 
 /// More cells than this have their transactions by kind folded away.

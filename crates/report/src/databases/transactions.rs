@@ -5,7 +5,7 @@ use crate::answer::Answer;
 use crate::number::latency_unit;
 use crate::sweep::{short_label, varying};
 use crate::table::{Column, Digits, Table, Value};
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 
 /// The table, a row for each kind of each cell; `None` where no database was asked.
 pub(crate) fn transactions(answers: &[Answer<'_>]) -> Option<Table> {

@@ -6,7 +6,7 @@ use super::{Asked, price_usd};
 use crate::answer::Answer;
 use crate::number::{fixed, percent, significant, size, span};
 use crate::sweep::{short_label, varying};
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 use lowtide_record::{Campaign, Condition};
 
 /// From this share of all processors on, they are the limit.

@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::databases::called;
 use crate::sweep::{short_label, varying};
 use lowtide_core::Bytes;
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 use lowtide_record::{Campaign, Row};
 
 /// Cells whose latencies are drawn.

@@ -2,7 +2,7 @@
 
 use super::{INTERVAL_NS, campaign, latency, pending};
 use lowtide_core::{Bytes, Counters, Distribution, Latency};
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 use lowtide_record::analysis::{Estimate, Verdict};
 use lowtide_record::latency_parts::Gatherer;
 use lowtide_record::{

@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::databases::{Asked, price_usd};
 use crate::number::latency_unit;
 use crate::table::{Column, Digits, Value};
-use lowtide_oltp::tpcc::Kind;
+use lowtide_engines::tpcc::Kind;
 use lowtide_record::{Campaign, Cell, Oltp, Quantity};
 
 const GIB: f64 = (1u64 << 30) as f64;

@@ -4,7 +4,7 @@ use super::candidate::TERMINALS_PER_WAREHOUSE;
 use super::choose::{Advice, POOLS};
 use super::question::{Asked, BlockLoad, Question, TpccLoad, WORKING_SET_ACCESS, warehouses};
 use super::text::{io_capacity, log_size, what};
-use lowtide_oltp::model::Machine;
+use lowtide_engines::model::Machine;
 use lowtide_report::number::significant;
 use lowtide_report::{Column, Table, Value};
 

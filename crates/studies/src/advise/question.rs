@@ -3,8 +3,8 @@
 //! Leaves out the devices themselves (`candidate`).
 
 use lowtide_core::{Bytes, Nanos};
-use lowtide_oltp::model::{self, ModelSettings};
-use lowtide_oltp::{Engine, Settings};
+use lowtide_engines::model::{self, ModelSettings};
+use lowtide_engines::{Engine, Settings};
 use lowtide_report::number::significant;
 use std::collections::BTreeMap;
 

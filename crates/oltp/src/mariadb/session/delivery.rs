@@ -4,8 +4,8 @@
 //! of results.
 
 use super::{TpccSession, column};
-use crate::tpcc::{DISTRICTS, Delivery};
 use crate::{Failure, Outcome};
+use lowtide_engines::tpcc::{DISTRICTS, Delivery};
 use std::fmt::Write;
 
 /// How long a delivery waits for another of its warehouse, in seconds, on engines without transactions.

@@ -21,9 +21,9 @@ mod queries;
 
 use super::errors::{failure, sql};
 use super::server::WatchedConn;
-use crate::settings::Engine;
-use crate::tpcc::{Transaction, Who};
 use crate::{Failure, OltpError, Outcome, Session};
+use lowtide_engines::Engine;
+use lowtide_engines::tpcc::{Transaction, Who};
 use mysql::Row;
 use mysql::prelude::{FromValue, Queryable};
 use std::fmt::Write;

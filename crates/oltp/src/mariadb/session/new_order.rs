@@ -4,8 +4,8 @@
 //! read.
 
 use super::{List, TpccSession, column};
-use crate::tpcc::NewOrder;
 use crate::{Failure, Outcome};
+use lowtide_engines::tpcc::NewOrder;
 use std::fmt::Write;
 
 /// What is known of the lines of an order; kept from order to order.

@@ -4,8 +4,8 @@
 //! be. Leaves out showing what was read.
 
 use super::{Quoted, TpccSession, column};
-use crate::tpcc::{Payment, Who};
 use crate::{Failure, Outcome};
+use lowtide_engines::tpcc::{Payment, Who};
 
 impl TpccSession {
     pub(super) fn payment(&mut self, payment: &Payment) -> Result<Outcome, Failure> {

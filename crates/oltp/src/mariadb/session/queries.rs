@@ -3,8 +3,8 @@
 //! Leaves out showing what they read.
 
 use super::{Quoted, TpccSession, column};
-use crate::tpcc::{OrderStatus, StockLevel, Who};
 use crate::{Failure, Outcome};
+use lowtide_engines::tpcc::{OrderStatus, StockLevel, Who};
 
 /// What Order-Status reads of a customer.
 const CUSTOMER: &str = "SELECT c_id, c_first, c_middle, c_last, c_balance FROM customer";

@@ -6,12 +6,12 @@ use super::allocation::Files;
 use super::checkpoint::Dirty;
 use super::log::LogWriter;
 use super::{EXTENT, EXTENT_PAGES, Inserts, PAGE};
-use crate::block::{DeviceError, Request, Tag};
-use crate::measure::{Interval, Recorder};
-use crate::rng::{Rng, Seed, below};
-use crate::storage::{Place, Requests, Storage};
-use crate::units::{Nanos, VirtualTime};
-use crate::virtual_load::Control;
+use lowtide_core::Control;
+use lowtide_core::rng::{Rng, Seed, below};
+use lowtide_core::storage::{Place, Requests, Storage};
+use lowtide_core::{DeviceError, Request, Tag};
+use lowtide_core::{Interval, Recorder};
+use lowtide_core::{Nanos, VirtualTime};
 use std::collections::VecDeque;
 
 /// Tags of log writes; those of data are the bytes written.

@@ -24,7 +24,7 @@ mod timeline;
 pub use machine::Machine;
 pub use settings::ModelSettings;
 
-use crate::terminals::Interval;
+use crate::Interval;
 use lowtide_core::storage::{Journal, Place, Storage};
 use lowtide_core::{Bytes, Control, Counters, DeviceError, Nanos, Seed, VirtualTime};
 

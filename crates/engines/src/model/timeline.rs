@@ -3,8 +3,8 @@
 //! Both engines have one. Leaves out what events and tags mean, and how long a measurement is: whoever hears of the intervals decides.
 
 use super::Done;
-use crate::terminals::{Interval, Tally};
 use crate::tpcc::Kind;
+use crate::{Interval, Tally};
 use lowtide_core::storage::{Requests, Storage};
 use lowtide_core::{Control, DeviceError, Nanos, Op, Request, Tag, VirtualTime};
 use std::cmp::Reverse;

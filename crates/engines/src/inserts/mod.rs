@@ -19,7 +19,7 @@ mod tests;
 
 pub use engine::run;
 
-use crate::units::{Bytes, Nanos};
+use lowtide_core::{Bytes, Nanos};
 
 /// Bytes of a page.
 pub const PAGE: u64 = 8192;

@@ -2,7 +2,7 @@
 //!
 //! Leaves out memory, which each engine divides in its own way.
 
-use crate::OltpError;
+use crate::SettingsError;
 use lowtide_core::{Nanos, suggest};
 
 /// Processors, and what they take for what.
@@ -27,7 +27,7 @@ impl Default for Machine {
 
 impl Machine {
     /// Sets an option, where it is one of the machine's; whether it was.
-    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<bool, OltpError> {
+    pub(super) fn set(&mut self, key: &str, value: &str) -> Result<bool, SettingsError> {
         match key {
             "contention" => self.contention = share(key, value)?,
             "cores" => self.cores = at_least_1(key, value)?,
@@ -39,24 +39,24 @@ impl Machine {
     }
 }
 
-pub(super) fn at_least_1(key: &str, value: &str) -> Result<u32, OltpError> {
+pub(super) fn at_least_1(key: &str, value: &str) -> Result<u32, SettingsError> {
     match value.parse() {
-        Ok(0) => Err(OltpError::Invalid(format!("`{key} = \"0\"`: at least 1 is needed"))),
+        Ok(0) => Err(SettingsError(format!("`{key} = \"0\"`: at least 1 is needed"))),
         Ok(number) => Ok(number),
         Err(_) => Err(wrong(key, value, "a number, such as 16", &[])),
     }
 }
 
-pub(super) fn share(key: &str, value: &str) -> Result<f64, OltpError> {
+pub(super) fn share(key: &str, value: &str) -> Result<f64, SettingsError> {
     let share = value.parse().ok().filter(|share| (0.0..1.0).contains(share));
     share.ok_or_else(|| wrong(key, value, "a share from 0 to below 1, such as 0.02", &[]))
 }
 
-pub(super) fn time(key: &str, value: &str) -> Result<Nanos, OltpError> {
+pub(super) fn time(key: &str, value: &str) -> Result<Nanos, SettingsError> {
     value.parse().map_err(|_| wrong(key, value, "a time, such as 400us", &[]))
 }
 
-pub(super) fn switch(key: &str, value: &str) -> Result<bool, OltpError> {
+pub(super) fn switch(key: &str, value: &str) -> Result<bool, SettingsError> {
     match value {
         "on" | "1" => Ok(true),
         "off" | "0" => Ok(false),
@@ -65,15 +65,15 @@ pub(super) fn switch(key: &str, value: &str) -> Result<bool, OltpError> {
 }
 
 /// A value that an option does not take.
-pub(super) fn wrong(key: &str, value: &str, accepted: &str, names: &[&'static str]) -> OltpError {
+pub(super) fn wrong(key: &str, value: &str, accepted: &str, names: &[&'static str]) -> SettingsError {
     let near = suggest::nearest(value, names.iter().copied());
     let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    OltpError::Invalid(format!("`{key} = \"{value}\"`: {accepted}{hint}"))
+    SettingsError(format!("`{key} = \"{value}\"`: {accepted}{hint}"))
 }
 
 /// An option that an engine does not have, of those it has.
-pub(super) fn unknown(engine: &str, key: &str, keys: &[&'static str]) -> OltpError {
+pub(super) fn unknown(engine: &str, key: &str, keys: &[&'static str]) -> SettingsError {
     let near = suggest::nearest(key, keys.iter().copied());
     let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-    OltpError::Invalid(format!("{engine} has no option `{key}`: {}{hint}", keys.join(", ")))
+    SettingsError(format!("{engine} has no option `{key}`: {}{hint}", keys.join(", ")))
 }

@@ -4,7 +4,7 @@
 
 use super::innodb::{self, InnodbSettings};
 use super::myisam::MyisamSettings;
-use crate::{Engine, OltpError, Settings};
+use crate::{Engine, Settings, SettingsError};
 use lowtide_core::Bytes;
 
 /// A storage engine in virtual time, with every default filled in.
@@ -20,12 +20,12 @@ impl ModelSettings {
     /// What settings mean.
     ///
     /// # Errors
-    /// [`OltpError::Invalid`]: an option that there is not, a value that it does not take, or an engine that is no model.
-    pub fn of(settings: &Settings) -> Result<ModelSettings, OltpError> {
+    /// [`SettingsError`]: an option that there is not, a value that it does not take, or an engine that is no model.
+    pub fn of(settings: &Settings) -> Result<ModelSettings, SettingsError> {
         match settings.engine {
             Engine::InnodbModel => InnodbSettings::of(settings).map(ModelSettings::Innodb),
             Engine::MyisamModel => MyisamSettings::of(settings).map(ModelSettings::Myisam),
-            other => Err(OltpError::Invalid(format!("{other} is not a model"))),
+            other => Err(SettingsError(format!("{other} is not a model"))),
         }
     }
 

@@ -25,7 +25,7 @@ mod work;
 pub use settings::{Cleaner, InnodbSettings};
 
 use super::{Done, Files, ModelLoad};
-use crate::terminals::Interval;
+use crate::Interval;
 use engine::Engine;
 use layout::Layout;
 use lowtide_core::{Bytes, Control, DeviceError, VirtualTime};

@@ -91,7 +91,7 @@ impl Dirty {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
+    use lowtide_core::Bytes;
 
     #[test]
     fn a_checkpoint_writes_what_was_changed_when_it_began_and_no_more() {

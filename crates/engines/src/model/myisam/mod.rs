@@ -25,7 +25,7 @@ mod writeback;
 pub use settings::MyisamSettings;
 
 use super::{Done, ModelLoad};
-use crate::terminals::Interval;
+use crate::Interval;
 use engine::Engine;
 use layout::Layout;
 use lowtide_core::storage::Storage;

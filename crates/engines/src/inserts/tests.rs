@@ -3,11 +3,11 @@
 //! Leaves out devices with a life of their own; here one serves its writes one after the other, at a rate.
 
 use super::*;
-use crate::block::{BlockDevice, Completion, Counters, Request, Tag};
-use crate::rng::Seed;
-use crate::storage::{Place, Storage};
-use crate::units::VirtualTime;
-use crate::virtual_load::Control;
+use lowtide_core::Control;
+use lowtide_core::Seed;
+use lowtide_core::VirtualTime;
+use lowtide_core::storage::{Place, Storage};
+use lowtide_core::{BlockDevice, Completion, Counters, Request, Tag};
 use std::collections::VecDeque;
 
 /// A device that writes so many bytes a second; one that queues tells completions only when asked.
@@ -87,7 +87,7 @@ fn measure(inserts: &Inserts, mut device: Wire) -> (f64, u64, Wire) {
     let data = Place { device: 0, offset: 0 };
     let log = Place { device: 0, offset: inserts.database.get() };
     let storage = Storage { devices: vec![&mut device], data, log };
-    let each = &mut |interval: crate::Interval| {
+    let each = &mut |interval: lowtide_core::Interval| {
         rows += interval.writes;
         Control::Continue
     };

@@ -4,7 +4,7 @@
 
 use super::{BLOCK, PAGE};
 use crate::model::machine::{Machine, at_least_1, share, unknown, wrong};
-use crate::{Durability, OltpError, Settings};
+use crate::{Durability, Settings, SettingsError};
 use lowtide_core::Bytes;
 
 /// MyISAM in virtual time, with every default filled in.
@@ -44,8 +44,8 @@ impl MyisamSettings {
     /// What settings mean.
     ///
     /// # Errors
-    /// [`OltpError::Invalid`]: an option that there is not, or a value that it does not take.
-    pub fn of(settings: &Settings) -> Result<MyisamSettings, OltpError> {
+    /// [`SettingsError`]: an option that there is not, or a value that it does not take.
+    pub fn of(settings: &Settings) -> Result<MyisamSettings, SettingsError> {
         let key_cache = settings.buffer_pool.unwrap_or(Bytes::mib(8));
         let mut model = MyisamSettings {
             key_cache,
@@ -63,20 +63,18 @@ impl MyisamSettings {
         let least = Bytes::mib(2);
         if model.page_cache < least {
             let has = model.page_cache;
-            return Err(OltpError::Invalid(format!(
-                "a page cache of {has}: the model needs {least} at least"
-            )));
+            return Err(SettingsError(format!("a page cache of {has}: the model needs {least} at least")));
         }
         if model.background >= model.limit {
             let (background, limit) = (model.background, model.limit);
-            return Err(OltpError::Invalid(format!(
+            return Err(SettingsError(format!(
                 "`dirty-background-ratio` of {background} is not below `dirty-ratio` of {limit}"
             )));
         }
         Ok(model)
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), OltpError> {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), SettingsError> {
         match key {
             "dirty-background-ratio" => self.background = share(key, value)?,
             "dirty-ratio" => self.limit = share(key, value)?,
@@ -144,7 +142,7 @@ mod tests {
     use crate::Engine;
     use crate::model::testing::options;
 
-    fn with(given: &[(&str, &str)]) -> Result<MyisamSettings, OltpError> {
+    fn with(given: &[(&str, &str)]) -> Result<MyisamSettings, SettingsError> {
         let log_size = Some(Bytes::mib(64));
         let options = options(given);
         MyisamSettings::of(&Settings {

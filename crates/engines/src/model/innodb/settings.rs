@@ -4,7 +4,7 @@
 //! files lie.
 
 use crate::model::machine::{Machine, at_least_1, switch, time, unknown, wrong};
-use crate::{Durability, OltpError, Preset, Settings};
+use crate::{Durability, Preset, Settings, SettingsError};
 use lowtide_core::{Bytes, Nanos};
 
 /// How the engine chooses what to write before it must.
@@ -91,8 +91,8 @@ impl InnodbSettings {
     /// What settings mean.
     ///
     /// # Errors
-    /// [`OltpError::Invalid`]: an option that there is not, or a value that it does not take.
-    pub fn of(settings: &Settings) -> Result<InnodbSettings, OltpError> {
+    /// [`SettingsError`]: an option that there is not, or a value that it does not take.
+    pub fn of(settings: &Settings) -> Result<InnodbSettings, SettingsError> {
         let old = settings.preset == Some(Preset::Y2010);
         let page = Bytes::new(super::PAGE);
         let log = settings.log_size.unwrap_or(if old { Bytes::mib(10) } else { Bytes::mib(96) });
@@ -129,7 +129,7 @@ impl InnodbSettings {
         }
         if model.frames() < 256 {
             let pool = model.buffer_pool;
-            return Err(OltpError::Invalid(format!("a buffer pool of {pool}: a model needs 4 MiB at least")));
+            return Err(SettingsError(format!("a buffer pool of {pool}: a model needs 4 MiB at least")));
         }
         Ok(model)
     }
@@ -171,7 +171,7 @@ impl InnodbSettings {
         told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    fn set(&mut self, key: &str, value: &str) -> Result<(), OltpError> {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), SettingsError> {
         match key {
             "barrier" => self.barrier = switch(key, value)?,
             "journal" => self.journal = switch(key, value)?,
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use crate::Engine;
 
-    fn with(options: &[(&str, &str)]) -> Result<InnodbSettings, OltpError> {
+    fn with(options: &[(&str, &str)]) -> Result<InnodbSettings, SettingsError> {
         let options = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         InnodbSettings::of(&Settings { engine: Engine::InnodbModel, options, ..Settings::default() })
     }

@@ -108,7 +108,7 @@ impl LogWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
+    use lowtide_core::Bytes;
 
     #[test]
     fn a_commit_waits_for_every_write_before_it_whatever_completes_first() {

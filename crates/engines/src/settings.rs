@@ -160,3 +160,8 @@ pub struct Settings {
     /// A directory with the server's programs, in place of the system's.
     pub programs: Option<PathBuf>,
 }
+
+/// Settings that an engine cannot have: what is wrong, and what is accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(pub String);
