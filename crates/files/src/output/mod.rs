@@ -12,7 +12,7 @@
 //! are compared by device and inode. If the last part of a path is a link, the link stays and the file that
 //! it leads to is replaced.
 //!
-//! All code in this crate and above it that makes files goes through here; `crates/cli/tests/tidy.rs` checks
+//! All code in this crate and above it that makes files goes through here; `crates/cli/tests/tidy` checks
 //! that. Leaves out how SQLite writes stores, and how files are written in place (log disks, contents of
 //! drives, files under test): here is only what those must not replace.
 

@@ -4,7 +4,11 @@
 //! The programs are Python scripts of a line or two, because a way is a system call that most programs make in passing.
 #![allow(dead_code, clippy::print_stdout)]
 
+#[path = "ways/scripts.rs"]
+mod scripts;
+
 use super::loopback::{Loop, run, skipped};
+use scripts::{CONTAINER, LOCKED, MAPPED, MAPPED_TO_WRITE, PRELUDE, REGISTERED, SENT};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -90,28 +94,6 @@ pub fn checksum(disk: &Loop) -> String {
 fn text(path: &Path) -> &str {
     path.to_str().expect("plain")
 }
-
-/// Prelude of every script: helpers, and how it reports that it holds what it holds.
-const PRELUDE: &str = r"
-import ctypes, fcntl, mmap, os, socket, stat, struct, sys, threading
-a = sys.argv[1:]
-libc = ctypes.CDLL(None, use_errno=True)
-def made(result):
-    if result < 0: raise OSError(ctypes.get_errno(), 'refused')
-    return result
-def node(path):
-    os.mknod(path, stat.S_IFBLK | 0o600, os.stat(a[0]).st_rdev)
-    return path
-# Python's own maps keep a descriptor.
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-def mapped(f, protection):
-    if libc.mmap(None, 4096, protection, mmap.MAP_SHARED, f, 0) == ctypes.c_void_p(-1).value: made(-1)
-    os.close(f)
-def wait():
-    print('ready', flush=True)
-    sys.stdin.read()
-";
 
 impl Use {
     /// Runs a command that another one undoes; the error, if it fails.
@@ -267,23 +249,6 @@ macro_rules! above {
         }
     };
 }
-
-const CONTAINER: &[&str] = &["unshare", "-m", "-n", "-u", "-i", "-p", "--fork", "--kill-child"];
-
-/// Registers the open file with an io_uring, and closes it.
-const REGISTERED: &str = r"
-f = os.open(a[0], os.O_RDONLY)
-ring = made(libc.syscall(425, 4, (ctypes.c_char * 120)()))
-made(libc.syscall(427, ring, 2, (ctypes.c_int * 1)(f), 1))
-os.close(f)";
-/// Maps the open file, and closes it.
-const MAPPED: &str = "mapped(os.open(a[0], os.O_RDONLY), mmap.PROT_READ)";
-const MAPPED_TO_WRITE: &str = "mapped(os.open(a[0], os.O_RDWR), mmap.PROT_READ | mmap.PROT_WRITE)";
-/// Sends the open file through a socket, and closes it.
-const SENT: &str = "f = os.open(a[0], os.O_RDONLY); s, r = socket.socketpair(); socket.send_fds(s, [b'x'], [f]); os.close(f)";
-/// A lock of the open file (`F_OFD_SETLK`) on a hundred bytes, as QEMU takes.
-const LOCKED: &str =
-    "f = os.open(a[0], os.O_RDWR); fcntl.fcntl(f, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 100, 100, 0))";
 
 /// All ways.
 pub const WAYS: &[Way] = &[

@@ -7,23 +7,23 @@
 
 mod databases;
 mod ground;
+mod jobs;
 mod modelled;
 mod named;
+mod on_host;
+mod simulated;
 
-use crate::experiment::Precondition;
-use crate::load::{Each, Ended, Told, on_drive, on_host};
+use crate::load::Ended;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
-use crate::prepare::{History, PreparedDrive, PreparedHost};
 use crate::rounds::Rounds;
-use crate::store::{About, CellEnd, CellStart, Entry, Measured, Sender, Store, StoreError, Writer};
+use crate::store::{About, CellEnd, Entry, Measured, Sender, Store, StoreError, Writer};
 use crate::witness::Witness;
 use ground::{Ground, Host, Taken};
-use lowtide_core::measure::{Cause, Gap};
-use lowtide_core::{BlockDevice, Bytes, Interval, Nanos, Seed};
+pub use jobs::{on_all_cores, set_jobs, with_jobs};
+use lowtide_core::measure::Gap;
+use lowtide_core::{Interval, Nanos};
 use lowtide_files::output::{self, CommandFiles, OutputError, Role};
 use lowtide_host::HostError;
-use lowtide_host::block::Traffic;
-use lowtide_host::engine::EngineChoice;
 use lowtide_host::target::TargetSpec;
 use lowtide_record::analysis::Verdict;
 use lowtide_record::fact::{self, Fact};
@@ -31,9 +31,8 @@ use lowtide_record::{Campaign, Predicted, Row};
 pub use named::Named;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
 
 /// Hears how a campaign goes, from any thread.
 pub trait Progress: Sync {
@@ -110,33 +109,6 @@ pub fn run(
     let running = Running::begin(plan, path, about, resume, interrupt, progress)?;
     on_all_cores(&plan.groups, |group| running.group(group));
     Ok(running.finish()?)
-}
-
-/// Gives the jobs, in order, to as many threads as there are (see [`set_jobs`]).
-pub fn on_all_cores<T: Sync>(jobs: &[T], job: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        while let Some(one) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            job(one);
-        }
-    };
-    rayon::scope(|scope| (0..rayon::current_num_threads()).for_each(|_| scope.spawn(|_| worker())));
-}
-
-/// Sets how many groups run at the same time; the first call counts, and without one it is a group per core.
-pub fn set_jobs(jobs: usize) {
-    // A second call finds the pool made, and it stays as it is.
-    let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
-}
-
-/// Does something with so many threads for groups that run at the same time, which are gone when it is done: for programs
-/// that run several campaigns, each with its own number, or that may be forked in between.
-///
-/// # Panics
-/// Where the machine gives no threads.
-pub fn with_jobs<T: Send>(jobs: usize, what: impl FnOnce() -> T + Send) -> T {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
-    pool.expect("a machine has threads").install(what)
 }
 
 /// A campaign that has begun, with a store of its own. Its groups may be run from several threads.
@@ -512,38 +484,6 @@ impl<'a> Cells<'a> {
         }
     }
 
-    fn simulated(
-        &self,
-        cell: &PlannedCell,
-        histories: &mut BTreeMap<String, History>,
-        rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
-        let (replay, seed) = (self.is_replay(cell), self.plan.cell_seed(cell));
-        let history = self.history(cell, histories);
-        let began = history.now();
-        let prepared = history.prepare(cell, seed).map_err(|error| error.to_string())?;
-        self.starts(cell, &prepared);
-        let each: &mut Each<'_> = &mut |interval, share, so_far| {
-            rows.push(self.interval(cell, self.stage(cell, Stage::Measure), interval, share, so_far));
-        };
-        let load = &cell.settings.load;
-        let mut told = Vec::new();
-        let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each, &mut told);
-        let ended = ended.map_err(|error| error.to_string())?;
-        if !replay && ended != Ended::Interrupted {
-            self.say(told.into_iter().map(|Told { at, what }| {
-                // As the experiment writes it.
-                let at = at.map_or(String::new(), |at| format!(", at {}", at * self.plan.scale));
-                ("event".to_owned(), format!("{}{at}: {what}", cell.label()))
-            }));
-        }
-        if !replay && ended != Ended::Interrupted {
-            self.took(cell, history.now().since(began));
-        }
-        self.ends(cell, &ended, history);
-        Ok(ended)
-    }
-
     /// A cell has occupied its device so long.
     fn took(&self, cell: &PlannedCell, took: Nanos) {
         self.progress.took(cell, took);
@@ -566,131 +506,6 @@ impl<'a> Cells<'a> {
     /// The stage that the user hears of.
     fn stage(&self, cell: &PlannedCell, stage: Stage) -> Stage {
         if self.is_replay(cell) { Stage::Replay } else { stage }
-    }
-
-    /// What has happened so far to the model that a cell runs on.
-    fn history<'h>(
-        &self,
-        cell: &PlannedCell,
-        histories: &'h mut BTreeMap<String, History>,
-    ) -> &'h mut History {
-        let PlanTarget::Simulated(devices) = &self.plan.target else { unreachable!("a cell on a model") };
-        let name = cell.settings.device.clone().expect("a simulated target names its device");
-        self.progress.cell(cell, self.stage(cell, Stage::Prepare), 0.0, None);
-        let seed = self.plan.cell_seed(cell).part("device", 0);
-        histories.entry(name.clone()).or_insert_with(|| History::new(&devices[&name].spec, seed))
-    }
-
-    /// A cell begins on a model that has its history.
-    fn starts(&self, cell: &PlannedCell, prepared: &PreparedDrive<'_>) {
-        if self.is_replay(cell) {
-            return;
-        }
-        let start = CellStart {
-            raw_capacity: prepared.drive.raw_capacity(),
-            written_before: Some(prepared.written_before),
-            counters: Some(prepared.drive.counters()),
-        };
-        self.sender.send(Entry::Start(cell.index, start));
-    }
-
-    /// A cell on a model has ended.
-    fn ends(&self, cell: &PlannedCell, ended: &Ended, history: &History) {
-        if let (Ended::Complete(verdict), false) = (ended, self.is_replay(cell)) {
-            let wear = wear(&history.drive().erase_counts());
-            self.sender.send(Entry::End(cell.index, CellEnd::Done { verdict: verdict.clone(), wear }));
-        }
-    }
-
-    fn host(&self, cell: &PlannedCell, host: &mut Host<'_>, rows: &mut Vec<Row>) -> Result<Ended, String> {
-        let (seed, began) = (self.plan.cell_seed(cell), Instant::now());
-        let filling = &mut |progress: lowtide_host::target::Progress| {
-            let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
-            self.progress.cell(cell, Stage::Prepare, share, None);
-        };
-        let prepared = match host.target.prepare(cell, seed, self.interrupt, filling) {
-            Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
-            prepared => prepared.map_err(|error| error.to_string())?,
-        };
-        let mut preconditioned = Bytes::ZERO;
-        if let Some(passes) = cell.precondition {
-            match self.precondition(cell, passes, &prepared, seed, &mut preconditioned)? {
-                Ended::Interrupted => return Ok(Ended::Interrupted),
-                Ended::Complete(_) => {}
-            }
-        }
-        let written_before = prepared.written_before.map(|before| before + preconditioned);
-        let start = CellStart { raw_capacity: None, written_before, counters: None };
-        self.sender.send(Entry::Start(cell.index, start));
-        if let Some(witness) = &mut host.witness {
-            witness.load_begins();
-        }
-        let mut own = Traffic::default();
-        let each: &mut Each<'_> = &mut |interval, share, so_far| {
-            own.read += Bytes::new(interval.read_bytes);
-            own.written += Bytes::new(interval.write_bytes);
-            rows.push(self.interval(cell, Stage::Measure, interval, share, so_far));
-        };
-        let load = &cell.settings.load;
-        let loaded = on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
-        host.target.count(preconditioned + own.written);
-        if let Some(options) = host.target.mounted().filter(|options| host.said.insert(options.clone())) {
-            self.say([("mounted-with".to_owned(), options)]);
-        }
-        self.say(host.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
-        // Files that a load could not use, or that a thread given up may still write to, serve no other cell.
-        if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
-            host.target.give_up().map_err(|error| error.to_string())?;
-        }
-        let (ended, summary) = loaded.map_err(|error| error.to_string())?;
-        self.gaps(cell, &summary.gaps);
-        let path = host.target.path();
-        let cached = (!summary.direct && !lowtide_host::environment::in_memory(path))
-            .then(|| format!("{} does not take O_DIRECT: numbers include the page cache", path.display()));
-        for note in summary.notes.iter().cloned().chain(cached) {
-            if host.said.insert(note.clone()) {
-                self.progress.note(&note);
-            }
-        }
-        if let Some(failure) = &summary.first_failure {
-            self.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
-        }
-        if let Ended::Complete(verdict) = &ended {
-            // The clock that this is read from stands still while the machine is suspended, and only then.
-            let stopped = summary.gaps.iter().filter(|gap| gap.cause == Cause::Stopped);
-            let stopped = stopped.map(|gap| gap.length.get()).sum();
-            let took = (began.elapsed().as_nanos() as u64).saturating_sub(stopped);
-            self.took(cell, Nanos::new(took));
-            let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
-            self.sender.send(Entry::End(cell.index, done));
-        }
-        Ok(ended)
-    }
-
-    /// Writes all whole blocks of the host's target from its beginning to its end, so many times; `written` grows by it.
-    fn precondition(
-        &self,
-        cell: &PlannedCell,
-        passes: Precondition,
-        prepared: &PreparedHost<'_>,
-        seed: Seed,
-        written: &mut Bytes,
-    ) -> Result<Ended, String> {
-        // What does not fill a block at the end is left as it is.
-        let size_each = prepared.data.size_each().align_down(passes.block);
-        let data = prepared.data.with_size_each(size_each);
-        let data = &data.map_err(|error| error.to_string())?;
-        let PreparedHost { capacity, rotational, written_before, .. } = *prepared;
-        let prepared = &PreparedHost { data, capacity, rotational, written_before };
-        let load = passes.load(data.size());
-        let each: &mut Each<'_> = &mut |interval, share, _| {
-            *written += Bytes::new(interval.write_bytes);
-            self.progress.cell(cell, Stage::Prepare, share, Some(&Row::of(interval)));
-        };
-        let seed = seed.part("precondition", 0);
-        on_host(prepared, &load, EngineChoice::Auto, seed, self.interrupt, each)
-            .map(|(ended, _)| ended)
-            .map_err(|error| error.to_string())
     }
 
     fn interval(
@@ -727,11 +542,4 @@ impl<'a> Cells<'a> {
 enum Stopped {
     Failed,
     Interrupted,
-}
-
-/// Erase counts as a histogram.
-fn wear(erases: &[u32]) -> Vec<(u64, u64)> {
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    erases.iter().for_each(|&erases| *counts.entry(u64::from(erases)).or_default() += 1);
-    counts.into_iter().collect()
 }

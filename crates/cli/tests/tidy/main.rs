@@ -1,0 +1,341 @@
+//! The rules of the source tree that no compiler checks: which crate may know which, what the pure crates never
+//! touch, what every file begins with, and that the documents name what there is.
+//!
+//! Each rule is a function from text to complaints. The first test runs them all over the tree; those of `rules` show
+//! each rule a text that breaks it. Leaves out what rustfmt and clippy see.
+
+mod order;
+mod reading;
+mod rules;
+
+use order::{BELOW_CLI, DIRECTIONS, MODULES, direction, module, without_direction};
+use reading::{code, dependencies, has_word, without_tests};
+use std::path::{Path, PathBuf};
+
+/// The most lines a source file may have.
+const MOST_LINES: usize = 600;
+
+/// The most numbers of a device file that may be chosen to meet published numbers.
+const MOST_FITTED: usize = 4;
+
+/// Devices that have more, and how many: see docs/models/validation.md for why.
+const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
+
+/// The native part of the Python package, which is a crate outside of the workspace.
+const PYTHON: &str = "python";
+
+/// Crates without I/O and without a clock.
+const PURE: [&str; 3] = ["core", "device", "engines"];
+
+/// What a pure crate does not name.
+const IMPURE: [&str; 12] = [
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "std::env",
+    "std::process",
+    "Instant",
+    "SystemTime",
+    "HashMap",
+    "HashSet",
+    "println",
+    "eprintln",
+    "libc",
+];
+
+/// What makes a file, or opens one to be written.
+const WRITERS: [&str; 11] = [
+    "fs::write(",
+    "File::create",
+    "File::options",
+    "OpenOptions",
+    ".create_new(",
+    "fs::rename(",
+    "fs::copy(",
+    "fs::hard_link(",
+    "NamedTempFile",
+    ".tempfile_in(",
+    ".persist(",
+];
+
+/// Where the one mechanism is that writes files.
+const OUTPUT: &str = "crates/files/src/output/";
+
+/// Files that open others to write them in place.
+const IN_PLACE: [&str; 3] = [
+    "crates/studies/src/bench/logdisk_file.rs",
+    "crates/live/src/state.rs",
+    "crates/live/src/logdisk/place.rs",
+];
+
+/// What writes a file in Python, and the modules that do so in a temporary folder.
+const PYTHON_WRITERS: [&str; 2] = ["write_text(", "write_bytes("];
+const TEMPORARY: [&str; 2] =
+    ["python/package/lowtide/distributed/_into.py", "python/package/lowtide/distributed/_worker.py"];
+
+// The tree.
+
+#[test]
+fn the_tree_is_tidy() {
+    let root = root();
+    let mut complaints = Vec::new();
+    let native = files(&root.join(PYTHON).join("src"), "rs");
+    for path in files(&root.join("crates"), "rs").into_iter().chain(native) {
+        let name = shown(&path);
+        let text = read(&path);
+        complaints.extend(header(&name, &text));
+        complaints.extend(length(&name, &text));
+        complaints.extend(unfinished(&name, &text));
+        let within = |crates: &[&str], part: &str| {
+            crates.iter().any(|it| name.starts_with(&format!("crates/{it}/{part}")))
+        };
+        if !within(&["host"], "") {
+            complaints.extend(unsafe_code(&name, &text));
+        }
+        if within(&["cli", "files", "lab", "live", "powercut", "record", "report", "studies"], "src/")
+            || name.starts_with(PYTHON)
+        {
+            complaints.extend(writers(&name, &text));
+        }
+        if within(&PURE, "src/") {
+            complaints.extend(impure(&name, &text));
+        }
+        if within(&["core", "device", "logdisk", "host"], "src/") && !name.ends_with("/tests.rs") {
+            complaints.extend(published(&name, &text));
+        }
+    }
+    for (name, allowed) in DIRECTIONS {
+        let manifest = read(&root.join(format!("crates/{name}/Cargo.toml")));
+        complaints.extend(direction(name, allowed, &manifest));
+    }
+    complaints.extend(direction(PYTHON, BELOW_CLI, &read(&root.join(PYTHON).join("Cargo.toml"))));
+    complaints.extend(without_direction(&root));
+    for (name, lines) in MODULES {
+        let source = root.join(format!("crates/{name}/src"));
+        for path in files(&source, "rs") {
+            let below =
+                path.strip_prefix(&source).expect("it was found there").to_str().expect("plain names");
+            complaints.extend(module(name, lines, below, &read(&path)));
+        }
+    }
+    for path in files(&root.join(PYTHON), "py") {
+        let (name, text) = (shown(&path), read(&path));
+        complaints.extend(docstring(&name, &text));
+        complaints.extend(python_writers(&name, &text));
+        complaints.extend(length(&name, &text));
+        complaints.extend(unfinished(&name, &text));
+    }
+    let contributing = read(&root.join("CONTRIBUTING.md"));
+    complaints.extend(manifests(&root).iter().flat_map(|text| unexplained(text, &contributing)));
+    for path in files(&root.join("devices"), "toml") {
+        complaints.extend(fitted(&shown(&path), &read(&path)));
+    }
+    complaints.extend(commands(&read(&root.join("README.md")), &read(&root.join(".ci/run"))));
+    let documents = documents(&root);
+    let texts: String = documents.iter().map(|path| read(path)).collect();
+    complaints.extend(undocumented(&help(), &texts));
+    for path in &documents {
+        let (name, text) = (shown(path), read(path));
+        let folder = path.parent().expect("a file has a folder");
+        complaints.extend(dead_links(&name, &text, &|link| folder.join(link).exists()));
+        complaints.extend(unfinished(&name, &text));
+    }
+    complaints.sort();
+    complaints.dedup();
+    assert!(complaints.is_empty(), "\n  {}\n", complaints.join("\n  "));
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's root exists")
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every file below `folder` with that ending, in order; build outputs and hidden folders left out.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    for path in entries.map(|entry| entry.expect("readable").path()) {
+        let name = path.file_name().expect("entries have names").to_string_lossy().into_owned();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            found.extend(files(&path, ending));
+        } else if path.extension().is_some_and(|it| it == ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What people read: the documents at the root and everything under `docs/`.
+fn documents(root: &Path) -> Vec<PathBuf> {
+    let mut all = files(&root.join("docs"), "md");
+    let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+    all.extend(named.map(|name| root.join(name)));
+    all
+}
+
+fn manifests(root: &Path) -> Vec<String> {
+    let inside = files(&root.join("crates"), "toml").into_iter().filter(|path| path.ends_with("Cargo.toml"));
+    let outside = [root.join("Cargo.toml"), root.join(PYTHON).join("Cargo.toml")];
+    outside.into_iter().chain(inside).map(|path| read(&path)).collect()
+}
+
+fn help() -> String {
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_lowtide")).arg("--help").output();
+    String::from_utf8(run.expect("the program runs").stdout).expect("help is text")
+}
+
+// The rules.
+
+/// Every file says first what it is.
+fn header(name: &str, text: &str) -> Option<String> {
+    let what = "does not open with `//! …`: what it is, and what it leaves out";
+    (!text.starts_with("//! ")).then(|| format!("{name}: {what}"))
+}
+
+/// The same of Python, in its way.
+fn docstring(name: &str, text: &str) -> Option<String> {
+    let what = "does not open with a docstring: what it is, and what it leaves out";
+    (!text.starts_with("\"\"\"")).then(|| format!("{name}: {what}"))
+}
+
+fn length(name: &str, text: &str) -> Option<String> {
+    let lines = text.lines().count();
+    (lines > MOST_LINES)
+        .then(|| format!("{name}: {lines} lines, more than {MOST_LINES}: split it by what it does"))
+}
+
+/// Nothing is left for later.
+fn unfinished(name: &str, text: &str) -> Vec<String> {
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME")].into_iter().filter(|word| has_word(text, word));
+    let macros = [concat!("todo", "!("), concat!("unimplemented", "!(")];
+    let macros = macros.into_iter().filter(|it| text.contains(it));
+    words.chain(macros).map(|mark| format!("{name}: `{mark}`: finish it, or say what is left out")).collect()
+}
+
+fn unsafe_code(name: &str, text: &str) -> Option<String> {
+    has_word(&code(text, false), "unsafe").then(|| format!("{name}: `unsafe` outside crates/host"))
+}
+
+fn impure(name: &str, text: &str) -> Vec<String> {
+    let code = code(text, false);
+    let named = IMPURE.iter().filter(|word| has_word(&code, word));
+    named.map(|word| format!("{name}: `{word}` in a pure crate: the world comes in as arguments")).collect()
+}
+
+/// Files that people name are written by `lowtide_files::output` alone, which knows what must not be overwritten.
+fn writers(name: &str, text: &str) -> Vec<String> {
+    let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
+    if is_test || name.starts_with(OUTPUT) {
+        return Vec::new();
+    }
+    let code = code(without_tests(text), false);
+    if IN_PLACE.contains(&name) {
+        let asks = code.contains("output::in_place(");
+        let what = "writes in place without asking `output::in_place`";
+        return (!asks).then(|| format!("{name}: {what}")).into_iter().collect();
+    }
+    let found = WRITERS.iter().filter(|writer| code.contains(**writer));
+    found.map(|writer| format!("{name}: `{writer}`: files are written by `lowtide_files::output`")).collect()
+}
+
+/// The same of the Python package.
+fn python_writers(name: &str, text: &str) -> Vec<String> {
+    if !name.starts_with("python/package/") || TEMPORARY.contains(&name) {
+        return Vec::new();
+    }
+    let found = PYTHON_WRITERS.iter().filter(|writer| text.contains(**writer));
+    found.map(|writer| format!("{name}: `{writer}`: files are written by the native part")).collect()
+}
+
+/// Published values never reach a model, or agreement with them would prove nothing.
+fn published(name: &str, text: &str) -> Vec<String> {
+    let code = code(text, true);
+    let mut complaints = Vec::new();
+    if code.contains("published/") {
+        complaints.push(format!("{name}: names a file of published/, which models never read"));
+    }
+    if ["include_str!", "include_bytes!", "include!"].iter().any(|it| code.contains(it)) {
+        complaints.push(format!("{name}: includes a file, which models never do"));
+    }
+    complaints
+}
+
+/// Few parameters of a device are chosen to meet published numbers, and never more than numbers they meet: with as
+/// many knobs as numbers, agreement proves nothing.
+fn fitted(name: &str, text: &str) -> Vec<String> {
+    let marked = text.lines().filter_map(|line| {
+        let (code, comment) = line.split_once('#').unwrap_or((line, ""));
+        let (key, value) = code.split_once('=')?;
+        (key.trim() != "fitted-to" && has_word(comment, "fitted")).then_some(value)
+    });
+    // A table of several numbers is as many parameters.
+    let numbers: usize = marked.map(|value| value.matches('=').count().max(1)).sum();
+    let list = text.split_once("fitted-to").and_then(|(_, rest)| rest.split_once('[')?.1.split_once(']'));
+    let rows = list.map_or(0, |(rows, _)| rows.matches(':').count());
+    let most =
+        MORE_FITTED.iter().find(|(device, _)| name.ends_with(device)).map_or(MOST_FITTED, |(_, most)| *most);
+    let mut complaints = Vec::new();
+    if numbers > most {
+        complaints.push(format!("{name}: {numbers} numbers are marked fitted, more than {most}"));
+    }
+    if numbers > rows {
+        complaints
+            .push(format!("{name}: {numbers} numbers are marked fitted, to {rows} rows in `fitted-to`"));
+    }
+    complaints
+}
+
+/// Every dependency has its reason in CONTRIBUTING.md.
+fn unexplained(manifest: &str, contributing: &str) -> Vec<String> {
+    let foreign = dependencies(manifest).into_iter().filter(|name| !name.starts_with("lowtide-"));
+    foreign
+        .filter(|name| !contributing.contains(&format!("`{name}`")))
+        .map(|name| format!("CONTRIBUTING.md: gives no reason for the dependency `{name}`"))
+        .collect()
+}
+
+/// What the README says runs the tests is what continuous integration runs.
+fn commands(readme: &str, ci: &str) -> Vec<String> {
+    let test: Vec<&str> = readme.lines().filter(|line| line.starts_with("cargo test")).collect();
+    if test.is_empty() {
+        return vec!["README.md: no line `cargo test …` says how to run the tests".to_owned()];
+    }
+    let missing = test.into_iter().filter(|line| ci.lines().all(|it| it.trim() != *line));
+    missing.map(|line| format!(".ci/run: does not run `{line}`, as the README says")).collect()
+}
+
+/// Every verb of the program is in the documents.
+fn undocumented(help: &str, documents: &str) -> Vec<String> {
+    let verbs: Vec<&str> = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|verb| *verb != "help")
+        .collect();
+    if verbs.is_empty() {
+        return vec!["lowtide --help: lists no verbs".to_owned()];
+    }
+    let missing = verbs.into_iter().filter(|verb| !has_word(documents, &format!("lowtide {verb}")));
+    missing.map(|verb| format!("README.md and docs/: `lowtide {verb}` is not mentioned")).collect()
+}
+
+/// Links inside the project lead somewhere.
+fn dead_links(name: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
+    let inside = links.filter(|link| !link.is_empty() && !link.contains("://"));
+    inside
+        .filter(|link| !exists(link))
+        .map(|link| format!("{name}: links to {link}, which is not there"))
+        .collect()
+}

@@ -1,0 +1,202 @@
+//! What the engine writes: the page cleaner, the doublewrite buffer, the files' syncs and the log.
+//!
+//! Leaves out which pages are written (`cleaning`).
+
+use super::*;
+
+impl Engine<'_, '_> {
+    /// How much of the log is needed.
+    pub(super) fn age(&self) -> u64 {
+        let oldest = self.pool.oldest_change().map_or(u64::MAX, |(_, at)| at);
+        let oldest = self.batch.as_ref().map_or(oldest, |batch| oldest.min(batch.oldest));
+        self.redo.made().saturating_sub(oldest)
+    }
+
+    /// Has pages written whatever they are, so that less of the log is needed.
+    pub(super) fn hurry(&mut self) {
+        let age = self.age();
+        let past = |limit: u64| age.saturating_sub(limit);
+        let full = 2 * past(self.redo.full());
+        let by = full.max(past(self.redo.hurry()));
+        if by > 0 {
+            let until = self.redo.made() - age + by;
+            self.cleaner.hurry(&self.pool, until + 1);
+        }
+    }
+
+    pub(super) fn tick(&mut self) -> Result<(), DeviceError> {
+        self.time.at(self.time.now_ns + TENTH, Event::Tick);
+        self.tenth += 1;
+        let (made, age) = (self.redo.made(), self.age());
+        let (hurry, capacity) = (self.redo.hurry(), self.redo.capacity());
+        self.cleaner.tick(&self.pool, self.tenth, made, age, hurry, capacity);
+        self.hurry();
+        self.free_ahead();
+        self.write_pages()?;
+        if self.tenth.is_multiple_of(10) {
+            if self.model.durability != Durability::Full {
+                self.write_log()?;
+            }
+            self.merge()?;
+        }
+        self.give_frames()?;
+        self.unstall()
+    }
+
+    /// Reads some pages that entries of the change buffer wait for: a twentieth of what the device is taken for, as the master thread
+    /// does every second.
+    pub(super) fn merge(&mut self) -> Result<(), DeviceError> {
+        let count = (self.model.io_capacity / 20).max(1) as usize;
+        let pages: Vec<Page> = self.buffered.entries.keys().copied().take(count).collect();
+        for page in pages {
+            if matches!(self.pool.find(page), Found::Missing)
+                && self.frameless.is_empty()
+                && self.has_frame()
+                && let Some(frame) = self.pool.take(page, true)
+            {
+                self.read(page, MERGE | Tag::from(frame))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the next batch of changed pages, where none is being written.
+    pub(super) fn write_pages(&mut self) -> Result<(), DeviceError> {
+        if self.batch.is_some() {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        if !self.cleaner.next_batch(&mut self.pool, &mut batch) {
+            return Ok(());
+        }
+        self.latch.take(self.time.now_ns, 0, self.cleaner.take_looks());
+        let pages = batch.frames.len() as u64;
+        self.batch = Some(batch);
+        if !self.model.doublewrite {
+            return self.write_runs();
+        }
+        self.ask(Request::write(self.system.offset, pages * PAGE), self.system.device, TWICE)
+    }
+
+    /// Begins as many writes of the batch as may be under way.
+    pub(super) fn write_runs(&mut self) -> Result<(), DeviceError> {
+        loop {
+            let most = self.model.writes;
+            let batch = self.batch.as_mut().expect("it is being written");
+            if batch.under_way >= most || batch.next == batch.runs.len() {
+                return Ok(());
+            }
+            let (first, count) = batch.runs[batch.next];
+            batch.next += 1;
+            batch.under_way += 1;
+            let (device, offset) = self.place(first);
+            self.ask(Request::write(offset, u64::from(count) * PAGE), device, PAGES)?;
+        }
+    }
+
+    /// The next data file is synced; the batch is over after the last.
+    pub(super) fn sync_next(&mut self) -> Result<(), DeviceError> {
+        let batch = self.batch.as_mut().expect("it is being written");
+        if batch.synced == FILES {
+            return self.written();
+        }
+        batch.synced += 1;
+        self.sync(JOURNAL)
+    }
+
+    /// A file that was written is synced: the filesystem commits to its journal, where it has one and must, and the drive flushes.
+    pub(super) fn sync(&mut self, file: Tag) -> Result<(), DeviceError> {
+        match self.model.journal {
+            true => self.commit_journal(file, 0),
+            false => self.committed(file),
+        }
+    }
+
+    /// Which device a file is on, and for what a flush of it is then.
+    pub(super) fn of_file(&self, file: Tag) -> (usize, Tag) {
+        match file {
+            JOURNAL => (self.time.storage.data.device, PAGES_FLUSH),
+            LOG_JOURNAL => (self.time.storage.log.device, LOG_FLUSH),
+            _ => (self.system.device, TWICE_FLUSH),
+        }
+    }
+
+    /// The next write of a commit to the journal.
+    pub(super) fn commit_journal(&mut self, file: Tag, write: usize) -> Result<(), DeviceError> {
+        let (device, _) = self.of_file(file);
+        let next = self.journals[device].and_then(|journal| Some((journal, *journal.commit.get(write)?)));
+        let Some((Journal { offset, length, .. }, bytes)) = next else { return self.committed(file) };
+        let journaled = &mut self.journaled[device];
+        if *journaled % length + bytes > length {
+            *journaled = journaled.next_multiple_of(length);
+        }
+        let place = offset + *journaled % length;
+        *journaled += bytes;
+        self.ask(Request::write(place, bytes), device, file | write as Tag)
+    }
+
+    /// The journal has it.
+    pub(super) fn committed(&mut self, file: Tag) -> Result<(), DeviceError> {
+        let (device, flush) = self.of_file(file);
+        match self.model.barrier {
+            true => self.ask(Request::flush(), device, flush),
+            false => self.done(flush),
+        }
+    }
+
+    /// A batch is on the device.
+    pub(super) fn written(&mut self) -> Result<(), DeviceError> {
+        let batch = self.batch.take().expect("it was being written");
+        for frame in &batch.frames {
+            self.pool.written(*frame);
+            if self.cleaner.leaves(*frame) {
+                self.pool.evict(*frame);
+            }
+        }
+        let over = !self.cleaner.is_urgent();
+        self.write_pages()?;
+        if over {
+            for terminal in std::mem::take(&mut self.keeping) {
+                self.go(terminal)?;
+            }
+        }
+        self.unstall()?;
+        self.give_frames()
+    }
+
+    /// Those that waited for a frame look again.
+    pub(super) fn give_frames(&mut self) -> Result<(), DeviceError> {
+        for _ in 0..self.frameless.len() {
+            let Some(terminal) = self.frameless.pop_front() else { break };
+            self.fetch(terminal)?;
+        }
+        Ok(())
+    }
+
+    /// Those that waited for room in the log go on.
+    pub(super) fn unstall(&mut self) -> Result<(), DeviceError> {
+        while !self.stalled.is_empty() && self.age() < self.redo.full() {
+            let terminal = self.stalled.pop_front().expect("there is one");
+            self.lock(terminal)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_log(&mut self) -> Result<(), DeviceError> {
+        match self.redo.begin(self.time.storage.log.offset) {
+            Some(request) => self.ask(request, self.time.storage.log.device, LOG),
+            None => Ok(()),
+        }
+    }
+
+    /// The log is durable up to where it was written.
+    pub(super) fn log_written(&mut self) -> Result<(), DeviceError> {
+        let mut who = std::mem::take(&mut self.woken);
+        self.redo.end(&mut who);
+        for terminal in &who {
+            self.end(*terminal)?;
+        }
+        self.woken = who;
+        if self.redo.is_wanted() { self.write_log() } else { Ok(()) }
+    }
+}

@@ -1,0 +1,90 @@
+//! Checkpoints: what is written, in which order, so that one of two is whole at any time.
+//!
+//! Leaves out the contents of a checkpoint (`format`).
+
+use super::Disk;
+use crate::error::LogError;
+use crate::format::Checkpoint;
+use crate::log::Stall;
+use crate::reader::load_pages;
+use crate::{Aligned, Medium};
+
+impl<M: Medium> Disk<M> {
+    /// Writes the state of the log, so that a recovery begins here.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn checkpoint(&mut self, clean: bool) -> Result<(), LogError> {
+        // One that is upgraded is found by its checkpoint of version 2 until its superblock is of version 3.
+        let upgraded = self.geometry().upgraded().filter(|_| self.fresh);
+        let first = self.fresh;
+        let checkpoint = self.begin_checkpoint(clean)?;
+        // Nobody is told of this before the checkpoint says it all.
+        self.sync()?;
+        if let Some(geometry) = upgraded {
+            self.make_ring(geometry)?;
+        }
+        self.write_checkpoint(&checkpoint)?;
+        self.sync()?;
+        if first {
+            self.mend_superblocks()?;
+        }
+        self.end_checkpoint(&checkpoint);
+        Ok(())
+    }
+
+    /// The state of the log as of now, with all it names handed to the medium. The medium is to be flushed before it is written,
+    /// and after; meanwhile the log goes on.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn begin_checkpoint(&mut self, clean: bool) -> Result<Checkpoint, LogError> {
+        self.is_whole()?;
+        if self.fresh {
+            self.keep_what_was_found()?;
+        }
+        let mut again = true;
+        let checkpoint = loop {
+            match self.log.checkpoint(clean) {
+                Ok(checkpoint) => break checkpoint,
+                Err(Stall::Missing(page)) => load_pages(&self.medium, &mut self.log, vec![page])?,
+                Err(Stall::NoSegment) if again && !self.fresh => {
+                    again = false;
+                    self.flush_for_room()?;
+                }
+                Err(Stall::NoSegment) => {
+                    // Of the pages that were written there is no other word.
+                    self.run_jobs()?;
+                    return Err(self.exhausted());
+                }
+            }
+        };
+        self.run_jobs()?;
+        Ok(checkpoint)
+    }
+
+    /// Writes a checkpoint, once the medium was flushed since it was begun; `false` where a later one was made meanwhile.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn write_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
+        self.is_whole()?;
+        if self.log.is_past(checkpoint) {
+            return Ok(false);
+        }
+        self.log.durable(checkpoint.next_seq - 1);
+        let place = self.geometry().checkpoint((checkpoint.generation % 2) as usize);
+        let bytes = checkpoint.write(self.log.superblock().salt);
+        self.put(place.start, Aligned::copy_of(&bytes), "writing a checkpoint")?;
+        Ok(true)
+    }
+
+    /// Says that a checkpoint is durable.
+    pub fn end_checkpoint(&mut self, checkpoint: &Checkpoint) {
+        if !self.log.is_past(checkpoint) {
+            self.log.checkpointed(checkpoint);
+            self.fresh = false;
+            self.shrink();
+        }
+    }
+}
