@@ -138,6 +138,9 @@ impl From<ChooseError> for Failure {
             ChooseError::Unknown { ref accepted, .. } => {
                 Failure::usage(&error, format!("one of {}", accepted.join(", ")))
             }
+            ChooseError::RealServers { .. } => {
+                Failure::usage(&error, "add `--real-servers` to run them on this machine")
+            }
             ChooseError::Experiment(error) => error.into(),
         }
     }

@@ -11,7 +11,7 @@ use lowtide_core::Seed;
 use lowtide_files::catalogue::Published;
 use lowtide_files::output::{CommandFiles, Output, OutputFolder, Role};
 use lowtide_lab::experiment::NotCompared;
-use lowtide_studies::validate::{Study, Summary, choose, excused, report};
+use lowtide_studies::validate::{Study, Summary, choose, excused, longest, report};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -23,7 +23,17 @@ const STORES: Role = Role::new("stores", "--keep DIR");
 /// Runs the studies and says how near the models come.
 pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     let began = Instant::now();
-    let chosen = choose(&arguments.studies, Seed::new(arguments.seed), arguments.scale)?;
+    let seed = Seed::new(arguments.seed);
+    let chosen = choose(&arguments.studies, seed, arguments.scale, arguments.real_servers)?;
+    for one in chosen.iter().filter(|one| !one.plan.target.is_simulated()) {
+        let takes =
+            longest(&one.plan).map_or(String::new(), |longest| format!(", at most {longest} of load"));
+        output::say(format_args!(
+            "{}: real servers, in wall time: {} cells{takes}",
+            one.name,
+            one.plan.cells.len()
+        ));
+    }
     let directory = Directory::new(arguments.keep.as_deref())?;
     let mut files = CommandFiles::default();
     chosen.iter().for_each(|one| files.add_store(directory.store(&one.name)));

@@ -16,7 +16,7 @@ mod tests;
 
 pub use claims::claims;
 pub use lowtide_report::find::Latencies;
-pub use studies::{ChooseError, Chosen, Study, ValidateError, choose, excused, run};
+pub use studies::{ChooseError, Chosen, Study, ValidateError, choose, excused, longest, run};
 pub use summary::{Summary, report};
 
 use lowtide_lab::experiment::{self, BadInput, Experiment, Form, Measure, Of, Unit};

@@ -4,7 +4,7 @@
 //! its own, in a directory that the caller chose. Leaves out adding up (`summary`).
 
 use super::{claims, comparisons};
-use lowtide_core::{Bytes, Seed};
+use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_files::catalogue;
 use lowtide_lab::campaign::{self, CampaignError, Named, Progress, Running};
 use lowtide_lab::experiment::{self, BadInput, Experiment, NotCompared};
@@ -52,6 +52,14 @@ pub enum ChooseError {
         /// What there is.
         accepted: Vec<String>,
     },
+    /// Only real servers can answer, and nobody asked for them.
+    #[error("`{name}` is compared on real servers alone, in wall time: at most {}", .longest.map_or("as long as they take".to_owned(), |longest| longest.to_string()))]
+    RealServers {
+        /// The name.
+        name: String,
+        /// How long its cells are measured in all, where that is known.
+        longest: Option<Nanos>,
+    },
     /// An experiment cannot be planned.
     #[error(transparent)]
     Experiment(#[from] BadInput),
@@ -72,11 +80,17 @@ pub enum ValidateError {
 }
 
 /// The experiments of the catalogue that compare something, or those of them that are named: by their own name or
-/// by a study's, such as `e06`.
+/// by a study's, such as `e06`. Real servers take wall time and a machine of their own: they are among them only with
+/// `real_servers`.
 ///
 /// # Errors
 /// [`ChooseError`] for a name that is not among them, or where an experiment cannot be planned.
-pub fn choose(names: &[String], seed: Seed, scale: u64) -> Result<Vec<Chosen>, ChooseError> {
+pub fn choose(
+    names: &[String],
+    seed: Seed,
+    scale: u64,
+    real_servers: bool,
+) -> Result<Vec<Chosen>, ChooseError> {
     let mut all: Vec<(Vec<String>, Experiment)> = Vec::new();
     for entry in catalogue::experiments() {
         let experiment = Experiment::parse(entry.path, entry.text, &[])?;
@@ -96,19 +110,30 @@ pub fn choose(names: &[String], seed: Seed, scale: u64) -> Result<Vec<Chosen>, C
         accepted.dedup();
         return Err(ChooseError::Unknown { name: name.clone(), accepted });
     }
-    // Databases take wall time and a machine of their own: they are run where they are asked for.
-    let meant = |known: &[String], experiment: &Experiment| match names {
-        [] => experiment.load.oltp.is_none() || experiment.is_modelled(),
-        names => names.iter().any(|name| known.contains(name)),
-    };
+    let is_virtual = |experiment: &Experiment| experiment.load.oltp.is_none() || experiment.is_modelled();
+    let is_taken = |experiment: &Experiment| real_servers || is_virtual(experiment);
+    for name in names {
+        let mut meant = all.iter().filter(|(known, _)| known.contains(name));
+        if !meant.clone().any(|(_, experiment)| is_taken(experiment)) {
+            let (_, experiment) = meant.next().expect("the name is known");
+            let plan = Plan::new(experiment.clone(), seed, scale)?;
+            return Err(ChooseError::RealServers { name: name.clone(), longest: longest(&plan) });
+        }
+    }
     let mut chosen = Vec::new();
     for (known, experiment) in all {
-        if meant(&known, &experiment) {
+        let is_meant = names.is_empty() || names.iter().any(|name| known.contains(name));
+        if is_meant && is_taken(&experiment) {
             let name = experiment.name.clone();
             chosen.push(Chosen { name, plan: Plan::new(experiment, seed, scale)? });
         }
     }
     Ok(chosen)
+}
+
+/// How long the cells of a plan are measured in all; `None` where one has no limit of time.
+pub fn longest(plan: &Plan) -> Option<Nanos> {
+    plan.cells.iter().try_fold(Nanos::ZERO, |sum, cell| Some(sum + cell.settings.load.longest()?))
 }
 
 /// What the chosen experiments leave out of their studies, and with `whole` what no experiment compares.

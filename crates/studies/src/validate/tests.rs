@@ -3,7 +3,7 @@
 mod databases;
 
 use super::*;
-use lowtide_core::{Bytes, Latency, Nanos};
+use lowtide_core::{Bytes, Latency, Nanos, Seed};
 use lowtide_files::catalogue::Published;
 use lowtide_lab::experiment::Level;
 use lowtide_record::analysis::Verdict;
@@ -225,4 +225,21 @@ fn what_is_found_does_not_depend_on_what_was_published() {
     assert_eq!(before[0].model, Some(82.0));
     assert_eq!(before[1].model, Some(20.0), "the cell nearest to breaking the bound");
     assert!(before[4].missing.as_deref().is_some_and(|why| why.contains("no steady state")));
+}
+
+/// Symptom: `validate e11` began hours of real servers that nobody had asked for.
+#[test]
+fn real_servers_are_chosen_only_where_they_are_asked_for() {
+    let names = |names: &[&str], real_servers| -> Vec<String> {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let chosen = choose(&names, Seed::new(1), 1, real_servers).expect("known names");
+        chosen.into_iter().map(|one| one.name).collect()
+    };
+    let without = names(&["e11"], false);
+    assert!(without.contains(&"dbt2-mtron-modelled".to_owned()), "{without:?}");
+    assert!(!without.contains(&"dbt2-mtron".to_owned()), "{without:?}");
+    assert!(names(&["e11"], true).contains(&"dbt2-mtron".to_owned()));
+    assert!(!names(&[], false).contains(&"tpcc-buffer-pool".to_owned()));
+    let alone = choose(&["dbt2-mtron".to_owned()], Seed::new(1), 1, false);
+    assert!(matches!(alone, Err(ChooseError::RealServers { longest: Some(_), .. })), "{alone:?}");
 }
