@@ -123,27 +123,21 @@ impl Clock for GapClock {
     fn read(&self) -> Reading {
         let state = &*self.state;
         let mut looks = 0;
-        let mut version = state.version.load(SeqCst);
-        let mut now_ns = raw_ns();
         loop {
+            let version = state.version.load(SeqCst);
+            let now_ns = raw_ns();
             let seen_ns = state.seen_ns.load(Relaxed);
             // If another thread ran a moment ago there is no gap, however late the heartbeat is.
             let last_ns = state.settled_ns.load(SeqCst).max(seen_ns);
             let unsettled = now_ns.saturating_sub(last_ns) >= LEAST_GAP_NS;
-            let waits = version % 2 == 1 || (unsettled && looks < LOOK.1);
-            if waits {
+            if version % 2 == 1 || (unsettled && looks < LOOK.1) {
                 looks += 1;
                 thread::sleep(LOOK.0);
-            }
-            let left_out_ns = state.left_out_ns.load(SeqCst);
-            let after = state.version.load(SeqCst);
-            if after != version {
-                // The reading may lie before or in a gap that has been left out since. Without one it holds, so
-                // that the wait is in no latency.
-                (version, now_ns) = (after, raw_ns());
                 continue;
             }
-            if waits {
+            let left_out_ns = state.left_out_ns.load(SeqCst);
+            if state.version.load(SeqCst) != version {
+                // The reading may lie before a gap that has been left out since.
                 continue;
             }
             if now_ns > seen_ns + RESOLUTION_NS {
@@ -169,16 +163,17 @@ impl State {
             // A thread that reads the clock is running.
             let last_ns = self.settled_ns.load(SeqCst).max(self.seen_ns.load(SeqCst));
             let silent_ns = now.raw_ns.saturating_sub(last_ns);
-            let cause = if silent_ns >= LEAST_GAP_NS { self.cause(silent_ns, &before, &now) } else { None };
+            let (cause, waited_ns) =
+                if silent_ns >= LEAST_GAP_NS { self.cause(silent_ns, &before, &now) } else { (None, 0) };
+            let continued = self.continued.swap(false, SeqCst);
             // The silence ends here: threads that wait for this decision go on now.
             let end = Evidence::now(schedule.as_ref());
-            let delivery_ns = if silent_ns >= LEAST_GAP_NS { DELIVERY_NS } else { 0 };
-            if cause.is_none() && end.raw_ns - now.raw_ns >= delivery_ns + LEAST_GAP_NS {
-                // A stop may have begun since `now`: look again, with what was seen before it.
+            if cause.is_none() && end.raw_ns - now.raw_ns >= waited_ns + LEAST_GAP_NS {
+                // A stop may have begun since `now`: judge again, with the evidence from before it.
+                self.continued.fetch_or(continued, SeqCst);
                 continue;
             }
             before = end;
-            self.continued.store(false, SeqCst);
             if let Some(cause) = cause {
                 self.leave_out(last_ns + RESOLUTION_NS, before.raw_ns, cause);
             }
@@ -186,22 +181,22 @@ impl State {
         }
     }
 
-    /// The cause of a silence; `None` if the machine was busy.
-    fn cause(&self, silent_ns: u64, before: &Evidence, now: &Evidence) -> Option<Cause> {
+    /// The cause of a silence, `None` if the machine was busy; and for how long at most it waited for a SIGCONT.
+    fn cause(&self, silent_ns: u64, before: &Evidence, now: &Evidence) -> (Option<Cause>, u64) {
         if now.suspended_ns.saturating_sub(before.suspended_ns) >= LEAST_SUSPENSION_NS {
-            return Some(Cause::Suspended);
+            return (Some(Cause::Suspended), 0);
         }
         let waited_ns = now.waited_ns.saturating_sub(before.waited_ns);
         if silent_ns.saturating_sub(waited_ns) < LEAST_GAP_NS {
-            return None;
+            return (None, 0);
         }
         while !self.continued.load(SeqCst) {
             if raw_ns().saturating_sub(now.raw_ns) >= DELIVERY_NS {
-                return None;
+                return (None, DELIVERY_NS);
             }
             thread::sleep(Duration::from_millis(1));
         }
-        Some(Cause::Stopped)
+        (Some(Cause::Stopped), DELIVERY_NS)
     }
 
     fn leave_out(&self, from_ns: u64, to_ns: u64, cause: Cause) {
@@ -300,7 +295,7 @@ mod tests {
     fn a_silence_needs_a_sigcont_or_a_suspension_to_be_a_gap() {
         let clock = clock();
         let (before, silent_ns) = (seen(0, 5, 0), 3 * SECOND_NS);
-        let cause = |now: Evidence| clock.state.cause(silent_ns, &before, &now);
+        let cause = |now: Evidence| clock.state.cause(silent_ns, &before, &now).0;
         assert_eq!(cause(seen(0, 5, 0)), None, "no sign of a stop arrives");
         clock.state.continued.store(true, SeqCst);
         assert_eq!(cause(seen(0, 5, 0)), Some(Cause::Stopped));

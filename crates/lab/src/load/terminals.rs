@@ -6,7 +6,7 @@ use super::Ended;
 use super::watch::Watch;
 use crate::experiment::Load;
 use crate::store::Measured;
-use lowtide_core::measure::{Clock, Gap};
+use lowtide_core::measure::Gap;
 use lowtide_core::{Control, Seed};
 use lowtide_engines::Interval;
 use lowtide_host::clock::GapClock;
@@ -46,7 +46,9 @@ pub fn on_databases(
         seed,
         interrupt,
     };
+    let mut end_ns = 0;
     let summary = terminals::run(parts, &asked, &mut |interval: Interval| -> Control {
+        end_ns = interval.end_ns;
         let measured = Measured::of_terminals(device(&interval), &interval);
         let control = watch.push(&measured.row);
         let share = watch.progress(&measured.row);
@@ -57,10 +59,9 @@ pub fn on_databases(
         true => Ended::Interrupted,
         false => Ended::Complete(watch.verdict()),
     };
-    let end_ns = clock.read().ns;
     let mut gaps = clock.gaps();
-    // Those before its terminals were there are not in the load, nor those after its end.
-    gaps.retain(|gap| (summary.began_ns..=end_ns).contains(&gap.at_ns));
+    // Gaps before the terminals were connected, or after the end of the load, are not part of it.
+    gaps.retain(|gap| (summary.began_ns..=summary.began_ns + end_ns).contains(&gap.at_ns));
     gaps.iter_mut().for_each(|gap| gap.at_ns -= summary.began_ns);
     Ok((ended, summary, gaps))
 }
