@@ -415,7 +415,7 @@ pub struct ValidateArguments {
     /// Keep every raw number: a store for each experiment in this directory
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Also run what needs real database servers: hours of wall time
+    /// Also run experiments on real database servers: hours of wall time
     #[arg(long)]
     pub real_servers: bool,
     /// Exit with code 5 where a claim fails that the documents do not explain

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Published values reach only this far: no model reads them, and what is found for one does not depend on it.
-//! Leaves out how they are shown (`report`).
+//! Leaves out how they are shown (crate `lowtide-report`).
 
 mod claims;
 mod studies;
@@ -16,7 +16,9 @@ mod tests;
 
 pub use claims::claims;
 pub use lowtide_report::find::Latencies;
-pub use studies::{ChooseError, Chosen, Study, ValidateError, choose, excused, longest, run};
+pub use studies::{
+    ChooseError, Chosen, Study, ValidateError, choose, excused, longest, on_real_servers, run,
+};
 pub use summary::{Summary, report};
 
 use lowtide_lab::experiment::{self, BadInput, Experiment, Form, Measure, Of, Unit};

@@ -52,12 +52,12 @@ pub enum ChooseError {
         /// What there is.
         accepted: Vec<String>,
     },
-    /// Only real servers can answer, and nobody asked for them.
-    #[error("`{name}` is compared on real servers alone, in wall time: at most {}", .longest.map_or("as long as they take".to_owned(), |longest| longest.to_string()))]
+    /// The name needs real servers, which were not requested.
+    #[error("`{name}` needs real database servers, in wall time{}", .longest.map_or(String::new(), |longest| format!(": at most {longest} of load")))]
     RealServers {
         /// The name.
         name: String,
-        /// How long its cells are measured in all, where that is known.
+        /// The longest total measuring time of its cells, where that is limited.
         longest: Option<Nanos>,
     },
     /// An experiment cannot be planned.
@@ -79,12 +79,13 @@ pub enum ValidateError {
     Experiment(#[from] BadInput),
 }
 
-/// The experiments of the catalogue that compare something, or those of them that are named: by their own name or
-/// by a study's, such as `e06`. Real servers take wall time and a machine of their own: they are among them only with
-/// `real_servers`.
+/// The experiments of the catalogue that compare something, or those of them that are named: by their own
+/// name or by a study's, such as `e06`. Experiments on real servers take wall time and a machine of their
+/// own, so they are included only with `real_servers`.
 ///
 /// # Errors
-/// [`ChooseError`] for a name that is not among them, or where an experiment cannot be planned.
+/// [`ChooseError`] for an unknown name, for a name that needs `real_servers`, or where an experiment cannot
+/// be planned.
 pub fn choose(
     names: &[String],
     seed: Seed,
@@ -131,7 +132,17 @@ pub fn choose(
     Ok(chosen)
 }
 
-/// How long the cells of a plan are measured in all; `None` where one has no limit of time.
+/// The names of experiments that [`choose`] leaves out because they need real servers.
+///
+/// # Errors
+/// As [`choose`].
+pub fn on_real_servers(names: &[String], seed: Seed, scale: u64) -> Result<Vec<String>, ChooseError> {
+    let all = choose(names, seed, scale, true)?;
+    let real = all.into_iter().filter(|one| !one.plan.target.is_simulated());
+    Ok(real.map(|one| one.name).collect())
+}
+
+/// The longest total measuring time of a plan's cells; `None` where a cell has no time limit.
 pub fn longest(plan: &Plan) -> Option<Nanos> {
     plan.cells.iter().try_fold(Nanos::ZERO, |sum, cell| Some(sum + cell.settings.load.longest()?))
 }

@@ -227,7 +227,8 @@ fn what_is_found_does_not_depend_on_what_was_published() {
     assert!(before[4].missing.as_deref().is_some_and(|why| why.contains("no steady state")));
 }
 
-/// Symptom: `validate e11` began hours of real servers that nobody had asked for.
+/// Symptom: `validate e11` started hours of runs on real servers that nobody had asked for. Cause: a study's
+/// name selected all of its experiments. Fix: real servers need `--real-servers`.
 #[test]
 fn real_servers_are_chosen_only_where_they_are_asked_for() {
     let names = |names: &[&str], real_servers| -> Vec<String> {
