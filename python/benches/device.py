@@ -17,7 +17,7 @@ import numpy as np
 
 import lowtide
 
-DRIVE = Path(__file__).parents[2] / "crates/lab/src/bench/drive.toml"
+DRIVE = Path(__file__).parents[2] / "crates/studies/src/bench/drive.toml"
 BLOCK = 4096
 DEPTH = 32
 BATCH = 1_000_000

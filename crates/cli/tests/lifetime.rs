@@ -8,7 +8,7 @@ use common::{Lab, SCALE, assert_says};
 const SMALL: [&str; 2] = ["--scale", "1/64"];
 
 fn sample(name: &str) -> String {
-    let path = format!("{}/../lab/src/lifetime/smart/samples/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../report/src/lifetime/samples/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

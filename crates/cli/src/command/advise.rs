@@ -16,7 +16,9 @@ pub fn run(arguments: &AdviseArguments) -> Result<u8, Failure> {
         .question()
         .map_err(|message| Failure::usage(message, "`lowtide advise --help` has examples"))?;
     let mut files = CommandFiles::default();
-    arguments.device.iter().for_each(|name| files.add_device(name, &device::files_of(name)));
+    if arguments.output.is_some() {
+        arguments.device.iter().for_each(|name| files.add_device(name, &device::files_of(name)));
+    }
     let file = arguments.output.as_deref().map(|path| Output::file(EXPERIMENT, path, &files)).transpose()?;
     let advice = advise(&question, &interrupt::flag(), &|text| output::say(text))?;
     let report = report(&advice);

@@ -48,7 +48,7 @@ fn job(arguments: &ExportArguments) -> Result<u8, Failure> {
             (plan, place(arguments, &files)?)
         }
         None => {
-            // Before the store is read; and again once it is known which files the plan reads.
+            // Checked before the store is read, and again once the files that the plan reads are known.
             place(arguments, &CommandFiles::default())?;
             let plan = plan_of_campaign(arguments)?;
             let place = place(arguments, &plan.files())?;

@@ -27,7 +27,7 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
     }
     let mut files = CommandFiles::default();
     files.add("the file of measurements", &arguments.source);
-    if let Some(like) = &arguments.like {
+    if let (Some(like), Some(_)) = (&arguments.like, &arguments.output) {
         files.add_device(like, &device::files_of(like));
     }
     let file = arguments.output.as_deref().map(|path| Output::file(DEVICE, path, &files)).transpose()?;

@@ -1,6 +1,7 @@
 //! `lowtide powercut oltp`: databases through power cuts.
 //!
-//! Leaves out orders to drives that are served (`control`), and how a database is taken through them (`lowtide_powercut`).
+//! Leaves out orders to live drives (`control`), and running databases through power cuts
+//! (`lowtide_powercut`).
 
 use crate::args::{PowercutOltpArguments, RowsFormat};
 use crate::failure::{FAILED, Failure};

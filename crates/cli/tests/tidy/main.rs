@@ -1,8 +1,8 @@
-//! The rules of the source tree that no compiler checks: which crate may know which, what the pure crates never
-//! touch, what every file begins with, and that the documents name what there is.
+//! Rules of the source tree that no compiler checks: dependencies between crates, what pure crates never
+//! touch, how every file begins, and that the documentation is complete.
 //!
-//! Each rule is a function from text to complaints. The first test runs them all over the tree; those of `rules` show
-//! each rule a text that breaks it. Leaves out what rustfmt and clippy see.
+//! Each rule is a function from text to complaints. The first test runs all rules over the tree; the tests in
+//! `rules` give each rule a text that breaks it. Leaves out what rustfmt and clippy check.
 
 mod order;
 mod reading;
@@ -12,22 +12,22 @@ use order::{BELOW_CLI, DIRECTIONS, MODULES, direction, module, without_direction
 use reading::{code, dependencies, has_word, without_tests};
 use std::path::{Path, PathBuf};
 
-/// The most lines a source file may have.
+/// The most lines that a source file may have.
 const MOST_LINES: usize = 600;
 
-/// The most numbers of a device file that may be chosen to meet published numbers.
+/// The most parameters of a device file that may be fitted to published numbers.
 const MOST_FITTED: usize = 4;
 
-/// Devices that have more, and how many: see docs/models/validation.md for why.
+/// Devices that have more fitted parameters, and how many: see docs/models/validation.md for why.
 const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 
-/// The native part of the Python package, which is a crate outside of the workspace.
+/// The native module of the Python package, a crate outside of the workspace.
 const PYTHON: &str = "python";
 
 /// Crates without I/O and without a clock.
 const PURE: [&str; 3] = ["core", "device", "engines"];
 
-/// What a pure crate does not name.
+/// Names that a pure crate does not use.
 const IMPURE: [&str; 12] = [
     "std::fs",
     "std::net",
@@ -43,7 +43,7 @@ const IMPURE: [&str; 12] = [
     "libc",
 ];
 
-/// What makes a file, or opens one to be written.
+/// Calls that create a file, or open one for writing.
 const WRITERS: [&str; 11] = [
     "fs::write(",
     "File::create",
@@ -58,17 +58,17 @@ const WRITERS: [&str; 11] = [
     ".persist(",
 ];
 
-/// Where the one mechanism is that writes files.
+/// The only module that writes files.
 const OUTPUT: &str = "crates/files/src/output/";
 
-/// Files that open others to write them in place.
+/// Modules that open files to write them in place.
 const IN_PLACE: [&str; 3] = [
     "crates/studies/src/bench/logdisk_file.rs",
     "crates/live/src/state.rs",
     "crates/live/src/logdisk/place.rs",
 ];
 
-/// What writes a file in Python, and the modules that do so in a temporary folder.
+/// Calls that write a file in Python, and the modules that make them in a temporary folder.
 const PYTHON_WRITERS: [&str; 2] = ["write_text(", "write_bytes("];
 const TEMPORARY: [&str; 2] =
     ["python/package/lowtide/distributed/_into.py", "python/package/lowtide/distributed/_worker.py"];
@@ -100,7 +100,7 @@ fn the_tree_is_tidy() {
         if within(&PURE, "src/") {
             complaints.extend(impure(&name, &text));
         }
-        if within(&["core", "device", "logdisk", "host"], "src/") && !name.ends_with("/tests.rs") {
+        if within(&["core", "device", "engines", "logdisk", "host"], "src/") && !name.ends_with("/tests.rs") {
             complaints.extend(published(&name, &text));
         }
     }
@@ -157,7 +157,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Every file below `folder` with that ending, in order; build outputs and hidden folders left out.
+/// Every file below `folder` with that extension, in order, without build outputs and hidden folders.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -173,7 +173,7 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// What people read: the documents at the root and everything under `docs/`.
+/// The documentation: the Markdown files at the root and everything under `docs/`.
 fn documents(root: &Path) -> Vec<PathBuf> {
     let mut all = files(&root.join("docs"), "md");
     let named = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
@@ -194,13 +194,13 @@ fn help() -> String {
 
 // The rules.
 
-/// Every file says first what it is.
+/// Every file begins with a doc comment that says what it is.
 fn header(name: &str, text: &str) -> Option<String> {
     let what = "does not open with `//! …`: what it is, and what it leaves out";
     (!text.starts_with("//! ")).then(|| format!("{name}: {what}"))
 }
 
-/// The same of Python, in its way.
+/// Every Python file begins with a docstring.
 fn docstring(name: &str, text: &str) -> Option<String> {
     let what = "does not open with a docstring: what it is, and what it leaves out";
     (!text.starts_with("\"\"\"")).then(|| format!("{name}: {what}"))
@@ -212,7 +212,7 @@ fn length(name: &str, text: &str) -> Option<String> {
         .then(|| format!("{name}: {lines} lines, more than {MOST_LINES}: split it by what it does"))
 }
 
-/// Nothing is left for later.
+/// No unfinished work is marked for later.
 fn unfinished(name: &str, text: &str) -> Vec<String> {
     let words = [concat!("TO", "DO"), concat!("FIX", "ME")].into_iter().filter(|word| has_word(text, word));
     let macros = [concat!("todo", "!("), concat!("unimplemented", "!(")];
@@ -230,7 +230,7 @@ fn impure(name: &str, text: &str) -> Vec<String> {
     named.map(|word| format!("{name}: `{word}` in a pure crate: the world comes in as arguments")).collect()
 }
 
-/// Files that people name are written by `lowtide_files::output` alone, which knows what must not be overwritten.
+/// Only `lowtide_files::output` writes files that users name, because it knows what must not be overwritten.
 fn writers(name: &str, text: &str) -> Vec<String> {
     let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
     if is_test || name.starts_with(OUTPUT) {
@@ -246,7 +246,7 @@ fn writers(name: &str, text: &str) -> Vec<String> {
     found.map(|writer| format!("{name}: `{writer}`: files are written by `lowtide_files::output`")).collect()
 }
 
-/// The same of the Python package.
+/// The Python package leaves writing files to its native module.
 fn python_writers(name: &str, text: &str) -> Vec<String> {
     if !name.starts_with("python/package/") || TEMPORARY.contains(&name) {
         return Vec::new();
@@ -255,7 +255,7 @@ fn python_writers(name: &str, text: &str) -> Vec<String> {
     found.map(|writer| format!("{name}: `{writer}`: files are written by the native part")).collect()
 }
 
-/// Published values never reach a model, or agreement with them would prove nothing.
+/// Models never read published values; otherwise agreement with them would prove nothing.
 fn published(name: &str, text: &str) -> Vec<String> {
     let code = code(text, true);
     let mut complaints = Vec::new();
@@ -268,15 +268,15 @@ fn published(name: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Few parameters of a device are chosen to meet published numbers, and never more than numbers they meet: with as
-/// many knobs as numbers, agreement proves nothing.
+/// Few parameters of a device are fitted, and never more than the published numbers they are fitted to: with
+/// as many free parameters as numbers, agreement proves nothing.
 fn fitted(name: &str, text: &str) -> Vec<String> {
     let marked = text.lines().filter_map(|line| {
         let (code, comment) = line.split_once('#').unwrap_or((line, ""));
         let (key, value) = code.split_once('=')?;
         (key.trim() != "fitted-to" && has_word(comment, "fitted")).then_some(value)
     });
-    // A table of several numbers is as many parameters.
+    // A table of several numbers counts as that many parameters.
     let numbers: usize = marked.map(|value| value.matches('=').count().max(1)).sum();
     let list = text.split_once("fitted-to").and_then(|(_, rest)| rest.split_once('[')?.1.split_once(']'));
     let rows = list.map_or(0, |(rows, _)| rows.matches(':').count());
@@ -293,7 +293,7 @@ fn fitted(name: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Every dependency has its reason in CONTRIBUTING.md.
+/// CONTRIBUTING.md gives a reason for every dependency.
 fn unexplained(manifest: &str, contributing: &str) -> Vec<String> {
     let foreign = dependencies(manifest).into_iter().filter(|name| !name.starts_with("lowtide-"));
     foreign
@@ -302,7 +302,7 @@ fn unexplained(manifest: &str, contributing: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the README says runs the tests is what continuous integration runs.
+/// Continuous integration runs the test commands that the README gives.
 fn commands(readme: &str, ci: &str) -> Vec<String> {
     let test: Vec<&str> = readme.lines().filter(|line| line.starts_with("cargo test")).collect();
     if test.is_empty() {
@@ -312,7 +312,7 @@ fn commands(readme: &str, ci: &str) -> Vec<String> {
     missing.map(|line| format!(".ci/run: does not run `{line}`, as the README says")).collect()
 }
 
-/// Every verb of the program is in the documents.
+/// Every verb of the program is documented.
 fn undocumented(help: &str, documents: &str) -> Vec<String> {
     let verbs: Vec<&str> = help
         .lines()
@@ -330,7 +330,7 @@ fn undocumented(help: &str, documents: &str) -> Vec<String> {
     missing.map(|verb| format!("README.md and docs/: `lowtide {verb}` is not mentioned")).collect()
 }
 
-/// Links inside the project lead somewhere.
+/// Links inside the project lead to files that exist.
 fn dead_links(name: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
     let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
     let inside = links.filter(|link| !link.is_empty() && !link.contains("://"));

@@ -1,15 +1,15 @@
-//! Which crate may know which, and which module of a crate which.
+//! Allowed dependencies: between crates, and between the modules of a crate.
 //!
-//! Leaves out what else is asked of a crate (`main`).
+//! Leaves out all other rules for a crate (`main`).
 
 use super::reading::{code, dependencies, without_tests};
 use std::path::Path;
 
-/// Which crates of lowtide each may depend on.
+/// The crates of lowtide that each crate may depend on.
 pub const DIRECTIONS: [(&str, &[&str]); 14] = [
     ("core", &[]),
     ("logdisk", &["core"]),
-    // A log layer is one of the things that a device can be made of.
+    // A device can be made of a log layer.
     ("device", &["core", "logdisk"]),
     ("host", &["core"]),
     ("engines", &["core"]),
@@ -24,20 +24,20 @@ pub const DIRECTIONS: [(&str, &[&str]); 14] = [
     ("cli", BELOW_CLI),
 ];
 
-/// All others but the programs.
+/// All crates below `studies`.
 pub const BELOW_STUDIES: &[&str] = &[
     "core", "device", "engines", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report",
     "powercut",
 ];
 
-/// What the programs, the command line and the native part of the Python package, may depend on.
+/// All crates below the two programs: the command line and the native module of the Python package.
 pub const BELOW_CLI: &[&str] = &[
     "core", "device", "engines", "host", "oltp", "logdisk", "record", "files", "live", "lab", "report",
     "powercut", "studies",
 ];
 
-/// Which modules of a crate may know which: a line those of the lines before it, and none of its own line. Names that a
-/// crate has at its root (`crate::Error`) are not followed.
+/// The modules of each crate, in layers: a module may use those of earlier lines, but none of its own line.
+/// Names at the root of a crate (`crate::Error`) are not followed.
 pub const MODULES: [(&str, &[&str]); 14] = [
     (
         "core",
@@ -121,11 +121,12 @@ pub const MODULES: [(&str, &[&str]); 14] = [
     ("cli", &["args say", "failure", "metrics output serve", "interrupt progress watch", "show", "command"]),
 ];
 
-/// Devices are made of devices, so what describes, builds and restores them knows all of them.
+/// The one line whose modules may use each other: devices are made of devices, so the code that describes,
+/// builds and restores them needs all kinds.
 pub const KNOW_EACH_OTHER: (&str, &str) =
     ("device", "array cache composite disk flash log spec state volume");
 
-/// The dependencies between the crates of lowtide point one way.
+/// A crate depends only on crates that are below it.
 pub fn direction(name: &str, allowed: &[&str], manifest: &str) -> Vec<String> {
     let all = dependencies(manifest);
     let ours = all.iter().filter_map(|it| it.strip_prefix("lowtide-"));
@@ -133,7 +134,7 @@ pub fn direction(name: &str, allowed: &[&str], manifest: &str) -> Vec<String> {
     wrong.map(|it| format!("crates/{name}: depends on lowtide-{it}, which is not below it")).collect()
 }
 
-/// A crate that `DIRECTIONS` does not know has none.
+/// Every crate is listed in `DIRECTIONS`.
 pub fn without_direction(root: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(root.join("crates")).expect("readable");
     let names =
@@ -144,7 +145,7 @@ pub fn without_direction(root: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Modules of a crate know only those below them. `below` is the file's path in the sources of the crate.
+/// A module uses only modules below it. `below` is the path of the file in the crate's `src`.
 pub fn module(krate: &str, lines: &[&str], below: &str, text: &str) -> Vec<String> {
     let own = below.split('/').next().expect("there is a first part").trim_end_matches(".rs");
     if ["lib", "main"].contains(&own) || below.split('/').any(|part| ["tests", "tests.rs"].contains(&part)) {
@@ -168,7 +169,7 @@ pub fn module(krate: &str, lines: &[&str], below: &str, text: &str) -> Vec<Strin
         .collect()
 }
 
-/// What stands behind `crate::` in a source, each name of `crate::{…}` too.
+/// The names after `crate::` in a source, and each name in `crate::{…}`.
 pub fn modules_named(code: &str) -> Vec<String> {
     let name = |text: &str| -> String {
         text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()

@@ -1,15 +1,15 @@
-//! Reads sources and manifests as far as the rules need it: code without comments and strings, dependencies.
+//! Reads sources and manifests as far as the rules need: code without comments and strings, dependencies.
 //!
-//! Leaves out everything that a parser of Rust would know besides.
+//! Leaves out the rest of Rust's syntax.
 
-/// The text before the module of tests at its end.
+/// The text before its final test module.
 pub fn without_tests(text: &str) -> &str {
     let mut modules = text.match_indices("#[cfg(test)]\nmod ");
     let body = |at: usize| text[at..].lines().nth(1).is_some_and(|line| line.ends_with('{'));
     modules.find(|(at, _)| body(*at)).map_or(text, |(at, _)| &text[..at])
 }
 
-/// Whether `text` holds `word` with no letter, digit or underscore beside it.
+/// Whether `text` contains `word` with no letter, digit or underscore next to it.
 pub fn has_word(text: &str, word: &str) -> bool {
     let inner = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
@@ -18,7 +18,7 @@ pub fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// The names in every table of dependencies of a Cargo.toml.
+/// The names in all dependency tables of a Cargo.toml.
 pub fn dependencies(manifest: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut inside = false;
@@ -36,7 +36,7 @@ pub fn dependencies(manifest: &str) -> Vec<String> {
     names
 }
 
-/// Rust source without its comments, and without its strings unless those are asked for.
+/// Rust source without its comments, and without its string literals unless `strings` is set.
 pub fn code(text: &str, strings: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -94,7 +94,7 @@ pub fn plain_string(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a raw string; 0 where `text` begins with something else.
+/// The length of the raw string at the start of `text`; 0 where there is none.
 pub fn raw_string(text: &str) -> usize {
     let hashes = text[1..].chars().take_while(|c| *c == '#').count();
     let begin = 1 + hashes + 1;
@@ -105,7 +105,7 @@ pub fn raw_string(text: &str) -> usize {
     text[begin..].find(&end).map_or(text.len(), |at| begin + at + end.len())
 }
 
-/// The length of a character literal; 0 for a lifetime.
+/// The length of the character literal at the start of `text`; 0 for a lifetime.
 pub fn character(text: &str) -> usize {
     let mut chars = text.char_indices().skip(1);
     match chars.next() {

@@ -1,6 +1,6 @@
-//! Each rule can fail: it is shown a text that breaks it.
+//! Tests of the rules: each is given a text that breaks it.
 //!
-//! Leaves out the tree.
+//! Leaves out the source tree (`main`).
 
 use super::order::{direction, module};
 use super::*;
@@ -53,7 +53,7 @@ fn unsafe_code_is_told_and_talk_of_it_is_not() {
     for text in talk {
         assert!(unsafe_code("x.rs", text).is_none(), "{text}");
     }
-    // A quote in a character, an escape and a lifetime do not hide what comes after.
+    // A quote in a character literal, an escape or a lifetime does not hide the code after it.
     for text in
         ["'\"'; unsafe {}", "'\\''; unsafe {}", "fn f<'a>(x: &'a u8) { unsafe {} }", "\"\\\"\"; unsafe {}"]
     {
