@@ -1,15 +1,15 @@
 //! Errors on their way to Python: the classes of `lowtide._errors`, with the text that the command line prints.
 //!
-//! Leaves out which error is which; `lowtide_studies::failure` knows.
+//! Leaves out the kinds of failures (`lowtide_studies::failure`).
 
 use lowtide_studies::failure::{Failure, Kind};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a call into the lab did not end well.
+/// Why a call into lowtide failed.
 pub enum Raised {
-    /// A failure that the lab tells.
+    /// A failure with its message and kind.
     Failure(Failure),
     /// A part of a campaign that cannot be taken, for what is in it.
     BadPart(Failure),

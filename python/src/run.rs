@@ -66,7 +66,7 @@ pub fn run<'py>(
         attached::set_server(server_of);
         program().map_err(|text| bad_input(NEEDED, text).into_exception(py))?;
     }
-    // The experiment's own file; the lab looks at all others.
+    // Checks the experiment's own file; the campaign checks all others.
     output::store(&store, &plan.asked.files(&planned))
         .map_err(|error| Raised::from(error).into_exception(py))?;
     planned.allow(destroy, force_signature);

@@ -1,4 +1,4 @@
-//! The command `lowtide`: parses, calls the lab, prints.
+//! The command `lowtide`: parses arguments, calls the crates below, prints results.
 //!
 //! Results go to standard output, everything else to standard error. Leaves out all measuring and judging.
 

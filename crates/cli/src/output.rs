@@ -1,6 +1,7 @@
-//! Writing answers to standard output in the format asked for; what files are called that are written.
+//! Prints results to standard output in the requested format; names of the files that commands write, for
+//! errors.
 //!
-//! Leaves out writing files, which the lab does ([`lowtide_files::output`]).
+//! Leaves out writing files ([`lowtide_files::output`]).
 
 use crate::args::Format;
 use crate::failure::Failure;

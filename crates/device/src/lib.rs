@@ -5,7 +5,7 @@
 //! over another device ([`log`]), a cloud volume ([`Volume`]), a partition of any device ([`Partition`]), faults in front of it ([`fault`]), what a power cut leaves
 //! ([`power`]), a device's state as bytes ([`state`]) and the layout a filesystem gives its files ([`layout`]). Every device
 //! keeps the contract of [`lowtide_core::BlockDevice`]. Leaves out data contents; and how device files are read and
-//! diagnosed, which is the lab's work.
+//! diagnosed, see `lowtide_files::device`.
 
 pub mod array;
 pub mod cache;

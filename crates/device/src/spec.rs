@@ -1,7 +1,7 @@
 //! The description of any simulated device ([`DeviceSpec`]), and how a device is made from it.
 //!
 //! One variant for each kind of device; a composite holds the descriptions of its members. Leaves out names,
-//! titles, prices and how device files are read, which is the lab's work.
+//! titles, prices and how device files are read, see `lowtide_files::device`.
 
 use crate::array::{Array, ArraySpec};
 use crate::cache::{Cache, CacheSpec};

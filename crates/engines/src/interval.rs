@@ -1,30 +1,30 @@
-//! What terminals did in an interval, on a model or on a real database.
+//! The transactions of an interval ([`Interval`]), on a model or on a real database.
 //!
-//! Leaves out what the device did meanwhile.
+//! Leaves out what the device did in the interval.
 
 use crate::tpcc::Kind;
 use lowtide_core::Latency;
 
-/// What was done in an interval.
+/// The transactions of an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// Nanoseconds from the beginning of the load to that of the interval.
+    /// Start of the interval, in nanoseconds since the start of the load.
     pub start_ns: u64,
-    /// Nanoseconds from the beginning of the load to the end of the interval.
+    /// End of the interval, in nanoseconds since the start of the load.
     pub end_ns: u64,
     /// By kind, in the order of [`Kind::ALL`].
     pub kinds: [Tally; Kind::ALL.len()],
 }
 
-/// What became of one kind of transaction.
+/// Outcomes and latency of one kind of transaction.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tally {
     /// Committed.
     pub committed: u64,
-    /// Rolled back because they had to be.
+    /// Rolled back, as the benchmark requires of some.
     pub rolled_back: u64,
-    /// Attempts that met another transaction and were made again.
+    /// Attempts that conflicted with another transaction and were repeated.
     pub retries: u64,
-    /// From the first attempt to the end, of those committed and rolled back.
+    /// Time from the first attempt to commit or rollback.
     pub latency: Latency,
 }

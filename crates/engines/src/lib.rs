@@ -1,7 +1,8 @@
-//! What databases do on a device, without I/O and without a clock: TPC-C, and engines as models in virtual time.
+//! TPC-C, and models of storage engines in virtual time. No I/O, no clock.
 //!
-//! [`tpcc`] is what the benchmark asks, whichever database answers. [`model`] has storage engines that answer it, [`inserts`]
-//! one whose sessions only insert. Leaves out real databases (crate `lowtide-oltp`), and devices (crate `lowtide-device`).
+//! [`tpcc`] is the benchmark, for models and real databases alike. [`model`] has storage engines that run it,
+//! [`inserts`] an engine whose sessions only insert. Leaves out real databases (crate `lowtide-oltp`) and
+//! devices (crate `lowtide-device`).
 
 pub mod inserts;
 mod interval;

@@ -1,6 +1,6 @@
 //! What tells a store from other files: the application id in the head of its SQLite file.
 //!
-//! Leaves out formats of stores (`store`).
+//! Leaves out formats of stores (`lowtide_lab::store`).
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::io;

@@ -1,7 +1,7 @@
 //! The pipeline of lowtide: experiment → plan → prepare → load → store.
 //!
-//! Each module is one stage and takes only what the stage before it gives; [`campaign`] runs them. Leaves out
-//! the models (crate `lowtide-device`), everything Linux (crate `lowtide-host`), what is made of the records (crate
+//! Each stage is a module and takes only the result of the stage before it; [`campaign`] runs them. Leaves
+//! out the models (crate `lowtide-device`), everything Linux (crate `lowtide-host`), reports (crate
 //! `lowtide-report`) and the command line (crate `lowtide-cli`).
 
 pub mod campaign;

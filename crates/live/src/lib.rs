@@ -1,10 +1,13 @@
-//! Simulated drives served live: a model, contents and a volatile cache behind NBD or a block device, with a power switch.
+//! Simulated drives and log disks, served live over NBD or as a block device.
+//!
+//! A drive has a model for the time, contents for the bytes, a volatile cache, and a power switch.
 //!
 //! ```text
 //!   Offer ─► Known ─► LiveDrive ─► Service (loop, control socket) ─► close ─► state
 //! ```
 //!
-//! Leaves out the protocols and the loop (`lowtide_host::{nbd, live}`), and the models (`lowtide_device`).
+//! Leaves out the protocols and the serving loop (`lowtide_host::{nbd, live}`), and the models
+//! (`lowtide_device`).
 
 pub mod attached;
 pub mod contract;

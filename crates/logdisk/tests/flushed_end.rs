@@ -325,20 +325,20 @@ fn what_a_kill_left_is_marked_by_the_first_flush_after_it() {
     );
 }
 
-/// Symptom: two neighbouring slots that the newest mark named were spoiled. The next opening found both; a flush
-/// then wrote a mark that named only one of them, and the opening after that refused the disk. Fix: every mark
-/// that can be read is asked.
+/// Symptom: after damage to two neighbouring slots, the first opening found both, and the opening after the
+/// next flush refused the disk. Cause: the mark of that flush listed only one of them, and only the newest
+/// mark was read. Fix: every readable mark is searched for a spoiled slot.
 #[test]
 fn a_flush_after_damage_was_found_does_not_hide_which_blocks_it_took() {
     const LARGER: u64 = 160 << 20;
     let medium = Memory::new(LARGER);
-    // Segments of more slots than a mark names: a segment that is complete lists its slots itself.
+    // A segment has more slots than a mark lists, so it stays open: a complete one lists its own slots.
     let options = Options { segment: 4 << 20, ..OPTIONS };
     Disk::format(&medium, options, [3; 16]).expect("formatted").close().expect("closed");
     let mut disk = Disk::open(&medium, Running::default()).expect("opened");
     (0..12).for_each(|lba| disk.write(lba, &block_of(lba, 1)).expect("written"));
     disk.flush().expect("flushed");
-    // More than one mark has names for, of which whole chunks were handed to the medium.
+    // More slots than one mark lists; complete chunks of them have reached the medium.
     (0..600).for_each(|n| disk.write(20 + n, &block_of(20 + n, 2)).expect("written"));
     let _ = disk.into_medium();
     let mut all = vec![0; LARGER as usize];

@@ -1,13 +1,13 @@
-//! TPC-C, and the databases it runs on.
+//! TPC-C on real databases.
 //!
 //! ```text
 //!   Settings ─► Instance (a server of our own) ─► Database ─► load ─► terminals, a Session each ─► Interval
 //!                                                    └─► check: the conditions of consistency
 //! ```
 //!
-//! `tpcc` is what the benchmark asks, whichever database answers: the rows, the inputs of each transaction and their
-//! mix. Each engine has a module that turns them into statements. Leaves out where the data directory lies, how long
-//! a measurement is and what its numbers mean: that is the lab's.
+//! The benchmark itself is `lowtide_engines::tpcc`: the rows, the inputs of each transaction and their mix.
+//! Each engine has a module that turns them into statements. Leaves out where the data directory lies and how
+//! long a measurement is (crate `lowtide-lab`), and what its numbers mean (crate `lowtide-record`).
 //!
 //! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).
 

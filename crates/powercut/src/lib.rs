@@ -1,13 +1,14 @@
-//! Databases through power cuts: what was acknowledged and is not there afterwards, and what contradicts itself.
+//! Power cuts under databases: which acknowledged transactions are lost, and which databases are corrupt
+//! afterwards.
 //!
 //! ```text
 //!   transactions ─► database ─► files ─► filesystem ─► drive ◄─ the power is cut
 //!        └─► Ledger of what was acknowledged          ─► recovery ─► looked for, conditions checked ─► Row
 //! ```
 //!
-//! `simulated`: SQLite in virtual time, all of it in this process. `attached`: servers, and SQLite, on a filesystem of the
-//! kernel on an attached drive. A [`Setting`] says which database writes how on what, and what it then promises; a [`Row`] what
-//! came of it. Leaves out log disks.
+//! `simulated` runs SQLite in virtual time, all of it in this process. `attached` runs database servers and
+//! SQLite on a kernel filesystem on an attached drive. A [`Setting`] is a database, its durability and the
+//! storage below it, with what that promises; a [`Row`] is the result. Leaves out log disks.
 
 mod attached;
 mod evidence;
@@ -35,34 +36,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What is kept of databases that are found corrupt.
+/// The output of `--keep`: files of databases that were found corrupt.
 const KEPT: Role = Role::new("the files that are kept", "--keep DIRECTORY");
 
-/// Power cuts where nobody says how many: in virtual time, and in wall time.
+/// The default number of power cuts, in virtual time and in wall time.
 const CUTS: u64 = 1_000;
 const CUTS_IN_WALL_TIME: u64 = 10;
 
-/// What is asked for, beside settings.
+/// The request: all options but the settings.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// The device: a name of the catalogue or the path of a file.
+    /// The device: a name in the catalogue or the path of a device file.
     pub device: String,
-    /// So many times smaller.
+    /// The scale: the drive is smaller by this factor.
     pub scale: u64,
-    /// Power cuts of each row; where nothing is said, 1000 in virtual time and 10 in wall time.
+    /// Power cuts of each row; by default 1000 in virtual time and 10 in wall time.
     pub cuts: Option<u64>,
     /// The seed of every random choice.
     pub seed: Seed,
-    /// Where the files of databases on attached drives that are found corrupt are kept.
+    /// The directory for files of databases on attached drives that are found corrupt.
     pub keep: Option<PathBuf>,
 }
 
-/// Takes a database of each setting through power cuts; a row for each, in their order. `each` hears of a row when it is done.
-///
-/// Those in virtual time run side by side, and first.
+/// Runs each setting's database through power cuts and returns a row for each, in order. `each` is called
+/// with every row when it is done. Settings in virtual time run first, and concurrently.
 ///
 /// # Errors
-/// [`PowercutError`] where one cannot be, or `interrupt` is set.
+/// [`PowercutError`] if a setting cannot be run, or `interrupt` is set.
 pub fn run(
     settings: &[Setting],
     asked: &Asked,
@@ -90,14 +90,14 @@ pub fn run(
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// What databases lie on.
+/// The filesystem that a database lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filesystem {
-    /// The least that a database needs, in this process and in virtual time.
+    /// The minimum that a database needs, in this process and in virtual time.
     Simulated,
-    /// XFS of the kernel.
+    /// The kernel's XFS.
     Xfs,
-    /// ext4 of the kernel.
+    /// The kernel's ext4.
     Ext4,
 }
 
@@ -107,12 +107,12 @@ impl Filesystem {
         [("simulated", Filesystem::Simulated), ("xfs", Filesystem::Xfs), ("ext4", Filesystem::Ext4)];
 }
 
-/// How SQLite keeps what a transaction may take back.
+/// SQLite's journal mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Journal {
-    /// In a log of what is new.
+    /// A write-ahead log of new contents.
     Wal,
-    /// In a file of what was there before, which is removed at the end (`journal_mode = DELETE`).
+    /// A file of old contents, removed at commit (`journal_mode = DELETE`).
     Rollback,
 }
 
@@ -120,7 +120,7 @@ impl Journal {
     /// All of them, with the name that people call them by.
     pub const NAMES: [(&str, Journal); 2] = [("wal", Journal::Wal), ("rollback", Journal::Rollback)];
 
-    /// As SQLite calls it.
+    /// The name that SQLite uses.
     fn pragma(self) -> &'static str {
         match self {
             Journal::Wal => "WAL",
@@ -129,7 +129,7 @@ impl Journal {
     }
 }
 
-/// Which database writes how on what.
+/// A database, its durability, and the storage below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     /// The database.
@@ -138,22 +138,22 @@ pub struct Setting {
     pub durability: Durability,
     /// SQLite's journal; servers have their own.
     pub journal: Journal,
-    /// What it lies on.
+    /// The filesystem below it.
     pub filesystem: Filesystem,
     /// Whether the filesystem flushes the drive.
     pub barrier: bool,
-    /// What the drive keeps acknowledged writes in.
+    /// The drive's write cache.
     pub cache: CacheKind,
 }
 
-/// What a setting promises of acknowledged transactions.
+/// What a setting promises for acknowledged transactions after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// All are there.
+    /// None is lost.
     All,
-    /// The newest may be lost; what is there is what once was.
+    /// The newest may be lost; the database is in a state that it once had.
     Older,
-    /// Nothing, not even that the database can be opened.
+    /// Nothing, not even a database that can be opened.
     Nothing,
 }
 
@@ -168,7 +168,7 @@ impl fmt::Display for Promise {
 }
 
 impl Setting {
-    /// Whether what the filesystem makes durable is durable.
+    /// Whether an fsync of the filesystem makes data durable.
     fn is_honest(&self) -> bool {
         match self.cache {
             CacheKind::Protected => true,
@@ -177,17 +177,17 @@ impl Setting {
         }
     }
 
-    /// What it promises, as the makers of the database say (`docs/guide/powercut.md` has the sources).
+    /// The promise of the database's documentation (`docs/guide/powercut.md` has the sources).
     pub fn promise(&self) -> Promise {
         if !self.is_honest() {
             return Promise::Nothing;
         }
         match (self.engine, self.durability, self.journal) {
-            // The journal is removed, and nobody waits until that is durable: `synchronous = EXTRA` would.
+            // A commit removes the journal but does not sync the directory, as `synchronous = EXTRA` would.
             (Engine::Sqlite, Durability::Full, Journal::Rollback) => Promise::Older,
             (_, Durability::Full, _) => Promise::All,
             (_, Durability::Second, _) => Promise::Older,
-            // The log is written before pages all the same.
+            // The log is still written before the pages.
             (Engine::Mariadb, Durability::None, _) => Promise::Older,
             (_, Durability::None, _) => Promise::Nothing,
         }
@@ -202,35 +202,36 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What came of a setting.
+/// The result of a setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The setting.
     pub setting: Setting,
-    /// The drive, by the name that it is called by.
+    /// The drive, by the name that the user gave.
     pub device: String,
     /// The seed of every random choice.
     pub seed: u64,
-    /// Power cuts.
+    /// Number of power cuts.
     pub cuts: u64,
     /// Transactions that changed something and were acknowledged.
     pub acknowledged: u64,
-    /// Those of them that were not found afterwards. Of a database that answers no more, all since it was last looked at.
+    /// Acknowledged transactions that were not found afterwards; if the database no longer answers, all since
+    /// the last check.
     pub lost: u64,
-    /// Of those, how many were there again after a later cut.
+    /// Lost transactions that were found again after a later cut.
     pub returned: u64,
-    /// How long before its cut the oldest of those was acknowledged.
+    /// How long before its cut the oldest lost transaction was acknowledged.
     pub oldest_lost: Option<Nanos>,
-    /// Databases that could not be opened or read, contradicted themselves, or were in a state that they never had been in.
+    /// Databases that could not be opened or read, were inconsistent, or were in a state that they never had.
     pub corrupt: u64,
-    /// What was found of the first of them, and after which cut.
+    /// The first corruption: what was found, and after which cut.
     pub first_damage: Option<String>,
-    /// From power to the first answer: on average, and the longest.
+    /// Time from power-on to the first answer.
     pub recovery: Spans,
 }
 
 impl Row {
-    /// Before anything has come of it.
+    /// The row of a setting before its first power cut.
     fn of(setting: &Setting, asked: &Asked) -> Row {
         Row {
             setting: *setting,
@@ -247,14 +248,14 @@ impl Row {
         }
     }
 
-    /// A database was found corrupt.
+    /// Counts a corrupt database, and keeps the reason for the first.
     fn damaged(&mut self, why: &str) {
         self.corrupt += 1;
         let cuts = self.cuts;
         self.first_damage.get_or_insert_with(|| format!("after cut {cuts}: {why}"));
     }
 
-    /// Whether what was promised was kept.
+    /// Whether the promise was kept.
     pub fn kept(&self) -> bool {
         match self.setting.promise() {
             Promise::All => self.lost == 0 && self.corrupt == 0,
@@ -264,7 +265,7 @@ impl Row {
     }
 }
 
-/// What contradicts itself in a database; nothing where nothing does.
+/// The first inconsistency of a database, if there is any.
 fn contradiction(database: &dyn Database, scale: &Scale) -> Result<Option<String>, OltpError> {
     let broken = check::all(database, scale)?.into_iter().find(|it| it.broken != 0);
     let told = |it: check::Condition| format!("condition {} ({}): {} broken", it.clause, it.name, it.broken);
@@ -274,7 +275,7 @@ fn contradiction(database: &dyn Database, scale: &Scale) -> Result<Option<String
     }
 }
 
-/// Several spans of time.
+/// Count, mean and maximum of several time spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spans {
     count: u64,
@@ -283,41 +284,41 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Takes another.
+    /// Adds one.
     pub fn add(&mut self, span: Nanos) {
         self.count += 1;
         self.sum_ns += span.get();
         self.longest_ns = self.longest_ns.max(span.get());
     }
-    /// Their mean in seconds; `None` of none.
+    /// The mean in seconds; `None` without spans.
     pub fn mean_s(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e9)
     }
-    /// The longest in seconds; `None` of none.
+    /// The longest in seconds; `None` without spans.
     pub fn longest_s(&self) -> Option<f64> {
         (self.count > 0).then_some(self.longest_ns as f64 / 1e9)
     }
 }
 
-/// Why databases cannot be taken through power cuts.
+/// Errors of [`run`].
 #[derive(Debug, thiserror::Error)]
 pub enum PowercutError {
-    /// The drive cannot be so.
+    /// The drive cannot be opened with these options.
     #[error(transparent)]
     Drive(#[from] lowtide_live::OpenError),
-    /// Files cannot be kept where it was asked for.
+    /// The directory of `--keep` cannot be used.
     #[error(transparent)]
     Output(Box<OutputError>),
     /// The database cannot be loaded.
     #[error(transparent)]
     Database(#[from] OltpError),
-    /// It cannot be attached.
+    /// The drive cannot be attached.
     #[error(transparent)]
     Attached(#[from] AttachedError),
-    /// No such combination can be.
+    /// The settings cannot be combined.
     #[error("{0}")]
     Setting(String),
-    /// Nobody wants to wait any more.
+    /// The user interrupted the run.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,6 +1,6 @@
 //! How the cells of a campaign differ: the step and the factors of each, and which of them vary.
 //!
-//! Leaves out what is drawn or compared over them (`report`, `compare`).
+//! Leaves out what is drawn or compared over them (crate `lowtide-report`).
 
 use super::Cell;
 

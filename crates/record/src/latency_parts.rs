@@ -1,7 +1,8 @@
-//! Latency percentiles of equal parts of a measured window: what tells how sure those of the whole window are.
+//! Latency percentiles of equal parts of a measured window, which show how certain those of the whole window
+//! are.
 //!
 //! The histograms of a window are merged part by part, so that at most one part is in memory beside the whole. Leaves out
-//! what is made of them (`compare`).
+//! what is made of them (`lowtide_report::compare`).
 
 use super::Percentiles;
 use lowtide_core::{Distribution, Latency};

@@ -1,8 +1,9 @@
-//! What a campaign leaves behind: plain records, as the store keeps them and as analysis and report read them.
+//! The records of a campaign, as the store keeps them and as reports read them, and their analysis
+//! ([`analysis`]).
 //!
-//! Leaves out how they come about (`plan`, `load`), where they are kept (`store`) and what they mean
-//! (`analysis`). Everything here is a fact that was measured or written down, so a report made from a store
-//! years later says the same.
+//! Every record is a fact that was measured or written down, so a report made from a store years later says
+//! the same. Leaves out how records come about (`lowtide_lab::{plan, load}`) and where they are kept
+//! (`lowtide_lab::store`).
 
 pub mod analysis;
 pub mod fact;
@@ -29,14 +30,14 @@ use std::sync::Arc;
 pub struct Campaign {
     /// The experiment's name.
     pub name: String,
-    /// The experiment's title, a line for people.
+    /// The experiment's title, one line for people.
     pub title: String,
     /// The experiment as written, with every `--set` applied: the text that reproduces the campaign. Empty where
-    /// another program measured it.
+    /// another program measured the campaign.
     pub experiment: String,
     /// The target as the user would write it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`.
     pub target: String,
-    /// The device files of a simulated target, with those they refer to.
+    /// The device files of a simulated target, with the files that they refer to.
     pub devices: Vec<String>,
     /// The seed every random choice comes from.
     pub seed: u64,
@@ -54,24 +55,24 @@ pub struct Campaign {
     pub cells: Vec<Cell>,
 }
 
-/// Where a cell stands.
+/// The status of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// Not begun, or begun and cut off before its end.
+    /// Not started, or interrupted before its end.
     #[default]
     Pending,
-    /// Measured to its end.
+    /// Measured to the end.
     Done,
     /// Failed; the reason is in the cell.
     Failed,
-    /// Not measured by choice: its level is predicted from those of others.
+    /// Skipped: its level is predicted from the levels of other cells.
     Spared,
-    /// In the store, and it does not read back; the reason is in the cell.
+    /// In the store, but it cannot be read back; the reason is in the cell.
     Damaged,
 }
 
-/// A level that was not measured, with the interval that holds it with 95 %, in MiB/s.
+/// A level that was predicted instead of measured, with its 95 % interval, in MiB/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Predicted {
     /// The level.
@@ -83,13 +84,13 @@ pub struct Predicted {
 }
 
 impl Predicted {
-    /// Half of the interval's width.
+    /// Half the width of the interval.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
 }
 
-/// One combination of factor values × one repetition. By default nothing is known of it.
+/// One combination of factor values × one repetition. The default is a cell of which nothing is known.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
     /// Position in the plan, from 0.
@@ -100,61 +101,61 @@ pub struct Cell {
     pub repetition: u32,
     /// The name of the pass or step this cell belongs to, where the experiment has several: `second pass`.
     pub step: Option<String>,
-    /// Where it stands.
+    /// Its status.
     pub status: Status,
-    /// Why it failed, or what of it is damaged.
+    /// Why it failed, or which part of it is damaged.
     pub failure: Option<String>,
     /// Bytes of data under test.
     pub data: Bytes,
     /// Bytes the host may address on the target.
     pub capacity: Bytes,
-    /// All NAND of the target, where known.
+    /// The NAND capacity of the target, where known.
     pub raw_capacity: Option<Bytes>,
-    /// Threads of the load.
+    /// Number of threads of the load.
     pub threads: u32,
-    /// Whether the load reads, writes or does both: the share of reads, 0 to 1.
+    /// The share of reads in the load, 0 to 1.
     pub read_share: f64,
-    /// Host bytes written between the last purge and the beginning of the measurement; `None` where nobody knows
-    /// what was written before.
+    /// Host bytes written between the last purge and the start of the measurement; `None` where that is
+    /// unknown.
     pub written_before: Option<Bytes>,
-    /// The device's counters when the measurement began, where it has any.
+    /// The device's counters at the start of the measurement, where it has any.
     pub counters_before: Option<Counters>,
     /// The time series. Copies of the cell share it.
     pub rows: Arc<Vec<Row>>,
     /// Latency of reads over the measured window (the steady window where there is one, else the last quarter).
     pub read_latency: Distribution,
-    /// Latency of writes over the measured window; of a database, that of its transactions.
+    /// Latency of writes over the measured window; for a database, of its transactions.
     pub write_latency: Distribution,
-    /// Latency of equal parts of that window. Copies of the cell share it.
+    /// Latency of equal parts of the measured window. Copies of the cell share it.
     pub latency_parts: Arc<LatencyParts>,
     /// Erase counts of the device's blocks after the cell, as a histogram `(erases, blocks)`; empty where unknown.
     pub wear: Vec<(u64, u64)>,
-    /// What the analysis found; set when the cell is done.
+    /// The result of the analysis; set when the cell is done.
     pub verdict: Option<Verdict>,
-    /// What is known of the database, where one was asked. The rows then say what its device did.
+    /// The record of the database, where the load ran on one. The rows are then those of its device.
     pub oltp: Option<Box<Oltp>>,
-    /// How long the device was occupied, preparation included; virtual time on models. `None` where nobody counted.
+    /// How long the device was occupied, preparation included; virtual time on models. `None` where unknown.
     pub took: Option<Nanos>,
-    /// When lowtide itself did not run, in order: that time is in no interval.
+    /// Gaps during which lowtide itself did not run, in order: that time is in no interval.
     pub gaps: Vec<Gap>,
-    /// What is predicted of it, where it was spared.
+    /// Its predicted level, where it was skipped.
     pub predicted: Option<Predicted>,
 }
 
 /// One interval, without its histograms.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Row {
-    /// Nanoseconds from the beginning of the measurement to the beginning of the interval.
+    /// Start of the interval, in nanoseconds since the start of the measurement.
     pub start_ns: u64,
-    /// Nanoseconds from the beginning of the measurement to the end of the interval.
+    /// End of the interval, in nanoseconds since the start of the measurement.
     pub end_ns: u64,
     /// Reads completed.
     pub reads: u64,
-    /// Bytes of those.
+    /// Bytes read.
     pub read_bytes: u64,
     /// Writes completed.
     pub writes: u64,
-    /// Bytes of those.
+    /// Bytes written.
     pub write_bytes: u64,
     /// Operations that failed.
     pub errors: u64,
@@ -164,7 +165,7 @@ pub struct Row {
     pub write: Percentiles,
     /// The device's counters at the end of the interval.
     pub counters: Option<Counters>,
-    /// What terminals asked of a database.
+    /// The transactions that terminals ran on a database.
     pub transactions: Option<Box<Transactions>>,
 }
 
@@ -181,15 +182,15 @@ pub struct Percentiles {
     pub p99_ns: u64,
     /// 99.9th percentile.
     pub p999_ns: u64,
-    /// Longest.
+    /// Maximum.
     pub max_ns: u64,
 }
 
-/// The fact of a campaign's environment that is the same for campaigns that were measured in turns.
+/// The environment fact that is equal for all campaigns that were interleaved with each other.
 pub const INTERLEAVED: &str = "interleaved";
 
 impl Campaign {
-    /// What it has in common with the campaigns that were measured in turns with it; `None` where it ran alone.
+    /// The value that it shares with the campaigns it was interleaved with; `None` where it ran alone.
     pub fn interleaved(&self) -> Option<&str> {
         self.environment.iter().find(|(key, _)| key == INTERLEAVED).map(|(_, value)| value.as_str())
     }
@@ -235,19 +236,19 @@ impl Row {
     pub fn mib_per_s(&self) -> f64 {
         Bytes::new(self.read_bytes + self.write_bytes).as_mib() / self.seconds()
     }
-    /// The rate that a level is judged by: new orders per minute of a database, else MiB/s.
+    /// The rate that a level is judged by: new orders per minute for a database, else MiB/s.
     pub fn rate(&self) -> f64 {
         match &self.transactions {
             Some(transactions) => transactions.new_orders() as f64 / self.seconds() * 60.0,
             None => self.mib_per_s(),
         }
     }
-    /// What [`Row::rate`] is a rate of.
+    /// The quantity of [`Row::rate`].
     pub fn quantity(&self) -> Quantity {
         if self.transactions.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
     }
-    /// What somebody waited for in these intervals: how many requests, or transactions of a database, and all their
-    /// latencies together, in nanoseconds.
+    /// The number of requests in these intervals, or of transactions for a database, and the sum of their
+    /// latencies in nanoseconds.
     pub fn waited<'r>(rows: impl Iterator<Item = &'r Row>) -> (u64, f64) {
         let one = |row: &Row| match &row.transactions {
             None => {
@@ -268,15 +269,15 @@ impl Row {
 }
 
 impl Campaign {
-    /// What the levels of its cells are rates of.
+    /// The quantity of its cells' levels.
     pub fn quantity(&self) -> Quantity {
         self.cells.iter().map(Cell::quantity).find(|it| *it != Quantity::default()).unwrap_or_default()
     }
-    /// The cells that are in the store and do not read back.
+    /// The cells that are in the store but cannot be read back.
     pub fn damaged(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.status == Status::Damaged)
     }
-    /// Whether another program measured it: then there is no experiment.
+    /// Whether another program measured it; such a campaign has no experiment.
     pub fn is_imported(&self) -> bool {
         self.experiment.is_empty()
     }
@@ -287,7 +288,7 @@ impl Cell {
     pub fn fill(&self) -> f64 {
         self.data.get() as f64 / self.capacity.get() as f64
     }
-    /// Whether its rows say what its device did; beneath a database it may not be to be seen.
+    /// Whether its rows show what its device did; the device beneath a database may be out of sight.
     pub fn device_seen(&self) -> bool {
         self.oltp.as_ref().is_none_or(|oltp| !oltp.device_unseen)
     }
@@ -304,20 +305,20 @@ impl Cell {
         }
         if parts.is_empty() { format!("cell {}", self.index) } else { parts.join(", ") }
     }
-    /// Where the last quarter of the measurement begins, in nanoseconds since it began; at the latest where the last
-    /// interval does, so that a single one is not left out.
+    /// Start of the last quarter of the measurement, in nanoseconds since its start; no later than the start
+    /// of the last interval, so that a single interval is not left out.
     pub fn last_quarter_ns(&self) -> u64 {
         self.rows.last().map_or(0, |row| (row.end_ns / 4 * 3).min(row.start_ns))
     }
-    /// The window that an answer about the cell rests on, in nanoseconds since the measurement began, and whether it is
-    /// a steady one: else it is the last quarter.
+    /// The window that an answer about the cell rests on, in nanoseconds since the start of the measurement,
+    /// and whether it is steady; if not, it is the last quarter.
     pub fn window(&self) -> (u64, u64, bool) {
         match &self.verdict {
             Some(Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns, true),
             _ => (self.last_quarter_ns(), u64::MAX, false),
         }
     }
-    /// What its levels are rates of.
+    /// The quantity of its levels.
     pub fn quantity(&self) -> Quantity {
         if self.oltp.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
     }
@@ -339,13 +340,14 @@ impl Cell {
         let (before, after) = self.counters_between(from_ns, to_ns)?;
         after.write_amplification_since(&before)
     }
-    /// Bytes that a log layer wrote per byte of the host's between two instants of the measurement; `None` without a layer or writes.
+    /// Bytes that a log layer wrote per byte that the host wrote, between two instants of the measurement;
+    /// `None` without a layer or writes.
     pub fn layer_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let (before, after) = self.counters_between(from_ns, to_ns)?;
         after.layer_amplification_since(&before)
     }
-    /// Time of the host's processors that the driver took per operation between two instants of the measurement, in
-    /// nanoseconds; `None` where it took none.
+    /// Host CPU time that the driver used per operation between two instants of the measurement, in
+    /// nanoseconds; `None` where it used none.
     pub fn host_cpu_ns_per_operation_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let (before, after) = self.counters_between(from_ns, to_ns)?;
         let taken = after.host_cpu_ns.checked_sub(before.host_cpu_ns).filter(|&ns| ns > 0)?;

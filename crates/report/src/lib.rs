@@ -1,16 +1,16 @@
-//! The report: from the records of a campaign to what people and programs read.
+//! Reports and exports, made from the records of campaigns.
 //!
 //! ```text
 //!   Campaign ──► Answer (per cell) ──► verdict sentences, tables, figures = Report ──► render::{terminal,
 //!   Comparison ──────────────────────►                                                markdown, csv, json}, html
 //! ```
 //!
-//! A [`Report`] owns everything it shows, so every renderer says the same: verdict first, then tables, then
+//! A [`Report`] owns everything it shows, so every renderer shows the same: verdict first, then tables, then
 //! figures. The HTML page is one file that needs no network and no JavaScript. [`export_csv`] and
-//! [`export_json`] give the raw numbers instead, the same bytes for the same records.
+//! [`export_json`] give the raw numbers instead; the same records give the same bytes.
 //!
-//! Leaves out: judging steady state ([`lowtide_record::analysis`]), finding published numbers (the caller hands over
-//! [`Comparison`]s), reading the store, and deciding where output goes.
+//! Leaves out judging steady state ([`lowtide_record::analysis`]), finding published numbers (the caller
+//! hands over [`Comparison`]s), reading the store, and deciding where output goes.
 
 pub mod answer;
 mod build;
@@ -51,41 +51,41 @@ use lowtide_record::Campaign;
 /// A report, ready for any renderer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// A line for people.
+    /// One line for people.
     pub title: String,
-    /// What was measured, on what, when: name and value, in order.
+    /// Name and value of what was measured, on what and when, in order.
     pub facts: Vec<(String, String)>,
-    /// The answer in sentences, the most important first.
+    /// The verdict in sentences, the most important first.
     pub verdict: Vec<String>,
     /// The tables; the first is the answer.
     pub tables: Vec<Table>,
-    /// Tables for a closer look: folded on a page, whole in JSON and CSV, left out of a terminal and of Markdown.
+    /// Tables with details: collapsed in HTML, complete in JSON and CSV, absent from terminal and Markdown.
     pub details: Vec<Table>,
     /// The figures.
     pub figures: Vec<Figure>,
     /// Facts about the machine and the target, in order.
     pub environment: Vec<(String, String)>,
-    /// Command lines that make the numbers again.
+    /// Command lines that reproduce the numbers.
     pub commands: Vec<String>,
-    /// Texts that make the numbers again: heading and content.
+    /// Files that reproduce the numbers: heading and content.
     pub sources: Vec<(String, String)>,
-    /// The version of lowtide that measured.
+    /// The version of lowtide that ran the campaign.
     pub version: String,
 }
 
 impl Report {
-    /// The report of a campaign, beside published numbers where there are some.
+    /// The report of a campaign, compared with published numbers where there are any.
     pub fn new(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
         build::of_campaign(campaign, comparisons)
     }
 
-    /// Whether the rounds of a campaign ended in steady state, all of them; `None` of a campaign without rounds.
+    /// Whether all rounds of a campaign ended in steady state; `None` for a campaign without rounds.
     pub fn rounds_are_steady(campaign: &Campaign) -> Option<bool> {
         rounds::steady(campaign)
     }
 
-    /// The report of several campaigns beside published numbers, with the claims that were checked and what is not
-    /// compared; `verdict` comes first.
+    /// The report of several campaigns compared with published numbers, with the claims that were checked and
+    /// the numbers that are not compared; `verdict` comes first.
     pub fn of_studies(
         campaigns: &[(&Campaign, &[Comparison])],
         claims: &[Checked],
@@ -97,20 +97,20 @@ impl Report {
         build::of_studies(campaigns, claims, excuses, verdict, seed, scale)
     }
 
-    /// The same report with the claims that were checked for it.
+    /// Adds the table of checked claims.
     pub fn with_claims(mut self, claims: &[Checked]) -> Report {
         self.tables.extend(tables::claims(claims));
         self
     }
 
-    /// A comparison of two or more campaigns, cell by matching cell; the first is compared against. With it what became
-    /// of each limit, for every campaign but the first.
+    /// A comparison of two or more campaigns, cell by matching cell, with the first as the baseline; and the
+    /// judgement of each limit for every other campaign.
     pub fn compare(campaigns: &[&Campaign], question: &Question) -> (Report, Vec<Judged>) {
         build::of_campaigns(campaigns, question)
     }
 
-    /// A comparison of the values of one factor inside a campaign; the first value is compared against. With it what
-    /// became of each limit, for every value but the first.
+    /// A comparison of the values of one factor inside a campaign, with the first value as the baseline; and
+    /// the judgement of each limit for every other value.
     ///
     /// # Errors
     /// Where the campaign has fewer than two values of `factor`.
@@ -122,7 +122,7 @@ impl Report {
         build::of_factor(campaign, factor, question)
     }
 
-    /// One HTML page that needs nothing else.
+    /// One self-contained HTML page.
     pub fn html(&self) -> String {
         html::page(self)
     }
@@ -130,7 +130,7 @@ impl Report {
     pub fn figures(&self) -> Vec<(String, String)> {
         self.figures.iter().map(|f| (format!("{}.svg", f.name), figure::document(f))).collect()
     }
-    /// Text for a terminal `width` columns wide, without colour codes. Tables that do not fit are split.
+    /// Text for a terminal `width` columns wide, without colour codes. Tables that are too wide are split.
     pub fn terminal(&self, width: usize) -> String {
         render::terminal::text(self, width)
     }
@@ -138,7 +138,7 @@ impl Report {
     pub fn markdown(&self) -> String {
         render::markdown::text(self)
     }
-    /// The first table, the answer, as CSV; [`Report::table_csv`] gives the others.
+    /// The first table, which holds the answer, as CSV; [`Report::table_csv`] gives the others.
     pub fn csv(&self) -> String {
         self.tables.first().map_or_else(String::new, render::csv::text)
     }
@@ -147,7 +147,7 @@ impl Report {
         let mut all = self.tables.iter().chain(&self.details);
         all.find(|table| table.key == key).map(render::csv::text)
     }
-    /// One JSON object with everything but the figures, ending in a line break.
+    /// One JSON object with everything but the figures, and a newline at the end.
     pub fn json(&self) -> String {
         render::json::text(self)
     }

@@ -1,5 +1,5 @@
-//! What a user asks for, as every program on top of the lab takes it: an experiment, changed by overrides, on a target, at
-//! a scale, with a seed.
+//! A user's request, the same for the command line and for Python: an experiment, changed by overrides, on a
+//! target, at a scale, with a seed.
 //!
 //! Leaves out how it is asked (a command line, a call in Python) and what is done with it.
 

@@ -1,7 +1,7 @@
-//! What went wrong, as people are told: messages with what is accepted, and which kind of failure it is.
+//! Failures as people see them: a message, what is accepted instead, and the kind of failure.
 //!
-//! Every program on top of the lab tells errors with the same words; the command line prints them in colour and maps kinds
-//! to exit codes, Python raises them. Leaves out the errors themselves: each stage has its own.
+//! Every program reports errors in the same words; the command line prints them in colour and maps kinds to
+//! exit codes, Python raises them. Leaves out the errors themselves: each stage has its own.
 
 use crate::advise::{AdviseError, CandidateError, TrialError};
 use crate::bench::LogdiskBenchError;

@@ -1,13 +1,14 @@
-//! Interleaving: the cells of several experiments in turns, so that a machine that drifts, drifts for all of them.
+//! Interleaves the cells of several experiments, so that a drift of the machine affects all of them.
 //!
 //! ```text
 //!   Plan, Plan ─► Turns (rounds of like cells) ─► one store, a campaign for each ─► compare, pair by pair
 //! ```
 //!
-//! A round has the like cells (step, factors, repetition) of every experiment. Its order is turned round from one round to
-//! the next (A B, B A, A B, …; which comes first the seed says), so that a steady drift weighs on all alike. On the host
-//! every cell's target is prepared anew, because another experiment's cell lies between it and the one before. Virtual
-//! time does not drift: models are measured side by side, as ever. Leaves out comparing (`compare`).
+//! A round has the matching cells (step, factors, repetition) of every experiment. Their order is reversed
+//! from one round to the next (A B, B A, A B, …; the seed decides which comes first), so that a steady drift
+//! affects all alike. On the host every cell's target is prepared anew, because a cell of another experiment
+//! ran before it. Virtual time does not drift: cells on models run concurrently, as always. Leaves out
+//! comparing (`lowtide_report::compare`).
 
 use lowtide_core::rng::below;
 use lowtide_lab::campaign::{self, CampaignError, Cells, Named, Outcome, Progress, on_all_cores};

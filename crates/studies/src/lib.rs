@@ -1,7 +1,8 @@
-//! Questions that take many campaigns: are the models right, which drive fits, what would another size give.
+//! Questions that take many campaigns: are the models right, which drive meets a rate, what would another
+//! size give.
 //!
-//! [`ask`] is where a command line or a notebook enters. Leaves out a single campaign (crate `lowtide-lab`) and how its
-//! answer is shown (crate `lowtide-report`).
+//! [`ask`] is the entry point for the command line and for Python. Leaves out running a single campaign
+//! (crate `lowtide-lab`) and reporting its results (crate `lowtide-report`).
 
 pub mod adaptive;
 pub mod advise;

@@ -1,6 +1,6 @@
 //! The arguments of `lowtide advise`.
 //!
-//! Leaves out what contradicts itself: the lab says.
+//! Leaves out arguments that contradict each other: `lowtide_studies::advise` checks that.
 
 use super::{Format, above_zero, rate, scale, share, size};
 use clap::{ArgGroup, Args};

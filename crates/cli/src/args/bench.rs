@@ -1,6 +1,6 @@
 //! Arguments of `lowtide bench`.
 //!
-//! Leaves out what is measured (`lowtide_studies::bench`).
+//! Leaves out the benchmarks themselves (`lowtide_studies::bench`, and those of crates `oltp` and `host`).
 
 use super::{OltpBenchArguments, size};
 use clap::{Args, Subcommand, ValueEnum};

@@ -1,6 +1,6 @@
 //! The arguments of `lowtide fit`.
 //!
-//! Leaves out which of them the data need: the lab says.
+//! Leaves out which of them the data need: `lowtide_studies::fit` checks that.
 
 use super::{Format, size};
 use clap::Args;

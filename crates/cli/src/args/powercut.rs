@@ -1,6 +1,6 @@
 //! The arguments of `lowtide powercut oltp`.
 //!
-//! Leaves out which of them go together: the lab says.
+//! Leaves out which of them go together: `lowtide_powercut` checks that.
 
 use super::oltp::{durability, engine, named};
 use clap::{Args, ValueEnum};

@@ -1,7 +1,7 @@
 //! Latency histograms: every completion is counted, none is sampled away, and percentiles are never averaged.
 //!
-//! High dynamic range, three significant digits, from 1 ns to 1 h (longer ones count as 1 h). Leaves out
-//! text formats: the lab stores the bytes that [`Latency::to_bytes`] gives. A [`Distribution`] is the same at rest.
+//! High dynamic range, three significant digits, from 1 ns to 1 h (longer ones count as 1 h). Leaves out text
+//! formats: stores keep the bytes that [`Latency::to_bytes`] gives. A [`Distribution`] is the same at rest.
 
 use super::Distribution;
 use crate::units::Nanos;

@@ -1,6 +1,7 @@
 //! Measurement records: what happened in each interval, with an exact latency histogram.
 //!
-//! Leaves out judgement: steady state, comparisons and percentiles across cells belong to the lab.
+//! Leaves out judgement: steady state (`lowtide_record::analysis`) and comparisons
+//! (`lowtide_report::compare`).
 
 mod distribution;
 mod gap;

@@ -1,7 +1,7 @@
 //! The description of an array, as the table `[array]` of a device file writes it ([`ArrayParameters`]), with its
 //! members ([`ArraySpec`]).
 //!
-//! Leaves out the names of members and how they are found, which is the lab's work.
+//! Leaves out the names of members and how they are found, see `lowtide_files::device`.
 
 use crate::spec::{DeviceSpec, SpecError};
 use lowtide_core::{Bytes, Nanos};

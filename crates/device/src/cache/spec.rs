@@ -1,7 +1,7 @@
 //! The description of a cache, as the table `[cache]` of a device file writes it ([`CacheParameters`]), with the two
 //! devices that it joins ([`CacheSpec`]).
 //!
-//! Leaves out the names of the devices and how they are found, which is the lab's work.
+//! Leaves out the names of the devices and how they are found, see `lowtide_files::device`.
 
 use crate::spec::{DeviceSpec, SpecError};
 use lowtide_core::{Bytes, Nanos};

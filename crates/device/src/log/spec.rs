@@ -1,7 +1,7 @@
 //! The description of a log layer, as the table `[log]` of a device file writes it ([`LogParameters`]), with the device it
 //! lies on ([`LogSpec`]).
 //!
-//! Leaves out the name of the device and how it is found, which is the lab's work.
+//! Leaves out the name of the device and how it is found, see `lowtide_files::device`.
 
 use crate::spec::{AnyDevice, DeviceSpec, SpecError};
 use lowtide_core::{Bytes, Nanos, Seed};

@@ -20,7 +20,8 @@ impl ModelSettings {
     /// What settings mean.
     ///
     /// # Errors
-    /// [`SettingsError`]: an option that there is not, a value that it does not take, or an engine that is no model.
+    /// [`SettingsError`] for an unknown option, a value that an option does not accept, or an engine that is
+    /// no model.
     pub fn of(settings: &Settings) -> Result<ModelSettings, SettingsError> {
         match settings.engine {
             Engine::InnodbModel => InnodbSettings::of(settings).map(ModelSettings::Innodb),

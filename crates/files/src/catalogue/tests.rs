@@ -1,4 +1,5 @@
-//! Tests of the catalogue: everything in it is well formed, and what is not in it is told apart.
+//! Tests of the catalogue: studies are read completely, an unknown name gets a suggestion, a path is read
+//! from disk.
 
 use super::*;
 

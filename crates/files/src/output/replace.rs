@@ -17,13 +17,13 @@ use tempfile::NamedTempFile;
 /// Bytes that are buffered before they are written.
 const BUFFER: usize = 1 << 20;
 
-/// Writes a new file beside the place where it is meant to be; it is removed when it is dropped.
+/// Writes the content to a new file in the folder of its destination. Dropping it removes the file.
 pub(super) fn write_part(
     place: &Destination,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<NamedTempFile> {
-    // A new file has the mode of any new file, less the umask. In the place of another, which may be private, it
-    // is private until it has the other's permissions.
+    // A file under a new name gets the usual mode, less the umask. A replacement is private until it has the
+    // permissions of the file it replaces, which may be private.
     let mode = if place.found.is_some() { 0o600 } else { 0o666 };
     let mut new = tempfile::Builder::new();
     new.prefix(".lowtide-").suffix(".part").permissions(Permissions::from_mode(mode));
@@ -32,7 +32,7 @@ pub(super) fn write_part(
     Ok(part)
 }
 
-/// Gives a written file its name; the file that has it is replaced. If that fails, nothing has changed.
+/// Renames a written file to its destination, and so replaces the file there. A failure changes nothing.
 pub(super) fn take_name(part: NamedTempFile, place: &Destination) -> io::Result<()> {
     if let Some(old) = &place.found {
         take_over(part.as_file(), old)?;

@@ -27,7 +27,7 @@ impl Bench {
         self.at(name)
     }
 
-    /// A file that is marked as a store.
+    /// A file with the mark of a store.
     fn store(&self, name: &str) -> PathBuf {
         let store = Connection::open(self.at(name)).expect("a database");
         let mark = format!("PRAGMA application_id = {APPLICATION_ID}; CREATE TABLE t (n);");

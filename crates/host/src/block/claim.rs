@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 
 /// How long a device may be looked at by others (udev does, when it comes or was written to) before that counts.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same of one that lowtide itself let go of.
+/// The same for a device that lowtide itself has just released.
 const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
-/// How many times it is looked in any case.
+/// The least number of looks before an objection counts.
 const LEAST_LOOKS: u32 = 3;
 
 /// A device that may be overwritten, as long as this lives. Dropping it undoes what was changed of its settings.
@@ -234,7 +234,7 @@ impl Claim {
     }
 }
 
-/// Waiting for what may be gone in a moment.
+/// A wait for objections that may pass.
 #[derive(Debug)]
 pub(super) struct Wait {
     begin: Instant,
@@ -243,12 +243,13 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// Waits for no longer than this, but for some looks at least: on a busy machine one look may take so long.
+    /// A wait of at most `patience`, but of at least [`LEAST_LOOKS`] looks: on a busy machine, one look may
+    /// take longer than `patience`.
     pub(super) fn new(patience: Duration) -> Wait {
         Wait { begin: Instant::now(), patience, looks: 0 }
     }
 
-    /// Waits a little; whether to look again.
+    /// Sleeps briefly and returns `true` if there is to be another look.
     pub(super) fn again(&mut self) -> bool {
         self.looks += 1;
         let again = self.looks < LEAST_LOOKS || self.begin.elapsed() < self.patience;
@@ -259,8 +260,8 @@ impl Wait {
     }
 }
 
-/// Examines a device and opens it exclusively, if nothing speaks against it; what may be gone in a moment is waited for so
-/// long.
+/// Examines a device and opens it exclusively if there are no objections; objections that may pass are waited
+/// for, up to `patience`.
 pub(super) fn hold(
     disk: &Disk,
     patience: Duration,

@@ -53,7 +53,7 @@ pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns
         let start_ns = issued.map_or(u64::MAX, |issued| issued.start_ns);
         if turns.is_some() || issued.is_none() {
             now_ns = sleep_until(start_ns, &mut worker);
-            // A gap while it slept is none of the request.
+            // A gap during the sleep is not a gap during the request.
             issued = issued.map(|issued| worker.begun(issued));
             if !worker.pass(now_ns) {
                 lost = u64::from(start_ns < end_ns(&shared));

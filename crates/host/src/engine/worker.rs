@@ -230,7 +230,7 @@ impl Worker {
         })
     }
 
-    /// A request that is given to the device at the time that was read last.
+    /// The request as issued at the last reading of the clock: earlier gaps do not count against it.
     #[inline]
     pub(super) fn begun(&self, issued: Issued) -> Issued {
         Issued { gaps: self.gaps, ..issued }

@@ -2,7 +2,7 @@
 //! what the server does with requests: memory, pieces, parts of blocks.
 //!
 //! The client here is written from the text of the protocol and shares only its numbers with the server. Leaves out real
-//! clients, which `crates/cli/tests/nbd.rs` runs.
+//! clients, which `crates/cli/tests/nbd` runs.
 
 mod allocations;
 mod client;

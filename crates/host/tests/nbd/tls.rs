@@ -1,6 +1,6 @@
 //! TLS: what it forgets, what needs it, who may come in, and what is wrong with certificates.
 //!
-//! The client is rustls too; other implementations meet the server in `crates/cli/tests/nbd.rs`.
+//! The client is rustls too; other implementations meet the server in `crates/cli/tests/nbd`.
 
 use crate::client::*;
 use lowtide_host::HostError;

@@ -1,10 +1,10 @@
-//! Groups that run side by side.
+//! Thread pools for groups of cells that run concurrently.
 //!
-//! Leaves out what a group is, and in what order they begin.
+//! Leaves out what a group is, and the order of the groups.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Gives the jobs, in order, to as many threads as there are (see [`set_jobs`]).
+/// Runs the jobs on all threads of the current pool (see [`set_jobs`]); they start in order.
 pub fn on_all_cores<T: Sync>(jobs: &[T], job: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -15,17 +15,17 @@ pub fn on_all_cores<T: Sync>(jobs: &[T], job: impl Fn(&T) + Sync) {
     rayon::scope(|scope| (0..rayon::current_num_threads()).for_each(|_| scope.spawn(|_| worker())));
 }
 
-/// Sets how many groups run at the same time; the first call counts, and without one it is a group per core.
+/// Sets how many groups run concurrently, by default one per core. Only the first call has an effect.
 pub fn set_jobs(jobs: usize) {
-    // A second call finds the pool made, and it stays as it is.
+    // An error means that the pool exists already; it stays as it is.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(jobs).build_global();
 }
 
-/// Does something with so many threads for groups that run at the same time, which are gone when it is done: for programs
-/// that run several campaigns, each with its own number, or that may be forked in between.
+/// Runs `what` in a thread pool of its own with `jobs` threads. For programs that run several campaigns, each
+/// with its own number of threads, or that may fork in between.
 ///
 /// # Panics
-/// Where the machine gives no threads.
+/// If no threads can be started.
 pub fn with_jobs<T: Send>(jobs: usize, what: impl FnOnce() -> T + Send) -> T {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
     pool.expect("a machine has threads").install(what)

@@ -243,10 +243,10 @@ pub type Begin = fn(&mut Store, &Plan, &About) -> Result<Begun, StoreError>;
 /// What is made where a plan says that a file is under test.
 const FILE_UNDER_TEST: Role = Role::new("the file under test", "--target file:PATH");
 
-/// Whether the target of a plan can be had now.
+/// Checks that the target of a plan can be used now.
 ///
 /// # Errors
-/// [`HostError`] with what speaks against it.
+/// [`HostError`] with the objections.
 pub fn check_target(plan: &Plan) -> Result<(), HostError> {
     Taken::of(plan).map(drop)
 }
@@ -300,7 +300,7 @@ pub struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// Those of a plan, of which some may have been measured.
+    /// The cells of a plan, some of which may be measured already.
     pub fn new(
         plan: &'a Plan,
         begun: Begun,

@@ -1,4 +1,4 @@
-//! Cells on files of the host, or on a block device, in wall time.
+//! Cells on files of the host or on a block device, in wall time.
 //!
 //! Leaves out cells of databases (`databases`).
 
@@ -59,7 +59,7 @@ impl Cells<'_> {
             self.say([("mounted-with".to_owned(), options)]);
         }
         self.say(host.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
-        // Files that a load could not use, or that a thread given up may still write to, serve no other cell.
+        // No other cell may use files that this load could not use, or a stuck thread may still write to.
         if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
             host.target.give_up().map_err(|error| error.to_string())?;
         }
@@ -77,7 +77,7 @@ impl Cells<'_> {
             self.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
         }
         if let Ended::Complete(verdict) = &ended {
-            // The clock that this is read from stands still while the machine is suspended, and only then.
+            // `Instant` stands still while the machine is suspended, but not while the process is stopped.
             let stopped = summary.gaps.iter().filter(|gap| gap.cause == Cause::Stopped);
             let stopped = stopped.map(|gap| gap.length.get()).sum();
             let took = (began.elapsed().as_nanos() as u64).saturating_sub(stopped);
@@ -88,7 +88,8 @@ impl Cells<'_> {
         Ok(ended)
     }
 
-    /// Writes all whole blocks of the host's target from its beginning to its end, so many times; `written` grows by it.
+    /// Writes all whole blocks of the target in sequence, as many times as `passes` says, and adds the bytes
+    /// to `written`.
     fn precondition(
         &self,
         cell: &PlannedCell,
@@ -97,7 +98,7 @@ impl Cells<'_> {
         seed: Seed,
         written: &mut Bytes,
     ) -> Result<Ended, String> {
-        // What does not fill a block at the end is left as it is.
+        // A partial block at the end is left as it is.
         let size_each = prepared.data.size_each().align_down(passes.block);
         let data = prepared.data.with_size_each(size_each);
         let data = &data.map_err(|error| error.to_string())?;

@@ -32,7 +32,7 @@ impl Cells<'_> {
         let ended = ended.map_err(|error| error.to_string())?;
         if !replay && ended != Ended::Interrupted {
             self.say(told.into_iter().map(|Told { at, what }| {
-                // As the experiment writes it.
+                // Unscaled, as in the experiment.
                 let at = at.map_or(String::new(), |at| format!(", at {}", at * self.plan.scale));
                 ("event".to_owned(), format!("{}{at}: {what}", cell.label()))
             }));
@@ -44,7 +44,7 @@ impl Cells<'_> {
         Ok(ended)
     }
 
-    /// What has happened so far to the model that a cell runs on.
+    /// The history of the model that a cell runs on.
     pub(super) fn history<'h>(
         &self,
         cell: &PlannedCell,
@@ -57,7 +57,7 @@ impl Cells<'_> {
         histories.entry(name.clone()).or_insert_with(|| History::new(&devices[&name].spec, seed))
     }
 
-    /// A cell begins on a model that has its history.
+    /// Records the start of a cell on a prepared model.
     pub(super) fn starts(&self, cell: &PlannedCell, prepared: &PreparedDrive<'_>) {
         if self.is_replay(cell) {
             return;
@@ -70,7 +70,7 @@ impl Cells<'_> {
         self.sender.send(Entry::Start(cell.index, start));
     }
 
-    /// A cell on a model has ended.
+    /// Records the end of a cell on a model.
     pub(super) fn ends(&self, cell: &PlannedCell, ended: &Ended, history: &History) {
         if let (Ended::Complete(verdict), false) = (ended, self.is_replay(cell)) {
             let wear = wear(&history.drive().erase_counts());

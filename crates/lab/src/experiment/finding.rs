@@ -1,7 +1,7 @@
 //! A number found in cells: what of them, over which stretch, as a value or against others.
 //!
-//! `[[published]]` and `[[claim]]` ask for such numbers with the same keys. Leaves out finding it (`validate`)
-//! and what it is held against.
+//! `[[published]]` and `[[claim]]` ask for such numbers with the same keys. Leaves out finding it
+//! (`lowtide_report::find`) and what it is held against.
 
 use super::error::Problems;
 use super::read::{Entry, Table};

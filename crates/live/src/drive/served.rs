@@ -1,6 +1,7 @@
-//! What the server asks of a drive: requests, when they are answered, and their bytes.
+//! The side of a live drive that the server sees ([`Drive`]): requests, when they are answered, and their
+//! bytes.
 //!
-//! Leaves out orders to the drive.
+//! Leaves out orders to the drive, such as power cuts.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Checkpoints: what is written, in which order, so that one of two is whole at any time.
+//! Writing checkpoints, in an order that keeps one of the two complete at any time.
 //!
 //! Leaves out the contents of a checkpoint (`format`).
 
@@ -10,16 +10,16 @@ use crate::reader::load_pages;
 use crate::{Aligned, Medium};
 
 impl<M: Medium> Disk<M> {
-    /// Writes the state of the log, so that a recovery begins here.
+    /// Writes the state of the log, so that recovery starts here.
     ///
     /// # Errors
     /// [`LogError`].
     pub fn checkpoint(&mut self, clean: bool) -> Result<(), LogError> {
-        // One that is upgraded is found by its checkpoint of version 2 until its superblock is of version 3.
+        // During an upgrade, the checkpoint of version 2 locates the log until the superblock has version 3.
         let upgraded = self.geometry().upgraded().filter(|_| self.fresh);
         let first = self.fresh;
         let checkpoint = self.begin_checkpoint(clean)?;
-        // Nobody is told of this before the checkpoint says it all.
+        // This sync is not reported as a flush; the checkpoint covers it.
         self.sync()?;
         if let Some(geometry) = upgraded {
             self.make_ring(geometry)?;
@@ -33,8 +33,8 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// The state of the log as of now, with all it names handed to the medium. The medium is to be flushed before it is written,
-    /// and after; meanwhile the log goes on.
+    /// The current state of the log, after everything that it refers to was handed to the medium. The caller
+    /// has to flush the medium before and after it writes the checkpoint; the log may go on meanwhile.
     ///
     /// # Errors
     /// [`LogError`].
@@ -53,7 +53,7 @@ impl<M: Medium> Disk<M> {
                     self.flush_for_room()?;
                 }
                 Err(Stall::NoSegment) => {
-                    // Of the pages that were written there is no other word.
+                    // Map pages that were already written are recorded nowhere else.
                     self.run_jobs()?;
                     return Err(self.exhausted());
                 }
@@ -63,7 +63,8 @@ impl<M: Medium> Disk<M> {
         Ok(checkpoint)
     }
 
-    /// Writes a checkpoint, once the medium was flushed since it was begun; `false` where a later one was made meanwhile.
+    /// Writes a checkpoint; the medium must have been flushed since [`Disk::begin_checkpoint`]. Returns
+    /// `false` if a later checkpoint was made meanwhile.
     ///
     /// # Errors
     /// [`LogError`].
@@ -79,7 +80,7 @@ impl<M: Medium> Disk<M> {
         Ok(true)
     }
 
-    /// Says that a checkpoint is durable.
+    /// Marks a checkpoint as durable.
     pub fn end_checkpoint(&mut self, checkpoint: &Checkpoint) {
         if !self.log.is_past(checkpoint) {
             self.log.checkpointed(checkpoint);

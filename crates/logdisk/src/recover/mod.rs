@@ -106,13 +106,13 @@ pub fn newest_checkpoint(medium: &impl Medium, superblock: &Superblock) -> Resul
     }
 }
 
-/// The marks that can be read, the newest first. All of them are true: no slot's number is given twice.
+/// The readable marks, newest first. Old marks stay valid, because no slot number is used twice.
 fn marks(medium: &impl Medium, superblock: &Superblock) -> Vec<Mark> {
     let Some(ring) = superblock.geometry.ring() else { return Vec::new() };
     let (bytes, _) = scan::read_what_can_be(medium, ring.start, (ring.end - ring.start) as usize);
     let marks = bytes.chunks_exact(BLOCK).filter_map(|block| Mark::read(block, superblock.salt));
     let mut marks: Vec<Mark> = marks.collect();
-    // Two that were under way together may have come in either order.
+    // Two marks in flight together may have reached the medium in either order.
     marks.sort_by_key(|mark| std::cmp::Reverse((mark.durable, mark.number)));
     marks
 }

@@ -1,7 +1,7 @@
 //! Applies the slots after a checkpoint to its map, in the order of their numbers ([`Replay`]).
 //!
 //! A missing number was durable, or the log would have ended before it. The next slot in its stream, or the
-//! newest mark that knows it, says which block its slot held. Leaves out where the log ends (`recover`).
+//! newest mark that lists it, says which block its slot held. Leaves out where the log ends (`recover`).
 
 use super::{DATA, Followed, Later, Recovery};
 use crate::error::LogError;

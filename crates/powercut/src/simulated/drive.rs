@@ -1,8 +1,9 @@
 //! A drive with contents, in virtual time ([`Drive`]): a model says how long requests take, [`Pending`] what a power cut
 //! takes back.
 //!
-//! Requests that are written are in flight until they are waited for, or until their time has come. Leaves out who asks, and
-//! when the power is cut. A served drive ([`lowtide_live`]) has the same parts and answers in real time; here nobody waits.
+//! Requests that are written are in flight until they are waited for, or until their time has come. Leaves
+//! out who asks, and when the power is cut. A live drive ([`lowtide_live`]) has the same parts and answers in
+//! real time; here nobody waits.
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Nanos, Op, Request, Seed, VirtualTime};

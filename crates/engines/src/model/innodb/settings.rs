@@ -91,7 +91,7 @@ impl InnodbSettings {
     /// What settings mean.
     ///
     /// # Errors
-    /// [`SettingsError`]: an option that there is not, or a value that it does not take.
+    /// [`SettingsError`] for an unknown option, or a value that an option does not accept.
     pub fn of(settings: &Settings) -> Result<InnodbSettings, SettingsError> {
         let old = settings.preset == Some(Preset::Y2010);
         let page = Bytes::new(super::PAGE);

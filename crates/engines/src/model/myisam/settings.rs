@@ -44,7 +44,7 @@ impl MyisamSettings {
     /// What settings mean.
     ///
     /// # Errors
-    /// [`SettingsError`]: an option that there is not, or a value that it does not take.
+    /// [`SettingsError`] for an unknown option, or a value that an option does not accept.
     pub fn of(settings: &Settings) -> Result<MyisamSettings, SettingsError> {
         let key_cache = settings.buffer_pool.unwrap_or(Bytes::mib(8));
         let mut model = MyisamSettings {

@@ -47,7 +47,7 @@ pub enum SparseFileError {
         /// The file.
         path: PathBuf,
     },
-    /// Somebody else uses it: a loop device, a virtual machine.
+    /// Something else uses the file: a loop device, a virtual machine.
     #[error(transparent)]
     Used(Box<HostError>),
 }

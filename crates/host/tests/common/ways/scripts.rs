@@ -1,8 +1,8 @@
-//! What programs do to use a device: pieces of Python, and how a container is begun.
+//! Ways to use a device, as Python snippets, and the command that starts a container.
 //!
-//! Leaves out which ways there are (`ways`).
+//! Leaves out the list of ways (`ways`).
 
-/// Prelude of every script: helpers, and how it reports that it holds what it holds.
+/// Prelude of every script: helpers, and `wait`, which reports that the script holds the device.
 pub const PRELUDE: &str = r"
 import ctypes, fcntl, mmap, os, socket, stat, struct, sys, threading
 a = sys.argv[1:]
@@ -26,17 +26,17 @@ def wait():
 
 pub const CONTAINER: &[&str] = &["unshare", "-m", "-n", "-u", "-i", "-p", "--fork", "--kill-child"];
 
-/// Registers the open file with an io_uring, and closes it.
+/// Registers the open file with an io_uring, then closes it.
 pub const REGISTERED: &str = r"
 f = os.open(a[0], os.O_RDONLY)
 ring = made(libc.syscall(425, 4, (ctypes.c_char * 120)()))
 made(libc.syscall(427, ring, 2, (ctypes.c_int * 1)(f), 1))
 os.close(f)";
-/// Maps the open file, and closes it.
+/// Maps the open file, then closes it.
 pub const MAPPED: &str = "mapped(os.open(a[0], os.O_RDONLY), mmap.PROT_READ)";
 pub const MAPPED_TO_WRITE: &str = "mapped(os.open(a[0], os.O_RDWR), mmap.PROT_READ | mmap.PROT_WRITE)";
-/// Sends the open file through a socket, and closes it.
+/// Sends the open file through a socket, then closes it.
 pub const SENT: &str = "f = os.open(a[0], os.O_RDONLY); s, r = socket.socketpair(); socket.send_fds(s, [b'x'], [f]); os.close(f)";
-/// A lock of the open file (`F_OFD_SETLK`) on a hundred bytes, as QEMU takes.
+/// Takes an open file description lock (`F_OFD_SETLK`) on a hundred bytes, as QEMU does.
 pub const LOCKED: &str =
     "f = os.open(a[0], os.O_RDWR); fcntl.fcntl(f, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 100, 100, 0))";

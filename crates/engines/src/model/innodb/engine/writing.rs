@@ -1,18 +1,18 @@
-//! What the engine writes: the page cleaner, the doublewrite buffer, the files' syncs and the log.
+//! The engine's writes: page cleaner, doublewrite buffer, syncs of data files, and the log.
 //!
 //! Leaves out which pages are written (`cleaning`).
 
 use super::*;
 
 impl Engine<'_, '_> {
-    /// How much of the log is needed.
+    /// The checkpoint age: bytes of redo log that recovery would need.
     pub(super) fn age(&self) -> u64 {
         let oldest = self.pool.oldest_change().map_or(u64::MAX, |(_, at)| at);
         let oldest = self.batch.as_ref().map_or(oldest, |batch| oldest.min(batch.oldest));
         self.redo.made().saturating_sub(oldest)
     }
 
-    /// Has pages written whatever they are, so that less of the log is needed.
+    /// Flushes pages at any cost where the checkpoint age is above its limits.
     pub(super) fn hurry(&mut self) {
         let age = self.age();
         let past = |limit: u64| age.saturating_sub(limit);
@@ -43,8 +43,8 @@ impl Engine<'_, '_> {
         self.unstall()
     }
 
-    /// Reads some pages that entries of the change buffer wait for: a twentieth of what the device is taken for, as the master thread
-    /// does every second.
+    /// Reads pages that entries of the change buffer wait for: a twentieth of `io_capacity`, as InnoDB's
+    /// master thread does every second.
     pub(super) fn merge(&mut self) -> Result<(), DeviceError> {
         let count = (self.model.io_capacity / 20).max(1) as usize;
         let pages: Vec<Page> = self.buffered.entries.keys().copied().take(count).collect();
@@ -60,7 +60,7 @@ impl Engine<'_, '_> {
         Ok(())
     }
 
-    /// Begins the next batch of changed pages, where none is being written.
+    /// Starts the next batch of dirty pages, unless one is being written.
     pub(super) fn write_pages(&mut self) -> Result<(), DeviceError> {
         if self.batch.is_some() {
             return Ok(());
@@ -78,7 +78,7 @@ impl Engine<'_, '_> {
         self.ask(Request::write(self.system.offset, pages * PAGE), self.system.device, TWICE)
     }
 
-    /// Begins as many writes of the batch as may be under way.
+    /// Starts as many writes of the batch as may be in flight.
     pub(super) fn write_runs(&mut self) -> Result<(), DeviceError> {
         loop {
             let most = self.model.writes;
@@ -94,7 +94,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// The next data file is synced; the batch is over after the last.
+    /// Syncs the next data file; the batch ends after the last.
     pub(super) fn sync_next(&mut self) -> Result<(), DeviceError> {
         let batch = self.batch.as_mut().expect("it is being written");
         if batch.synced == FILES {
@@ -104,7 +104,8 @@ impl Engine<'_, '_> {
         self.sync(JOURNAL)
     }
 
-    /// A file that was written is synced: the filesystem commits to its journal, where it has one and must, and the drive flushes.
+    /// Syncs a file: the filesystem commits to its journal, where it has one and has to, and the drive
+    /// flushes.
     pub(super) fn sync(&mut self, file: Tag) -> Result<(), DeviceError> {
         match self.model.journal {
             true => self.commit_journal(file, 0),
@@ -112,7 +113,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// Which device a file is on, and for what a flush of it is then.
+    /// The device that a file is on, and the tag of a flush of it.
     pub(super) fn of_file(&self, file: Tag) -> (usize, Tag) {
         match file {
             JOURNAL => (self.time.storage.data.device, PAGES_FLUSH),
@@ -121,7 +122,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// The next write of a commit to the journal.
+    /// Issues the next write of a journal commit.
     pub(super) fn commit_journal(&mut self, file: Tag, write: usize) -> Result<(), DeviceError> {
         let (device, _) = self.of_file(file);
         let next = self.journals[device].and_then(|journal| Some((journal, *journal.commit.get(write)?)));
@@ -135,7 +136,7 @@ impl Engine<'_, '_> {
         self.ask(Request::write(place, bytes), device, file | write as Tag)
     }
 
-    /// The journal has it.
+    /// The journal commit is written: flushes the drive, if barriers are on.
     pub(super) fn committed(&mut self, file: Tag) -> Result<(), DeviceError> {
         let (device, flush) = self.of_file(file);
         match self.model.barrier {
@@ -144,7 +145,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// A batch is on the device.
+    /// A batch is durable on the device.
     pub(super) fn written(&mut self) -> Result<(), DeviceError> {
         let batch = self.batch.take().expect("it was being written");
         for frame in &batch.frames {
@@ -164,7 +165,7 @@ impl Engine<'_, '_> {
         self.give_frames()
     }
 
-    /// Those that waited for a frame look again.
+    /// Retries terminals that wait for a frame.
     pub(super) fn give_frames(&mut self) -> Result<(), DeviceError> {
         for _ in 0..self.frameless.len() {
             let Some(terminal) = self.frameless.pop_front() else { break };
@@ -173,7 +174,7 @@ impl Engine<'_, '_> {
         Ok(())
     }
 
-    /// Those that waited for room in the log go on.
+    /// Resumes terminals that wait for room in the log.
     pub(super) fn unstall(&mut self) -> Result<(), DeviceError> {
         while !self.stalled.is_empty() && self.age() < self.redo.full() {
             let terminal = self.stalled.pop_front().expect("there is one");
@@ -189,7 +190,7 @@ impl Engine<'_, '_> {
         }
     }
 
-    /// The log is durable up to where it was written.
+    /// A log write has completed: ends the transactions that waited for it, and starts the next where needed.
     pub(super) fn log_written(&mut self) -> Result<(), DeviceError> {
         let mut who = std::mem::take(&mut self.woken);
         self.redo.end(&mut who);
