@@ -44,5 +44,5 @@ fn an_unknown_study_is_refused_with_those_there_are() {
     let lab = Lab::new();
     assert_says(&lab.refuses(&["validate", "e99"], 2), &["e99", "e06", "x25-e-overeating"]);
     let told = lab.refuses(&["validate", "dbt2-mtron"], 2);
-    assert_says(&told, &["dbt2-mtron", "real servers", "at most", "--real-servers"]);
+    assert_says(&told, &["dbt2-mtron", "real database servers", "at most", "--real-servers"]);
 }
