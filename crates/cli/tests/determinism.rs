@@ -42,6 +42,38 @@ fn reports_of_the_same_numbers_are_the_same() {
     assert!(lab.read("report.html") == lab.read("again.html"), "the report of `run` and that of `report`");
 }
 
+/// `tests/data/store-of-format-4.*` were made by the last version that wrote format 4, with the command in `EXPERIMENT`.
+#[test]
+fn a_store_of_format_4_has_the_same_numbers_here() {
+    const EXPERIMENT: [&str; 8] = [
+        "run",
+        "intel-320-random-write",
+        "--seed=3",
+        "--scale=1/32",
+        "--set",
+        "sweep.file_size=[\"20GiB\",\"100GiB\"]",
+        "--set",
+        "workload.duration=10min",
+    ];
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let lab = Lab::new();
+    let csv = std::fs::read_to_string(data.join("store-of-format-4.csv")).expect("it is in the repository");
+    lab.write("old.db", std::fs::read(data.join("store-of-format-4.db")).expect("it is in the repository"));
+    let old = lab.exports("old.db");
+    assert!(old.0 == csv, "an old store is read");
+    lab.ok(&[&EXPERIMENT[..], &["--store", "new.db"]].concat());
+    assert!(lab.exports("new.db") == old, "the same run gives the same bytes");
+    let report =
+        |store| lab.ok(&["report", "1", "--store", store, "-o", "report.html"]) + &lab.read("report.html");
+    let without = |text: String| text.lines().filter(|line| !line.contains("started ")).collect::<String>();
+    let reported = without(report("old.db"));
+    // Written to, it becomes newer; the campaign that is there stays as it was.
+    lab.ok(&[&EXPERIMENT[..2], &["--seed=4"], &EXPERIMENT[3..], &["--store", "old.db"]].concat());
+    assert!(without(report("old.db")) == reported);
+    let exported = lab.ok(&["export", "1", "--store", "old.db"]);
+    assert!(exported == csv, "a migrated store");
+}
+
 /// A database that is a model is measured like a drive: in virtual time, from a seed.
 #[test]
 fn a_modelled_database_says_so_and_gives_the_same_bytes() {

@@ -154,28 +154,53 @@ pub struct Counters {
     pub layer_written_bytes: u64,
 }
 
-impl std::ops::Add for Counters {
-    type Output = Counters;
+/// One of the [`Counters`], for tables: its name, unit and meaning.
+#[derive(Debug, Clone, Copy)]
+pub struct Counter {
+    /// Its name, that of the field.
+    pub name: &'static str,
+    /// `B`, `ns`, or nothing for a plain count.
+    pub unit: &'static str,
+    /// What it counts.
+    pub doc: &'static str,
+    /// Reads it.
+    pub get: fn(&Counters) -> u64,
+}
 
-    /// The counts of two devices together.
-    fn add(self, other: Counters) -> Counters {
-        Counters {
-            host_read_bytes: self.host_read_bytes + other.host_read_bytes,
-            host_written_bytes: self.host_written_bytes + other.host_written_bytes,
-            nand_written_bytes: self.nand_written_bytes + other.nand_written_bytes,
-            gc_moved_bytes: self.gc_moved_bytes + other.gc_moved_bytes,
-            map_written_bytes: self.map_written_bytes + other.map_written_bytes,
-            map_misses: self.map_misses + other.map_misses,
-            rmw_reads: self.rmw_reads + other.rmw_reads,
-            erases: self.erases + other.erases,
-            free_blocks: self.free_blocks + other.free_blocks,
-            gc_stall_ns: self.gc_stall_ns + other.gc_stall_ns,
-            trimmed_bytes: self.trimmed_bytes + other.trimmed_bytes,
-            lost_bytes: self.lost_bytes + other.lost_bytes,
-            host_cpu_ns: self.host_cpu_ns + other.host_cpu_ns,
-            layer_written_bytes: self.layer_written_bytes + other.layer_written_bytes,
+macro_rules! counters {
+    ($($name:ident $unit:literal $doc:literal),+ $(,)?) => {
+        impl Counters {
+            /// Every counter, in the order of the fields.
+            pub const ALL: &'static [Counter] =
+                &[$(Counter { name: stringify!($name), unit: $unit, doc: $doc, get: |it| it.$name }),+];
         }
-    }
+
+        impl std::ops::Add for Counters {
+            type Output = Counters;
+
+            /// The counts of two devices together.
+            fn add(self, other: Counters) -> Counters {
+                Counters { $($name: self.$name + other.$name),+ }
+            }
+        }
+    };
+}
+
+counters! {
+    host_read_bytes "B" "read by the host",
+    host_written_bytes "B" "written by the host",
+    nand_written_bytes "B" "programmed into NAND",
+    gc_moved_bytes "B" "copied by garbage collection",
+    map_written_bytes "B" "of the map, written to NAND",
+    map_misses "" "map lookups that read the map from NAND",
+    rmw_reads "" "reads that completed a small write",
+    erases "" "blocks erased",
+    free_blocks "" "blocks erased and empty at the end of the interval",
+    gc_stall_ns "ns" "host writes waited for garbage collection",
+    trimmed_bytes "B" "trimmed",
+    lost_bytes "B" "acknowledged and lost to power cuts",
+    host_cpu_ns "ns" "processor time of the host, used by the driver",
+    layer_written_bytes "B" "written by a log layer",
 }
 
 impl Counters {

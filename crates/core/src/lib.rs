@@ -19,7 +19,7 @@ pub mod units;
 pub mod virtual_load;
 pub mod workload;
 
-pub use block::{BlockDevice, Completion, Counters, DeviceError, Op, Request, Tag, rest};
+pub use block::{BlockDevice, Completion, Counter, Counters, DeviceError, Op, Request, Tag, rest};
 pub use extents::Extents;
 pub use measure::{Distribution, Interval, Latency, Recorder};
 pub use rng::Seed;

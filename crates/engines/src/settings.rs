@@ -127,7 +127,7 @@ impl fmt::Display for Durability {
 }
 
 /// What is asked of a database. `None` is the engine's own default.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Settings {
     /// Which.
     pub engine: Engine,

@@ -282,7 +282,7 @@ fn text_of(name: &str, files: &mut Vec<PathBuf>, depth: usize) -> Result<String,
 /// readable any more.
 pub fn of_cell(campaign: &Campaign, cell: &Cell) -> Option<Device> {
     let target = campaign.target.strip_prefix("device:")?;
-    let wanted = cell.factor("device").unwrap_or(target);
+    let wanted = cell.level("device").unwrap_or(target);
     let devices: Vec<Device> = campaign.devices.iter().filter_map(|text| parse(text).ok()).collect();
     let named = devices.iter().position(|device| device.name == wanted);
     // The user's own file is wanted by its path, and the first is what the target names.

@@ -1,27 +1,127 @@
-//! How the cells of a campaign differ: the step and the factors of each, and which of them vary.
+//! Factors of cells, and how the cells of a campaign differ: the step and the factors of each, and which of them vary.
 //!
 //! Leaves out what is drawn or compared over them (crate `lowtide-report`).
 
 use super::Cell;
+use lowtide_core::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// A factor of a cell: its name and its level there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
+pub struct FactorLevel {
+    /// The factor's name: `file_size`.
+    pub name: String,
+    /// Its level as written: `10GiB`.
+    pub level: String,
+    /// What levels of this factor are.
+    pub kind: LevelKind,
+}
+
+/// What the levels of a factor are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LevelKind {
+    /// Bytes: `10GiB`.
+    Size,
+    /// A span of time: `30s`.
+    Time,
+    /// A whole number.
+    Count,
+    /// A number, a share among them.
+    Number,
+    /// A word.
+    Word,
+    /// Yes or no.
+    Flag,
+}
+
+/// A factor as stores keep it: `["file_size","10GiB","size"]`; stores up to format 4 have no third part.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Stored {
+    Typed(String, String, LevelKind),
+    Untyped(String, String),
+}
+
+impl From<FactorLevel> for Stored {
+    fn from(FactorLevel { name, level, kind }: FactorLevel) -> Self {
+        Stored::Typed(name, level, kind)
+    }
+}
+
+impl From<Stored> for FactorLevel {
+    fn from(stored: Stored) -> Self {
+        match stored {
+            Stored::Typed(name, level, kind) => FactorLevel { name, level, kind },
+            Stored::Untyped(name, level) => {
+                let kind = LevelKind::of_text(&level);
+                FactorLevel { name, level, kind }
+            }
+        }
+    }
+}
+
+impl LevelKind {
+    /// The kind that a level seems to have, where nobody recorded it: settings of other programs, and old stores.
+    pub fn of_text(level: &str) -> Self {
+        match level {
+            _ if level.parse::<bool>().is_ok() => LevelKind::Flag,
+            _ if level.parse::<u64>().is_ok() => LevelKind::Count,
+            _ if level.parse::<f64>().is_ok_and(f64::is_finite) => LevelKind::Number,
+            _ if level.parse::<Bytes>().is_ok() => LevelKind::Size,
+            _ if level.parse::<Nanos>().is_ok() => LevelKind::Time,
+            _ => LevelKind::Word,
+        }
+    }
+}
+
+impl FactorLevel {
+    /// A factor whose levels are words.
+    pub fn word(name: &str, level: &str) -> Self {
+        FactorLevel { name: name.to_owned(), level: level.to_owned(), kind: LevelKind::Word }
+    }
+
+    /// The level as a number: bytes, nanoseconds, a count; `None` of a word, of yes and no.
+    pub fn number(&self) -> Option<f64> {
+        let number = match self.kind {
+            LevelKind::Size => self.level.parse::<Bytes>().ok()?.get() as f64,
+            LevelKind::Time => self.level.parse::<Nanos>().ok()?.get() as f64,
+            LevelKind::Count | LevelKind::Number => self.level.parse().ok()?,
+            LevelKind::Word | LevelKind::Flag => return None,
+        };
+        number.is_finite().then_some(number)
+    }
+
+    /// The level for people: words and sizes speak for themselves, bare numbers, yes and no need the name.
+    pub fn describe(&self) -> String {
+        match self.kind {
+            LevelKind::Count | LevelKind::Number | LevelKind::Flag => {
+                format!("{} {}", self.name.replace('_', " "), self.level)
+            }
+            LevelKind::Size | LevelKind::Time | LevelKind::Word => self.level.clone(),
+        }
+    }
+}
 
 /// Step and factors of a cell; what identifies it apart from its repetition.
-pub fn identity(cell: &Cell) -> Vec<(String, String)> {
-    let step = cell.step.iter().map(|step| ("step".to_owned(), step.clone()));
+pub fn identity(cell: &Cell) -> Vec<FactorLevel> {
+    let step = cell.step.iter().map(|step| FactorLevel::word("step", step));
     step.chain(cell.factors.iter().cloned()).collect()
 }
 
 /// Names of steps and factors, in sweep order, that take more than one value.
 pub fn varying<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<String> {
     let mut seen: Vec<(String, Vec<Option<String>>)> = Vec::new();
-    let identities: Vec<Vec<(String, String)>> = cells.into_iter().map(identity).collect();
-    for (name, _) in identities.iter().flatten() {
-        if !seen.iter().any(|(known, _)| known == name) {
-            seen.push((name.clone(), Vec::new()));
+    let identities: Vec<Vec<FactorLevel>> = cells.into_iter().map(identity).collect();
+    for factor in identities.iter().flatten() {
+        if !seen.iter().any(|(known, _)| *known == factor.name) {
+            seen.push((factor.name.clone(), Vec::new()));
         }
     }
     for (name, values) in &mut seen {
         for identity in &identities {
-            let value = identity.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone());
+            let value = identity.iter().find(|factor| factor.name == *name).map(|it| it.level.clone());
             if !values.contains(&value) {
                 values.push(value);
             }
@@ -30,8 +130,33 @@ pub fn varying<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<String> {
     seen.into_iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name).collect()
 }
 
-/// A factor's value for people: words and sizes speak for themselves, bare numbers, yes and no need their name.
-pub fn describe(name: &str, value: &str) -> String {
-    let bare = value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
-    if bare { format!("{} {value}", name.replace('_', " ")) } else { value.to_owned() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_is_stored_with_its_kind_and_read_without() {
+        let factor = FactorLevel { name: "idle".into(), level: "30s".into(), kind: LevelKind::Time };
+        let text = serde_json::to_string(&factor).expect("plain");
+        assert_eq!(text, r#"["idle","30s","time"]"#);
+        assert_eq!(serde_json::from_str::<FactorLevel>(&text).expect("reads back"), factor);
+        assert_eq!(serde_json::from_str::<FactorLevel>(r#"["idle","30s"]"#).expect("old form"), factor);
+        assert_eq!(factor.number(), Some(30e9));
+    }
+
+    #[test]
+    fn the_kind_of_a_level_of_other_programs_is_that_of_its_text() {
+        for (text, kind) in [
+            ("4", LevelKind::Count),
+            ("0.5", LevelKind::Number),
+            ("4KiB", LevelKind::Size),
+            ("30s", LevelKind::Time),
+            ("true", LevelKind::Flag),
+            ("randwrite", LevelKind::Word),
+            ("4k-drive", LevelKind::Word),
+            ("inf", LevelKind::Word),
+        ] {
+            assert_eq!(LevelKind::of_text(text), kind, "{text}");
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! (`lowtide_lab::store`).
 
 pub mod analysis;
+pub mod column;
 pub mod fact;
 pub mod factors;
 mod gap;
@@ -14,6 +15,7 @@ mod oltp;
 mod quantity;
 mod verdict;
 
+pub use factors::{FactorLevel, LevelKind};
 pub use gap::gap_in_words;
 pub use oltp::{Condition, Counted, Done, MODELLED, Oltp, Said, Transactions};
 pub use quantity::Quantity;
@@ -35,6 +37,8 @@ pub struct Campaign {
     /// The experiment as written, with every `--set` applied: the text that reproduces the campaign. Empty where
     /// another program measured the campaign.
     pub experiment: String,
+    /// What the experiment asks, resolved, as JSON; `None` in stores up to format 4.
+    pub resolved: Option<String>,
     /// The target as the user would write it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`.
     pub target: String,
     /// The device files of a simulated target, with the files that they refer to.
@@ -95,8 +99,8 @@ impl Predicted {
 pub struct Cell {
     /// Position in the plan, from 0.
     pub index: u32,
-    /// Factor names and values in sweep order: `("file_size", "10GiB")`.
-    pub factors: Vec<(String, String)>,
+    /// Its factors in sweep order.
+    pub factors: Vec<FactorLevel>,
     /// Repetition, from 1.
     pub repetition: u32,
     /// The name of the pass or step this cell belongs to, where the experiment has several: `second pass`.
@@ -292,14 +296,18 @@ impl Cell {
     pub fn device_seen(&self) -> bool {
         self.oltp.as_ref().is_none_or(|oltp| !oltp.device_unseen)
     }
-    /// The value of a factor.
-    pub fn factor(&self, name: &str) -> Option<&str> {
-        self.factors.iter().find(|(factor, _)| factor == name).map(|(_, value)| value.as_str())
+    /// The factor of that name.
+    pub fn factor(&self, name: &str) -> Option<&FactorLevel> {
+        self.factors.iter().find(|factor| factor.name == name)
+    }
+    /// The level of the factor of that name, as written.
+    pub fn level(&self, name: &str) -> Option<&str> {
+        self.factor(name).map(|factor| factor.level.as_str())
     }
     /// A short label: `second pass, file_size 10GiB, threads 4, repetition 2`.
     pub fn label(&self) -> String {
         let mut parts: Vec<String> = self.step.iter().cloned().collect();
-        parts.extend(self.factors.iter().map(|(name, value)| format!("{name} {value}")));
+        parts.extend(self.factors.iter().map(|factor| format!("{} {}", factor.name, factor.level)));
         if self.repetition > 1 {
             parts.push(format!("repetition {}", self.repetition));
         }

@@ -1,19 +1,21 @@
 //! Puts reports together: of one campaign, of several compared, of the values of a factor compared.
 
-use super::sweep::{describe, identity, varying};
+use super::sweep::{identity, varying};
 use super::{Checked, Comparison, Report, databases, figure, number, rounds, tables, verdict};
 use crate::answer::Answer;
 use crate::compare::{self, Judged, NothingToCompare, Question, Side};
-use lowtide_lab::experiment::NotCompared;
+use lowtide_lab::experiment::{NotCompared, Resolved};
 use lowtide_record::fact;
-use lowtide_record::{Campaign, Cell, Status};
+use lowtide_record::{Campaign, Cell, FactorLevel, Status};
 
 /// The report of one campaign.
 pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Report {
     let published = tables::published(comparisons, !campaign.devices.is_empty());
     let answers = Answer::of_all(campaign);
     let (asked, details) = databases::tables(&answers);
-    let (mut sentences, all, figures) = match rounds::of_campaign(campaign) {
+    let asked_for = Resolved::of(campaign);
+    let rounds = asked_for.as_ref().ok().and_then(Option::as_ref);
+    let (mut sentences, all, figures) = match rounds.and_then(|it| rounds::of_campaign(it, campaign)) {
         Some(rounds) => {
             let all = rounds.tables.into_iter().chain(published).chain(asked).collect();
             let sentences = databases::broken(&answers).into_iter().chain(rounds.verdict).collect();
@@ -31,6 +33,7 @@ pub(crate) fn of_campaign(campaign: &Campaign, comparisons: &[Comparison]) -> Re
             (sentences, all, figure::figures(campaign, &answers, comparisons))
         }
     };
+    sentences.extend(asked_for.err().map(|error| format!("Rounds and claims are left out: {error}.")));
     sentences.extend(verdict::gaps(campaign));
     Report {
         title: if campaign.title.is_empty() { campaign.name.clone() } else { campaign.title.clone() },
@@ -162,14 +165,15 @@ pub(crate) fn of_campaigns(campaigns: &[&Campaign], question: &Question) -> (Rep
         for cell in &campaign.cells {
             let mut cell = cell.clone();
             cell.index = cells.len() as u32;
-            cell.factors.insert(0, (CAMPAIGN.to_owned(), name.clone()));
+            cell.factors.insert(0, FactorLevel::word(CAMPAIGN, name));
             cells.push((cell, campaign.scale));
         }
     }
     let base = campaigns.first().and_then(|campaign| campaign.interleaved());
     let in_turns = |other: usize| base.is_some() && campaigns[other].interleaved() == base;
     let cells: Vec<(&Cell, u64)> = cells.iter().map(|(cell, scale)| (cell, *scale)).collect();
-    let (mut report, judged) = compared(&cells, CAMPAIGN, &names, question, in_turns);
+    let values: Vec<FactorLevel> = names.iter().map(|name| FactorLevel::word(CAMPAIGN, name)).collect();
+    let (mut report, judged) = compared(&cells, CAMPAIGN, &values, question, in_turns);
     report.title = format!("Comparison: {}", names.join(", "));
     report.environment = differing(campaigns);
     for (campaign, name) in campaigns.iter().zip(&names) {
@@ -224,9 +228,9 @@ pub(crate) fn of_factor(
     factor: &str,
     question: &Question,
 ) -> Result<(Report, Vec<Judged>), NothingToCompare> {
-    let mut values: Vec<String> = Vec::new();
-    for (name, value) in campaign.cells.iter().flat_map(identity) {
-        if name == factor && !values.contains(&value) {
+    let mut values: Vec<FactorLevel> = Vec::new();
+    for value in campaign.cells.iter().flat_map(identity) {
+        if value.name == factor && !values.contains(&value) {
             values.push(value);
         }
     }
@@ -235,7 +239,7 @@ pub(crate) fn of_factor(
     }
     let cells: Vec<(&Cell, u64)> = campaign.cells.iter().map(|c| (c, campaign.scale)).collect();
     let (mut report, judged) = compared(&cells, factor, &values, question, |_| false);
-    let names: Vec<String> = values.iter().map(|value| describe(factor, value)).collect();
+    let names: Vec<String> = values.iter().map(FactorLevel::describe).collect();
     report.title = format!(
         "{}: {}",
         if campaign.title.is_empty() { &campaign.name } else { &campaign.title },
@@ -254,13 +258,13 @@ pub(crate) fn of_factor(
 fn compared(
     cells: &[(&Cell, u64)],
     factor: &str,
-    values: &[String],
+    values: &[FactorLevel],
     question: &Question,
     in_turns: impl Fn(usize) -> bool,
 ) -> (Report, Vec<Judged>) {
     let done = cells.iter().filter(|(cell, _)| cell.status == Status::Done);
     let answers: Vec<Answer<'_>> = done.map(|(cell, scale)| Answer::of(cell, *scale)).collect();
-    let sides: Vec<Side<'_>> = values.iter().map(|value| Side::value(&answers, factor, value)).collect();
+    let sides: Vec<Side<'_>> = values.iter().map(|value| Side::value(&answers, value)).collect();
     let mut report = Report {
         title: String::new(),
         facts: Vec::new(),

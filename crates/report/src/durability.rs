@@ -20,7 +20,7 @@ const NOTHING: f64 = 1.2;
 /// The sentences about durable writes; none where `sync` is not varied.
 pub(crate) fn sentences(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<String> {
     let level = |word: &str| {
-        let mut of = answers.iter().filter(|answer| answer.cell.factor("sync") == Some(word));
+        let mut of = answers.iter().filter(|answer| answer.cell.level("sync") == Some(word));
         // The fewest threads: others share flushes.
         let first = of.clone().map(|answer| answer.cell.threads).min()?;
         let answer = of.find(|answer| answer.cell.threads == first)?;
@@ -91,6 +91,7 @@ pub(crate) fn sentences(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Stri
 mod tests {
     use super::*;
     use crate::sample;
+    use lowtide_record::FactorLevel;
 
     /// The sample with a cell for each word of `sync`, whose writes take so long.
     fn judged(levels: &[(&str, u64)], cache: &str, rotational: &str) -> Vec<String> {
@@ -104,7 +105,7 @@ mod tests {
             .iter()
             .map(|(word, took_ns)| {
                 let mut cell = cell.clone();
-                cell.factors = vec![("sync".to_owned(), (*word).to_owned())];
+                cell.factors = vec![FactorLevel::word("sync", word)];
                 let mut latency = lowtide_core::Latency::default();
                 latency.record(lowtide_core::Nanos::new(*took_ns));
                 (cell.read_latency, cell.write_latency) = (Default::default(), latency.into());

@@ -7,38 +7,16 @@ use lowtide_core::measure::Gap;
 use lowtide_core::{Counters, Distribution};
 use lowtide_engines::tpcc::Kind;
 use lowtide_record::analysis::Verdict;
+use lowtide_record::column::{Column, Known, Value as Number};
 use lowtide_record::{
-    Campaign, Cell, Done, Oltp, Percentiles, Predicted, Quantity, Row, Status, Transactions,
+    Campaign, Cell, Done, FactorLevel, Oltp, Predicted, Quantity, Row, Status, Transactions,
 };
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, Write};
 
-const FIXED: [&str; 23] = [
-    "start_ns",
-    "end_ns",
-    "reads",
-    "read_bytes",
-    "writes",
-    "write_bytes",
-    "errors",
-    "read_latency_ns_mean",
-    "read_latency_ns_p50",
-    "read_latency_ns_p95",
-    "read_latency_ns_p99",
-    "read_latency_ns_p999",
-    "read_latency_ns_max",
-    "write_latency_ns_mean",
-    "write_latency_ns_p50",
-    "write_latency_ns_p95",
-    "write_latency_ns_p99",
-    "write_latency_ns_p999",
-    "write_latency_ns_max",
-    "campaign",
-    "cell",
-    "step",
-    "repetition",
-];
+/// Columns that say which cell a line is of, beside its factors.
+const CELL: [&str; 4] = ["campaign", "cell", "step", "repetition"];
 
 /// Writes one CSV line per interval: campaign, cell, factors, then the numbers of the interval with their units.
 ///
@@ -46,19 +24,19 @@ const FIXED: [&str; 23] = [
 /// Where `out` refuses to be written.
 pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     let mut factors: Vec<&str> = Vec::new();
-    for (name, _) in campaign.cells.iter().flat_map(|cell| &cell.factors) {
-        if !factors.contains(&name.as_str()) {
-            factors.push(name);
+    for factor in campaign.cells.iter().flat_map(|cell| &cell.factors) {
+        if !factors.contains(&factor.name.as_str()) {
+            factors.push(&factor.name);
         }
     }
     let counters = counters(&Counters::default());
     let mut writer = csv::Writer::from_writer(out);
-    let mut header: Vec<String> = ["campaign", "cell", "step", "repetition"].map(str::to_owned).to_vec();
+    let mut header: Vec<String> = CELL.map(str::to_owned).to_vec();
+    let numbers = || Row::COLUMNS.iter().map(|column| column.name);
     // A factor that is called like a column would make the name ambiguous.
-    header.extend(
-        factors.iter().map(|f| if FIXED.contains(f) { format!("factor_{f}") } else { (*f).to_owned() }),
-    );
-    header.extend(FIXED[..19].iter().map(|name| (*name).to_owned()));
+    let taken = |name: &str| CELL.contains(&name) || numbers().any(|column| column == name);
+    header.extend(factors.iter().map(|f| if taken(f) { format!("factor_{f}") } else { (*f).to_owned() }));
+    header.extend(numbers().map(str::to_owned));
     header.extend(counters.keys().cloned());
     let databases = campaign.quantity() == Quantity::NewOrders;
     header.extend(databases.then(|| Quantity::NewOrders.key().to_owned()));
@@ -70,11 +48,11 @@ pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
             cell.step.clone().unwrap_or_default(),
             cell.repetition.to_string(),
         ];
-        line.extend(factors.iter().map(|name| cell.factor(name).unwrap_or_default().to_owned()));
+        line.extend(factors.iter().map(|name| cell.level(name).unwrap_or_default().to_owned()));
         let begin = line.len();
         for row in cell.rows.iter() {
             line.truncate(begin);
-            line.extend(numbers(row, cell.device_seen()));
+            line.extend(of_interval(row, cell.device_seen()));
             match &row.counters {
                 Some(counted) => line.extend(self::counters(counted).values().map(Json::to_string)),
                 None => line.extend(counters.keys().map(|_| String::new())),
@@ -94,50 +72,28 @@ pub fn export_csv(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
 /// Where `out` refuses to be written.
 pub fn export_transactions(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record([
-        "campaign",
-        "cell",
-        "start_ns",
-        "end_ns",
-        "kind",
-        "committed",
-        "rolled_back",
-        "retries",
-        "latency_ns_mean",
-        "latency_ns_p50",
-        "latency_ns_p95",
-        "latency_ns_p99",
-        "latency_ns_p999",
-        "latency_ns_max",
-    ])?;
+    let of_kind = Done::COLUMNS.iter().map(|column| column.name);
+    writer.write_record(["campaign", "cell", "start_ns", "end_ns", "kind"].into_iter().chain(of_kind))?;
     for (cell, row) in campaign.cells.iter().flat_map(|cell| cell.rows.iter().map(move |row| (cell, row))) {
         let Some(transactions) = &row.transactions else { continue };
         for (kind, done) in Kind::ALL.iter().zip(&transactions.kinds) {
             let mut line = vec![campaign.name.clone(), cell.index.to_string()];
             line.extend([row.start_ns, row.end_ns].map(|ns| ns.to_string()));
             line.push(kind.name().to_owned());
-            line.extend([done.committed, done.rolled_back, done.retries].map(|count| count.to_string()));
-            line.extend(latencies(&done.latency));
+            line.extend(Done::COLUMNS.iter().map(|column| column.value.text(done)));
             writer.write_record(&line)?;
         }
     }
     writer.flush()
 }
 
-/// The numbers of an interval; those of a device that nobody saw are empty.
-fn numbers(row: &Row, seen: bool) -> Vec<String> {
-    let mut line = vec![row.start_ns.to_string(), row.end_ns.to_string()];
-    let done = [row.reads, row.read_bytes, row.writes, row.write_bytes];
-    line.extend(done.map(|number| if seen { number.to_string() } else { String::new() }));
-    line.push(row.errors.to_string());
-    line.extend([&row.read, &row.write].into_iter().flat_map(latencies));
-    line
-}
-
-fn latencies(p: &Percentiles) -> Vec<String> {
-    let mut all = vec![p.mean_ns.to_string()];
-    all.extend([p.p50_ns, p.p95_ns, p.p99_ns, p.p999_ns, p.max_ns].iter().map(u64::to_string));
-    all
+/// The numbers of an interval; those of a device that was not seen are empty.
+fn of_interval(row: &Row, seen: bool) -> impl Iterator<Item = String> {
+    let one = move |column: &Column<Row>| match column.known {
+        Known::WithDevice if !seen => String::new(),
+        _ => column.value.text(row),
+    };
+    Row::COLUMNS.iter().map(one)
 }
 
 /// Writes one JSON object: the campaign, its cells, and for each its intervals, histograms and verdict.
@@ -181,7 +137,7 @@ fn one_by_one<S: Serializer>(cells: &&[Cell], serializer: S) -> Result<S::Ok, S:
 }
 
 fn cell(cell: &Cell) -> Json {
-    let pairs = |(name, value): &(String, String)| json!([name, value]);
+    let pairs = |factor: &FactorLevel| json!([factor.name, factor.level]);
     let mut object = json!({
         "cell": cell.index,
         "step": cell.step,
@@ -247,48 +203,41 @@ fn underscored(json: Json) -> Json {
 
 fn transactions(transactions: &Transactions) -> Json {
     let one = |(kind, done): (&Kind, &Done)| {
-        let value = json!({
-            "committed": done.committed,
-            "rolled_back": done.rolled_back,
-            "retries": done.retries,
-            "latency": percentiles(&done.latency),
-        });
+        let value = Json::Object(numbers(Done::COLUMNS, done, |_| true));
         (kind.name().to_owned(), value)
     };
     Json::Object(Kind::ALL.iter().zip(&transactions.kinds).map(one).collect())
 }
 
-/// An interval; what a device did that nobody saw is null.
+/// An interval; what a device did that was not seen is null.
 fn row(row: &Row, seen: bool) -> Json {
-    let done = |number: u64| seen.then_some(number);
-    let mut object = json!({
-        "start_ns": row.start_ns,
-        "end_ns": row.end_ns,
-        "reads": done(row.reads),
-        "read_bytes": done(row.read_bytes),
-        "writes": done(row.writes),
-        "write_bytes": done(row.write_bytes),
-        "errors": row.errors,
-        "read_latency": percentiles(&row.read),
-        "write_latency": percentiles(&row.write),
-        "counters": row.counters.as_ref().map(counters),
-    });
+    let mut object = numbers(Row::COLUMNS, row, |known| seen || known != Known::WithDevice);
+    object.insert("counters".to_owned(), row.counters.as_ref().map(counters).into());
     if let Some(known) = &row.transactions {
-        object["notpm"] = json!(row.rate());
-        object["transactions"] = transactions(known);
+        object.insert("notpm".to_owned(), json!(row.rate()));
+        object.insert("transactions".to_owned(), transactions(known));
     }
-    object
+    Json::Object(object)
 }
 
-fn percentiles(p: &Percentiles) -> Json {
-    json!({
-        "ns_mean": p.mean_ns,
-        "ns_p50": p.p50_ns,
-        "ns_p95": p.p95_ns,
-        "ns_p99": p.p99_ns,
-        "ns_p999": p.p999_ns,
-        "ns_max": p.max_ns,
-    })
+/// The numbers of a record by name; those of a latency are an object of their own: `read_latency`, with `ns_p99` in it.
+fn numbers<R>(columns: &[Column<R>], record: &R, is_known: impl Fn(Known) -> bool) -> Map<String, Json> {
+    let mut object = Map::new();
+    for column in columns {
+        let number = match column.value {
+            _ if !is_known(column.known) => Json::Null,
+            Number::Whole { get, .. } => json!(get(record)),
+            Number::Real { get, .. } => json!(get(record)),
+        };
+        match column.name.split_once("latency_ns_") {
+            Some((op, percentile)) => {
+                let of = object.entry(format!("{op}latency")).or_insert_with(|| json!({}));
+                of[format!("ns_{percentile}")] = number;
+            }
+            None => drop(object.insert(column.name.to_owned(), number)),
+        }
+    }
+    object
 }
 
 /// `[highest latency of the bucket in ns, operations]` of each bucket that is not empty.

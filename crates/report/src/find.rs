@@ -4,7 +4,7 @@
 //! against.
 
 use lowtide_core::{Bytes, Latency};
-use lowtide_lab::experiment::{BadInput, Claim, Experiment, Finding, Form, Level, Measure, Of, Selection};
+use lowtide_lab::experiment::{Claim, Finding, Form, Measure, Of, Resolved, Selection, is_at};
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{Campaign, Cell, Quantity, Row, Status};
 
@@ -20,22 +20,16 @@ pub type Latencies<'a> = dyn Fn(u32, u64, u64) -> Option<Latency> + 'a;
 /// Looks for numbers in a campaign.
 pub struct Finder<'a> {
     /// The experiment that asks for them.
-    pub experiment: &'a Experiment,
+    pub experiment: &'a Resolved,
     /// The campaign that ran it.
     pub campaign: &'a Campaign,
     /// Reads the latencies of its cells.
     pub latencies: &'a Latencies<'a>,
 }
 
-/// The experiment that a campaign ran; `None` where another program ran it.
-pub fn kept(campaign: &Campaign) -> Result<Option<Experiment>, BadInput> {
-    let parse = || Experiment::parse("the experiment in the store", &campaign.experiment, &[]);
-    (!campaign.is_imported()).then(parse).transpose()
-}
-
 /// The most that a claim allows of a single cell, for claims about `of`: the cell, and the limit.
 pub(crate) fn limits(campaign: &Campaign, of: Of) -> Vec<(u32, f64)> {
-    let Ok(Some(experiment)) = kept(campaign) else { return Vec::new() };
+    let Ok(Some(experiment)) = Resolved::of(campaign) else { return Vec::new() };
     let finder = Finder { experiment: &experiment, campaign, latencies: &|_, _, _| None };
     let limit = |claim: &Claim| {
         let finding = &claim.finding;
@@ -57,11 +51,7 @@ impl Finder<'_> {
     fn is_meant(&self, cell: &Cell, selection: &Selection) -> bool {
         let step = self.experiment.steps.iter().find(|step| step.name == cell.step);
         step.is_some_and(|step| {
-            let same = |point: &Vec<Level>| {
-                point.len() == cell.factors.len()
-                    && point.iter().zip(&cell.factors).all(|(level, (_, value))| level.to_string() == *value)
-            };
-            let point = step.points().find(same);
+            let point = step.points().find(|point| is_at(&cell.factors, point));
             point.is_some_and(|point| selection.includes(step, &point, cell.repetition))
         })
     }

@@ -5,10 +5,11 @@ mod databases;
 pub(crate) use databases::databases;
 
 use lowtide_core::{Bytes, Counters, Latency, Nanos};
+use lowtide_lab::experiment::{Experiment, untyped};
 use lowtide_record::analysis::{Estimate, Verdict};
 use lowtide_record::latency_parts::Gatherer;
 use lowtide_record::{Campaign, Cell, Percentiles, Row, Status};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 const BLOCK: u64 = 16 << 10;
 const INTERVAL_NS: u64 = 10_000_000_000;
@@ -19,6 +20,7 @@ pub(crate) fn campaign(name: &str, title: &str) -> Campaign {
         name: name.to_owned(),
         title: title.to_owned(),
         experiment: format!("name = \"{name}\"\n\n[workload]\npattern = \"random-write\"\n"),
+        resolved: Some(RESOLVED.clone()),
         target: "device:intel-320-160gb".to_owned(),
         devices: vec!["name = \"intel-320-160gb\"\ncapacity = \"160GB\"\n".to_owned()],
         seed: 1,
@@ -34,11 +36,18 @@ pub(crate) fn campaign(name: &str, title: &str) -> Campaign {
     }
 }
 
+/// A plain experiment, resolved.
+static RESOLVED: LazyLock<String> = LazyLock::new(|| {
+    let text = "name = 'sample'\ntarget.device = 'intel-320-160gb'\n[workload]\npattern = 'random-write'\n\
+                block = '16KiB'\nduration = '1h'\n";
+    Experiment::parse("a sample", text, &[]).expect("valid").to_json()
+});
+
 /// A cell that has not begun.
 pub(crate) fn pending(index: u32, factors: &[(&str, &str)]) -> Cell {
     Cell {
         index,
-        factors: factors.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        factors: factors.iter().map(|(name, level)| untyped(name, (*level).to_owned())).collect(),
         repetition: 1,
         data: Bytes::gib(10),
         capacity: Bytes::new(160_000_000_000),

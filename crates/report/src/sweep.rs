@@ -5,9 +5,8 @@
 
 use super::number;
 use crate::answer::Answer;
-use lowtide_core::{Bytes, Nanos};
-use lowtide_record::Cell;
-pub(crate) use lowtide_record::factors::{describe, identity, varying};
+pub(crate) use lowtide_record::factors::{identity, varying};
+use lowtide_record::{Cell, FactorLevel, LevelKind};
 
 /// A curve: the cells that differ only in what is on x (and in repetition).
 pub(crate) struct Group<'s, 'a> {
@@ -19,17 +18,14 @@ pub(crate) struct Group<'s, 'a> {
 
 /// The value of a factor as a number: bytes, nanoseconds or a count; `None` where it is none.
 pub(crate) fn number_of(cell: &Cell, factor: &str) -> Option<f64> {
-    let value = cell.factor(factor)?;
-    let plain = value.parse::<f64>().ok();
-    let size = || value.parse::<Bytes>().ok().map(|size| size.get() as f64);
-    let span = || value.parse::<Nanos>().ok().map(|span| span.get() as f64);
-    plain.or_else(size).or_else(span).filter(|number| number.is_finite())
+    cell.factor(factor)?.number()
 }
 
 /// The value of a factor for people: `256 MiB`, `16`.
 pub(crate) fn value_of(cell: &Cell, factor: &str) -> Option<String> {
-    let value = cell.factor(factor)?;
-    Some(value.parse::<Bytes>().map_or_else(|_| value.to_owned(), |size| number::size(size.get() as f64)))
+    let factor = cell.factor(factor)?;
+    let size = factor.number().filter(|_| factor.kind == LevelKind::Size);
+    Some(size.map_or_else(|| factor.level.clone(), number::size))
 }
 
 /// The factors that vary and have numbers in all cells, in sweep order.
@@ -43,8 +39,8 @@ pub(crate) fn with_numbers(answers: &[Answer<'_>]) -> Vec<String> {
 pub(crate) fn short_label(cell: &Cell, varying: &[String], repeated: bool) -> String {
     let mut parts: Vec<String> = identity(cell)
         .iter()
-        .filter(|(name, _)| varying.contains(name))
-        .map(|(name, value)| describe(name, value))
+        .filter(|factor| varying.contains(&factor.name))
+        .map(FactorLevel::describe)
         .collect();
     if repeated {
         parts.push(format!("repetition {}", cell.repetition));
@@ -58,9 +54,8 @@ pub(crate) fn groups<'s, 'a>(
     x: impl Fn(&Answer<'a>) -> Option<f64>,
 ) -> Option<Vec<Group<'s, 'a>>> {
     let varying = varying(answers.iter().map(|a| a.cell));
-    let begins_with_digit = |value: &str| value.starts_with(|c: char| c.is_ascii_digit());
     let driver = varying.iter().find(|name| {
-        let numeric = answers.iter().all(|a| a.cell.factor(name).is_some_and(begins_with_digit));
+        let numeric = answers.iter().all(|a| number_of(a.cell, name).is_some());
         numeric
             && split(answers, &varying, name).iter().any(|group| {
                 let xs: Vec<Option<f64>> = group.answers.iter().map(|a| x(a)).collect();

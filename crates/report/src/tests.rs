@@ -7,7 +7,7 @@ use crate::frame::{self, Values};
 use lowtide_core::Nanos;
 use lowtide_core::measure::{Cause, Gap};
 use lowtide_record::analysis::Verdict;
-use lowtide_record::{Cell, Predicted, Status};
+use lowtide_record::{Cell, FactorLevel, Predicted, Status};
 use std::collections::BTreeSet;
 
 fn comparison(quantity: Quantity, published: f64, model: f64, cell: u32) -> Comparison {
@@ -138,7 +138,7 @@ fn names_from_outside_are_escaped_everywhere() {
     campaign.environment = vec![(nasty.to_owned(), nasty.to_owned())];
     campaign.command = nasty.to_owned();
     for cell in &mut campaign.cells {
-        cell.factors.push((nasty.to_owned(), format!("{nasty}{}", cell.index)));
+        cell.factors.push(FactorLevel::word(nasty, &format!("{nasty}{}", cell.index)));
     }
     campaign.cells[0].verdict = Some(Verdict::NoSteadyState { reason: nasty.to_owned() });
     let compared = Comparison {
@@ -154,6 +154,18 @@ fn names_from_outside_are_escaped_everywhere() {
     // An indented line is code, which Markdown shows as it is.
     assert!(!report.markdown().lines().any(|line| !line.starts_with("    ") && line.contains("<script")));
     assert!(!report.terminal(80).contains('\u{1b}'));
+}
+
+/// Symptom: a report of rounds became a list of cells, without a word. Cause: an experiment that no longer parses was passed over.
+#[test]
+fn an_experiment_that_does_not_read_back_is_reported() {
+    let mut campaign = sample::intel(&[10, 20], 40);
+    let plain = Report::new(&campaign, &[]);
+    campaign.resolved = Some("{}".to_owned());
+    let report = Report::new(&campaign, &[]);
+    let (last, others) = report.verdict.split_last().expect("sentences");
+    assert!(last.starts_with("Rounds and claims are left out: the experiment of campaign"), "{last}");
+    assert_eq!(others, plain.verdict);
 }
 
 #[test]
@@ -304,7 +316,7 @@ fn the_export_reads_back_and_repeats_byte_by_byte() {
     let rows = campaign.cells.iter().flat_map(|cell| cell.rows.iter().map(move |row| (cell, row)));
     for (record, (cell, row)) in records.iter().zip(rows) {
         assert_eq!(record[column("cell")], cell.index.to_string());
-        assert_eq!(Some(&record[column("file_size")]), cell.factor("file_size"));
+        assert_eq!(Some(&record[column("file_size")]), cell.level("file_size"));
         assert_eq!(record[column("write_bytes")].parse(), Ok(row.write_bytes));
         assert_eq!(record[column("read_latency_ns_p99")].parse(), Ok(row.read.p99_ns));
         let written = row.counters.map(|c| c.host_written_bytes.to_string()).unwrap_or_default();

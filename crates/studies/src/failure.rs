@@ -14,7 +14,7 @@ use lowtide_files::passwords;
 use lowtide_host::live::contents::SparseFileError;
 use lowtide_host::{HostError, Operation};
 use lowtide_lab::campaign::CampaignError;
-use lowtide_lab::experiment::BadInput;
+use lowtide_lab::experiment::{BadInput, Unreadable};
 use lowtide_lab::import::ImportError;
 use lowtide_lab::store::StoreError;
 use lowtide_live::OpenError;
@@ -129,6 +129,15 @@ impl From<BadInput> for Failure {
             kind: Kind::BadInput,
             reports: error.problems().cloned().map(miette::Report::new).collect(),
         }
+    }
+}
+
+impl From<Unreadable> for Failure {
+    fn from(error: Unreadable) -> Self {
+        Failure::usage(
+            error,
+            "export its numbers (`lowtide export`), or report with the version that wrote the store",
+        )
     }
 }
 
@@ -300,6 +309,7 @@ impl From<ValidateError> for Failure {
         match error {
             ValidateError::Campaign(error) => error.into(),
             ValidateError::Store(error) => error.into(),
+            ValidateError::Unreadable(error) => error.into(),
             ValidateError::Experiment(error) => error.into(),
         }
     }

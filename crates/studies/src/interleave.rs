@@ -172,7 +172,8 @@ fn names(plans: &[Plan]) -> Vec<String> {
 type Likeness = (Option<String>, Vec<(String, String)>, u32);
 
 fn likeness(cell: &PlannedCell) -> Likeness {
-    (cell.step.clone(), cell.factors(), cell.repetition)
+    let factors = cell.factors().into_iter().map(|it| (it.name, it.level)).collect();
+    (cell.step.clone(), factors, cell.repetition)
 }
 
 fn common(first: &Plan, first_name: &str, second: &Plan, second_name: &str) -> Result<(), InterleaveError> {
@@ -273,7 +274,7 @@ mod tests {
             Turns::of(vec![plan("a", FILES, sweep), plan("b", FILES, wider)]).expect("they go together");
         let label = |(p, c): &(usize, usize)| {
             let cell = &turns.plans[*p].cells[*c];
-            format!("{} {} {}", turns.names[*p], cell.factors()[0].1, cell.repetition)
+            format!("{} {} {}", turns.names[*p], cell.factors()[0].level, cell.repetition)
         };
         let rounds: Vec<Vec<String>> = turns.rounds.iter().map(|r| r.iter().map(label).collect()).collect();
         let mut wanted = vec![

@@ -170,7 +170,7 @@ fn json(plan: &Plan) -> String {
         .map(|cell| {
             let load = &cell.settings.load;
             serde_json::json!({
-                "cell": cell.index, "step": cell.step, "factors": cell.factors().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+                "cell": cell.index, "step": cell.step, "factors": cell.factors().into_iter().map(|it| (it.name, it.level)).collect::<std::collections::BTreeMap<_, _>>(),
                 "repetition": cell.repetition, "data_bytes": cell.data.get(),
                 "longest_s": load.longest().map(|span| span.as_secs_f64()),
             })

@@ -90,7 +90,7 @@ pub const MODULES: [(&str, &[&str]); 14] = [
             "bench",
         ],
     ),
-    ("record", &["fact factors gap latency_parts oltp quantity verdict", "analysis"]),
+    ("record", &["column fact factors gap latency_parts oltp quantity verdict", "analysis"]),
     ("files", &["application catalogue passwords table trace", "device output"]),
     (
         "live",

@@ -20,6 +20,7 @@ mod tests;
 pub use engine::run;
 
 use lowtide_core::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a page.
 pub const PAGE: u64 = 8192;
@@ -29,7 +30,7 @@ pub const EXTENT_PAGES: u64 = 8;
 pub const EXTENT: u64 = PAGE * EXTENT_PAGES;
 
 /// What is inserted, and by what kind of engine.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inserts {
     /// Connections that insert.
     pub connections: u32,
@@ -50,7 +51,7 @@ pub struct Inserts {
 }
 
 /// What a row costs the engine.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowCost {
     /// Time of the right edge of the index: one connection after the other.
     pub insert: Nanos,
@@ -63,7 +64,7 @@ pub struct RowCost {
 }
 
 /// The log file and how it is written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Log {
     /// Bytes of the file, written round and round.
     pub size: Bytes,
@@ -76,7 +77,7 @@ pub struct Log {
 }
 
 /// When and how changed pages are written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// A checkpoint begins when so much is changed and not written.
     pub after: Bytes,

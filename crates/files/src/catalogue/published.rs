@@ -4,17 +4,17 @@
 //! their columns differ, and nothing is compared with them.
 
 use super::{CatalogueError, files};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
 /// One published number, with every column of its table. Columns that hold ranges or notes stay text.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// The study: `e02`.
-    #[serde(skip)]
+    #[serde(default)]
     pub study: String,
     /// The row, from 1; the heading does not count.
-    #[serde(skip)]
+    #[serde(default)]
     pub line: u32,
     /// The device measured.
     pub device: String,

@@ -10,6 +10,7 @@ use super::schema;
 use super::step::Step;
 use super::unit::Unit;
 use super::words::words;
+use serde::{Deserialize, Serialize};
 
 words! {
     /// How numbers follow each other over cells in plan order.
@@ -24,14 +25,14 @@ words! {
 ///
 /// With the form `value` every selected cell is checked. With another form the ratio of means is, or with `each`
 /// the ratio of every pair: the first selected cell with the first of `against`, and so on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// A short name: `larger-is-slower`.
     pub name: String,
     /// The sentence, in our words.
     pub says: String,
     /// The study it comes from: `e02`.
-    pub study: &'static str,
+    pub study: String,
     /// The number that is checked.
     pub finding: Finding,
     /// The name of the unit of the limits.
@@ -101,7 +102,7 @@ fn one(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option
     Some(Claim {
         name: name?,
         says: says?,
-        study: study?.id,
+        study: study?.id.to_owned(),
         finding: finding?,
         unit_name,
         unit,

@@ -10,6 +10,8 @@ use super::step::Step;
 use super::unit::Unit;
 use super::words::words;
 use lowtide_files::catalogue::{self, Published, Study};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 words! {
     /// A published number that is one-sided.
@@ -24,10 +26,10 @@ words! {
 ///
 /// Where several cells are meant, a bound holds for each of them, `stable-by` is the latest, and every other
 /// measure is the mean over them. A form other than `value` is taken of those means.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The published row.
-    pub published: &'static Published,
+    pub published: Cow<'static, Published>,
     /// What is put beside it.
     pub finding: Finding,
     /// The unit of the published row.
@@ -54,7 +56,7 @@ fn one(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option
     let bound = table.get("bound").map(|entry| entry.word(problems));
     let note = table.get("note").map(|entry| entry.string("\"…\"", problems));
     Some(Comparison {
-        published: line?.0,
+        published: Cow::Borrowed(line?.0),
         finding: finding?,
         unit: unit??,
         bound: bound.map_or(Some(None), |bound| bound.map(Some))?,

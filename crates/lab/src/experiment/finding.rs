@@ -10,6 +10,7 @@ use super::step::Step;
 use super::unit::{Dimension, Unit};
 use super::words::words;
 use lowtide_core::Nanos;
+use serde::{Deserialize, Serialize};
 
 words! {
     /// Which stretch of a cell's measurement counts, or which time.
@@ -112,7 +113,7 @@ impl Form {
 }
 
 /// A number to be found in cells.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Which stretch of a cell, or which time.
     pub measure: Measure,

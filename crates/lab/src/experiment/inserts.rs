@@ -10,6 +10,7 @@ use super::schema;
 use super::words::words;
 use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::inserts::{self, EXTENT, PAGE};
+use serde::{Deserialize, Serialize};
 
 /// A measurement that takes longer is cut off.
 const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
@@ -24,7 +25,7 @@ words! {
 }
 
 /// Inserts, with every default filled in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inserts {
     /// What is inserted, and by what engine.
     pub engine: inserts::Inserts,

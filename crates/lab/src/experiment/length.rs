@@ -6,6 +6,7 @@ use super::error::Problems;
 use super::read::Table;
 use super::words::words;
 use lowtide_core::Nanos;
+use serde::{Deserialize, Serialize};
 
 words! {
     /// The word `steady`, all that `until` accepts.
@@ -15,7 +16,7 @@ words! {
 }
 
 /// When a measurement ends.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Length {
     /// After this time.
     For(Nanos),

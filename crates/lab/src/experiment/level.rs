@@ -9,20 +9,22 @@ use super::prepare::Filesystem;
 use super::read::Entry;
 use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::{Durability, Engine};
+use lowtide_record::{FactorLevel, LevelKind};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 macro_rules! factors {
     ($($(#[$doc:meta])* $variant:ident($type:ty) = $name:literal),+ $(,)?) => {
         /// The name of a factor.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum FactorName {
-            $($(#[$doc])* $variant,)+
+            $($(#[$doc])* #[serde(rename = $name)] $variant,)+
         }
 
         /// One value of a factor.
-        #[derive(Debug, Clone, PartialEq)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         pub enum Level {
-            $($(#[$doc])* $variant($type),)+
+            $($(#[$doc])* #[serde(rename = $name)] $variant($type),)+
         }
 
         impl FactorName {
@@ -136,27 +138,29 @@ factors! {
     LogDevice(String) = "log_device",
 }
 
+impl From<&Level> for FactorLevel {
+    fn from(level: &Level) -> Self {
+        let factor = level.factor();
+        FactorLevel { name: factor.name().to_owned(), level: level.to_string(), kind: factor.kind() }
+    }
+}
+
+/// A factor that was recorded without the kind of its levels.
+pub fn untyped(name: &str, level: String) -> FactorLevel {
+    let kind = FactorName::from_name(name).map_or_else(|| LevelKind::of_text(&level), FactorName::kind);
+    FactorLevel { name: name.to_owned(), level, kind }
+}
+
+/// Whether these are the factors of a cell at `point`.
+pub fn is_at(factors: &[FactorLevel], point: &[Level]) -> bool {
+    point.len() == factors.len()
+        && point.iter().zip(factors).all(|(level, factor)| level.to_string() == factor.level)
+}
+
 impl fmt::Display for FactorName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
-}
-
-/// What the levels of a factor are, and so how to read one that was written as text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LevelKind {
-    /// Bytes: `10GiB`.
-    Size,
-    /// A span of time: `30s`.
-    Time,
-    /// A whole number.
-    Count,
-    /// A number, a share among them.
-    Number,
-    /// A word.
-    Word,
-    /// Yes or no.
-    Flag,
 }
 
 /// A number that becomes a level.

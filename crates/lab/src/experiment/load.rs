@@ -17,6 +17,7 @@ use super::words::words;
 use lowtide_core::trace::Pacing;
 use lowtide_core::workload::{self, Access, Arrival, Blocks, Distribution};
 use lowtide_core::{Bytes, Nanos, Workload};
+use serde::{Deserialize, Serialize};
 
 words! {
     /// Whether requests follow each other, and whether they read or write.
@@ -83,7 +84,7 @@ words! {
 }
 
 /// A load, with every default filled in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// The access pattern.
     pub pattern: Pattern,
@@ -128,6 +129,7 @@ pub struct Load {
     /// A trace, in place of requests of a pattern.
     pub replay: Option<Replay>,
     /// What happens to the device meanwhile, in order of time.
+    #[serde(skip)]
     pub events: Vec<Event>,
 }
 

@@ -42,6 +42,7 @@ mod prepare;
 mod read;
 mod repeat;
 mod replay;
+mod resolved;
 mod schema;
 mod selection;
 mod shares;
@@ -62,7 +63,7 @@ pub use event::{Event, Happens};
 pub use finding::{Finding, Form, Measure, Of};
 pub use inserts::{Inserts, Placement};
 pub use length::Length;
-pub use level::{FactorName, Level, LevelKind};
+pub use level::{FactorName, Level, is_at, untyped};
 pub use load::{Load, Pace, Pattern, SteadyRule, Sync};
 pub use not_compared::NotCompared;
 pub use oltp::Oltp;
@@ -70,6 +71,7 @@ pub use overrides::Override;
 pub use prepare::{Filesystem, Fill, Layout, Precondition, Preparation, Purge};
 pub use repeat::{Order, Repeat};
 pub use replay::{Replay, ReplayPace};
+pub use resolved::{Resolved, Unreadable};
 pub use selection::{Accept, Selection};
 pub use step::{Settings, Step};
 pub use sweep::Factor;
@@ -82,9 +84,9 @@ use error::Problems;
 use lowtide_files::passwords;
 use lowtide_oltp::Address;
 use read::Table;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
-/// An experiment, fully resolved. There is at least one step, and every step has at least one point.
+/// An experiment, fully resolved.
 #[derive(Debug, Clone)]
 pub struct Experiment {
     /// A short name, as files and campaigns are called.
@@ -95,35 +97,27 @@ pub struct Experiment {
     pub question: Option<String>,
     /// Where it comes from: `published/e02`, or an address.
     pub source: Option<String>,
-    /// What is under test.
-    pub target: Target,
-    /// The load, before a cell's levels are put in place.
-    pub load: Load,
-    /// The passes over the sweep, in order.
-    pub steps: Vec<Step>,
-    /// How often, and in which order.
-    pub repeat: Repeat,
-    /// Published numbers to compare with.
-    pub published: Vec<Comparison>,
-    /// Sentences to check.
-    pub claims: Vec<Claim>,
     /// Published numbers that nothing is put beside.
     pub not_compared: Vec<NotCompared>,
+    resolved: Resolved,
     document: Document,
 }
 
-impl Experiment {
-    /// Whether it asks for databases that are models, in virtual time.
-    pub fn is_modelled(&self) -> bool {
-        let Some(oltp) = &self.load.oltp else { return false };
-        let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
-        let mut levels = swept.flat_map(|factor| &factor.levels).peekable();
-        match levels.peek() {
-            None => oltp.settings.engine.is_modelled(),
-            Some(_) => levels.any(|level| matches!(level, Level::Engine(engine) if engine.is_modelled())),
-        }
-    }
+impl Deref for Experiment {
+    type Target = Resolved;
 
+    fn deref(&self) -> &Resolved {
+        &self.resolved
+    }
+}
+
+impl DerefMut for Experiment {
+    fn deref_mut(&mut self) -> &mut Resolved {
+        &mut self.resolved
+    }
+}
+
+impl Experiment {
     /// Reads an experiment.
     ///
     /// `name_of_source` is what errors call the text: the path of its file.
@@ -173,21 +167,6 @@ impl Experiment {
         let place = self.document.nearest_place(path);
         let span = place.map_or(0..0, |place| place.value.clone());
         self.document.problem(span, message.into()).marked("here").accepting(help).into()
-    }
-
-    /// Everything that holds in the cell at `point` of `step`.
-    pub fn settings(&self, step: &Step, point: &[Level]) -> Settings {
-        let device = match &self.target {
-            Target::Device(name) => Some(name.clone()),
-            _ => None,
-        };
-        let mut settings =
-            Settings { device, preparation: step.preparation.clone(), load: self.load.clone() };
-        point.iter().for_each(|level| settings.set(level));
-        if let Some(duration) = step.duration {
-            settings.lasts(duration);
-        }
-        settings
     }
 
     fn resolve(document: Document) -> Result<Experiment, BadInput> {
@@ -251,13 +230,8 @@ impl Experiment {
             title,
             question,
             source,
-            target,
-            load,
-            steps,
-            repeat,
-            published,
-            claims,
             not_compared,
+            resolved: Resolved { target, load, steps, repeat, published, claims },
             document,
         })
     }

@@ -13,6 +13,7 @@ use super::words::Word;
 use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::{Durability, Engine, Preset, Settings};
 use lowtide_oltp::Address;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Bytes of a warehouse in a database, roughly: what a plan reckons with.
@@ -21,7 +22,7 @@ const WAREHOUSE: Bytes = Bytes::mib(100);
 const EMPTY: Bytes = Bytes::mib(200);
 
 /// TPC-C on a database, with every default filled in.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Oltp {
     /// What is asked of each instance apart from the load.
     pub settings: Settings,
@@ -30,6 +31,7 @@ pub struct Oltp {
     /// Servers side by side.
     pub instances: u32,
     /// Servers that are there already, as addresses, in place of our own.
+    #[serde(skip)]
     pub servers: Vec<Address>,
     /// Whether terminals wait for keys and thoughts.
     pub think: bool,

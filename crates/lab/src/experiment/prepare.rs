@@ -11,6 +11,7 @@ use super::read::{Entry, Table};
 use super::schema;
 use super::words::words;
 use lowtide_core::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
 
 words! {
     /// How what was written before is forgotten.
@@ -66,7 +67,7 @@ impl Purge {
 }
 
 /// Where the data lies on the target.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// The file system made before each cell.
     pub filesystem: Filesystem,
@@ -96,7 +97,7 @@ impl Default for Layout {
 }
 
 /// What happens to the target before each cell.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Preparation {
     /// How history is forgotten.
     pub purge: Purge,
@@ -123,7 +124,7 @@ impl Default for Preparation {
 }
 
 /// Sequential writes over all the data, once before the first cell of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Precondition {
     /// How often the data is written.
     pub times: u32,

@@ -7,6 +7,7 @@ use super::read::Table;
 use super::schema;
 use super::track::{self, Track};
 use super::words::words;
+use serde::{Deserialize, Serialize};
 
 words! {
     /// The order of the cells.
@@ -23,7 +24,7 @@ words! {
 const MOST_TIMES: u32 = 10_000;
 
 /// How often, and in which order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
     /// Measurements of each cell, at least one; where something is tracked, the most.
     pub times: u32,

@@ -7,6 +7,7 @@ use super::read::Table;
 use super::schema;
 use super::words::words;
 use lowtide_core::trace::Trace;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ words! {
 }
 
 /// A trace in place of a pattern.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     /// The file.
     pub path: PathBuf,
@@ -29,6 +30,7 @@ pub struct Replay {
     /// Whether what reaches beyond the data begins again from the front; else it is refused.
     pub wrap: bool,
     /// What it holds, as it lies on the data; the plan reads it.
+    #[serde(skip)]
     pub trace: Option<Arc<Trace>>,
 }
 

@@ -9,13 +9,14 @@ use super::read::Entry;
 use super::schema;
 use super::step::Step;
 use super::sweep::factor_name;
+use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
 /// The key of a condition on repetitions, which are no factor.
 const REPETITION: &str = "repetition";
 
 /// Which levels of a factor are meant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Accept {
     /// Any of these.
     OneOf(Vec<Level>),
@@ -24,7 +25,7 @@ pub enum Accept {
 }
 
 /// Which cells are meant: all conditions hold. No condition means every cell.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Selection {
     /// The step whose cells are meant; every step's where absent.
     pub step: Option<String>,

@@ -15,9 +15,10 @@ use super::repeat::{self, Repeat};
 use super::schema;
 use super::sweep::{self, Factor};
 use lowtide_core::Nanos;
+use serde::{Deserialize, Serialize};
 
 /// One pass over a sweep.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Its name; `None` in an experiment without steps.
     pub name: Option<String>,

@@ -9,12 +9,13 @@ use super::level::{FactorName, Fault, Level, Raw};
 use super::read::{Entry, Table};
 use super::schema;
 use lowtide_core::suggest::nearest;
+use serde::{Deserialize, Serialize};
 
 /// The most levels one factor may have: more is a slip of the keyboard.
 const MOST_LEVELS: usize = 10_000;
 
 /// A factor and its levels, of which there is at least one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
     /// What is varied.
     pub name: FactorName,

@@ -6,11 +6,12 @@
 use super::error::Problems;
 use super::read::Table;
 use super::schema;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
 /// What is under test.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     /// A simulated device, by its name in the catalogue or the path of its file. Where several are named, the
     /// first; the experiment then has the factor `device`.

@@ -13,10 +13,11 @@ use super::selection::{self, Selection};
 use super::step::Step;
 use lowtide_core::Nanos;
 use lowtide_record::analysis::Snia;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// What is tracked from round to round.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Track {
     /// What is looked at: throughput, requests per second or the mean latency.
     pub of: Of,

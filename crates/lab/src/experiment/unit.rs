@@ -3,8 +3,10 @@
 //! Inside, throughput is MiB/s, a rate is per second, transactions are per minute, a time is seconds. Leaves out the units that experiments
 //! are written in: `lowtide_core` parses those.
 
+use serde::{Deserialize, Serialize};
+
 /// What kind of number a unit belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Dimension {
     /// Bytes per second; MiB/s inside.
     Throughput,
@@ -21,7 +23,7 @@ pub enum Dimension {
 }
 
 /// A unit.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Unit {
     /// What it measures.
     pub dimension: Dimension,

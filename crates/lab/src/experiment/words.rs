@@ -41,9 +41,9 @@ macro_rules! words {
         $($(#[$doc:meta])* $variant:ident = $word:literal $(| $alias:literal)*),+ $(,)?
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
         pub enum $type {
-            $($(#[$doc])* $variant,)+
+            $($(#[$doc])* #[serde(rename = $word)] $variant,)+
         }
 
         impl $type {

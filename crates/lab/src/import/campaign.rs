@@ -7,10 +7,11 @@
 use super::error::ImportError;
 use super::run::Run;
 use super::{Imported, Options};
+use crate::experiment::untyped;
 use crate::store::Measured;
 use lowtide_core::Bytes;
 use lowtide_record::analysis::{Confidence, Context, Criterion, Medium, Series, Verdict, steady};
-use lowtide_record::{Campaign, Cell, Status};
+use lowtide_record::{Campaign, Cell, FactorLevel, Status};
 use std::path::PathBuf;
 
 /// The settings that may be factors, in the order in which an experiment would vary them.
@@ -49,6 +50,7 @@ pub(super) fn of(
         name,
         title,
         experiment: String::new(),
+        resolved: None,
         target: same(runs.iter().map(|run| run.target.clone()))
             .flatten()
             .unwrap_or_else(|| program.to_owned()),
@@ -78,27 +80,27 @@ fn same<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Option<T> {
 }
 
 /// The factors of each run: what differs between them.
-fn factors(runs: &[Run]) -> Vec<Vec<(String, String)>> {
+fn factors(runs: &[Run]) -> Vec<Vec<FactorLevel>> {
     let value = |run: &Run, name: &str| {
         run.settings.iter().find(|(setting, _)| *setting == name).map(|(_, value)| value.clone())
     };
     let varied: Vec<&str> =
         SETTINGS.into_iter().filter(|name| same(runs.iter().map(|run| value(run, name))).is_none()).collect();
-    let of_settings = |run: &Run| -> Vec<(String, String)> {
-        varied.iter().filter_map(|name| Some(((*name).to_owned(), value(run, name)?))).collect()
+    let of_settings = |run: &Run| -> Vec<FactorLevel> {
+        varied.iter().filter_map(|name| Some(untyped(name, value(run, name)?))).collect()
     };
-    let mut all: Vec<Vec<(String, String)>> = runs.iter().map(of_settings).collect();
+    let mut all: Vec<Vec<FactorLevel>> = runs.iter().map(of_settings).collect();
     let alike = |a: usize, b: usize| a != b && all[a] == all[b] && runs[a].job != runs[b].job;
     let told_apart = (0..runs.len()).all(|a| (0..runs.len()).all(|b| !alike(a, b)));
     if !told_apart {
         for (factors, run) in all.iter_mut().zip(runs) {
-            factors.insert(0, ("job".to_owned(), run.job.clone()));
+            factors.insert(0, FactorLevel::word("job", &run.job));
         }
     }
     all
 }
 
-fn cell(run: &Run, index: u32, factors: Vec<(String, String)>, repetition: u32) -> Cell {
+fn cell(run: &Run, index: u32, factors: Vec<FactorLevel>, repetition: u32) -> Cell {
     let operations = |pick: fn(&Measured) -> u64| run.measured.iter().map(pick).fold(0, u64::saturating_add);
     let (read, written) = (operations(|m| m.row.read_bytes), operations(|m| m.row.write_bytes));
     let whole = read.saturating_add(written);

@@ -21,6 +21,7 @@ use lowtide_core::{Bytes, Seed, Trace};
 use lowtide_files::output::CommandFiles;
 use lowtide_host::HostError;
 use lowtide_host::target::Layout;
+use lowtide_record::FactorLevel;
 
 /// What a campaign will do.
 #[derive(Debug, Clone)]
@@ -217,15 +218,15 @@ impl PlannedCell {
         Layout::split(self.data, self.settings.preparation.layout.files, self.settings.load.block)
     }
 
-    /// Factor names and values, as records keep them.
-    pub fn factors(&self) -> Vec<(String, String)> {
-        self.point.iter().map(|level| (level.factor().to_string(), level.to_string())).collect()
+    /// Its factors, as records keep them.
+    pub fn factors(&self) -> Vec<FactorLevel> {
+        self.point.iter().map(FactorLevel::from).collect()
     }
 
     /// A short label for progress lines.
     pub fn label(&self) -> String {
         let step = self.step.iter().cloned();
-        let factors = self.factors().into_iter().map(|(name, value)| format!("{name} {value}"));
+        let factors = self.point.iter().map(|level| format!("{} {level}", level.factor()));
         let repetition = (self.repetition > 1).then(|| format!("repetition {}", self.repetition));
         let label = step.chain(factors).chain(repetition).collect::<Vec<_>>().join(", ");
         if label.is_empty() { format!("cell {}", self.index) } else { label }

@@ -5,7 +5,7 @@
 use super::writer::{CellEnd, Entry, Measured, write};
 use super::{Store, StoreError};
 use lowtide_core::Bytes;
-use lowtide_record::{Campaign, Status};
+use lowtide_record::{Campaign, FactorLevel, Status};
 use rusqlite::{Connection, params};
 
 /// The plan of a campaign that was not planned here: no plan is equal to it.
@@ -27,6 +27,7 @@ pub(super) struct Head<'a> {
     pub(super) name: &'a str,
     pub(super) title: &'a str,
     pub(super) experiment: &'a str,
+    pub(super) resolved: Option<&'a str>,
     pub(super) target: &'a str,
     pub(super) device: Option<&'a str>,
     pub(super) seed: u64,
@@ -41,7 +42,7 @@ pub(super) struct Head<'a> {
 pub(super) struct Planned<'a> {
     pub(super) index: u32,
     pub(super) step: Option<&'a str>,
-    pub(super) factors: &'a [(String, String)],
+    pub(super) factors: &'a [FactorLevel],
     pub(super) repetition: u32,
     pub(super) data: Bytes,
     pub(super) capacity: Bytes,
@@ -53,7 +54,7 @@ pub(super) struct Planned<'a> {
 pub(super) fn campaign(connection: &Connection, head: &Head<'_>) -> rusqlite::Result<i64> {
     connection.execute(
         "INSERT INTO campaign (name, title, experiment, target, device, seed, scale, version, started_at,
-         command, plan) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         command, plan, resolved) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             head.name,
             head.title,
@@ -66,6 +67,7 @@ pub(super) fn campaign(connection: &Connection, head: &Head<'_>) -> rusqlite::Re
             head.started_at,
             head.command,
             head.plan,
+            head.resolved,
         ],
     )?;
     let campaign = connection.last_insert_rowid();
@@ -80,7 +82,7 @@ pub(super) fn campaign(connection: &Connection, head: &Head<'_>) -> rusqlite::Re
 
 /// Adds a cell that is still to be measured.
 pub(super) fn cell(connection: &Connection, campaign: i64, cell: &Planned<'_>) -> rusqlite::Result<()> {
-    let factors = serde_json::to_string(cell.factors).expect("strings serialise");
+    let factors = serde_json::to_string(cell.factors).expect("factors serialise");
     connection
         .execute(
             "INSERT INTO cell (campaign, cell, step, factors, repetition, status, data_bytes, capacity_bytes,
@@ -113,6 +115,7 @@ impl Store {
             name: &record.name,
             title: &record.title,
             experiment: &record.experiment,
+            resolved: None,
             target: &record.target,
             device: None,
             seed: record.seed,

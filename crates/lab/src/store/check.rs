@@ -202,10 +202,11 @@ fn file(connection: &Connection) -> rusqlite::Result<Option<Wrong>> {
     let objects: Vec<(String, String)> =
         objects.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
     for (kind, name) in &objects {
-        if kind != "table" || columns(&known, name)?.is_empty() {
+        if kind != "table" || schema::columns(&known, name)?.is_empty() {
             return Ok(Some(format!("it has the {kind} `{name}`, which no store has")));
         }
-        if columns(connection, name)? != columns(&known, name)? {
+        let (own, known) = (schema::columns(connection, name)?, schema::columns(&known, name)?);
+        if !schema::fits(&own, &known, format) {
             return Ok(Some(format!("its table `{name}` has other columns than that of a store")));
         }
     }
@@ -222,16 +223,6 @@ fn file(connection: &Connection) -> rusqlite::Result<Option<Wrong>> {
         return Ok(Some(format!("SQLite finds it damaged: {}", intact.lines().last().unwrap_or_default())));
     }
     strays(connection, format)
-}
-
-/// A column of a table: name, type, whether it may be null, place in the key, and whether it is computed.
-type Column = (String, String, bool, i64, i64);
-
-fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
-    let mut statement =
-        connection.prepare("SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1)")?;
-    let of = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
-    statement.query_map([table], of)?.collect()
 }
 
 /// Rows that belong to nothing.

@@ -10,8 +10,8 @@
 //! stays two campaigns. What is predicted of sizes that were not measured follows from all that were: it stays where one part has
 //! measured everything that is there, and else `--resume` predicts anew. Leaves out baselines: they name campaigns of the store that they were set in.
 
-use super::whole::{Identity, Standing, Whole, cells, forget_spared, identity, insert, put, remove, rows};
-use super::{Store, StoreError};
+use super::whole::{Identity, Standing, Whole, cells, forget_spared, identity, put, remove, rows};
+use super::{Store, StoreError, schema};
 use lowtide_record::fact;
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
@@ -235,11 +235,12 @@ impl Merging<'_> {
     /// A new campaign with the head of this one; its number.
     pub fn head(&self, was: i64) -> Result<i64, StoreError> {
         let (there, here) = (StoreError::on(&self.from.path), StoreError::on(self.at));
-        let head = rows(&self.from.connection, "SELECT * FROM campaign WHERE id = ?1", params![was]);
+        let head = schema::select(&self.from.connection, "campaign")
+            .and_then(|select| rows(&self.from.connection, &format!("{select} WHERE id = ?1"), params![was]));
         for mut values in head.map_err(there)? {
             // The store gives it another number.
             values[0] = Value::Null;
-            insert(self.to, "campaign", &values).map_err(&here)?;
+            schema::insert(self.to, "campaign", &values).map_err(&here)?;
         }
         Ok(self.to.last_insert_rowid())
     }

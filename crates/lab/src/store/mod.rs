@@ -160,6 +160,7 @@ impl Store {
             name: &experiment.name,
             title: &experiment.title,
             experiment: &experiment.without_passwords(experiment.text()),
+            resolved: Some(&experiment.without_passwords(&experiment.to_json())),
             target: &experiment.target.to_string(),
             device: device.as_deref(),
             seed: plan.seed.get(),

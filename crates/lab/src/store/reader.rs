@@ -1,15 +1,16 @@
 //! Reading campaigns back, as records.
 
-use super::writer::percentiles;
 use super::{Store, StoreError, schema, whole};
 use lowtide_core::measure::{Cause, Gap};
 use lowtide_core::{Bytes, Distribution, Latency, Nanos};
 use lowtide_engines::tpcc::Kind;
+use lowtide_record::column::{Column, Value as Number};
 use lowtide_record::latency_parts::Gatherer;
 use lowtide_record::{Campaign, Cell, Done, Predicted, Row, Status};
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{OptionalExtension, params};
 use serde::de::DeserializeOwned;
+use std::num::TryFromIntError;
 use std::sync::Arc;
 
 /// A campaign in a list.
@@ -103,31 +104,29 @@ impl Store {
     /// A campaign without its cells.
     pub(super) fn head(&self, campaign: i64) -> Result<Campaign, StoreError> {
         let fail = StoreError::on(&self.path);
+        let select = schema::select(&self.connection, "campaign").map_err(&fail)?;
+        let text = format!("{select} WHERE id = ?1");
         let mut loaded = self
             .connection
-            .query_row(
-                "SELECT name, title, experiment, target, device, seed, scale, version, started_at, command
-                 FROM campaign WHERE id = ?1",
-                [campaign],
-                |row| {
-                    Ok(Campaign {
-                        name: row.get(0)?,
-                        title: row.get(1)?,
-                        experiment: row.get(2)?,
-                        target: row.get(3)?,
-                        devices: row
-                            .get::<_, Option<String>>(4)?
-                            .map_or_else(Vec::new, |texts| device_texts(&texts)),
-                        seed: row.get::<_, i64>(5)? as u64,
-                        scale: row.get::<_, i64>(6)? as u64,
-                        version: row.get(7)?,
-                        started_at: row.get(8)?,
-                        command: row.get(9)?,
-                        environment: Vec::new(),
-                        cells: Vec::new(),
-                    })
-                },
-            )
+            .query_row(&text, [campaign], |row| {
+                Ok(Campaign {
+                    name: row.get("name")?,
+                    title: row.get("title")?,
+                    experiment: row.get("experiment")?,
+                    resolved: row.get("resolved")?,
+                    target: row.get("target")?,
+                    devices: row
+                        .get::<_, Option<String>>("device")?
+                        .map_or_else(Vec::new, |texts| device_texts(&texts)),
+                    seed: row.get::<_, i64>("seed")? as u64,
+                    scale: row.get::<_, i64>("scale")? as u64,
+                    version: row.get("version")?,
+                    started_at: row.get("started_at")?,
+                    command: row.get("command")?,
+                    environment: Vec::new(),
+                    cells: Vec::new(),
+                })
+            })
             .optional()
             .map_err(&fail)?
             .ok_or_else(|| StoreError::NoCampaign {
@@ -180,10 +179,15 @@ impl Store {
         let bytes = |column: usize| {
             row.get::<_, Option<i64>>(column).map(|n| n.map(|n| Bytes::new(n as u64))).map_err(&fail)
         };
+        let format = schema::version(&self.connection).map_err(&fail)?;
+        let factors = match text(1)? {
+            Some(old) if format < schema::KINDS => Some(schema::with_kinds(&old)),
+            factors => factors,
+        };
         let mut cell = Cell {
             index,
             step: text(0)?,
-            factors: self.json(text(1)?, "factors")?.unwrap_or_default(),
+            factors: self.json(factors, "factors")?.unwrap_or_default(),
             repetition: row.get(2).map_err(&fail)?,
             status: match text(3)?.as_deref() {
                 Some("done") => Status::Done,
@@ -204,7 +208,6 @@ impl Store {
             rows: self.rows(campaign, index)?.into(),
             ..Cell::default()
         };
-        let format = schema::version(&self.connection).map_err(&fail)?;
         if format >= schema::DATABASES {
             self.oltp(campaign, &mut cell)?;
         }
@@ -270,10 +273,9 @@ impl Store {
     /// [`StoreError`] where the store cannot be read.
     pub fn rows(&self, campaign: i64, cell: u32) -> Result<Vec<Row>, StoreError> {
         let fail = StoreError::on(&self.path);
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT * FROM interval WHERE campaign = ?1 AND cell = ?2 ORDER BY start_ns")
-            .map_err(&fail)?;
+        let select = schema::select(&self.connection, "interval").map_err(&fail)?;
+        let text = format!("{select} WHERE campaign = ?1 AND cell = ?2 ORDER BY start_ns");
+        let mut statement = self.connection.prepare_cached(&text).map_err(&fail)?;
         let mut found = statement.query(params![campaign, cell]).map_err(&fail)?;
         let mut rows = Vec::new();
         while let Some(row) = found.next().map_err(&fail)? {
@@ -282,27 +284,16 @@ impl Store {
                 path: self.path.clone(),
                 what: format!("the interval at {} s {what}", start as f64 / 1e9),
             };
-            let number = |column: usize| {
-                let number: i64 = row.get(column).map_err(&fail)?;
-                u64::try_from(number).map_err(|_| damaged("has a negative number"))
-            };
-            let (start_ns, end_ns) = (number(2)?, number(3)?);
-            if end_ns < start_ns {
+            let mut read = Row::default();
+            if numbers(Row::COLUMNS, &mut read, row, 2).map_err(&fail)?.is_err() {
+                return Err(damaged("has a negative number"));
+            }
+            if read.end_ns < read.start_ns {
                 return Err(damaged("ends before it begins"));
             }
-            rows.push(Row {
-                start_ns,
-                end_ns,
-                reads: number(4)?,
-                read_bytes: number(5)?,
-                writes: number(6)?,
-                write_bytes: number(7)?,
-                errors: number(8)?,
-                read: percentiles(row, 9).map_err(&fail)?,
-                write: percentiles(row, 15).map_err(&fail)?,
-                counters: self.json(row.get(21).map_err(&fail)?, "counters")?,
-                transactions: None,
-            });
+            let counters = row.get(2 + Row::COLUMNS.len()).map_err(&fail)?;
+            read.counters = self.json(counters, "counters")?;
+            rows.push(read);
         }
         Ok(rows)
     }
@@ -322,14 +313,13 @@ impl Store {
         if cell.oltp.is_none() {
             return Ok(());
         }
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT * FROM transactions WHERE campaign = ?1 AND cell = ?2 ORDER BY start_ns")
-            .map_err(&fail)?;
+        let select = schema::select(&self.connection, "transactions").map_err(&fail)?;
+        let text = format!("{select} WHERE campaign = ?1 AND cell = ?2 ORDER BY start_ns");
+        let mut statement = self.connection.prepare_cached(&text).map_err(&fail)?;
         let mut found = statement.query(params![campaign, cell.index]).map_err(&fail)?;
         while let Some(row) = found.next().map_err(&fail)? {
-            let number = |column: usize| row.get::<_, i64>(column).map(|n| n as u64).map_err(&fail);
-            let (start_ns, kind): (u64, String) = (number(2)?, row.get(3).map_err(&fail)?);
+            let start_ns = row.get::<_, i64>(2).map_err(&fail)? as u64;
+            let kind: String = row.get(3).map_err(&fail)?;
             let kind = Kind::ALL.iter().position(|known| known.name() == kind);
             let at = cell.rows.binary_search_by_key(&start_ns, |row| row.start_ns);
             let (Some(kind), Ok(at)) = (kind, at) else {
@@ -340,12 +330,11 @@ impl Store {
                 );
                 return Err(StoreError::Damaged { path: self.path.clone(), what });
             };
-            Arc::make_mut(&mut cell.rows)[at].transactions.get_or_insert_default().kinds[kind] = Done {
-                committed: number(4)?,
-                rolled_back: number(5)?,
-                retries: number(6)?,
-                latency: percentiles(row, 7).map_err(&fail)?,
-            };
+            let transactions = Arc::make_mut(&mut cell.rows)[at].transactions.get_or_insert_default();
+            if numbers(Done::COLUMNS, &mut transactions.kinds[kind], row, 4).map_err(&fail)?.is_err() {
+                let what = format!("transactions at {} s have a negative number", start_ns as f64 / 1e9);
+                return Err(StoreError::Damaged { path: self.path.clone(), what });
+            }
         }
         Ok(())
     }
@@ -477,4 +466,26 @@ impl Store {
 /// The device files as the store keeps them: a JSON list of texts, or the one text of an older store.
 fn device_texts(stored: &str) -> Vec<String> {
     serde_json::from_str(stored).unwrap_or_else(|_| vec![stored.to_owned()])
+}
+
+/// Reads the numbers of a record from the columns from `first` on.
+///
+/// # Errors
+/// The inner one where a whole number is negative.
+fn numbers<R>(
+    columns: &[Column<R>],
+    record: &mut R,
+    row: &rusqlite::Row<'_>,
+    first: usize,
+) -> rusqlite::Result<Result<(), TryFromIntError>> {
+    for (place, column) in columns.iter().enumerate() {
+        match column.value {
+            Number::Real { set, .. } => set(record, row.get(first + place)?),
+            Number::Whole { set, .. } => match u64::try_from(row.get::<_, i64>(first + place)?) {
+                Ok(number) => set(record, number),
+                Err(negative) => return Ok(Err(negative)),
+            },
+        }
+    }
+    Ok(Ok(()))
 }

@@ -1,13 +1,22 @@
 //! The schema and how a connection is set up.
 
 use super::StoreError;
+use crate::experiment::untyped;
 use lowtide_files::application::{APPLICATION_ID, application};
-use rusqlite::Connection;
+use lowtide_record::column::{Column, Known, Value as Number};
+use lowtide_record::{Done, FactorLevel, Row};
 use rusqlite::config::DbConfig;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-const VERSION: i32 = GAPS;
+/// The format that this version writes.
+const VERSION: i32 = KINDS;
+/// The format that has resolved experiments, and factors with the kinds of their levels.
+pub(super) const KINDS: i32 = 5;
 /// The format that has gaps.
 pub(super) const GAPS: i32 = 4;
 /// The format that has device time and predicted levels.
@@ -17,59 +26,128 @@ pub(super) const DATABASES: i32 = 2;
 /// Stores of this format are read, and become newer when they are written to.
 pub(super) const OLDEST: i32 = 1;
 
+/// Every table. `{interval}` and `{transactions}` stand for the columns of [`Row::COLUMNS`] and [`Done::COLUMNS`].
 const TABLES: &str = "
-CREATE TABLE campaign (
+CREATE TABLE IF NOT EXISTS campaign (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, title TEXT NOT NULL, experiment TEXT NOT NULL, target TEXT NOT NULL,
   device TEXT, seed INTEGER NOT NULL, scale INTEGER NOT NULL, version TEXT NOT NULL, started_at TEXT NOT NULL,
-  command TEXT NOT NULL, plan TEXT NOT NULL);
-CREATE TABLE environment (
+  command TEXT NOT NULL, plan TEXT NOT NULL, resolved TEXT);
+CREATE TABLE IF NOT EXISTS environment (
   campaign INTEGER NOT NULL REFERENCES campaign(id), position INTEGER NOT NULL, key TEXT NOT NULL,
   value TEXT NOT NULL, PRIMARY KEY (campaign, position)) WITHOUT ROWID;
-CREATE TABLE cell (
+CREATE TABLE IF NOT EXISTS cell (
   campaign INTEGER NOT NULL REFERENCES campaign(id), cell INTEGER NOT NULL, step TEXT, factors TEXT NOT NULL,
   repetition INTEGER NOT NULL, status TEXT NOT NULL, failure TEXT, data_bytes INTEGER NOT NULL,
   capacity_bytes INTEGER NOT NULL, raw_bytes INTEGER, threads INTEGER NOT NULL, read_share REAL NOT NULL,
   written_before_bytes INTEGER, counters_before TEXT, wear TEXT, verdict TEXT,
   PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
-CREATE TABLE interval (
-  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
-  reads INTEGER NOT NULL, read_bytes INTEGER NOT NULL, writes INTEGER NOT NULL, write_bytes INTEGER NOT NULL,
-  errors INTEGER NOT NULL,
-  read_mean_ns REAL, read_p50_ns INTEGER, read_p95_ns INTEGER, read_p99_ns INTEGER, read_p999_ns INTEGER,
-  read_max_ns INTEGER, write_mean_ns REAL, write_p50_ns INTEGER, write_p95_ns INTEGER, write_p99_ns INTEGER,
-  write_p999_ns INTEGER, write_max_ns INTEGER, counters TEXT,
+CREATE TABLE IF NOT EXISTS interval (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, {interval}, counters TEXT,
   PRIMARY KEY (campaign, cell, start_ns)) WITHOUT ROWID;
-CREATE TABLE histogram (
+CREATE TABLE IF NOT EXISTS histogram (
   campaign INTEGER NOT NULL, cell INTEGER NOT NULL, start_ns INTEGER NOT NULL, op TEXT NOT NULL,
   hdr BLOB NOT NULL, PRIMARY KEY (campaign, cell, start_ns, op)) WITHOUT ROWID;
-";
-
-/// What format 2 added.
-const TABLES_OF_DATABASES: &str = "
-CREATE TABLE oltp (
+CREATE TABLE IF NOT EXISTS oltp (
   campaign INTEGER NOT NULL, cell INTEGER NOT NULL, facts TEXT NOT NULL, PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
-CREATE TABLE transactions (
-  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, start_ns INTEGER NOT NULL, kind TEXT NOT NULL,
-  committed INTEGER NOT NULL, rolled_back INTEGER NOT NULL, retries INTEGER NOT NULL,
-  mean_ns REAL, p50_ns INTEGER, p95_ns INTEGER, p99_ns INTEGER, p999_ns INTEGER, max_ns INTEGER,
+CREATE TABLE IF NOT EXISTS transactions (
+  campaign INTEGER NOT NULL, cell INTEGER NOT NULL, start_ns INTEGER NOT NULL, kind TEXT NOT NULL, {transactions},
   PRIMARY KEY (campaign, cell, start_ns, kind)) WITHOUT ROWID;
-";
-
-/// What format 3 added: how long a device was occupied, and levels that were not measured.
-const TABLES_OF_CURVES: &str = "
-CREATE TABLE device_time (
+CREATE TABLE IF NOT EXISTS device_time (
   campaign INTEGER NOT NULL, cell INTEGER NOT NULL, took_ns INTEGER NOT NULL, PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
-CREATE TABLE predicted (
+CREATE TABLE IF NOT EXISTS predicted (
   campaign INTEGER NOT NULL, cell INTEGER NOT NULL, level_mib_per_s REAL NOT NULL, low_mib_per_s REAL NOT NULL,
   high_mib_per_s REAL NOT NULL, PRIMARY KEY (campaign, cell)) WITHOUT ROWID;
-";
-
-/// What format 4 added: when lowtide itself did not run.
-const TABLES_OF_GAPS: &str = "
-CREATE TABLE gap (
+CREATE TABLE IF NOT EXISTS gap (
   campaign INTEGER NOT NULL, cell INTEGER NOT NULL, at_ns INTEGER NOT NULL, length_ns INTEGER NOT NULL, cause TEXT NOT NULL,
   PRIMARY KEY (campaign, cell, at_ns)) WITHOUT ROWID;
 ";
+
+/// A column of a table, in the order of `pragma_table_xinfo`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct TableColumn {
+    pub name: String,
+    pub kind: String,
+    pub not_null: bool,
+    pub key: i32,
+    pub hidden: i32,
+}
+
+/// The columns of a table; none where there is no such table.
+pub(super) fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<TableColumn>> {
+    let text = "SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?1)";
+    let of = |row: &rusqlite::Row<'_>| {
+        Ok(TableColumn {
+            name: row.get(0)?,
+            kind: row.get(1)?,
+            not_null: row.get(2)?,
+            key: row.get(3)?,
+            hidden: row.get(4)?,
+        })
+    };
+    connection.prepare_cached(text)?.query_map([table], of)?.collect()
+}
+
+/// The columns that this version gives a table of a store.
+///
+/// # Panics
+/// Where there is no such table.
+pub(super) fn columns_of(table: &str) -> &'static [TableColumn] {
+    static TABLES: LazyLock<BTreeMap<String, Vec<TableColumn>>> = LazyLock::new(|| {
+        let all = reference().and_then(|store| {
+            let names: Vec<String> = store
+                .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            names.into_iter().map(|name| Ok((name.clone(), columns(&store, &name)?))).collect()
+        });
+        all.expect("an empty store is made in memory")
+    });
+    TABLES.get(table).map_or_else(|| panic!("stores have no table `{table}`"), Vec::as_slice)
+}
+
+/// Whether the columns of a store's table are those of [`columns_of`], in any order; a store of an older format may have fewer.
+pub(super) fn fits(own: &[TableColumn], known: &[TableColumn], format: i32) -> bool {
+    own.iter().all(|own| known.contains(own))
+        && known.iter().all(|known| format < VERSION || own.contains(known))
+}
+
+/// `SELECT` of all columns of a table in the order of [`columns_of`], up to `FROM`; a store of an older format gives nothing, or
+/// zero, for columns that it does not have.
+pub(super) fn select(connection: &Connection, table: &str) -> rusqlite::Result<String> {
+    let there = columns(connection, table)?;
+    let one = |column: &TableColumn| match column.kind.as_str() {
+        _ if there.iter().any(|it| it.name == column.name) => column.name.clone(),
+        "TEXT" => format!("NULL AS {}", column.name),
+        _ => format!("0 AS {}", column.name),
+    };
+    let list: Vec<String> = columns_of(table).iter().map(one).collect();
+    Ok(format!("SELECT {} FROM {table}", list.join(", ")))
+}
+
+/// `INSERT` of a whole row into a table, its values in the order of [`columns_of`].
+pub(super) fn insert(connection: &Connection, table: &str, values: &[Value]) -> rusqlite::Result<()> {
+    let names: Vec<&str> = columns_of(table).iter().map(|column| column.name.as_str()).collect();
+    let places = vec!["?"; values.len()].join(", ");
+    let text = format!("INSERT INTO {table} ({}) VALUES ({places})", names.join(", "));
+    connection.prepare_cached(&text)?.execute(params_from_iter(values)).map(drop)
+}
+
+/// The columns of a list in SQL. Latencies of nothing may be absent.
+fn in_sql<R>(columns: &[Column<R>]) -> String {
+    let one = |column: &Column<R>| {
+        let kind = match column.value {
+            Number::Whole { .. } => "INTEGER",
+            Number::Real { .. } => "REAL",
+        };
+        let not_null = if column.known == Known::AfterCompletion { "" } else { " NOT NULL" };
+        format!("{} {kind}{not_null}", column.stored)
+    };
+    columns.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn tables() -> String {
+    TABLES.replace("{interval}", &in_sql(Row::COLUMNS)).replace("{transactions}", &in_sql(Done::COLUMNS))
+}
 
 /// Sets a connection up for a store that is there.
 ///
@@ -88,29 +166,65 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
 /// [`StoreError::NotAStore`] where the file is something else.
 pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let fail = StoreError::on(path);
-    let tables = match format_of(connection, path)? {
-        None => Some(format!(
-            "{TABLES} {TABLES_OF_DATABASES} {TABLES_OF_CURVES} {TABLES_OF_GAPS} PRAGMA application_id = {APPLICATION_ID};"
-        )),
-        Some(VERSION) => None,
-        Some(CURVES) => Some(TABLES_OF_GAPS.to_owned()),
-        Some(DATABASES) => Some(format!("{TABLES_OF_CURVES} {TABLES_OF_GAPS}")),
-        Some(_) => Some(format!("{TABLES_OF_DATABASES} {TABLES_OF_CURVES} {TABLES_OF_GAPS}")),
-    };
-    if let Some(tables) = tables {
-        let make = format!("BEGIN; {tables} PRAGMA user_version = {VERSION}; COMMIT;");
-        connection.execute_batch(&make).map_err(&fail)?;
+    let format = format_of(connection, path)?;
+    if format != Some(VERSION) || !lacking(connection).map_err(&fail)?.is_empty() {
+        connection.execute_batch("BEGIN").and_then(|()| migrate(connection, format)).map_err(&fail)?;
     }
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(&fail)?;
     connection.execute_batch("PRAGMA synchronous = NORMAL;").map_err(&fail)
 }
 
+/// Tables that may get more columns.
+const GROWING: [&str; 3] = ["campaign", "interval", "transactions"];
+
+/// Columns that the tables of a store do not have yet.
+fn lacking(connection: &Connection) -> rusqlite::Result<Vec<(&'static str, &'static TableColumn)>> {
+    let mut lacking = Vec::new();
+    for table in GROWING {
+        let there = columns(connection, table)?;
+        let is_new = |column: &&TableColumn| there.iter().all(|own| own.name != column.name);
+        lacking.extend(columns_of(table).iter().filter(is_new).map(|column| (table, column)));
+    }
+    Ok(lacking)
+}
+
+/// Makes a store of an older format, or an empty file, a store of this one, and commits.
+fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::Result<()> {
+    connection.execute_batch(&tables())?;
+    for (table, TableColumn { name, kind, not_null, .. }) in lacking(connection)? {
+        let not_null = if *not_null { " NOT NULL" } else { "" };
+        let default = if kind == "TEXT" { "NULL" } else { "0" };
+        let add = format!("ALTER TABLE {table} ADD COLUMN {name} {kind}{not_null} DEFAULT {default}");
+        connection.execute_batch(&add)?;
+    }
+    if from.is_some_and(|format| format < KINDS) {
+        let text = "SELECT campaign, cell, factors FROM cell WHERE typeof(factors) = 'text'";
+        let mut cells = connection.prepare(text)?;
+        let all = cells.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        let all: Vec<(i64, i64, String)> = all?.collect::<rusqlite::Result<_>>()?;
+        let mut update =
+            connection.prepare("UPDATE cell SET factors = ?3 WHERE campaign = ?1 AND cell = ?2")?;
+        for (campaign, cell, factors) in all {
+            update.execute(params![campaign, cell, with_kinds(&factors)])?;
+        }
+    }
+    let format =
+        format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;");
+    connection.execute_batch(&format)
+}
+
+/// The factors of a cell as stores from format [`KINDS`] on keep them, from how older ones do; anything else stays as it is, and
+/// is found damaged by whoever reads it.
+pub(super) fn with_kinds(factors: &str) -> String {
+    let Ok(pairs) = serde_json::from_str::<Vec<(String, String)>>(factors) else { return factors.to_owned() };
+    let factors: Vec<FactorLevel> = pairs.into_iter().map(|(name, level)| untyped(&name, level)).collect();
+    serde_json::to_string(&factors).expect("factors serialise")
+}
+
 /// An empty database with every table that a store may have.
 pub(super) fn reference() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
-    let baselines = super::baseline::TABLE;
-    let tables = format!("{TABLES} {TABLES_OF_DATABASES} {TABLES_OF_CURVES} {TABLES_OF_GAPS} {baselines};");
-    connection.execute_batch(&tables)?;
+    connection.execute_batch(&format!("{} {};", tables(), super::baseline::TABLE))?;
     Ok(connection)
 }
 

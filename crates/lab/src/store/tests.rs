@@ -210,7 +210,8 @@ fn gaps_go_with_their_cell_and_are_gone_when_it_is_measured_again() {
 fn stores_of_older_formats_are_merged() {
     let folder = tempfile::tempdir().expect("a folder");
     for (format, gone) in [
-        (3, &["gap"][..]),
+        (4, &[][..]),
+        (3, &["gap"]),
         (2, &["gap", "device_time", "predicted"]),
         (1, &["gap", "device_time", "predicted", "oltp", "transactions"]),
     ] {
@@ -220,6 +221,9 @@ fn stores_of_older_formats_are_merged() {
         for table in gone {
             older.connection.execute_batch(&format!("DROP TABLE {table}")).expect("it was there");
         }
+        let without_kinds = "ALTER TABLE campaign DROP COLUMN resolved; UPDATE cell SET factors =
+            (SELECT json_group_array(json_array(value ->> 0, value ->> 1)) FROM json_each(cell.factors))";
+        older.connection.execute_batch(without_kinds).expect("it had kinds");
         older.connection.pragma_update(None, "user_version", format).expect("a format");
         drop(older);
         let (merged, what) = merge(std::slice::from_ref(&old), &new).expect("it is read");
@@ -230,11 +234,33 @@ fn stores_of_older_formats_are_merged() {
         drop(store(&folder.path().join(format!("more-{format}.db")), &[1], &[], 0.0));
         merged.merge(&[folder.path().join(format!("more-{format}.db"))]).expect("a newer one comes to it");
         assert_eq!(stands(&merged).0, "ddd..", "format {format}");
-        assert_eq!(schema::version(&merged.connection).expect("it has one"), schema::GAPS);
+        assert_eq!(schema::version(&merged.connection).expect("it has one"), schema::KINDS);
         assert_eq!(
             schema::version(&Store::open_existing(&old).expect("a store").connection),
             Ok(format),
             "it is as it was"
         );
     }
+}
+
+/// A number that this version measures and a store does not have yet: read as zero, and added when the store is written to.
+#[test]
+fn a_store_without_a_column_of_intervals_reads_and_gets_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("old.db");
+    let older = store(&path, &[0], &[], 0.0);
+    let before = only(&older);
+    let text = "ALTER TABLE interval DROP COLUMN write_bytes; PRAGMA user_version = 4";
+    older.connection.execute_batch(text).expect("it was there");
+    drop(older);
+    let read = |store: &Store| {
+        only(store).cells[0].rows.iter().map(|it| (it.writes, it.write_bytes)).collect::<Vec<_>>()
+    };
+    let wanted: Vec<(u64, u64)> = before.cells[0].rows.iter().map(|row| (row.writes, 0)).collect();
+    assert!(!wanted.is_empty() && before.cells[0].rows.iter().all(|row| row.write_bytes > 0));
+    assert_eq!(read(&Store::open_existing(&path).expect("a store")), wanted);
+    let newer = Store::open(&path).expect("a store");
+    assert_eq!(schema::version(&newer.connection), Ok(schema::KINDS));
+    assert_eq!(read(&newer), wanted);
+    done(1, 60).for_each(|entry| write(&newer.connection, 1, &entry).expect("all columns are there"));
 }

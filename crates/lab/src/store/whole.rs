@@ -5,7 +5,7 @@
 use super::{ON_DEVICE, schema};
 use lowtide_record::fact;
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeMap;
 
 /// What a cell left, beside its own row: tables, each with the format of stores that has it first.
@@ -63,6 +63,7 @@ pub(super) enum Standing {
 
 impl Whole {
     /// Columns of table `cell`, counted without the campaign.
+    const FACTORS: usize = 2;
     const STATUS: usize = 4;
     /// Those that are known before it is measured: number, step, factors, repetition, data, capacity, threads, share of reads.
     const PLANNED: [usize; 8] = [0, 1, 2, 3, 6, 7, 9, 10];
@@ -108,14 +109,18 @@ pub(super) fn identity(connection: &Connection, campaign: i64) -> rusqlite::Resu
 
 /// The cells of a campaign by their number.
 pub(super) fn cells(connection: &Connection, campaign: i64) -> rusqlite::Result<BTreeMap<u32, Whole>> {
-    let own = rows(connection, "SELECT * FROM cell WHERE campaign = ?1", params![campaign])?;
+    let own = rows(
+        connection,
+        &format!("{} WHERE campaign = ?1", schema::select(connection, "cell")?),
+        params![campaign],
+    )?;
     own.into_iter().map(|own| whole(connection, campaign, own)).collect()
 }
 
 /// The cell of that number, where there is one.
 pub(super) fn cell(connection: &Connection, campaign: i64, number: u32) -> rusqlite::Result<Option<Whole>> {
-    let text = "SELECT * FROM cell WHERE campaign = ?1 AND cell = ?2";
-    let own = rows(connection, text, params![campaign, number])?.pop();
+    let text = format!("{} WHERE campaign = ?1 AND cell = ?2", schema::select(connection, "cell")?);
+    let own = rows(connection, &text, params![campaign, number])?.pop();
     own.map(|own| whole(connection, campaign, own).map(|(_, whole)| whole)).transpose()
 }
 
@@ -123,6 +128,9 @@ pub(super) fn cell(connection: &Connection, campaign: i64, number: u32) -> rusql
 fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlite::Result<(u32, Whole)> {
     let format = schema::version(connection)?;
     own.remove(0);
+    if let (true, Value::Text(factors)) = (format < schema::KINDS, &mut own[Whole::FACTORS]) {
+        *factors = schema::with_kinds(factors);
+    }
     let number: u32 = match own[0] {
         Value::Integer(number) => {
             number.try_into().map_err(|_| rusqlite::Error::IntegralValueOutOfRange(1, number))?
@@ -132,7 +140,7 @@ fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlit
     let mut tables = <[Vec<Vec<Value>>; OF_CELLS.len()]>::default();
     for ((table, _), into) in OF_CELLS.iter().zip(&mut tables).filter(|((_, since), _)| *since <= format) {
         // In the order of their keys: tables without row numbers have no other.
-        let text = format!("SELECT * FROM {table} WHERE campaign = ?1 AND cell = ?2");
+        let text = format!("{} WHERE campaign = ?1 AND cell = ?2", schema::select(connection, table)?);
         *into = rows(connection, &text, params![campaign, number])?;
         into.iter_mut().for_each(|row| drop(row.remove(0)));
     }
@@ -161,12 +169,6 @@ pub(super) fn rows(
     statement.query_map(parameters, all)?.collect()
 }
 
-pub(super) fn insert(connection: &Connection, table: &str, values: &[Value]) -> rusqlite::Result<()> {
-    let places = vec!["?"; values.len()].join(", ");
-    let mut statement = connection.prepare_cached(&format!("INSERT INTO {table} VALUES ({places})"))?;
-    statement.execute(params_from_iter(values)).map(drop)
-}
-
 pub(super) fn remove(connection: &Connection, campaign: i64, cell: u32) -> rusqlite::Result<()> {
     for table in tables().chain(["cell"]) {
         let mut delete =
@@ -179,9 +181,9 @@ pub(super) fn remove(connection: &Connection, campaign: i64, cell: u32) -> rusql
 pub(super) fn put(connection: &Connection, campaign: i64, index: u32, cell: &Whole) -> rusqlite::Result<()> {
     remove(connection, campaign, index)?;
     let with = |values: &[Value]| [&[Value::Integer(campaign)], values].concat();
-    insert(connection, "cell", &with(&cell.own))?;
+    schema::insert(connection, "cell", &with(&cell.own))?;
     for (table, rows) in tables().zip(&cell.tables) {
-        rows.iter().try_for_each(|row| insert(connection, table, &with(row)))?;
+        rows.iter().try_for_each(|row| schema::insert(connection, table, &with(row)))?;
     }
     Ok(())
 }

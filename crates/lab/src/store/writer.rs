@@ -2,12 +2,14 @@
 //!
 //! Leaves out what is sent; cells run on as many threads as they like.
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, schema};
 use lowtide_core::measure::Gap;
 use lowtide_core::{Bytes, Counters, Interval, Latency, Nanos};
 use lowtide_engines::tpcc::Kind;
 use lowtide_record::analysis::Verdict;
-use lowtide_record::{Oltp, Percentiles, Predicted, Row, Transactions};
+use lowtide_record::column::{Column, Value as Number};
+use lowtide_record::{Done, Oltp, Predicted, Row, Transactions};
+use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -215,35 +217,11 @@ pub(super) fn write(connection: &Connection, campaign: i64, entry: &Entry) -> ru
             .map(drop),
         Entry::Interval(cell, measured) => {
             let row = &measured.row;
-            connection
-                .prepare_cached(
-                    "INSERT INTO interval VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
-                     ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
-                )?
-                .execute(params![
-                    campaign,
-                    cell,
-                    row.start_ns as i64,
-                    row.end_ns as i64,
-                    row.reads as i64,
-                    row.read_bytes as i64,
-                    row.writes as i64,
-                    row.write_bytes as i64,
-                    row.errors as i64,
-                    row.read.mean_ns,
-                    row.read.p50_ns as i64,
-                    row.read.p95_ns as i64,
-                    row.read.p99_ns as i64,
-                    row.read.p999_ns as i64,
-                    row.read.max_ns as i64,
-                    row.write.mean_ns,
-                    row.write.p50_ns as i64,
-                    row.write.p95_ns as i64,
-                    row.write.p99_ns as i64,
-                    row.write.p999_ns as i64,
-                    row.write.max_ns as i64,
-                    row.counters.as_ref().map(json),
-                ])?;
+            let keys = [campaign.into(), (*cell).into()];
+            let counters = row.counters.as_ref().map(json).into();
+            let numbers = numbers(Row::COLUMNS, row);
+            let values: Vec<Value> = keys.into_iter().chain(numbers).chain([counters]).collect();
+            schema::insert(connection, "interval", &values)?;
             for (op, hdr) in &measured.histograms {
                 connection
                     .prepare_cached("INSERT INTO histogram VALUES (?1, ?2, ?3, ?4, ?5)")?
@@ -310,38 +288,19 @@ fn transactions(
     row: &Row,
     transactions: &Transactions,
 ) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO transactions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    )?;
     for (kind, done) in Kind::ALL.iter().zip(&transactions.kinds) {
-        insert.execute(params![
-            campaign,
-            cell,
-            row.start_ns as i64,
-            kind.name(),
-            done.committed as i64,
-            done.rolled_back as i64,
-            done.retries as i64,
-            done.latency.mean_ns,
-            done.latency.p50_ns as i64,
-            done.latency.p95_ns as i64,
-            done.latency.p99_ns as i64,
-            done.latency.p999_ns as i64,
-            done.latency.max_ns as i64,
-        ])?;
+        let keys =
+            [campaign.into(), cell.into(), (row.start_ns as i64).into(), kind.name().to_owned().into()];
+        let values: Vec<Value> = keys.into_iter().chain(numbers(Done::COLUMNS, done)).collect();
+        schema::insert(connection, "transactions", &values)?;
     }
     Ok(())
 }
 
-/// Percentiles as the reader finds them in columns `first..first + 6`.
-pub(super) fn percentiles(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Percentiles> {
-    let number = |column: usize| row.get::<_, i64>(first + column).map(|n| n as u64);
-    Ok(Percentiles {
-        mean_ns: row.get(first)?,
-        p50_ns: number(1)?,
-        p95_ns: number(2)?,
-        p99_ns: number(3)?,
-        p999_ns: number(4)?,
-        max_ns: number(5)?,
+/// The numbers of a record, in the order of their columns.
+fn numbers<R>(columns: &'static [Column<R>], record: &R) -> impl Iterator<Item = Value> {
+    columns.iter().map(move |column| match column.value {
+        Number::Whole { get, .. } => Value::Integer(get(record) as i64),
+        Number::Real { get, .. } => Value::Real(get(record)),
     })
 }

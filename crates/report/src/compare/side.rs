@@ -3,19 +3,19 @@
 //! Leaves out what is measured there: `reading`.
 
 use crate::answer::Answer;
-use lowtide_record::Quantity;
-use lowtide_record::factors::{describe, identity};
+use lowtide_record::factors::identity;
+use lowtide_record::{FactorLevel, Quantity};
 use std::fmt;
 
 /// What identifies a point: step, factors and their values, in sweep order.
-pub(crate) type Identity = Vec<(String, String)>;
+pub(crate) type Identity = Vec<FactorLevel>;
 
 /// A point of one side: its identity and the answers of its repetitions.
 pub(crate) type Cells<'s, 'a> = (Identity, Vec<&'s Answer<'a>>);
 
 /// What a point is called: `100GiB, threads 4`; `the cell` where nothing varies.
 pub(crate) fn label(identity: &Identity) -> String {
-    let parts: Vec<String> = identity.iter().map(|(name, value)| describe(name, value)).collect();
+    let parts: Vec<String> = identity.iter().map(FactorLevel::describe).collect();
     if parts.is_empty() { "the cell".to_owned() } else { parts.join(", ") }
 }
 
@@ -51,11 +51,12 @@ pub(crate) struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// The answers that have one value of one factor.
-    pub fn value(answers: &[Answer<'a>], factor: &str, value: &str) -> Side<'a> {
-        let has = |a: &&Answer<'a>| identity(a.cell).iter().any(|(n, v)| n == factor && v == value);
-        let others = |a: &Answer<'a>| identity(a.cell).into_iter().filter(|(n, _)| n != factor).collect();
+    pub fn value(answers: &[Answer<'a>], value: &FactorLevel) -> Side<'a> {
+        let has = |a: &&Answer<'a>| identity(a.cell).contains(value);
+        let others =
+            |a: &Answer<'a>| identity(a.cell).into_iter().filter(|it| it.name != value.name).collect();
         let answers = answers.iter().filter(has).map(|a| (others(a), a.clone())).collect();
-        Side { name: describe(factor, value), answers }
+        Side { name: value.describe(), answers }
     }
 
     /// What its levels are rates of; the first cell decides.

@@ -6,7 +6,7 @@ use lowtide_core::rng::unit;
 use lowtide_core::{Bytes, Seed};
 use lowtide_record::analysis::Verdict;
 use lowtide_record::factors::identity;
-use lowtide_record::{Campaign, Cell};
+use lowtide_record::{Campaign, Cell, FactorLevel};
 
 /// A campaign of `sizes` × `repetitions`, each settled at what `level` says of size and repetition, by ±1 %.
 fn campaign(sizes: &[&str], repetitions: u32, level: impl Fn(usize, u32) -> f64) -> Campaign {
@@ -38,13 +38,13 @@ fn compared(base: &Campaign, other: &Campaign, unsettled: bool, interleaved: boo
     let mut cells: Vec<Cell> = Vec::new();
     for (campaign, name) in [(base, "base"), (other, "other")] {
         cells.extend(campaign.cells.iter().cloned().map(|mut cell| {
-            cell.factors.insert(0, ("side".to_owned(), name.to_owned()));
+            cell.factors.insert(0, FactorLevel::word("side", name));
             cell
         }));
     }
     assert!(cells.iter().all(|cell| identity(cell).len() == 2));
     let answers: Vec<Answer<'_>> = cells.iter().map(|cell| Answer::of(cell, 1)).collect();
-    let side = |name| Side::value(&answers, "side", name);
+    let side = |name| Side::value(&answers, &FactorLevel::word("side", name));
     Comparison::of(&side("base"), &side("other"), unsettled, interleaved)
 }
 

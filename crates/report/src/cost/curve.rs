@@ -157,8 +157,8 @@ fn named(campaign: &Campaign, cell: &Cell) -> (String, Option<f64>) {
 
 /// What tells a load apart, but for the device and the size.
 fn load(cell: &Cell) -> String {
-    let factors = cell.factors.iter().filter(|(name, _)| !SIZES.contains(&name.as_str()) && name != "device");
-    let parts = cell.step.iter().cloned().chain(factors.map(|(name, value)| format!("{name} {value}")));
+    let factors = cell.factors.iter().filter(|it| !SIZES.contains(&it.name.as_str()) && it.name != "device");
+    let parts = cell.step.iter().cloned().chain(factors.map(|it| format!("{} {}", it.name, it.level)));
     parts.collect::<Vec<_>>().join(", ")
 }
 

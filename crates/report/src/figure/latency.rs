@@ -4,6 +4,7 @@ use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
 use crate::answer::Answer;
 use crate::sweep::{identity, short_label, varying};
 use lowtide_core::Distribution;
+use lowtide_record::FactorLevel;
 
 const MOST_CURVES: usize = 6;
 
@@ -63,10 +64,10 @@ pub(crate) fn distribution(answers: &[Answer<'_>]) -> Option<Figure> {
 
 /// A selection of `answers` in which every case stands with all its values of `factor`, so that curves compare.
 pub(crate) fn matched<'a>(answers: &[Answer<'a>], factor: &str) -> Vec<Answer<'a>> {
-    let case = |a: &Answer<'a>| -> Vec<(String, String)> {
-        identity(a.cell).into_iter().filter(|(name, _)| name != factor).collect()
+    let case = |a: &Answer<'a>| -> Vec<FactorLevel> {
+        identity(a.cell).into_iter().filter(|it| it.name != factor).collect()
     };
-    let mut cases: Vec<(Vec<(String, String)>, usize)> = Vec::new();
+    let mut cases: Vec<(Vec<FactorLevel>, usize)> = Vec::new();
     for answer in answers.iter().filter(|a| a.cell.repetition == 1) {
         let own = case(answer);
         match cases.iter_mut().find(|(known, _)| *known == own) {

@@ -92,7 +92,7 @@ pub(crate) fn by_fill(
 /// The name of a cell's device.
 fn device<'a>(campaign: &'a Campaign, answer: &Answer<'a>) -> &'a str {
     let target = campaign.target.strip_prefix("device:").unwrap_or_default();
-    answer.cell.factor("device").unwrap_or(target)
+    answer.cell.level("device").unwrap_or(target)
 }
 
 /// The closed form between two fills, in percent; `None` where the device is not known any more, or lies on a file of the user's own,

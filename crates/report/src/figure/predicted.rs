@@ -34,8 +34,8 @@ fn dashed(campaign: &Campaign, answers: &[Answer<'_>]) -> Vec<Series> {
     for cell in measured.chain(spared) {
         let Some(point) = point(cell, answers, campaign.scale) else { continue };
         let predicted = cell.predicted.is_some();
-        let others = identity(cell).into_iter().filter(|(name, _)| !SIZES.contains(&name.as_str()));
-        let others: Vec<String> = others.map(|(_, value)| value).collect();
+        let others = identity(cell).into_iter().filter(|it| !SIZES.contains(&it.name.as_str()));
+        let others: Vec<String> = others.map(|it| it.level).collect();
         match curves.iter_mut().find(|(known, ..)| *known == others) {
             Some((_, points, any)) => {
                 points.push(point);

@@ -7,8 +7,7 @@ use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series, file_na
 use crate::answer::{Answer, quantity_of};
 use crate::comparison::{Comparison, Quantity as Published};
 use crate::sweep::{Group, groups, number_of, slug, with_numbers};
-use lowtide_core::Nanos;
-use lowtide_record::Quantity;
+use lowtide_record::{LevelKind, Quantity};
 
 const GIB: f64 = (1u64 << 30) as f64;
 const MOST_CURVES: usize = 6;
@@ -71,11 +70,13 @@ pub(crate) fn over_factors(answers: &[Answer<'_>], comparisons: &[Comparison]) -
 
 fn over_factor(answers: &[Answer<'_>], comparisons: &[Comparison], factor: &str) -> Option<Figure> {
     let number = |a: &Answer<'_>| number_of(a.cell, factor);
-    let written = |is: fn(&str) -> bool| answers.iter().all(|a| a.cell.factor(factor).is_some_and(is));
+    let all = |kinds: &[LevelKind]| {
+        answers.iter().all(|a| a.cell.factor(factor).is_some_and(|it| kinds.contains(&it.kind)))
+    };
     let most = answers.iter().filter_map(number).fold(0.0, f64::max);
     let (unit, one) = match () {
-        () if written(|it| it.parse::<f64>().is_ok()) => ("", 1.0),
-        () if written(|it| it.parse::<Nanos>().is_ok()) => (" (s)", 1e9),
+        () if all(&[LevelKind::Count, LevelKind::Number]) => ("", 1.0),
+        () if all(&[LevelKind::Time]) => (" (s)", 1e9),
         () if most < 2.0 * GIB => (" (MiB)", GIB / 1024.0),
         () => (" (GiB)", GIB),
     };

@@ -2,13 +2,13 @@
 
 use super::{Column, Values};
 use lowtide_core::{Bytes, Nanos};
-use lowtide_lab::experiment::{FactorName, LevelKind};
+use lowtide_record::{FactorLevel, LevelKind};
 
 /// What names a cell.
 pub(super) struct Named {
     pub index: u32,
     pub step: Option<String>,
-    pub factors: Vec<(String, String)>,
+    pub factors: Vec<FactorLevel>,
     pub repetition: u32,
 }
 
@@ -24,9 +24,9 @@ pub(super) fn columns(cells: &[Named]) -> (Vec<Column>, Vec<String>) {
         columns.push(Column::text("step", "the step or pass of the experiment", steps));
     }
     let mut names: Vec<&str> = Vec::new();
-    for (name, _) in cells.iter().flat_map(|cell| &cell.factors) {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
+    for factor in cells.iter().flat_map(|cell| &cell.factors) {
+        if !names.contains(&factor.name.as_str()) {
+            names.push(&factor.name);
         }
     }
     let factors: Vec<Column> = names.into_iter().map(|name| factor(name, cells)).collect();
@@ -39,12 +39,11 @@ pub(super) fn columns(cells: &[Named]) -> (Vec<Column>, Vec<String>) {
 
 /// A factor, as numbers where it is one.
 fn factor(name: &str, cells: &[Named]) -> Column {
-    let written = || {
-        cells.iter().map(|cell| {
-            cell.factors.iter().find(|(factor, _)| factor == name).map(|(_, value)| value.as_str())
-        })
-    };
-    let kind = FactorName::from_name(name).map_or(LevelKind::Word, FactorName::kind);
+    let factors = || cells.iter().map(|cell| cell.factors.iter().find(|factor| factor.name == name));
+    let written = || factors().map(|factor| factor.map(|it| it.level.as_str()));
+    let mut kinds = factors().flatten().map(|factor| factor.kind);
+    let first = kinds.next().unwrap_or(LevelKind::Word);
+    let kind = if kinds.all(|kind| kind == first) { first } else { LevelKind::Word };
     let whole = |read: fn(&str) -> Option<u64>| all(written(), read);
     let read = match kind {
         LevelKind::Size => whole(|text| text.parse().ok().map(Bytes::get))
@@ -83,9 +82,10 @@ fn all<'t, T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowtide_lab::experiment::untyped;
 
     fn cells(name: &str, values: &[&str]) -> Vec<Named> {
-        let factors = values.iter().map(|value| vec![(name.to_owned(), (*value).to_owned())]);
+        let factors = values.iter().map(|level| vec![untyped(name, (*level).to_owned())]);
         factors.map(|factors| Named { index: 0, step: None, factors, repetition: 1 }).collect()
     }
 
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(read("pattern", &["random-write"]), words(&["random-write"]));
         // As another program wrote it, which was imported.
         assert_eq!(read("threads", &["4", "many"]), words(&["4", "many"]));
-        assert_eq!(read("jobs", &["4"]), words(&["4"]));
+        assert_eq!(read("jobs", &["4"]), Values::Whole(vec![Some(4)]));
         assert_eq!(factor("cell", &cells("cell", &["x"])).name, "factor_cell");
     }
 }

@@ -3,24 +3,14 @@
 use super::factors::{self, Named};
 use super::{Column, Frame, Values};
 use crate::answer::Answer;
-use lowtide_core::{Counters, Nanos};
+use lowtide_core::{Counter, Counters, Nanos};
 use lowtide_engines::tpcc::Kind;
 use lowtide_lab::plan::Plan;
 use lowtide_lab::store::{Store, StoreError};
 use lowtide_record::analysis::Verdict;
-use lowtide_record::{Campaign, Cell, Percentiles, Predicted, Quantity, Row, Status};
+use lowtide_record::column::{self as record, Known, Value as Number};
+use lowtide_record::{Campaign, Cell, Predicted, Quantity, Row, Status};
 use std::sync::Arc;
-
-/// Percentiles of a latency, with the end of a column's name and the words for it.
-type OfLatency = (&'static str, &'static str, fn(&Percentiles) -> f64);
-const LATENCY: [OfLatency; 6] = [
-    ("mean", "mean", |it| it.mean_ns),
-    ("p50", "median", |it| it.p50_ns as f64),
-    ("p95", "95th percentile", |it| it.p95_ns as f64),
-    ("p99", "99th percentile", |it| it.p99_ns as f64),
-    ("p999", "99.9th percentile", |it| it.p999_ns as f64),
-    ("max", "longest", |it| it.max_ns as f64),
-];
 
 fn named(cell: &Cell) -> Named {
     let Cell { index, step, factors, repetition, .. } = cell;
@@ -203,32 +193,25 @@ pub fn intervals(campaign: &Campaign) -> Frame {
     columns
         .push(seconds("start_s", "beginning of the interval since the measurement began", |it| it.start_ns));
     columns.push(seconds("end_s", "end of the interval", |it| it.end_ns));
-    let count = |name: &str, unit, doc: &str, of: fn(&Row) -> u64| {
-        let seen = all.iter().map(|(_, cell, row)| cell.device_seen().then(|| of(row)));
-        Column::whole(name, unit, doc, seen)
-    };
     let rate = |name: &str, unit, doc: &str, of: fn(&Row) -> f64| {
         let seen = all.iter().map(|(_, cell, row)| cell.device_seen().then(|| of(row)));
         Column::real(name, unit, doc, seen)
     };
-    columns.extend([
-        count("reads", "", "reads completed", |it| it.reads),
-        count("read_bytes", "B", "bytes of those", |it| it.read_bytes),
-        count("writes", "", "writes completed", |it| it.writes),
-        count("write_bytes", "B", "bytes of those", |it| it.write_bytes),
-        Column::whole("errors", "", "operations that failed", all.iter().map(|(.., row)| Some(row.errors))),
-        rate("iops", "1/s", "operations per second", Row::iops),
-        rate("mib_per_s", "MiB/s", "read and written per second", Row::mib_per_s),
-    ]);
-    for (op, of) in [("read", (|it| &it.read) as fn(&Row) -> &Percentiles), ("write", |it| &it.write)] {
-        // Of a database, these are of its device; nothing is told where nothing completed.
-        let done = |row: &Row| if op == "read" { row.reads } else { row.writes };
-        for (end, words, number) in LATENCY {
-            let values = all.iter().map(|(.., row)| (done(row) > 0).then(|| number(of(row))));
-            let (name, doc) = (format!("{op}_latency_ns_{end}"), format!("{words} of the latency of {op}s"));
-            columns.push(Column::real(&name, "ns", &doc, values));
-        }
-    }
+    let (latencies, counts): (Vec<_>, Vec<_>) = Row::COLUMNS
+        .iter()
+        .filter(|column| !["start_ns", "end_ns"].contains(&column.name))
+        .partition(|column| column.known == Known::AfterCompletion);
+    columns.extend(counts.into_iter().map(|column| {
+        let known = |cell: &Cell| column.known == Known::Always || cell.device_seen();
+        numbers(column, all.iter().map(|(_, cell, row)| known(cell).then_some(*row)))
+    }));
+    columns.push(rate("iops", "1/s", "operations per second", Row::iops));
+    columns.push(rate("mib_per_s", "MiB/s", "read and written per second", Row::mib_per_s));
+    // Of a database, these are of its device; nothing is told where nothing completed.
+    columns.extend(latencies.into_iter().map(|column| {
+        let done = |row: &Row| if column.name.starts_with("read") { row.reads } else { row.writes };
+        numbers(column, all.iter().map(|(.., row)| (done(row) > 0).then_some(*row)))
+    }));
     if all.iter().any(|(.., row)| row.counters.is_some()) {
         columns.extend(counters(&all.iter().map(|(.., row)| row.counters).collect::<Vec<_>>()));
     }
@@ -241,31 +224,25 @@ pub fn intervals(campaign: &Campaign) -> Frame {
     Frame { columns }
 }
 
+/// A column of a list: the numbers of these records. Latencies are real numbers, as their means are.
+fn numbers<'r, R: 'r>(column: &record::Column<R>, records: impl Iterator<Item = Option<&'r R>>) -> Column {
+    let record::Column { name, unit, doc, .. } = *column;
+    match column.value {
+        Number::Whole { get, .. } if column.known != Known::AfterCompletion => {
+            Column::whole(name, unit, doc, records.map(|record| record.map(get)))
+        }
+        _ => Column::real(name, unit, doc, records.map(|record| record.map(|it| column.value.as_f64(it)))),
+    }
+}
+
 /// What a device had counted, a column for each counter.
 fn counters(all: &[Option<Counters>]) -> Vec<Column> {
-    type Of = fn(&Counters) -> u64;
-    let since = "since the device was made";
-    let known: [(&str, &'static str, &str, Of); 14] = [
-        ("host_read_bytes", "B", "read by the host", |it| it.host_read_bytes),
-        ("host_written_bytes", "B", "written by the host", |it| it.host_written_bytes),
-        ("nand_written_bytes", "B", "programmed into NAND", |it| it.nand_written_bytes),
-        ("gc_moved_bytes", "B", "copied by garbage collection", |it| it.gc_moved_bytes),
-        ("map_written_bytes", "B", "of the map, written to NAND", |it| it.map_written_bytes),
-        ("map_misses", "", "look-ups that read the map from NAND", |it| it.map_misses),
-        ("rmw_reads", "", "reads that completed a small write", |it| it.rmw_reads),
-        ("erases", "", "blocks erased", |it| it.erases),
-        ("free_blocks", "", "blocks erased and empty at the end of the interval", |it| it.free_blocks),
-        ("gc_stall_ns", "ns", "host writes waited for garbage collection", |it| it.gc_stall_ns),
-        ("trimmed_bytes", "B", "trimmed", |it| it.trimmed_bytes),
-        ("lost_bytes", "B", "acknowledged and lost to power cuts", |it| it.lost_bytes),
-        ("host_cpu_ns", "ns", "of the host's processors, taken by the driver", |it| it.host_cpu_ns),
-        ("layer_written_bytes", "B", "written by a log layer", |it| it.layer_written_bytes),
-    ];
-    let column = |(name, unit, words, of): (&str, &'static str, &str, Of)| {
-        let doc = if name == "free_blocks" { words.to_owned() } else { format!("{words}, {since}") };
-        Column::whole(name, unit, &doc, all.iter().map(|it| it.as_ref().map(of)))
+    let column = |it: &Counter| {
+        let now = it.name == "free_blocks";
+        let doc = if now { it.doc.to_owned() } else { format!("{}, since the device was made", it.doc) };
+        Column::whole(it.name, it.unit, &doc, all.iter().map(|counted| counted.as_ref().map(it.get)))
     };
-    known.map(column).into()
+    Counters::ALL.iter().map(column).collect()
 }
 
 /// One row for each interval and kind of transaction of databases.
@@ -287,17 +264,10 @@ pub fn transactions(campaign: &Campaign) -> Frame {
     columns.push(real("start_s", "beginning of the interval since the measurement began", |it| it.start_ns));
     columns.push(real("end_s", "end of the interval", |it| it.end_ns));
     columns.push(Column::text("kind", "the transaction", all.iter().map(|(_, kind, _)| Some(kind.name()))));
-    let of = |name: &str, doc: &str, number: fn(&lowtide_record::Done) -> u64| {
-        Column::whole(name, "", doc, all.iter().map(|(.., done)| Some(number(done))))
-    };
-    columns.push(of("committed", "committed", |it| it.committed));
-    columns.push(of("rolled_back", "rolled back because they had to be", |it| it.rolled_back));
-    columns.push(of("retries", "attempts that were made again", |it| it.retries));
-    for (end, words, number) in LATENCY {
-        let values = all.iter().map(|(.., done)| (done.ended() > 0).then(|| number(&done.latency)));
-        let (name, doc) = (format!("latency_ns_{end}"), format!("{words} of their latency"));
-        columns.push(Column::real(&name, "ns", &doc, values));
-    }
+    columns.extend(lowtide_record::Done::COLUMNS.iter().map(|column| {
+        let is_known = |done: &lowtide_record::Done| column.known == Known::Always || done.ended() > 0;
+        numbers(column, all.iter().map(|(.., done)| is_known(done).then_some(*done)))
+    }));
     Frame { columns }
 }
 

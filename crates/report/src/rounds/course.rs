@@ -3,7 +3,7 @@
 //! Found again from the experiment as it was stored and from the cells that were measured. Leaves out tables and
 //! figures.
 
-use lowtide_lab::experiment::{Experiment, Level, Of, Step, Track};
+use lowtide_lab::experiment::{Level, Of, Resolved, Step, Track, is_at};
 use lowtide_lab::rounds::{steady_after, value};
 use lowtide_record::analysis::{Snia, Window};
 use lowtide_record::{Campaign, Cell, Status};
@@ -33,7 +33,7 @@ pub(crate) struct Point<'c> {
 
 impl<'c> Course<'c> {
     /// The courses of a campaign, in the order of the steps.
-    pub fn all(experiment: &'c Experiment, campaign: &'c Campaign) -> Vec<Course<'c>> {
+    pub fn all(experiment: &'c Resolved, campaign: &'c Campaign) -> Vec<Course<'c>> {
         let tracked = experiment.steps.iter().filter_map(|step| Some((step, step.repeat.track.as_ref()?)));
         tracked
             .flat_map(|(step, track)| {
@@ -110,14 +110,7 @@ fn points<'c>(step: &'c Step, track: &Track, campaign: &'c Campaign) -> Vec<Poin
         .map(|levels| Point { tracked: track.cells.includes(step, &levels, 1), levels, cells: Vec::new() })
         .collect();
     for cell in cells {
-        let same = |point: &&mut Point<'_>| {
-            point.levels.len() == cell.factors.len()
-                && point
-                    .levels
-                    .iter()
-                    .zip(&cell.factors)
-                    .all(|(level, (_, value))| level.to_string() == *value)
-        };
+        let same = |point: &&mut Point<'_>| is_at(&cell.factors, &point.levels);
         if let Some(point) = points.iter_mut().find(same) {
             let round = cell.repetition as usize;
             point.cells.resize(point.cells.len().max(round), None);

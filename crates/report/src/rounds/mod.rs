@@ -11,7 +11,7 @@ mod words;
 
 use super::{Figure, Table};
 use course::Course;
-use lowtide_lab::experiment::{Experiment, Step};
+use lowtide_lab::experiment::{Resolved, Step};
 use lowtide_record::analysis::{Snia, Window};
 use lowtide_record::{Campaign, Cell, Status};
 
@@ -22,13 +22,12 @@ pub(crate) struct Parts {
     pub figures: Vec<Figure>,
 }
 
-/// The report of a campaign with rounds; `None` of any other.
-pub(crate) fn of_campaign(campaign: &Campaign) -> Option<Parts> {
-    let experiment = Experiment::parse("the stored experiment", &campaign.experiment, &[]).ok()?;
+/// The report of a campaign with rounds that ran this experiment; `None` of any other.
+pub(crate) fn of_campaign(experiment: &Resolved, campaign: &Campaign) -> Option<Parts> {
     let single = |step: &Step| step.points().take(2).count() == 1;
     let phases =
         experiment.steps.iter().any(|step| step.duration.is_some()) && experiment.steps.iter().all(single);
-    let courses = Course::all(&experiment, campaign);
+    let courses = Course::all(experiment, campaign);
     if courses.is_empty() && !phases {
         return None;
     }
@@ -38,7 +37,7 @@ pub(crate) fn of_campaign(campaign: &Campaign) -> Option<Parts> {
     spoken.sort_by_key(|course| course.points.len() == 1);
     let mut parts = Parts {
         verdict: spoken.into_iter().flat_map(|course| sentences(course, several)).collect(),
-        tables: vec![tables::flow(&experiment, campaign)],
+        tables: vec![tables::flow(experiment, campaign)],
         figures: Vec::new(),
     };
     let matrices = matrices(&courses);
@@ -59,7 +58,7 @@ pub(crate) fn of_campaign(campaign: &Campaign) -> Option<Parts> {
     let listed = |cell: &&Cell| others.iter().any(|step| step.name == cell.step);
     rest.cells.extend(campaign.cells.iter().filter(listed).cloned());
     parts.tables.extend((!rest.cells.is_empty()).then(|| super::tables::cells(&rest)));
-    let timelines = timeline::of(&experiment, campaign);
+    let timelines = timeline::of(experiment, campaign);
     parts.tables.extend(timelines.tables);
     parts.figures.extend(timelines.figures);
     parts.verdict.extend(timelines.verdict);
@@ -69,7 +68,7 @@ pub(crate) fn of_campaign(campaign: &Campaign) -> Option<Parts> {
 
 /// Whether every tracked step of a campaign became steady; `None` where nothing is tracked.
 pub(crate) fn steady(campaign: &Campaign) -> Option<bool> {
-    let experiment = Experiment::parse("the stored experiment", &campaign.experiment, &[]).ok()?;
+    let experiment = Resolved::of(campaign).ok()??;
     let courses = Course::all(&experiment, campaign);
     (!courses.is_empty()).then(|| courses.iter().all(|course| course.steady))
 }

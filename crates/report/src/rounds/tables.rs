@@ -8,7 +8,7 @@ use crate::number::{percent, size};
 use crate::sweep::slug;
 use crate::table::{Align, Column, Digits, Table, Value};
 use lowtide_core::workload::Distribution;
-use lowtide_lab::experiment::{Experiment, FactorName, Level, Load, Of, Pattern, Purge, Step};
+use lowtide_lab::experiment::{FactorName, Level, Load, Of, Pattern, Purge, Resolved, Step};
 use lowtide_record::Campaign;
 use lowtide_record::analysis::Snia;
 
@@ -16,7 +16,7 @@ use lowtide_record::analysis::Snia;
 const MOST_BESIDE: usize = 3;
 
 /// How the test was done, in the terms of the specification.
-pub(crate) fn flow(experiment: &Experiment, campaign: &Campaign) -> Table {
+pub(crate) fn flow(experiment: &Resolved, campaign: &Campaign) -> Table {
     let steps = &experiment.steps;
     let facts: Vec<Vec<(&str, String)>> =
         steps.iter().map(|step| facts(experiment, campaign, step)).collect();
@@ -69,7 +69,7 @@ fn together(names: &[&str], values: &[&str]) -> Value {
 }
 
 /// What holds in a step, by name; the same names for every step, with no value where there is nothing to say.
-fn facts(experiment: &Experiment, campaign: &Campaign, step: &Step) -> Vec<(&'static str, String)> {
+fn facts(experiment: &Resolved, campaign: &Campaign, step: &Step) -> Vec<(&'static str, String)> {
     let first = step.points().next().unwrap_or_default();
     let settings = experiment.settings(step, &first);
     let load = &settings.load;

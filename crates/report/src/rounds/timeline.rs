@@ -8,7 +8,7 @@ use crate::figure::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, S
 use crate::number::{significant, span};
 use crate::table::{Column, Digits, Table, Value};
 use lowtide_core::{Bytes, Nanos};
-use lowtide_lab::experiment::{Experiment, Of, Pattern, Purge, Step};
+use lowtide_lab::experiment::{Of, Pattern, Purge, Resolved, Step};
 use lowtide_lab::rounds::value;
 use lowtide_record::{Campaign, Cell, Row, Status};
 
@@ -39,7 +39,7 @@ struct Phase<'c> {
 }
 
 /// The timeline of a campaign on one device; nothing where no step has a single load, or where there are several devices.
-pub(crate) fn of(experiment: &Experiment, campaign: &Campaign) -> Timelines {
+pub(crate) fn of(experiment: &Resolved, campaign: &Campaign) -> Timelines {
     let phases: Vec<Phase<'_>> = experiment
         .steps
         .iter()
@@ -69,7 +69,7 @@ pub(crate) fn of(experiment: &Experiment, campaign: &Campaign) -> Timelines {
     timelines
 }
 
-fn phase<'c>(experiment: &Experiment, step: &'c Step, campaign: &'c Campaign) -> Option<Phase<'c>> {
+fn phase<'c>(experiment: &Resolved, step: &'c Step, campaign: &'c Campaign) -> Option<Phase<'c>> {
     let of_step = |cell: &&Cell| cell.step == step.name && cell.status == Status::Done;
     let cells: Vec<&Cell> = campaign.cells.iter().filter(of_step).collect();
     let first = cells.first()?;

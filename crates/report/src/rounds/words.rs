@@ -4,7 +4,6 @@
 
 use super::course::{Course, Point};
 use crate::number;
-use crate::sweep::describe;
 use lowtide_lab::experiment::{FactorName, Level, Of};
 
 /// A quantity as tables and figures show it.
@@ -57,7 +56,7 @@ pub(crate) fn level(level: &Level) -> String {
             let reads = (share * 1000.0).round() / 10.0;
             format!("R/W {reads}/{}", ((100.0 - reads) * 10.0).round() / 10.0)
         }
-        level => describe(level.factor().name(), &level.to_string()),
+        level => lowtide_record::FactorLevel::from(level).describe(),
     }
 }
 

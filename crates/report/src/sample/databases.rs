@@ -47,7 +47,7 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
         warehouses: 100,
         instances: 1,
         loaded_bytes: 9 << 30,
-        settings: settings(sqlite, cell.factor("buffer_pool").unwrap_or_default()),
+        settings: settings(sqlite, cell.level("buffer_pool").unwrap_or_default()),
         ignored: if sqlite {
             vec!["io_capacity: SQLite writes nothing in the background".to_owned()]
         } else {

@@ -103,16 +103,16 @@ pub(crate) fn cells(campaign: &Campaign) -> Table {
 
 fn factor_names(campaign: &Campaign) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for (name, _) in campaign.cells.iter().flat_map(identity) {
-        if !names.contains(&name) {
-            names.push(name);
+    for factor in campaign.cells.iter().flat_map(identity) {
+        if !names.contains(&factor.name) {
+            names.push(factor.name);
         }
     }
     names
 }
 
 fn value_of(cell: &Cell, name: &str) -> Option<String> {
-    identity(cell).into_iter().find(|(n, _)| n == name).map(|(_, value)| value)
+    identity(cell).into_iter().find(|factor| factor.name == name).map(|factor| factor.level)
 }
 
 /// Data as a share of the capacity.

@@ -176,7 +176,7 @@ pub(crate) fn thresholds(judged: &[Judged]) -> Option<Table> {
 /// The columns of what the pairs have in common, and their names.
 fn identities(pairs: &[Pair]) -> (Vec<Column>, Vec<String>) {
     let mut names: Vec<String> = Vec::new();
-    for (name, _) in pairs.iter().flat_map(|pair| &pair.identity) {
+    for lowtide_record::FactorLevel { name, .. } in pairs.iter().flat_map(|pair| &pair.identity) {
         if !names.contains(name) {
             names.push(name.clone());
         }
@@ -193,7 +193,7 @@ fn identity_values(pair: &Pair, names: &[String]) -> Vec<Value> {
 }
 
 fn value<'p>(pair: &'p Pair, name: &str) -> Option<&'p str> {
-    pair.identity.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    pair.identity.iter().find(|it| it.name == name).map(|it| it.level.as_str())
 }
 
 fn reading(reading: &Result<Reading, Missing>) -> Value {

@@ -13,11 +13,10 @@
 
 use super::data::{Measured, Point, timeline};
 use super::{BLOCK, FitError, MIB, Question, limits};
+use lowtide_core::Bytes;
 use lowtide_core::suggest::nearest;
 use lowtide_core::workload::{Access, Distribution};
-use lowtide_core::{Bytes, Seed};
-use lowtide_lab::experiment::Experiment;
-use lowtide_lab::plan::Plan;
+use lowtide_lab::experiment::Resolved;
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{Campaign, Cell, Quantity, Status};
 use std::path::Path;
@@ -197,11 +196,10 @@ pub fn of_campaign(campaign: &Campaign) -> Result<Measured, FitError> {
         return refuse("what is fitted is random writes, and nothing else");
     }
     let (mut block, mut threads) = (None, None);
-    if !campaign.is_imported() {
-        let parsed = Experiment::parse("the campaign's experiment", &campaign.experiment, &[]);
-        let plan = parsed.and_then(|it| Plan::new(it, Seed::new(campaign.seed), campaign.scale));
-        let plan = plan.map_err(|error| FitError::Data(error.to_string()))?;
-        let mut loads = plan.cells.iter().map(|cell| &cell.settings.load);
+    let asked = Resolved::of(campaign).map_err(|error| FitError::Data(error.to_string()))?;
+    if let Some(asked) = asked {
+        let mut loads =
+            asked.steps.iter().flat_map(|step| step.points().map(|point| asked.settings(step, &point).load));
         let first = loads.next().expect("a campaign has cells");
         let workload = first.workload();
         let uniform = workload.access == Access::Random && workload.distribution == Distribution::Uniform;

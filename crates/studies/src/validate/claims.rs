@@ -2,7 +2,7 @@
 //!
 //! A claim that cannot be judged has failed, with the reason. Leaves out how it is shown.
 
-use lowtide_lab::experiment::{BadInput, Claim, Experiment, Form, Measure, Trend};
+use lowtide_lab::experiment::{Claim, Form, Measure, Resolved, Trend, Unreadable};
 use lowtide_record::Campaign;
 use lowtide_report::find::{Finder, Latencies, mean};
 use lowtide_report::{Checked, number};
@@ -10,17 +10,13 @@ use lowtide_report::{Checked, number};
 /// Checks the claims of the campaign's experiment; `latencies` reads the store that the campaign is from.
 ///
 /// # Errors
-/// [`BadInput`] where the experiment kept in the store no longer parses.
-pub fn claims(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Checked>, BadInput> {
-    let experiment = super::kept(campaign)?;
+/// [`Unreadable`] where the experiment in the store does not read back.
+pub fn claims(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Checked>, Unreadable> {
+    let experiment = Resolved::of(campaign)?;
     Ok(experiment.map_or_else(Vec::new, |experiment| checked(&experiment, campaign, latencies)))
 }
 
-pub(super) fn checked(
-    experiment: &Experiment,
-    campaign: &Campaign,
-    latencies: &Latencies<'_>,
-) -> Vec<Checked> {
+pub(super) fn checked(experiment: &Resolved, campaign: &Campaign, latencies: &Latencies<'_>) -> Vec<Checked> {
     let finder = Finder { experiment, campaign, latencies };
     experiment.claims.iter().map(|claim| check(&finder, claim)).collect()
 }

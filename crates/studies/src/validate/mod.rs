@@ -21,20 +21,20 @@ pub use studies::{
 };
 pub use summary::{Summary, report};
 
-use lowtide_lab::experiment::{self, BadInput, Experiment, Form, Measure, Of, Unit};
+use lowtide_lab::experiment::{self, Form, Measure, Of, Resolved, Unit, Unreadable};
 use lowtide_record::Campaign;
-use lowtide_report::find::{Finder, kept, mean};
+use lowtide_report::find::{Finder, mean};
 use lowtide_report::{Bound, Comparison, Quantity};
 
 /// The comparisons that the campaign's experiment asks for; `latencies` reads the store that the campaign is from.
 ///
 /// # Errors
-/// [`BadInput`] where the experiment kept in the store no longer parses.
-pub fn comparisons(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Comparison>, BadInput> {
-    Ok(kept(campaign)?.map_or_else(Vec::new, |experiment| compared(&experiment, campaign, latencies)))
+/// [`Unreadable`] where the experiment in the store does not read back.
+pub fn comparisons(campaign: &Campaign, latencies: &Latencies<'_>) -> Result<Vec<Comparison>, Unreadable> {
+    Ok(Resolved::of(campaign)?.map_or_else(Vec::new, |experiment| compared(&experiment, campaign, latencies)))
 }
 
-fn compared(experiment: &Experiment, campaign: &Campaign, latencies: &Latencies<'_>) -> Vec<Comparison> {
+fn compared(experiment: &Resolved, campaign: &Campaign, latencies: &Latencies<'_>) -> Vec<Comparison> {
     let fitted = fitted_to(&campaign.devices, &campaign.experiment);
     let finder = Finder { experiment, campaign, latencies };
     experiment.published.iter().map(|wanted| compare(&finder, wanted, &fitted)).collect()
@@ -62,7 +62,7 @@ fn compare(finder: &Finder<'_>, wanted: &experiment::Comparison, fitted: &[Strin
         _ => mean(&values),
     };
     let found = finder.number(finding, &over).map(|number| wanted.unit.from_inner(number));
-    let row = wanted.published;
+    let row = &wanted.published;
     let model = found.as_ref().ok().copied();
     let error_percent = model.map(|model| (model / row.value - 1.0) * 100.0).filter(|error| match bound {
         Some(Bound::AtLeast) => *error < 0.0,

@@ -7,7 +7,7 @@ use super::{claims, comparisons};
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_files::catalogue;
 use lowtide_lab::campaign::{self, CampaignError, Named, Progress, Running};
-use lowtide_lab::experiment::{self, BadInput, Experiment, NotCompared};
+use lowtide_lab::experiment::{self, BadInput, Experiment, NotCompared, Unreadable};
 use lowtide_lab::plan::Plan;
 use lowtide_lab::store::About;
 use lowtide_record::Campaign;
@@ -77,6 +77,9 @@ pub enum ValidateError {
     /// An experiment of the catalogue does not parse.
     #[error("an experiment of the catalogue cannot be used: {0}")]
     Experiment(#[from] BadInput),
+    /// An experiment does not read back from its store.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
 }
 
 /// The experiments of the catalogue that compare something, or those of them that are named: by their own

@@ -5,10 +5,12 @@ mod databases;
 use super::*;
 use lowtide_core::{Bytes, Latency, Nanos, Seed};
 use lowtide_files::catalogue::Published;
-use lowtide_lab::experiment::Level;
+use lowtide_lab::experiment::{Experiment, Level};
+use lowtide_record::FactorLevel;
 use lowtide_record::analysis::Verdict;
 use lowtide_record::{Cell, Percentiles, Row, Status};
 use lowtide_report::Checked;
+use std::borrow::Cow;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -36,7 +38,7 @@ fn campaign(text: &str, scale: u64) -> Campaign {
     let points: Vec<Vec<Level>> = step.points().flat_map(|point| [point.clone(), point]).collect();
     let cell = |(index, (point, mib)): (usize, (&Vec<Level>, &[u64; 4]))| Cell {
         index: index as u32,
-        factors: point.iter().map(|level| (level.factor().to_string(), level.to_string())).collect(),
+        factors: point.iter().map(FactorLevel::from).collect(),
         repetition: index as u32 % 2 + 1,
         status: Status::Done,
         data: Bytes::gib(10),
@@ -54,6 +56,7 @@ fn campaign(text: &str, scale: u64) -> Campaign {
         name: "t".to_owned(),
         title: String::new(),
         experiment: text.to_owned(),
+        resolved: None,
         target: String::new(),
         devices: Vec::new(),
         seed: 1,
@@ -210,12 +213,11 @@ fn what_is_found_does_not_depend_on_what_was_published() {
         measure = \"settled\""
     );
     let campaign = campaign(&text, 1);
-    let mut experiment = kept(&campaign).expect("it parses").expect("it ran here");
+    let mut experiment = Resolved::of(&campaign).expect("it reads back").expect("it ran here");
     let before = compared(&experiment, &campaign, &latency);
     for comparison in &mut experiment.published {
-        let row = comparison.published;
-        comparison.published =
-            Box::leak(Box::new(Published { value: row.value * 1.37 + 11.0, ..row.clone() }));
+        let row = comparison.published.clone();
+        comparison.published = Cow::Owned(Published { value: row.value * 1.37 + 11.0, ..row.into_owned() });
     }
     let after = compared(&experiment, &campaign, &latency);
     let models = |all: &[Comparison]| all.iter().map(|it| (it.model, it.missing.clone())).collect::<Vec<_>>();

@@ -137,7 +137,10 @@ fn overrides_and_what_is_printed_of_an_experiment_have_no_passwords() {
     assert_hidden(&format!("{experiment:?}"));
     let kept = experiment.without_passwords(experiment.text());
     assert_hidden(&kept);
-    assert_eq!(good(&kept, &[]).load.oltp.expect("a load").servers[0].secret(), "mariadb://me:***@db/x");
+    assert_eq!(
+        good(&kept, &[]).resolved.load.oltp.expect("a load").servers[0].secret(),
+        "mariadb://me:***@db/x"
+    );
 }
 
 #[test]

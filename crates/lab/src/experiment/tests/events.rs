@@ -45,7 +45,7 @@ fn told(text: &str) -> String {
 fn events_come_in_order_of_time_with_their_defaults() {
     let text = with("at = '30min'\ndo = 'pause'\nfor = '1min'\n[[event]]\nat = '40min'\ndo = 'secure-erase'")
         + "[[event]]\nat = '50min'\ndo = 'fail'\nend-of-life = true";
-    let events = good(&text, &[]).load.events;
+    let events = good(&text, &[]).resolved.load.events;
     let minutes = |n: u64| Nanos::from_secs(60 * n);
     let slow = Slow { factor: 3.0, added: Nanos::from_millis(1), share: 1.0, until: None };
     let read_errors = Some(Errors { share: 0.5, ..Errors::default() });

@@ -88,7 +88,7 @@ fn skew_and_pace_reach_the_workload() {
 fn several_sizes_and_zones_reach_the_workload() {
     let more = "blocks = [{ size = \"64KiB\", share = 0.3 }, { size = \"1536B\", share = 0.7 }]\n\
                 zones = [{ data = 0.1, access = 0.7 }, { data = 0.2, access = 0.2 }, { data = 0.7, access = 0.1 }]";
-    let load = good(&with("block = \"16KiB\"", more), &[]).load;
+    let load = good(&with("block = \"16KiB\"", more), &[]).resolved.load;
     let workload = load.workload();
     assert_eq!((load.block, workload.granule()), (Bytes::kib(64), Bytes::new(512)));
     let blocks: Vec<BlockShare> = workload.blocks.iter().flat_map(|blocks| blocks.iter()).copied().collect();
@@ -102,9 +102,9 @@ fn several_sizes_and_zones_reach_the_workload() {
 fn one_size_takes_the_place_of_several_and_the_other_way_round() {
     let several = "blocks = [{ size = \"64KiB\", share = 0.3 }, { size = \"1536B\", share = 0.7 }]";
     let set = format!("blocks={}", several.trim_start_matches("blocks = "));
-    let load = good(&with("block = \"16KiB\"", several), &["block=4KiB", "zipf=1.1"]).load;
+    let load = good(&with("block = \"16KiB\"", several), &["block=4KiB", "zipf=1.1"]).resolved.load;
     assert_eq!((load.block, load.blocks), (Bytes::kib(4), None));
-    let load = good(&with("block = \"16KiB\"", "block = \"16KiB\"\nzipf = 1.1"), &[&set]).load;
+    let load = good(&with("block = \"16KiB\"", "block = \"16KiB\"\nzipf = 1.1"), &[&set]).resolved.load;
     assert_eq!(load.block, Bytes::kib(64));
     // Written as tables under their own headers, they cannot be replaced from the command line.
     let headed = "[[workload.blocks]]\nsize = \"64KiB\"\nshare = 0.3\n[[workload.blocks]]\nsize = \"512B\"\nshare = 0.7";
@@ -116,7 +116,7 @@ fn one_size_takes_the_place_of_several_and_the_other_way_round() {
 
 #[test]
 fn a_steady_end_has_its_limits() {
-    let load = good(&with("duration = \"1h\"", "until = \"steady\"\nsteady = \"snia\""), &[]).load;
+    let load = good(&with("duration = \"1h\"", "until = \"steady\"\nsteady = \"snia\""), &[]).resolved.load;
     assert_eq!(load.length, Length::UntilSteady { max: Nanos::from_secs(14400), precision: 0.015 });
     assert_eq!(load.steady, SteadyRule::Snia);
 }

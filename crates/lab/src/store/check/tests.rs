@@ -325,7 +325,7 @@ const CASES: &[(&str, Harm, &str, bool)] = &[
     (
         "two campaigns",
         Sql(
-            "INSERT INTO campaign SELECT 2, name, title, experiment, target, device, seed, scale, version, started_at, command, plan FROM campaign",
+            "INSERT INTO campaign SELECT 2, name, title, experiment, target, device, seed, scale, version, started_at, command, plan, resolved FROM campaign",
         ),
         "this one has 2",
         JOIN_ONLY,
@@ -402,7 +402,7 @@ const CASES: &[(&str, Harm, &str, bool)] = &[
         false,
     ),
     ("something else's", Sql("PRAGMA application_id = 7"), "it is a database of something else", false),
-    ("a later format", Sql("PRAGMA user_version = 9"), "it has format 9, this one 4", false),
+    ("a later format", Sql("PRAGMA user_version = 9"), "it has format 9, this one 5", false),
     ("two pages of noise", Bytes(8192, &[0xa5; 8192]), "", false),
     ("a file cut short", Cut(4096), "", false),
     ("no database", Cut(u64::MAX), "", false),

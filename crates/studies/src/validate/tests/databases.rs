@@ -1,6 +1,7 @@
 //! What is found in a campaign of databases: new orders per minute, latencies of transactions, bytes of the device.
 
 use super::*;
+use lowtide_lab::experiment::Experiment;
 use lowtide_record::analysis::Estimate;
 use lowtide_record::{Done, Oltp, Transactions};
 
