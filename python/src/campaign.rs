@@ -240,7 +240,7 @@ impl Campaign {
         write_file(py, path, html.as_bytes(), "the report")
     }
 
-    /// The answer as text, as `lowtide show` prints it.
+    /// The answer as text, as `lowtide store show` prints it.
     #[pyo3(signature = (width=110))]
     fn text(&self, py: Python<'_>, width: usize) -> PyResult<String> {
         self.with_report(py, |report| report.terminal(width))

@@ -129,7 +129,8 @@ def test_a_full_disk_under_the_store_keeps_what_is_there_and_goes_on(
     assert set(before) <= {"done", "pending"} and "pending" in before
     # What did not go in is beside it, or where there was room.
     left = [path for path in (*disk.at.iterdir(), *spare.iterdir()) if path.name.startswith("fleet.db.")]
-    assert left and all(f"is in {path}\n  help: `lowtide merge {path} -o {store}`" in str(told.value) for path in left)
+    helps = [f"is in {path}\n  help: `lowtide store merge {path} -o {store}`" for path in left]
+    assert left and all(help in str(told.value) for help in helps)
     lowtide.merge(left, store)
     assert lowtide.open(store).last.cells().status.tolist().count("done") > before.count("done")
     resumed = lowtide.distributed.run(study, cluster.client, scale=SCALE, seed=SEED, store=store, resume=True)

@@ -60,7 +60,7 @@ def test_stores_that_are_none_are_told(program: Path, tmp_path: Path) -> None:
     missing = tmp_path / "missing.db"
     with pytest.raises(lowtide.BadInput, match="there is no store") as told:
         lowtide.open(missing)
-    assert words(str(told.value)) == words(printed(program, "show", "--store", missing))
+    assert words(str(told.value)) == words(printed(program, "store", "show", "--store", missing))
     other = tmp_path / "other.db"
     other.write_text("something else, and long enough to be no database" * 100)
     with pytest.raises(lowtide.LowtideError):

@@ -25,7 +25,10 @@ def exported(program: Path, folder: Path, *arguments: str) -> tuple[str, str]:
     subprocess.run(run, check=True, capture_output=True)
     texts = [
         subprocess.run(
-            [program, "export", "--store", store, "--format", format], check=True, capture_output=True, text=True
+            [program, "store", "export", "--store", store, "--format", format],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         for format in ("csv", "json")
     ]
@@ -108,7 +111,10 @@ def test_the_answer_is_what_the_command_line_shows(program: Path, tmp_path: Path
     store = tmp_path / "a.db"
     campaign = lowtide.run(quick, scale=SCALE, store=store)
     shown = subprocess.run(
-        [program, "show", "1", "--store", store, "--format", "json"], check=True, capture_output=True, text=True
+        [program, "store", "show", "1", "--store", store, "--format", "json"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     rows = json.loads(shown.stdout)["tables"]["cells"]["rows"] if "tables" in shown.stdout else None
     steady = campaign.steady()

@@ -5,33 +5,41 @@
 mod advise;
 mod attach;
 mod bench;
+mod drive;
 mod fit;
 pub mod live;
 mod logdisk;
 mod oltp;
 mod powercut;
 mod run;
+mod spelling;
+mod store;
 
 pub use advise::AdviseArguments;
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
 pub use bench::{BenchArguments, BenchFormat, BenchVerb, EngineName};
+pub use drive::DriveVerb;
 pub use fit::FitArguments;
 pub use live::{
-    DriveArguments, FailArguments, PowercutArguments, PowercutVerb, RecordArguments, RecordVerb,
-    ServeArguments, ServerArguments, StatArguments, TlsUse,
+    CutArguments, DriveArguments, FailArguments, RecordVerb, ServeArguments, ServerArguments, StatArguments,
+    TlsUse,
 };
 pub use logdisk::{LogdiskArguments, LogdiskAttachArguments, LogdiskFormatArguments, LogdiskVerb};
 pub use oltp::OltpBenchArguments;
-pub use powercut::{OnOff, PowercutOltpArguments, RowsFormat};
-pub use run::{MergeArguments, RunArguments};
+pub use powercut::{OnOff, PowercutOltpArguments, PowercutVerb, RowsFormat};
+pub use run::RunArguments;
+pub use spelling::{parse, words};
+pub use store::{
+    BaselineArguments, BaselineVerb, ExportArguments, ImportArguments, MergeArguments, RawFormat,
+    ShowArguments, StoreVerb,
+};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
 use lowtide_device::flash::spec::Cycles;
-use lowtide_lab::import::Kind;
 use lowtide_report::cost::Floor;
 use lowtide_report::lifetime::{RateError, WriteRate};
-use lowtide_studies::ask::{Asked, Source, quoted, scale, target};
+use lowtide_studies::ask::{Asked, Source, scale, target};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -39,13 +47,25 @@ use std::str::FromStr;
 /// Measure storage at low tide: what a drive sustains once it is no longer fresh.
 #[derive(Debug, Parser)]
 #[command(name = "lowtide", version, arg_required_else_help = true, max_term_width = 80)]
-#[command(after_help = "Begin with: lowtide run intel-320-random-write\n\
-    Exit codes: 0 ok, 1 failure, 2 bad input, 3 refused for safety, 4 no steady state, 5 regression, 130 interrupted")]
+#[command(help_template = TOP, after_help = ENDING)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
 }
+
+/// The help of the program itself: short enough for a terminal of 24 lines.
+const TOP: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Begin with `lowtide run intel-320-random-write`. Commands, in order of use:
+{subcommands}{after-help}";
+
+const ENDING: &str = "\
+Also: bench (costs of lowtide itself), completions (for a shell), --version
+Exit codes: 0 ok, 1 failed, 2 bad input, 3 refused, 4 not steady, 5 regression";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -54,61 +74,40 @@ pub enum Verb {
     Run(RunArguments),
     /// Show what `run` would do, without doing it
     Plan(PlanArguments),
-    /// List campaigns in a store, or show the answer of one
-    Show(ShowArguments),
     /// Write the report of a campaign again
     Report(ReportArguments),
     /// Compare campaigns, or the values of a factor inside one
     Compare(CompareArguments),
-    /// Name campaigns that others are compared with
-    Baseline(BaselineArguments),
-    /// Write every raw number of a campaign, or its load as a job of fio
-    Export(ExportArguments),
-    /// Read what fio or sysbench measured into a store
-    Import(ImportArguments),
-    /// Put stores together: parts of a campaign become one
-    Merge(MergeArguments),
-    /// List simulated devices, or show the file of one
-    Devices(CatalogueArguments),
-    /// List experiments, or show the file of one
+    /// List experiments, or print the file of one
     Experiments(CatalogueArguments),
-    /// Tell how long a drive lasts at a write rate
-    Lifetime(LifetimeArguments),
-    /// Tell what capacity and speed cost
-    Cost(CostArguments),
-    /// Advise which device to buy for a load, how full, with how much memory
-    Advise(Box<AdviseArguments>),
-    /// Fit a device to what was measured
-    Fit(FitArguments),
-    /// Run the published studies on simulated devices, and say how near the models come
+    /// List simulated devices, or print the file of one
+    Devices(CatalogueArguments),
+    /// Show, export, import and merge campaigns; name baselines
+    #[command(subcommand)]
+    Store(StoreVerb),
+    /// Compare the models with published measurements
     Validate(ValidateArguments),
-    /// Serve simulated drives to NBD clients
-    Serve(ServeArguments),
-    /// Show what drives that are served or attached have counted
-    Stat(StatArguments),
-    /// Cut the power of a drive that is served or attached, or take databases through power cuts
-    Powercut(PowercutArguments),
-    /// Give a drive its power back
-    PowerOn(ServerArguments),
-    /// Let the time of a drive stand still
-    Pause(ServerArguments),
-    /// Let the time of a paused drive go on
-    Resume(ServerArguments),
-    /// Erase all of a drive that is served or attached
-    SecureErase(ServerArguments),
-    /// Give a drive faults: errors, slow requests, the end of its life
-    Fail(FailArguments),
-    /// Record what a drive is asked, as a trace for `run replay`
-    Record(RecordArguments),
-    /// Make a simulated drive a block device of this machine
-    Attach(AttachArguments),
-    /// Take an attached drive away again
-    Detach(DetachArguments),
-    /// Turn random writes into sequential ones: a log-structured layer in a file
+    /// Choose a device for a load: which, how full, how much memory
+    Advise(Box<AdviseArguments>),
+    /// Estimate drive lifetime at a write rate
+    Lifetime(LifetimeArguments),
+    /// Compute the cost of capacity and throughput
+    Cost(CostArguments),
+    /// Fit a device file to measurements
+    Fit(FitArguments),
+    /// Count the transactions that databases lose in power cuts
+    #[command(subcommand, after_help = "To cut the power of a live drive: lowtide drive powercut SOCKET")]
+    Powercut(PowercutVerb),
+    /// Serve or attach a simulated drive; cut its power, inject faults
+    #[command(subcommand)]
+    Drive(DriveVerb),
+    /// Turn random writes into sequential ones: a log-structured layer
     Logdisk(LogdiskArguments),
     /// Measure lowtide itself
+    #[command(hide = true)]
     Bench(BenchArguments),
     /// Print a completion script for a shell
+    #[command(hide = true)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -155,17 +154,6 @@ pub struct CampaignArguments {
     pub store: PathBuf,
 }
 
-/// Arguments of `show`.
-#[derive(Debug, Args)]
-pub struct ShowArguments {
-    /// Which campaign
-    #[command(flatten)]
-    pub campaign: CampaignArguments,
-    /// How to print it
-    #[arg(long, default_value = "table")]
-    pub format: Format,
-}
-
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
@@ -209,97 +197,6 @@ pub struct CompareArguments {
     /// Compare cells without a steady state, too, by the last quarter of their measurement
     #[arg(long)]
     pub unsettled: bool,
-}
-
-/// Arguments of `baseline`.
-#[derive(Debug, Args)]
-pub struct BaselineArguments {
-    /// What to do
-    #[command(subcommand)]
-    pub verb: BaselineVerb,
-}
-
-/// What to do with baselines.
-#[derive(Debug, Subcommand)]
-pub enum BaselineVerb {
-    /// Give a campaign a name, to compare with as @NAME
-    Set {
-        /// The name: letters, digits, - _ and .
-        name: String,
-        /// The campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or FILE for its last one
-        campaign: String,
-        /// Take the name from the campaign that has it
-        #[arg(long)]
-        replace: bool,
-        /// The store that keeps the name
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
-    },
-    /// List baselines
-    List {
-        /// The store
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
-        /// How to print them
-        #[arg(long, default_value = "table")]
-        format: Format,
-    },
-    /// Forget a name; its campaign stays
-    Remove {
-        /// The name
-        name: String,
-        /// The store
-        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-        store: PathBuf,
-    },
-}
-
-/// Arguments of `export`.
-#[derive(Debug, Args)]
-pub struct ExportArguments {
-    /// Which campaign
-    #[command(flatten)]
-    pub campaign: CampaignArguments,
-    /// csv: one row per interval; json: everything; fio: the load as a job of fio
-    #[arg(long, default_value = "csv")]
-    pub format: RawFormat,
-    /// With --format fio: the load of this experiment instead, a name of the catalogue or a file
-    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "campaign")]
-    pub experiment: Option<String>,
-    /// With --experiment: change a key of it (may be given more than once)
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "experiment")]
-    pub set: Vec<String>,
-    /// Where to write [default: standard output]
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-/// Arguments of `import`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "One campaign of all files: fio --output-format=json or json+, fio's logs (job_bw.1.log and so on;\n\
-    those of a job become one series), and what sysbench fileio printed. A fio iolog is a load: see workload.trace."
-)]
-pub struct ImportArguments {
-    /// What fio or sysbench wrote
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// What every file is: fio-json, fio-bw-log, fio-iops-log, fio-lat-log, fio-hist-log or sysbench
-    /// [default: by its content]
-    #[arg(long, value_name = "KIND")]
-    pub kind: Option<Kind>,
-    /// The store that keeps every number
-    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
-    pub store: PathBuf,
-    /// What to call the campaign [default: the name of the first file]
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Bytes of data under test, where no file tells: writes have no steady state without
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub size: Option<Bytes>,
-    /// How to print the answer
-    #[arg(long, default_value = "table")]
-    pub format: Format,
 }
 
 /// Arguments of `devices` and `experiments`.
@@ -439,19 +336,6 @@ pub enum Format {
     Markdown,
 }
 
-/// How to write raw numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RawFormat {
-    /// One row per interval
-    Csv,
-    /// Everything
-    Json,
-    /// CSV: one row per interval and kind of transaction, of databases
-    Transactions,
-    /// The load as a job of fio
-    Fio,
-}
-
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse() {
         Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
@@ -512,19 +396,6 @@ impl ExperimentArguments {
             scale: self.scale,
             seed: self.seed,
         }
-    }
-}
-
-impl ImportArguments {
-    /// The arguments as the user would type them again.
-    pub fn command(&self) -> String {
-        let mut words = vec!["lowtide".to_owned(), "import".to_owned()];
-        words.extend(self.files.iter().map(|file| quoted(&file.to_string_lossy())));
-        let kind = self.kind.and_then(|kind| Kind::WORDS.into_iter().find(|(_, known)| *known == kind));
-        words.extend(kind.map(|(word, _)| format!("--kind {word}")));
-        words.extend(self.name.iter().map(|name| format!("--name {}", quoted(name))));
-        words.extend(self.size.map(|size| format!("--size {size}")));
-        words.join(" ")
     }
 }
 

@@ -14,8 +14,7 @@ mod serve;
 mod show;
 mod watch;
 
-use args::{Arguments, Verb};
-use clap::Parser;
+use args::{DriveVerb, PowercutVerb, StoreVerb, Verb};
 use failure::Failure;
 use lowtide_host::memory::HugePages;
 use lowtide_live::control::Order;
@@ -26,7 +25,7 @@ use std::process::ExitCode;
 static ALLOCATOR: HugePages = HugePages;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match args::parse() {
         Ok(arguments) => arguments,
         Err(error) => return failure::of_arguments(&error),
     };
@@ -43,33 +42,46 @@ fn run(verb: Verb) -> Result<u8, Failure> {
     match verb {
         Verb::Run(arguments) => command::run::run(&arguments),
         Verb::Plan(arguments) => command::plan::run(&arguments),
-        Verb::Show(arguments) => command::show::run(&arguments),
         Verb::Report(arguments) => command::report::run(&arguments),
         Verb::Compare(arguments) => command::compare::run(&arguments),
-        Verb::Baseline(arguments) => command::baseline::run(&arguments),
-        Verb::Export(arguments) => command::export::run(&arguments),
-        Verb::Import(arguments) => command::import::run(&arguments),
-        Verb::Merge(arguments) => command::merge::run(&arguments),
-        Verb::Devices(arguments) => command::catalogue::devices(&arguments),
         Verb::Experiments(arguments) => command::catalogue::experiments(&arguments),
+        Verb::Devices(arguments) => command::catalogue::devices(&arguments),
+        Verb::Store(verb) => store(verb),
+        Verb::Validate(arguments) => command::validate::run(&arguments),
+        Verb::Advise(arguments) => command::advise::run(&arguments),
         Verb::Lifetime(arguments) => command::lifetime::run(&arguments),
         Verb::Cost(arguments) => command::cost::run(&arguments),
-        Verb::Advise(arguments) => command::advise::run(&arguments),
         Verb::Fit(arguments) => command::fit::run(&arguments),
-        Verb::Validate(arguments) => command::validate::run(&arguments),
-        Verb::Attach(arguments) => command::attach::run(&arguments),
-        Verb::Detach(arguments) => command::attach::detach(&arguments),
-        Verb::Serve(arguments) => command::serve::run(&arguments),
-        Verb::Stat(arguments) => command::control::stat(&arguments),
-        Verb::Powercut(arguments) => command::control::powercut(&arguments),
-        Verb::PowerOn(server) => command::control::plain(&server, Order::PowerOn),
-        Verb::Pause(server) => command::control::plain(&server, Order::Pause),
-        Verb::Resume(server) => command::control::plain(&server, Order::Resume),
-        Verb::SecureErase(server) => command::control::plain(&server, Order::SecureErase),
-        Verb::Fail(arguments) => command::control::fail(&arguments),
-        Verb::Record(arguments) => command::control::record(&arguments.verb),
+        Verb::Powercut(PowercutVerb::Oltp(arguments)) => command::powercut::oltp(&arguments),
+        Verb::Drive(verb) => drive(verb),
         Verb::Logdisk(arguments) => command::logdisk::run(&arguments),
         Verb::Bench(arguments) => command::bench::run(&arguments),
         Verb::Completions { shell } => command::completions::run(shell),
+    }
+}
+
+fn store(verb: StoreVerb) -> Result<u8, Failure> {
+    match verb {
+        StoreVerb::Show(arguments) => command::show::run(&arguments),
+        StoreVerb::Export(arguments) => command::export::run(&arguments),
+        StoreVerb::Import(arguments) => command::import::run(&arguments),
+        StoreVerb::Merge(arguments) => command::merge::run(&arguments),
+        StoreVerb::Baseline(arguments) => command::baseline::run(&arguments),
+    }
+}
+
+fn drive(verb: DriveVerb) -> Result<u8, Failure> {
+    match verb {
+        DriveVerb::Serve(arguments) => command::serve::run(&arguments),
+        DriveVerb::Attach(arguments) => command::attach::run(&arguments),
+        DriveVerb::Detach(arguments) => command::attach::detach(&arguments),
+        DriveVerb::Stat(arguments) => command::control::stat(&arguments),
+        DriveVerb::Record(arguments) => command::control::record(&arguments.verb),
+        DriveVerb::Powercut(arguments) => command::control::powercut(&arguments),
+        DriveVerb::PowerOn(server) => command::control::plain(&server, Order::PowerOn),
+        DriveVerb::Pause(server) => command::control::plain(&server, Order::Pause),
+        DriveVerb::Resume(server) => command::control::plain(&server, Order::Resume),
+        DriveVerb::SecureErase(server) => command::control::plain(&server, Order::SecureErase),
+        DriveVerb::Fail(arguments) => command::control::fail(&arguments),
     }
 }

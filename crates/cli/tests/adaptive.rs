@@ -116,10 +116,10 @@ fn the_same_seed_chooses_and_predicts_the_same_however_many_cells_run_at_once() 
     assert!(json.contains("\"predicted\":{"), "the export says what is predicted");
     let spared = one.0.values().filter(|size| size.status == "spared").count();
     assert!(spared > 0 && !csv.contains("spared"), "raw intervals are those of measured cells alone");
-    let listed = lab.ok(&["show", "--store", "a.db"]);
+    let listed = lab.ok(&["store", "show", "--store", "a.db"]);
     assert_says(&listed, &[&format!("{} of 7, {spared} predicted", 7 - spared)]);
     // Reports of the store say the same, and say which levels were not measured.
-    let shown = lab.ok(&["show", "1", "--store", "a.db"]);
+    let shown = lab.ok(&["store", "show", "1", "--store", "a.db"]);
     assert_says(&shown, &["spared", "predicted", "Adaptive:"]);
 }
 
@@ -155,7 +155,7 @@ fn a_killed_campaign_chooses_on_as_an_unbroken_one() {
         lab.ok(&[&arguments[..], more].concat());
     };
     let before = sizes(&lab.path("broken.db"));
-    lab.ok(&["merge", "broken.db", "-o", "both.db"]);
+    lab.ok(&["store", "merge", "broken.db", "-o", "both.db"]);
     run("broken.db", &["--resume"]);
     run("unbroken.db", &[]);
     let (broken, unbroken) = (sizes(&lab.path("broken.db")), sizes(&lab.path("unbroken.db")));
@@ -165,7 +165,7 @@ fn a_killed_campaign_chooses_on_as_an_unbroken_one() {
         assert_eq!(*size, broken[data], "what was measured before the break stays");
     }
     // What a broken one left, made one with a whole one, has what that predicts.
-    lab.ok(&["merge", "unbroken.db", "-o", "both.db"]);
+    lab.ok(&["store", "merge", "unbroken.db", "-o", "both.db"]);
     assert_eq!(sizes(&lab.path("both.db")), unbroken);
     // Everything is known: nothing is measured again, and nothing is said twice.
     run("broken.db", &["--resume"]);

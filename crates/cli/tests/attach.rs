@@ -52,7 +52,7 @@ impl Drive {
 
     /// The arguments that attach it.
     fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
-        [&["attach", "volume.toml", "--name", &self.name], more].concat()
+        [&["drive", "attach", "volume.toml", "--name", &self.name], more].concat()
     }
 
     fn path(&self, ending: &str) -> PathBuf {
@@ -94,7 +94,7 @@ impl Drive {
 
 impl Drop for Drive {
     fn drop(&mut self) {
-        let _ = self.lab.run(&["detach", &self.name, "--force"]);
+        let _ = self.lab.run(&["drive", "detach", &self.name, "--force"]);
     }
 }
 
@@ -150,23 +150,23 @@ fn what_was_synced_survives_a_power_cut_under_a_mounted_filesystem() {
         let at = drive.at();
         let at = at.to_str().expect("plain");
         // A drive with a volatile cache, 625 MB of it.
-        let device = ["attach", "intel-320-160gb", "--scale", "1/256", "--name", &drive.name];
+        let device = ["drive", "attach", "intel-320-160gb", "--scale", "1/256", "--name", &drive.name];
         let more =
             ["--cache", "volatile", "--no-delay", "--mkfs", filesystem, "--mount", at, "-o", "noatime"];
         let told = drive.lab.ok(&[&device[..], &more].concat());
-        assert_says(&told, &[at, "/dev/loop", &format!("lowtide detach {}", drive.name)]);
+        assert_says(&told, &[at, "/dev/loop", &format!("lowtide drive detach {}", drive.name)]);
         let kept = vec![7; 3 << 20];
         let mut file = File::create(drive.at().join("kept")).expect("made");
         file.write_all(&kept).and_then(|()| file.sync_all()).expect("synced");
         fs::write(drive.at().join("lost"), &kept).expect("written");
         drop(file);
-        assert_says(&drive.lab.ok(&["powercut", &drive.name]), &["power cut number 1"]);
+        assert_says(&drive.lab.ok(&["drive", "powercut", &drive.name]), &["power cut number 1"]);
         let file = File::create(drive.at().join("late"));
         assert!(file.and_then(|file| file.sync_all()).is_err(), "{filesystem}: the old life is over");
-        assert_says(&drive.lab.ok(&["attach", "--again", at]), &[at]);
+        assert_says(&drive.lab.ok(&["drive", "attach", "--again", at]), &[at]);
         assert!(fs::read(drive.at().join("kept")).expect("read") == kept, "{filesystem}");
         // What lies there is a whole filesystem.
-        let list = drive.lab.ok(&["attach", "--list", "--format", "json"]);
+        let list = drive.lab.ok(&["drive", "attach", "--list", "--format", "json"]);
         let ours = list.lines().find(|line| line.contains(&drive.name)).expect("listed");
         let ours: serde_json::Value = serde_json::from_str(ours).expect("JSON");
         assert_eq!((&ours["state"], &ours["mounted"][0]), (&"served".into(), &at.into()));
@@ -177,7 +177,7 @@ fn what_was_synced_survives_a_power_cut_under_a_mounted_filesystem() {
             _ => run("e2fsck", &["-f", "-n", node]),
         };
         let server = drive.server();
-        drive.lab.ok(&["detach", node]);
+        drive.lab.ok(&["drive", "detach", node]);
         drive.is_gone(filesystem, server);
     }
 }
@@ -200,7 +200,7 @@ fn attaching_that_is_killed_is_detached() {
     for phase in Phase::ALL {
         let Some(drive) = Drive::new() else { return };
         let (_, server) = broken(&drive, phase, Signal::KILL);
-        let (out, err) = drive.lab.ends(&["detach", &drive.name], 0);
+        let (out, err) = drive.lab.ends(&["drive", "detach", &drive.name], 0);
         assert!(out.is_empty() && err.contains("is detached"), "{phase:?}: {err}");
         drive.is_gone(&format!("{phase:?}"), server);
     }
@@ -218,7 +218,7 @@ fn a_server_that_is_killed_under_xfs_leaves_nothing() {
     fio.args(["--ioengine=libaio", "--time_based", "--runtime=60", &target]);
     fio.stdout(Stdio::null()).stderr(Stdio::null());
     let mut writer = Running(fio.spawn().expect("fio starts"));
-    let stat = || drive.lab.ok(&["stat", &drive.name, "--format", "json"]);
+    let stat = || drive.lab.ok(&["drive", "stat", &drive.name, "--format", "json"]);
     let written = |text: &str| {
         let stat: serde_json::Value = serde_json::from_str(text).expect("JSON");
         stat["since_open"]["host_written_bytes"].as_u64().expect("a count")
@@ -228,7 +228,7 @@ fn a_server_that_is_killed_under_xfs_leaves_nothing() {
     let process = server.and_then(|it| rustix::process::Pid::from_raw(it.cast_signed())).expect("a server");
     rustix::process::kill_process(process, Signal::KILL).expect("killed");
     assert_ne!(writer.wait(), Some(0), "fio gets an error");
-    drive.lab.ok(&["detach", at]);
+    drive.lab.ok(&["drive", "detach", at]);
     drive.is_gone("killed", server);
 }
 
@@ -237,11 +237,11 @@ fn what_is_in_use_or_not_there_is_told() {
     let Some(drive) = Drive::new() else { return };
     let at = drive.at();
     let at = at.to_str().expect("plain");
-    let err = drive.lab.refuses(&["attach", "volum.toml"], 2);
+    let err = drive.lab.refuses(&["drive", "attach", "volum.toml"], 2);
     assert_says(&err, &["volum.toml"]);
-    let err = drive.lab.refuses(&["attach", "volume.toml", "--name", "a/b"], 2);
+    let err = drive.lab.refuses(&["drive", "attach", "volume.toml", "--name", "a/b"], 2);
     assert_says(&err, &["letters, digits, - and _"]);
-    let err = drive.lab.refuses(&["detach", &drive.name], 2);
+    let err = drive.lab.refuses(&["drive", "detach", &drive.name], 2);
     assert_says(&err, &["is not attached"]);
     let err = drive.lab.refuses(&drive.arguments(&["--mount", "no/such/folder"]), 2);
     assert_says(&err, &["no/such/folder"]);
@@ -253,10 +253,10 @@ fn what_is_in_use_or_not_there_is_told() {
     let err = drive.lab.refuses(&drive.arguments(&[]), 3);
     assert_says(&err, &["is attached already"]);
     let file = File::create(drive.at().join("open")).expect("made");
-    let err = drive.lab.refuses(&["detach", at], 3);
+    let err = drive.lab.refuses(&["drive", "detach", at], 3);
     assert_says(&err, &["is in use by", &format!("process {}", std::process::id())]);
     let server = drive.server();
-    let (_, err) = drive.lab.ends(&["detach", at, "--force"], 0);
+    let (_, err) = drive.lab.ends(&["drive", "detach", at, "--force"], 0);
     assert_says(&err, &["is detached", "cut off"]);
     assert!(file.sync_all().is_err());
     drop(file);

@@ -158,11 +158,11 @@ fn a_store_that_cannot_be_one_is_left_alone() {
     ] {
         assert_says(&lab.refuses(&["run", "./tiny.toml", scale, share, "--store", store], 2), &[says]);
         if !store.contains("/x") {
-            assert_says(&lab.refuses(&["show", "--store", store], 2), &[says]);
+            assert_says(&lab.refuses(&["store", "show", "--store", store], 2), &[says]);
         }
     }
-    assert_says(&lab.refuses(&["show", "--store", "empty"], 2), &["it is empty"]);
-    assert_says(&lab.refuses(&["show", "--store", "none.db"], 2), &["there is no store none.db"]);
+    assert_says(&lab.refuses(&["store", "show", "--store", "empty"], 2), &["it is empty"]);
+    assert_says(&lab.refuses(&["store", "show", "--store", "none.db"], 2), &["there is no store none.db"]);
     assert_eq!(lab.read("text"), "hello\n");
     assert_eq!(lab.read("empty"), "");
     assert!(content == std::fs::read(lab.path("other.db")).expect("the database is there"));
@@ -188,11 +188,12 @@ fn an_unknown_campaign_is_named_with_the_nearest() {
     let lab = Lab::new();
     let [scale, share] = SCALE;
     lab.ok(&["run", "./tiny.toml", scale, share]);
-    for verb in ["show", "report", "export", "compare"] {
-        let error = lab.refuses(&[verb, "tiyn"], 2);
+    for verb in [&["store", "show"][..], &["report"], &["store", "export"], &["compare"]] {
+        let refused = |campaign: &[&str]| lab.refuses(&[verb, campaign].concat(), 2);
+        let error = refused(&["tiyn"]);
         assert_says(&error, &["the store lowtide.db has no campaign `tiyn`; did you mean `tiny`?"]);
-        assert_says(&lab.refuses(&[verb, "2"], 2), &["no campaign `2`", "`lowtide show` lists"]);
-        assert_says(&lab.refuses(&[verb, "--", "-1"], 2), &["no campaign `-1`"]);
+        assert_says(&refused(&["2"]), &["no campaign `2`", "`lowtide store show` lists"]);
+        assert_says(&refused(&["--", "-1"]), &["no campaign `-1`"]);
     }
     assert_says(&lab.refuses(&["compare", "1"], 2), &["one campaign is nothing to compare", "`--factor`"]);
     let error = lab.refuses(&["compare", "1", "--factor", "threads"], 2);

@@ -53,7 +53,7 @@ fn a_device_is_overwritten_only_when_its_serial_is_typed() {
     let serial = disk.serial();
     lab.ok(&["run", "block.toml", "--target", &target, "--destroy", &serial, "--format", "json"]);
     assert_ne!(disk.checksum(), before);
-    let text = lab.ok(&["export", "--format", "json"]);
+    let text = lab.ok(&["store", "export", "--format", "json"]);
     assert!(text.contains(disk.node.to_str().expect("plain")), "the environment names the device");
 }
 

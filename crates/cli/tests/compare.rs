@@ -108,12 +108,12 @@ fn baselines_are_set_listed_replaced_and_removed() {
     lab.ok(&["run", "./reads.toml", scale, share, "--seed", "2"]);
     lab.ok(&["run", "./reads.toml", scale, share, "--store", "other.db"]);
     let said = |arguments: &[&str]| lab.ends(arguments, 0).1;
-    assert_says(&said(&["baseline", "set", "main", "1"]), &["@main is campaign 1 of lowtide.db"]);
-    assert_says(&said(&["baseline", "set", "elsewhere", "other.db"]), &["other.db"]);
-    let twice = lab.refuses(&["baseline", "set", "main", "2"], 2);
+    assert_says(&said(&["store", "baseline", "set", "main", "1"]), &["@main is campaign 1 of lowtide.db"]);
+    assert_says(&said(&["store", "baseline", "set", "elsewhere", "other.db"]), &["other.db"]);
+    let twice = lab.refuses(&["store", "baseline", "set", "main", "2"], 2);
     assert_says(&twice, &["has a baseline `@main` already: campaign 1", "`--replace`"]);
-    assert_says(&said(&["baseline", "set", "@main", "2", "--replace"]), &["no longer campaign 1"]);
-    let listed = json(&lab.ok(&["baseline", "list", "--format", "json"]));
+    assert_says(&said(&["store", "baseline", "set", "@main", "2", "--replace"]), &["no longer campaign 1"]);
+    let listed = json(&lab.ok(&["store", "baseline", "list", "--format", "json"]));
     let names: Vec<&Value> = listed.as_array().expect("a list").iter().map(|it| &it["baseline"]).collect();
     assert_eq!(names, ["elsewhere", "main"]);
     assert_eq!((&listed[1]["campaign"], &listed[1]["experiment"]), (&2.into(), &"reads".into()));
@@ -121,12 +121,18 @@ fn baselines_are_set_listed_replaced_and_removed() {
         lab.ok(&["compare", base, "1"]);
     }
     assert_says(&lab.refuses(&["compare", "@mian", "1"], 2), &["no baseline `@mian`; did you mean `@main`?"]);
-    assert_says(&lab.refuses(&["baseline", "set", "a b", "1"], 2), &["`a b` is no name for a baseline"]);
-    assert_says(&lab.refuses(&["baseline", "set", "x", "9"], 2), &["has no campaign `9`"]);
-    assert_says(&said(&["baseline", "remove", "main"]), &["@main is forgotten; campaign 2"]);
-    assert_says(&lab.refuses(&["baseline", "remove", "main"], 2), &["no baseline `@main`"]);
-    assert_eq!(lab.ok(&["show", "--format", "csv"]).lines().count(), 3, "campaigns stay");
-    assert_says(&lab.refuses(&["baseline", "list", "--store", "none.db"], 2), &["there is no store none.db"]);
+    assert_says(
+        &lab.refuses(&["store", "baseline", "set", "a b", "1"], 2),
+        &["`a b` is no name for a baseline"],
+    );
+    assert_says(&lab.refuses(&["store", "baseline", "set", "x", "9"], 2), &["has no campaign `9`"]);
+    assert_says(&said(&["store", "baseline", "remove", "main"]), &["@main is forgotten; campaign 2"]);
+    assert_says(&lab.refuses(&["store", "baseline", "remove", "main"], 2), &["no baseline `@main`"]);
+    assert_eq!(lab.ok(&["store", "show", "--format", "csv"]).lines().count(), 3, "campaigns stay");
+    assert_says(
+        &lab.refuses(&["store", "baseline", "list", "--store", "none.db"], 2),
+        &["there is no store none.db"],
+    );
 }
 
 #[test]
@@ -140,13 +146,16 @@ fn a_model_in_turns_has_the_numbers_it_has_alone() {
     for (number, name) in [("1", "depths"), ("2", "fewer")] {
         lab.ok(&["run", &format!("./{name}.toml"), scale, share, "--store", &format!("{name}.db")]);
         let alone = lab.exports(&format!("{name}.db")).0;
-        assert!(lab.ok(&["export", number, "--format", "csv"]) == alone, "{name} in turns is as alone");
+        assert!(
+            lab.ok(&["store", "export", number, "--format", "csv"]) == alone,
+            "{name} in turns is as alone"
+        );
     }
     // Everything is done: going on changes nothing, and an experiment that ran alone is no campaign in turns.
     let before = lab.exports("lowtide.db");
     lab.ok(&[&run[..], &["--resume"]].concat());
     assert!(lab.exports("lowtide.db") == before);
-    assert_eq!(lab.ok(&["show", "--format", "csv"]).lines().count(), 3, "two campaigns");
+    assert_eq!(lab.ok(&["store", "show", "--format", "csv"]).lines().count(), 3, "two campaigns");
     let alone = ["run", "./depths.toml", scale, share, "--resume"];
     assert_says(&lab.refuses(&alone, 2), &["has no campaign of `depths`"]);
 }
@@ -180,7 +189,7 @@ fn files_in_turns_are_interrupted_and_go_on() {
     assert!(rows(&json(&out), "comparison").len() == 2);
     assert!(common::names(&lab.path("data")).is_empty(), "no file is left");
     // Which cell began first is seen by the order in which they were prepared: like cells lie side by side.
-    let listed = json(&lab.ok(&["show", "--store", "turns.db", "--format", "json"]));
+    let listed = json(&lab.ok(&["store", "show", "--store", "turns.db", "--format", "json"]));
     assert_eq!(listed.as_array().map(Vec::len), Some(2));
     let unsettled = ["compare", "1", "2", "--store", "turns.db", "--unsettled", "--format", "json"];
     let report = json(&lab.ok(&unsettled));

@@ -34,10 +34,10 @@ fn one_bad_histogram_leaves_the_rest_of_a_campaign_readable() {
     assert_says(&said, &named);
     let page = lab.read("page.html");
     assert!(page.contains("damaged in the store, the histogram of") && page.contains("60GiB"), "seed {SEED}");
-    let (shown, said) = lab.ends(&["show", "1", "--store", "all.db"], 1);
+    let (shown, said) = lab.ends(&["store", "show", "1", "--store", "all.db"], 1);
     assert_says(&said, &named);
     assert!(shown.contains("1 damaged in the store"), "{shown}");
-    let (rows, said) = lab.ends(&["export", "--store", "all.db", "--format", "csv"], 1);
+    let (rows, said) = lab.ends(&["store", "export", "--store", "all.db", "--format", "csv"], 1);
     assert_says(&said, &named);
     let of = |csv: &str, cell: &str| csv.lines().filter(|line| line.starts_with(cell)).count();
     assert_eq!((of(&rows, "tiny,0,"), of(&rows, "tiny,1,")), (0, of(&whole.0, "tiny,1,")));
@@ -53,7 +53,7 @@ fn a_part_that_is_bad_is_refused_whole() {
     let store = Connection::open(lab.path("all.db")).expect("a store");
     store.execute_batch("DELETE FROM interval; DELETE FROM histogram").expect("is harmed");
     drop(store);
-    let error = lab.refuses(&["merge", "all.db", "-o", "new.db"], 2);
+    let error = lab.refuses(&["store", "merge", "all.db", "-o", "new.db"], 2);
     assert_says(
         &error,
         &["all.db cannot be taken: cell 0: it is done, and has no intervals", "measured again"],

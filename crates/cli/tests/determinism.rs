@@ -37,7 +37,7 @@ fn reports_of_the_same_numbers_are_the_same() {
     let lab = Lab::new();
     let [scale, share] = SCALE;
     let answer = lab.ok(&["run", "./tiny.toml", scale, share, "--format", "csv"]);
-    assert_eq!(answer, lab.ok(&["show", "1", "--format", "csv"]));
+    assert_eq!(answer, lab.ok(&["store", "show", "1", "--format", "csv"]));
     lab.ok(&["report", "1", "-o", "again.html"]);
     assert!(lab.read("report.html") == lab.read("again.html"), "the report of `run` and that of `report`");
 }

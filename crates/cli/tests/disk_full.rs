@@ -84,12 +84,12 @@ fn a_report_that_finds_no_room_leaves_the_measurements_in_the_store() {
     assert_says(&error, &["disk/report.html cannot be written", "what was measured is in the store"]);
     assert_eq!(names(disk.at), Vec::<String>::new(), "half a report is no report");
     assert_eq!(lab.exports("lowtide.db").0.lines().count(), 1 + 2 * 40);
-    let (_, error) = lab.ends(&["export", "-o", "disk/all.csv"], 1);
+    let (_, error) = lab.ends(&["store", "export", "-o", "disk/all.csv"], 1);
     assert_says(&error, &["disk/all.csv cannot be written"]);
     assert_eq!(names(disk.at), Vec::<String>::new(), "half an export is no export");
-    for (verb, name) in [("report", "report.html"), ("export", "all.csv")] {
+    for (verb, name) in [(&["report"][..], "report.html"), (&["store", "export"], "all.csv")] {
         lab.write(&format!("disk/{name}"), "old");
-        lab.ends(&[verb, "-o", &format!("disk/{name}")], 1);
+        lab.ends(&[verb, &["-o", &format!("disk/{name}")]].concat(), 1);
         assert_eq!(
             (names(disk.at), lab.read(&format!("disk/{name}"))),
             (vec![name.to_owned()], "old".to_owned())
@@ -120,7 +120,7 @@ fn a_store_on_a_read_only_filesystem_can_be_read() {
     let before = lab.exports("disk/a#1.db");
     disk.remount("ro");
     assert!(lab.exports("disk/a#1.db") == before);
-    assert!(lab.ok(&["show", "--store", "disk/a#1.db"]).contains("tiny"));
+    assert!(lab.ok(&["store", "show", "--store", "disk/a#1.db"]).contains("tiny"));
     assert_says(&lab.refuses(&run, 2), &["the store disk/a#1.db cannot be used", "may you write there?"]);
     let report = [&run[..4], &["--report", "disk/report.html"]].concat();
     let error = lab.refuses(&report, 2);

@@ -24,7 +24,7 @@ fn quick(lab: &Lab, target: &str) -> String {
         lab.ok(&[&["run", "disk-quick", "--target", target, "--format", "json"], &QUICK[..]].concat());
     let answer: serde_json::Value = serde_json::from_str(&answer).expect("one JSON object");
     assert!(answer.is_object(), "{answer}");
-    lab.ok(&["export", "--format", "csv"])
+    lab.ok(&["store", "export", "--format", "csv"])
 }
 
 /// Bytes written in all intervals of an export.
@@ -74,7 +74,7 @@ fn an_interrupt_removes_the_test_files() {
     let lab = Lab::new();
     assert_eq!(broken_off(&lab, Signal::INT), Some(130));
     assert_eq!(names(&lab.path("disk")), Vec::<String>::new());
-    assert!(written(&lab.ok(&["export"])) > 0, "what was measured is kept");
+    assert!(written(&lab.ok(&["store", "export"])) > 0, "what was measured is kept");
 }
 
 #[test]

@@ -19,8 +19,8 @@ fn one_process_at_a_time_writes_to_a_store_and_others_may_read() {
         let (_, error) = lab.ends(resume, 1);
         assert_says(&error, &["the store lowtide.db is in use: another lowtide is writing to it"]);
     }
-    assert_says(&lab.ok(&["show"]), &["tiny", "0 of 2"]);
-    assert!(lab.ok(&["export"]).lines().count() > 1);
+    assert_says(&lab.ok(&["store", "show"]), &["tiny", "0 of 2"]);
+    assert!(lab.ok(&["store", "export"]).lines().count() > 1);
     first.signal(Signal::TERM);
     assert_eq!(first.wait(), Some(130));
     lab.ok(&["run", "./tiny.toml", scale, share]);
@@ -41,7 +41,7 @@ fn names_may_be_anything() {
     assert_eq!(parsed["name"], "../../é 漢字, \"q\" <b>\n|x");
     assert!(csv.contains("\"\"q\"\""), "{csv}");
     for format in ["table", "csv", "json", "markdown"] {
-        lab.ok(&["show", "--store", "dir é, x/s?#%.db", "--format", format]);
+        lab.ok(&["store", "show", "--store", "dir é, x/s?#%.db", "--format", format]);
     }
     assert!(!lab.read("dir é, x/-r").contains("\"q\" <b>"), "names are escaped in the report");
 }
@@ -72,7 +72,7 @@ fn a_damaged_store_is_an_error_and_no_panic() {
     for (number, keep) in [whole.len() / 2, 4096, 100, 20].into_iter().enumerate() {
         let name = format!("cut{number}.db");
         lab.write(&name, &whole[..keep]);
-        let (code, _, error) = common::told(&lab.run(&["show", "1", "--store", &name]));
+        let (code, _, error) = common::told(&lab.run(&["store", "show", "1", "--store", &name]));
         assert!(matches!(code, Some(1 | 2)) && !error.contains("panicked"), "{keep} bytes: {code:?} {error}");
     }
     let store = rusqlite::Connection::open(lab.path("lowtide.db")).expect("the store opens");
@@ -84,12 +84,12 @@ fn a_damaged_store_is_an_error_and_no_panic() {
         let set =
             |value: &str| store.execute(&format!("UPDATE cell SET {column} = ?1 WHERE cell = 0"), [value]);
         set(value).expect("written");
-        let (_, error) = lab.ends(&["show", "1"], 1);
+        let (_, error) = lab.ends(&["store", "show", "1"], 1);
         assert_says(&error, &["damaged: tiny: cell 0 ("]);
         set(&old).expect("written");
     }
     store.execute("UPDATE histogram SET hdr = x'00'", []).expect("written");
-    assert_says(&lab.ends(&["show", "1"], 1).1, &["damaged: tiny: cell 0 (", "histogram"]);
+    assert_says(&lab.ends(&["store", "show", "1"], 1).1, &["damaged: tiny: cell 0 (", "histogram"]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn json(lab: &Lab, file: &str) -> Json {
 
 /// The last campaign of the store, as exported.
 fn exported(lab: &Lab) -> Json {
-    serde_json::from_str(&lab.ok(&["export", "--format", "json"])).expect("JSON")
+    serde_json::from_str(&lab.ok(&["store", "export", "--format", "json"])).expect("JSON")
 }
 
 /// The sum of a column over the intervals of a cell.
@@ -68,7 +68,7 @@ fn totals_and_percentiles_of_fio_come_back_from_every_json_format() {
         if fio(&lab, &[&[&*format, "--output=out.json"], &more[..]].concat()).is_none() {
             return;
         }
-        lab.ok(&["import", "out.json"]);
+        lab.ok(&["store", "import", "out.json"]);
         let (found, expected) = (exported(&lab), json(&lab, "out.json"));
         let (cells, jobs) =
             (found["cells"].as_array().expect("cells"), expected["jobs"].as_array().expect("jobs"));
@@ -96,7 +96,7 @@ fn totals_and_percentiles_of_fio_come_back_from_every_json_format() {
             let reason = cell["verdict"]["no_steady_state"].as_str().expect("one number is no steady state");
             assert!(reason.starts_with("one number"), "{reason}");
         }
-        let environment = lab.ok(&["show", "1", "--format", "json"]);
+        let environment = lab.ok(&["store", "show", "1", "--format", "json"]);
         assert_says(&environment, &["\"fio\": \"fio-", "\"option bs (pattern random-mixed"]);
     }
     lab.ok(&["report"]);
@@ -118,7 +118,7 @@ fn logs_of_single_requests_hold_exactly_what_fio_counted() {
     if fio(&lab, &[&logs[..], &load].concat()).is_none() {
         return;
     }
-    lab.ok(&["import", "j_bw.1.log", "j_iops.1.log", "j_lat.1.log", "j_clat.1.log", "j_slat.1.log"]);
+    lab.ok(&["store", "import", "j_bw.1.log", "j_iops.1.log", "j_lat.1.log", "j_clat.1.log", "j_slat.1.log"]);
     let (found, job) = (exported(&lab), json(&lab, "o.json")["jobs"][0].clone());
     let cell = &found["cells"][0];
     for direction in ["read", "write"] {
@@ -150,8 +150,16 @@ fn averaged_logs_and_histograms_become_a_series_with_the_same_sums() {
     {
         return;
     }
-    let files =
-        ["import", "j_bw.1.log", "j_iops.1.log", "j_lat.1.log", "j_clat_hist.1.log", "--size", "8MiB"];
+    let files = [
+        "store",
+        "import",
+        "j_bw.1.log",
+        "j_iops.1.log",
+        "j_lat.1.log",
+        "j_clat_hist.1.log",
+        "--size",
+        "8MiB",
+    ];
     lab.ok(&files);
     let (found, job) = (exported(&lab), json(&lab, "o.json")["jobs"][0].clone());
     let cell = &found["cells"][0];
@@ -190,7 +198,7 @@ fn averaged_logs_and_histograms_become_a_series_with_the_same_sums() {
     let reason = cell["verdict"]["no_steady_state"].as_str();
     assert!(reason.is_none_or(|reason| !reason.starts_with("one number")), "{reason:?}");
     assert_says(
-        &lab.refuses(&["import", "j_iops.1.log"], 2),
+        &lab.refuses(&["store", "import", "j_iops.1.log"], 2),
         &["nothing says how much data was moved", "_bw"],
     );
 }
@@ -268,7 +276,8 @@ fn fio_accepts_and_runs_what_is_exported_for_it() {
     // A replay is of a file that the user has.
     let own = names.iter().filter(|name| **name != "replay");
     for name in own.filter(|name| lab.run(&["experiments", "show", name]).status.success()) {
-        let job = lab.run(&["export", "--format", "fio", "--experiment", name, "--output", "job.fio"]);
+        let job =
+            lab.run(&["store", "export", "--format", "fio", "--experiment", name, "--output", "job.fio"]);
         if !job.status.success() {
             assert_says(&String::from_utf8_lossy(&job.stderr), &["no requests that fio could make"]);
             continue;
@@ -284,14 +293,14 @@ fn fio_accepts_and_runs_what_is_exported_for_it() {
          file_size = \"4MiB\"\nrequests = 2000\nthreads = 2\n[sweep]\ndepth = [1, 4]\n",
     );
     lab.ok(&["run", "./small.toml"]);
-    let job = lab.ok(&["export", "--format", "fio"]);
-    assert_eq!(job, lab.ok(&["export", "--format", "fio", "--experiment", "./small.toml"]));
+    let job = lab.ok(&["store", "export", "--format", "fio"]);
+    assert_eq!(job, lab.ok(&["store", "export", "--format", "fio", "--experiment", "./small.toml"]));
     lab.write(
         "small.fio",
         job.replace("ioengine=io_uring", "ioengine=psync").replace("direct=1", "direct=0"),
     );
     real(&lab, "fio", &["--output-format=json+", "--output=small.json", "small.fio"]);
-    lab.ok(&["import", "small.json"]);
+    lab.ok(&["store", "import", "small.json"]);
     let found = exported(&lab);
     let cells = found["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 2, "a cell each");
@@ -307,7 +316,7 @@ fn fio_accepts_and_runs_what_is_exported_for_it() {
         let share = cell["read_share"].as_f64().expect("a share");
         assert!((share - 0.7).abs() < 0.05, "{share}");
     }
-    assert_says(&lab.refuses(&["export", "--format", "fio"], 2), &["was imported"]);
+    assert_says(&lab.refuses(&["store", "export", "--format", "fio"], 2), &["was imported"]);
 }
 
 #[test]
@@ -333,7 +342,7 @@ fn sysbench_says_the_same_before_and_after() {
         let once: String =
             text.lines().filter(|line| !line.starts_with('[')).map(|line| format!("{line}\n")).collect();
         lab.write("once.txt", once);
-        lab.ok(&["import", "once.txt"]);
+        lab.ok(&["store", "import", "once.txt"]);
         let cell = exported(&lab)["cells"][0].clone();
         for (direction, key, mib) in
             [("read", "reads/s:", "read, MiB/s:"), ("write", "writes/s:", "written, MiB/s:")]
@@ -347,7 +356,7 @@ fn sysbench_says_the_same_before_and_after() {
                 "{mode}: {ours} against {bytes}"
             );
         }
-        lab.ok(&["import", "sb.txt"]);
+        lab.ok(&["store", "import", "sb.txt"]);
         let found = exported(&lab);
         let rows = found["cells"][0]["intervals"].as_array().expect("intervals").len();
         let reports = text.lines().filter(|line| line.starts_with('[')).count();
@@ -360,14 +369,17 @@ fn what_cannot_be_imported_leaves_nothing_behind() {
     let lab = Lab::new();
     lab.write("a_bw.1.log", "5, 2, 0, 0\n4, 2, 0, 0\n");
     lab.write("good_bw.1.log", "1000, 2, 0, 0\n2000, 2, 0, 0\n");
-    let error = lab.refuses(&["import", "good_bw.1.log", "a_bw.1.log"], 2);
+    let error = lab.refuses(&["store", "import", "good_bw.1.log", "a_bw.1.log"], 2);
     assert_says(&error, &["a_bw.1.log:2: the time goes back from 5 to 4 ms", "per_job_logs=0"]);
-    assert_says(&lab.refuses(&["import", "x", "--kind", "fio-jsno"], 2), &["did you mean `fio-json`?"]);
-    lab.ok(&["import", "good_bw.1.log", "--name", "good"]);
-    lab.refuses(&["import", "a_bw.1.log"], 2);
-    assert_says(&lab.ok(&["show"]), &["good"]);
-    let shown = lab.ok(&["show", "good", "--format", "json"]);
-    assert_says(&shown, &["\"1000 ms\"", "lowtide import good_bw.1.log --name good"]);
+    assert_says(
+        &lab.refuses(&["store", "import", "x", "--kind", "fio-jsno"], 2),
+        &["did you mean `fio-json`?"],
+    );
+    lab.ok(&["store", "import", "good_bw.1.log", "--name", "good"]);
+    lab.refuses(&["store", "import", "a_bw.1.log"], 2);
+    assert_says(&lab.ok(&["store", "show"]), &["good"]);
+    let shown = lab.ok(&["store", "show", "good", "--format", "json"]);
+    assert_says(&shown, &["\"1000 ms\"", "lowtide store import good_bw.1.log --name good"]);
 }
 
 #[test]
@@ -382,7 +394,7 @@ fn fio_makes_requests_of_the_same_sizes() {
     );
     lab.ok(&["run", "./sizes.toml"]);
     let mean = |requests: f64, bytes: f64| bytes / requests;
-    let rows = lab.ok(&["export"]);
+    let rows = lab.ok(&["store", "export"]);
     let mut rows = csv::Reader::from_reader(rows.as_bytes());
     let names = rows.headers().expect("a heading").clone();
     let (mut requests, mut bytes) = (0.0, 0.0);
@@ -398,7 +410,7 @@ fn fio_makes_requests_of_the_same_sizes() {
     let expected = 0.2 * 512.0 + 0.7 * 4096.0 + 0.1 * 65_536.0;
     assert!((mean(requests, bytes) / expected - 1.0).abs() < 0.1, "{bytes} bytes in {requests} requests");
 
-    let job = lab.ok(&["export", "--format", "fio"]);
+    let job = lab.ok(&["store", "export", "--format", "fio"]);
     assert_says(&job, &["bssplit=512/20:4096/70:65536/10", "random_distribution=zoned:50/5:30/15:20/80"]);
     lab.write(
         "sizes.fio",

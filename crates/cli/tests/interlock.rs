@@ -90,7 +90,8 @@ fn an_image_that_others_use_takes_no_data_of_a_served_drive() {
     let lab = Lab::new();
     let image = lab.path("image");
     std::fs::write(&image, "").expect("written");
-    let serve = ["serve", "intel-320-160gb", "--scale", "1/256", "--data", "image", "--tcp", "127.0.0.1:0"];
+    let serve =
+        ["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--data", "image", "--tcp", "127.0.0.1:0"];
     let open = std::fs::File::options().read(true).write(true).open(&image).expect("opened");
     let mut user = std::process::Command::new("sleep").arg("60").stdin(open).spawn().expect("sleep");
     let error = lab.refuses(&serve, 3);

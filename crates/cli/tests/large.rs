@@ -125,11 +125,11 @@ fn memory_does_not_grow_with_the_room_of_histograms() {
     let of = |arguments: &[&'static str]| [arguments, &["--store", "large.db"]].concat();
     let commands = [
         of(&["report", "-o", "report.html"]),
-        of(&["export", "--format", "csv", "-o", "rows.csv"]),
-        of(&["export", "--format", "json", "-o", "all.json"]),
+        of(&["store", "export", "--format", "csv", "-o", "rows.csv"]),
+        of(&["store", "export", "--format", "json", "-o", "all.json"]),
         of(&["compare", "1", "--factor", "threads"]),
         of(&["compare", "1", "1"]),
-        of(&["show", "1"]),
+        of(&["store", "show", "1"]),
     ];
     let peaks: Vec<u64> = commands.iter().map(|arguments| peak_mib(&lab, arguments)).collect();
     assert!(peaks.iter().all(|peak| *peak <= most_mib), "{peaks:?} MiB, and {most_mib} are enough");

@@ -126,7 +126,7 @@ fn a_campaign_lasts_by_its_counters() {
         "json",
     ]));
     let rows = rows["tables"]["lifetime"]["rows"].as_array().expect("rows").clone();
-    let shown = json(&lab.ok(&["show", "1", "--format", "json"]));
+    let shown = json(&lab.ok(&["store", "show", "1", "--format", "json"]));
     for (row, cell) in rows.iter().zip(shown["tables"]["cells"]["rows"].as_array().expect("cells")) {
         assert_eq!(row["write_amplification"], cell["write_amplification"], "{row}\n{cell}");
     }

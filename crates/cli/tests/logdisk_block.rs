@@ -149,7 +149,7 @@ fn an_attached_log_disk_carries_a_filesystem_and_says_how_it_is() {
     lab.ok(&["logdisk", "format", "disk.log", "--size", "256MiB", "--segment", "1MiB"]);
     let attach = ["logdisk", "attach", "disk.log", "--name", name];
     let told = lab.ok(&[&attach[..], &["--mkfs", "ext4", "--mount", at, "-o", "noatime"]].concat());
-    assert_says(&told, &["/dev/loop", at, &format!("lowtide detach {name}")]);
+    assert_says(&told, &["/dev/loop", at, &format!("lowtide drive detach {name}")]);
     assert_eq!(
         log.listed()["device"],
         lab.path("disk.log").canonicalize().expect("there").to_str().expect("plain")
@@ -163,9 +163,9 @@ fn an_attached_log_disk_carries_a_filesystem_and_says_how_it_is() {
         assert!(figure(&figures, "live_bytes").as_u64() > Some(24 << 20), "{figures}");
         assert!(figure(&figures, "write_amplification").as_f64() > Some(1.0), "{figures}");
     }
-    let plain = lab.ok(&["stat", name]);
+    let plain = lab.ok(&["drive", "stat", name]);
     assert_says(&plain, &["free_segments", "blocks_unreadable"]);
-    assert_says(&lab.ends(&["powercut", name], 1).1, &["this is a log disk"]);
+    assert_says(&lab.ends(&["drive", "powercut", name], 1).1, &["this is a log disk"]);
     // What is trimmed is not live any more.
     let live = |text: &str| figure(text, "live_bytes").as_u64().expect("a number");
     let before = live(&stat(&lab, name));
@@ -176,7 +176,7 @@ fn an_attached_log_disk_carries_a_filesystem_and_says_how_it_is() {
     let after = live(&stat(&lab, name));
     assert!(after + (20 << 20) < before, "{before} and then {after}");
     write_synced(&lab.path("mnt/kept"), &data[..3 << 20]).expect("written");
-    let (_, said) = lab.ends(&["detach", at], 0);
+    let (_, said) = lab.ends(&["drive", "detach", at], 0);
     assert_says(&said, &[&format!("{name} is detached"), &format!("{name}: closed in order")]);
     let figures = stat(&lab, "disk.log");
     assert_eq!((figure(&figures, "closed_in_order"), figure(&figures, "name")), (true.into(), Value::Null));
@@ -188,12 +188,12 @@ fn an_attached_log_disk_carries_a_filesystem_and_says_how_it_is() {
     write_synced(&lab.path("mnt/synced"), b"before the kill").expect("written");
     kill_process(log.process(), Signal::KILL).expect("killed");
     assert!(write_synced(&lab.path("mnt/late"), b"late").is_err(), "nobody answers any more");
-    lab.ok(&["detach", name]);
+    lab.ok(&["drive", "detach", name]);
     let checked = lab.ok(&["logdisk", "check", "disk.log", "--format", "json"]);
     assert_eq!((figure(&checked, "good"), figure(&checked, "closed_in_order")), (true.into(), false.into()));
     lab.ok(&[&attach[..], &["--mount", at, "--map-memory", "64KiB"]].concat());
     assert_eq!(lab.read("mnt/synced"), "before the kill");
-    lab.ok(&["detach", name]);
+    lab.ok(&["drive", "detach", name]);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn what_cannot_be_attached_is_told_and_leaves_nothing() {
     assert_says(&error, &["disk.log is in use"]);
     let error = lab.refuses(&["logdisk", "format", "disk.log", "--overwrite"], 3);
     assert_says(&error, &["disk.log is in use"]);
-    lab.ok(&["detach", &log.name]);
+    lab.ok(&["drive", "detach", &log.name]);
 }
 
 /// A log disk on a simulated drive whose power is cut: errors, not silence, and afterwards what was synced.
@@ -226,7 +226,8 @@ fn a_medium_without_power_is_an_error_above_and_not_the_end() {
     // What is made last is dropped first.
     let drive = Attached::new(&lab, "drive");
     let log = Attached::new(&lab, "log");
-    let device = ["attach", "intel-320-160gb", "--scale", "1/256", "--no-delay", "--cache", "volatile"];
+    let device =
+        ["drive", "attach", "intel-320-160gb", "--scale", "1/256", "--no-delay", "--cache", "volatile"];
     lab.ok(&[&device[..], &["--name", &drive.name]].concat());
     let node = drive.node();
     let serial = drive.path("/disk");
@@ -235,7 +236,7 @@ fn a_medium_without_power_is_an_error_above_and_not_the_end() {
     let attach = ["logdisk", "attach", &node, "--name", &log.name, "--mount", at.to_str().expect("plain")];
     lab.ok(&[&attach[..], &["--mkfs", "xfs"]].concat());
     // Its drive is in use as long as it is attached.
-    assert_says(&lab.refuses(&["detach", &drive.name], 3), &["is in use by"]);
+    assert_says(&lab.refuses(&["drive", "detach", &drive.name], 3), &["is in use by"]);
     write_synced(&lab.path("mnt/kept"), &vec![7; 5 << 20]).expect("written");
     // A read that fails below fails above, and the next one does not.
     let past_the_page_cache = ["if=mnt/kept", "of=/dev/null", "bs=1M", "iflag=direct", "status=none"];
@@ -243,21 +244,21 @@ fn a_medium_without_power_is_an_error_above_and_not_the_end() {
         let mut dd = std::process::Command::new("dd");
         dd.args(past_the_page_cache).current_dir(lab.path("")).output().expect("dd").status.success()
     };
-    lab.ok(&["fail", &drive.name, "--read-errors", "all"]);
+    lab.ok(&["drive", "fail", &drive.name, "--read-errors", "all"]);
     assert!(!reads());
-    lab.ok(&["fail", &drive.name]);
+    lab.ok(&["drive", "fail", &drive.name]);
     assert!(reads());
-    lab.ok(&["powercut", &drive.name, "--stay-off"]);
+    lab.ok(&["drive", "powercut", &drive.name, "--stay-off"]);
     assert!(write_synced(&lab.path("mnt/late"), b"late").is_err(), "an error comes");
-    let (_, said) = lab.ends(&["detach", &log.name, "--force"], 0);
+    let (_, said) = lab.ends(&["drive", "detach", &log.name, "--force"], 0);
     assert_says(&said, &["error: it was not closed in order"]);
-    lab.ok(&["power-on", &drive.name]);
-    lab.ok(&["attach", "--again", &drive.name]);
+    lab.ok(&["drive", "power-on", &drive.name]);
+    lab.ok(&["drive", "attach", "--again", &drive.name]);
     let node = drive.node();
     let checked = lab.ok(&["logdisk", "check", &node, "--format", "json"]);
     assert_eq!((figure(&checked, "good"), figure(&checked, "closed_in_order")), (true.into(), false.into()));
     lab.ok(&attach);
     assert!(fs::read(lab.path("mnt/kept")).expect("read") == vec![7; 5 << 20]);
-    lab.ok(&["detach", &log.name]);
-    lab.ok(&["detach", &drive.name]);
+    lab.ok(&["drive", "detach", &log.name]);
+    lab.ok(&["drive", "detach", &drive.name]);
 }

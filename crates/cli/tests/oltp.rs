@@ -140,7 +140,7 @@ fn each_engine_measures_keeps_its_data_whole_and_leaves_nothing() {
         assert_eq!(code, Some(0), "{engine}\n{out}\n{err}");
         place.is_empty();
         let campaign: serde_json::Value =
-            serde_json::from_str(&place.0.ok(&["export", "--format", "json"])).expect("JSON");
+            serde_json::from_str(&place.0.ok(&["store", "export", "--format", "json"])).expect("JSON");
         let cell = &campaign["cells"][0];
         let oltp = &cell["oltp"];
         let conditions = oltp["conditions"].as_array().expect("a list");
@@ -447,7 +447,7 @@ fn a_database_on_simulated_drives_sees_their_history_and_leaves_no_mount() {
     let own = format!("-{}-", std::process::id());
     assert!(!mounts.contains(&own), "{mounts}");
     let campaign: serde_json::Value =
-        serde_json::from_str(&place.0.ok(&["export", "--format", "json"])).expect("JSON");
+        serde_json::from_str(&place.0.ok(&["store", "export", "--format", "json"])).expect("JSON");
     for cell in campaign["cells"].as_array().expect("a list") {
         let wrote =
             cell["intervals"].as_array().expect("a list").iter().map(|row| row["write_bytes"].as_u64());
@@ -477,7 +477,7 @@ fn a_block_device_counts_what_the_cells_before_wrote() {
     assert_eq!(code, Some(0), "{err}");
     place.is_empty();
     let campaign: serde_json::Value =
-        serde_json::from_str(&place.0.ok(&["export", "--format", "json"])).expect("JSON");
+        serde_json::from_str(&place.0.ok(&["store", "export", "--format", "json"])).expect("JSON");
     let cell = |index: usize| &campaign["cells"][index];
     let before = |index: usize| cell(index)["written_before_bytes"].as_u64().expect("known since the purge");
     let rows = cell(0)["intervals"].as_array().expect("a list");

@@ -9,6 +9,20 @@ use std::process::Stdio;
 /// Columns of a terminal that nobody made wider.
 const COLUMNS: usize = 80;
 
+/// Lines of the same terminal.
+const LINES: usize = 24;
+
+/// The verbs that a help text lists.
+fn verbs(help: &str) -> Vec<String> {
+    let list = help
+        .lines()
+        .skip_while(|line| !line.contains("Commands"))
+        .skip(1)
+        .take_while(|line| !line.is_empty());
+    let first = list.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    first.filter(|verb| !verb.is_empty() && *verb != "help").map(str::to_owned).collect()
+}
+
 /// Lines that are wider than a terminal, but for commands to be copied.
 fn assert_fits(what: &str, text: &str) {
     let wide = |line: &&str| line.chars().count() > COLUMNS && !line.starts_with("$ ");
@@ -19,33 +33,25 @@ fn assert_fits(what: &str, text: &str) {
 #[test]
 fn help_fits_a_terminal() {
     let lab = Lab::new();
-    let verbs = [
-        "run",
-        "plan",
-        "show",
-        "report",
-        "compare",
-        "baseline",
-        "export",
-        "devices",
-        "experiments",
-        "lifetime",
-        "cost",
-        "bench",
-        "completions",
-    ];
     let whole = lab.ok(&["--help"]);
-    assert_fits("--help", &whole);
-    for verb in verbs {
-        assert!(whole.contains(&format!("  {verb} ")), "{verb} is in:\n{whole}");
+    assert!(whole.lines().count() <= LINES, "more than {LINES} lines:\n{whole}");
+    let listed = verbs(&whole);
+    assert_eq!(listed[0], "run", "the order in which they are needed");
+    let at = |verb: &str| listed.iter().position(|it| it == verb);
+    assert!(at("run") < at("report") && at("report") < at("drive"), "{listed:?}");
+    let groups = ["store", "drive", "logdisk", "powercut", "bench", "devices", "experiments"];
+    let inner = |group: &&str| -> Vec<Vec<String>> {
+        let verbs = verbs(&lab.ok(&[group, "--help"]));
+        verbs.into_iter().map(|verb| vec![(*group).to_owned(), verb]).collect()
+    };
+    let all = groups.iter().flat_map(inner).chain(listed.into_iter().map(|verb| vec![verb]));
+    for path in all.chain([vec![], vec!["completions".to_owned()], vec!["bench".to_owned()]]) {
         for help in ["--help", "-h"] {
-            let text = lab.ok(&[verb, help]);
-            assert_fits(verb, &text);
+            let words: Vec<&str> = path.iter().map(String::as_str).chain([help]).collect();
+            let text = lab.ok(&words);
+            assert_fits(&path.join(" "), &text);
             assert!(text.contains("Usage: lowtide"), "{text}");
         }
-    }
-    for verb in ["simulate", "engine"] {
-        assert_fits(verb, &lab.ok(&["bench", verb, "--help"]));
     }
     assert_eq!(lab.ok(&["--version"]), format!("lowtide {}\n", env!("CARGO_PKG_VERSION")));
 }
@@ -64,7 +70,9 @@ fn tables_fit_a_terminal() {
     assert_fits("run", &answer);
     assert_fits("run, standard error", &told);
     lab.ok(&["run", "./reads.toml", scale, share]);
-    for arguments in [&["show"][..], &["show", "1"], &["show", "reads"], &["compare", "1", "2"]] {
+    for arguments in
+        [&["store", "show"][..], &["store", "show", "1"], &["store", "show", "reads"], &["compare", "1", "2"]]
+    {
         assert_fits(&arguments.join(" "), &lab.ok(arguments));
     }
     assert_fits("compare", &lab.ok(&["compare", "1", "--factor", "file_size"]));
@@ -111,6 +119,7 @@ fn completions_know_the_verbs() {
     for shell in ["bash", "zsh", "fish"] {
         let script = lab.ok(&["completions", shell]);
         assert!(script.contains("lowtide") && script.contains("compare"), "{shell}");
+        assert!(script.contains("power-on"), "{shell}: the verbs of groups");
     }
 }
 
@@ -125,7 +134,7 @@ fn json_is_one_object_and_nothing_else() {
     let plan: serde_json::Value = serde_json::from_str(&plan).expect("one JSON value");
     assert_eq!(plan["cells"].as_array().map(Vec::len), Some(2));
     let listed: serde_json::Value =
-        serde_json::from_str(&lab.ok(&["show", "--format", "json"])).expect("JSON");
+        serde_json::from_str(&lab.ok(&["store", "show", "--format", "json"])).expect("JSON");
     assert_eq!((&listed[0]["campaign"], &listed[0]["cells_done"]), (&1.into(), &2.into()));
 }
 
@@ -137,11 +146,11 @@ fn csv_and_markdown_have_a_line_for_each_cell() {
     let fields = |line: &str| line.split(',').count();
     assert_eq!(csv.lines().count(), 3, "{csv}");
     assert!(csv.lines().all(|line| fields(line) == fields(csv.lines().next().unwrap_or_default())), "{csv}");
-    let markdown = lab.ok(&["show", "1", "--format", "markdown"]);
+    let markdown = lab.ok(&["store", "show", "1", "--format", "markdown"]);
     assert!(markdown.lines().filter(|line| line.starts_with('|')).count() >= 4, "{markdown}");
-    for arguments in [&["show"][..], &["plan", "./tiny.toml"]] {
+    for arguments in [&["store", "show"][..], &["plan", "./tiny.toml"]] {
         let csv = lab.ok(&[arguments, &["--format", "csv"]].concat());
-        assert_eq!(csv.lines().count(), if arguments == ["show"] { 2 } else { 3 }, "{csv}");
+        assert_eq!(csv.lines().count(), if arguments == ["store", "show"] { 2 } else { 3 }, "{csv}");
         let markdown = lab.ok(&[arguments, &["--format", "markdown"]].concat());
         assert!(markdown.lines().all(|line| line.starts_with('|')), "{markdown}");
     }
@@ -163,10 +172,10 @@ fn a_reader_that_goes_away_is_no_failure() {
     unheard(&lab, &["run", "./tiny.toml", scale, share]);
     assert_eq!(lab.exports("lowtide.db").0.lines().count(), 1 + 2 * 40, "the campaign went on to its end");
     for arguments in [
-        &["export"][..],
-        &["export", "--format", "json"],
-        &["show"],
-        &["show", "1"],
+        &["store", "export"][..],
+        &["store", "export", "--format", "json"],
+        &["store", "show"],
+        &["store", "show", "1"],
         &["report"],
         &["devices"],
         &["plan", "./tiny.toml"],
@@ -175,7 +184,7 @@ fn a_reader_that_goes_away_is_no_failure() {
         unheard(&lab, arguments);
     }
     // A reader that takes the first bytes and goes.
-    let export = lab.command(&["export", "--format", "json"]).stderr(Stdio::piped()).spawn();
+    let export = lab.command(&["store", "export", "--format", "json"]).stderr(Stdio::piped()).spawn();
     let mut export = export.expect("lowtide starts");
     let mut first = [0; 1];
     export.stdout.take().expect("a pipe").read_exact(&mut first).expect("something is printed");

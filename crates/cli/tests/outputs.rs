@@ -22,9 +22,9 @@ const OUT: &str = "OUT";
 const REPLACING: [&[&str]; 11] = [
     &["report", "1", "-o", OUT],
     &["report", "1", "--store", "other.db", "-o", OUT],
-    &["export", "1", "-o", OUT],
-    &["export", "1", "--format", "fio", "-o", OUT],
-    &["export", "--format", "fio", "--experiment", "./tiny.toml", "-o", OUT],
+    &["store", "export", "1", "-o", OUT],
+    &["store", "export", "1", "--format", "fio", "-o", OUT],
+    &["store", "export", "--format", "fio", "--experiment", "./tiny.toml", "-o", OUT],
     &["run", "./tiny.toml", "--scale", "1/256", "--store", "new.db", "--report", OUT],
     &[
         "run",
@@ -46,10 +46,10 @@ const REPLACING: [&[&str]; 11] = [
 
 /// Verbs that make a file, or write into one; for devices they have other rules.
 const IN_PLACE: [&[&str]; 8] = [
-    &["serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--state", OUT],
-    &["serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--data", OUT],
-    &["serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--record", OUT],
-    &["record", "start", "no-server", OUT],
+    &["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--state", OUT],
+    &["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--data", OUT],
+    &["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--tcp", "127.0.0.1:0", "--record", OUT],
+    &["drive", "record", "start", "no-server", OUT],
     &["logdisk", "format", OUT, "--size", "64MiB", "--overwrite"],
     &["bench", "logdisk", "--size", "64MiB", "--file", OUT],
     &["run", "./tiny.toml", "--scale", "1/65536", "--store", "new.db", "--target", "file:OUT"],
@@ -59,8 +59,8 @@ const IN_PLACE: [&[&str]; 8] = [
 /// Verbs that write a store, which may exist already.
 const STORING: [&[&str]; 3] = [
     &["run", "./tiny.toml", "--scale", "1/256", "--store", OUT],
-    &["import", "fio.json", "--store", OUT],
-    &["merge", "other.db", "-o", OUT],
+    &["store", "import", "fio.json", "--store", OUT],
+    &["store", "merge", "other.db", "-o", OUT],
 ];
 
 fn filled(arguments: &[&str], output: &str) -> Vec<String> {
@@ -155,7 +155,7 @@ fn no_output_goes_onto_what_the_command_reads_or_writes_otherwise() {
     std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
     let run: &[&str] = &["run", "./mine-run.toml", "--scale", "1/256", "--store", "new.db", "--report", OUT];
     let replay: &[&str] = &["run", "replay", "--store", "new.db", "--report", OUT];
-    let serve: &[&str] = &["serve", "./mine-too.toml", "--scale", "1/256", "--tcp", "127.0.0.1:0"];
+    let serve: &[&str] = &["drive", "serve", "./mine-too.toml", "--scale", "1/256", "--tcp", "127.0.0.1:0"];
     lab.ok(&["run", "replay", "--store", "replayed.db"]);
     let cases: [(&[&str], &[&str], &str); 25] = [
         (
@@ -194,7 +194,7 @@ fn no_output_goes_onto_what_the_command_reads_or_writes_otherwise() {
             "a device file of this command",
         ),
         (
-            &["export", "--store", "replayed.db", "--format", "fio", "-o", OUT],
+            &["store", "export", "--store", "replayed.db", "--format", "fio", "-o", OUT],
             &["requests.trace"],
             "is the trace of this command",
         ),
@@ -286,7 +286,7 @@ fn shell(lab: &Lab, line: &str) -> std::process::Output {
 #[test]
 fn pipes_and_descriptors_are_written_to_as_they_are() {
     let lab = lab();
-    lab.ok(&["export", "-o", "all.csv"]);
+    lab.ok(&["store", "export", "-o", "all.csv"]);
     let all = lab.read("all.csv");
     let device = Path::new("/dev/stdout").read_link().ok();
     for (line, made) in [

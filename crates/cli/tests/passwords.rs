@@ -42,7 +42,7 @@ fn a_campaign_on_servers_of_others_leaves_no_password_anywhere() {
     assert_ne!(hidden(&lab, &["run", "./others.toml"]), Some(0));
     assert_eq!(hidden(&lab, &["report"]), Some(0));
     for format in ["csv", "json"] {
-        hidden(&lab, &["export", "--format", format, "-o", &format!("out.{format}")]);
+        hidden(&lab, &["store", "export", "--format", format, "-o", &format!("out.{format}")]);
     }
     assert_eq!(hidden(&lab, &["report", "1", "-o", "r.html"]), Some(0));
     hidden(&lab, &["run", "./others.toml", "--resume"]);
@@ -71,7 +71,7 @@ fn errors_have_no_password() {
         &["plan", "./others.toml", address],
         &["fit", address],
         &["report", address],
-        &["import", address],
+        &["store", "import", address],
         &["devices", "show", address],
         &["experiments", "show", address],
     ] {

@@ -76,7 +76,7 @@ fn what_cannot_be_is_refused() {
         (of(&["--device", "cloud-gp3-3000", "--scale", "1", "--cache", "volatile"]), &["always protected"]),
         (of(&["--cuts", "0"]), &["0 is not in"]),
         (of(&["--all", "--durability", "full"]), &["cannot be used with"]),
-        (vec!["powercut"], &["SOCKET"]),
+        (vec!["drive", "powercut"], &["SOCKET"]),
     ] {
         assert_says(&lab.refuses(&arguments, 2), told);
     }

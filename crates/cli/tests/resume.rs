@@ -99,7 +99,7 @@ fn break_and_resume(experiment: impl Fn(u32) -> String, signal: Signal, code: Op
     lab.ok(&resume);
     assert!(lab.exports("broken.db") == lab.exports("unbroken.db"));
     assert_eq!(
-        lab.ok(&["show", "--store", "broken.db", "--format", "csv"]).lines().count(),
+        lab.ok(&["store", "show", "--store", "broken.db", "--format", "csv"]).lines().count(),
         2,
         "one campaign"
     );

@@ -68,7 +68,7 @@ fn run(lab: &Lab, name: &str, scale: &str) -> (Rows, String, Option<i32>) {
     let output =
         lab.run(&["run", name, "--scale", scale, "--require-steady", "--store", &format!("{name}.db")]);
     let (code, text, _) = common::told(&output);
-    (Rows::of(&lab.ok(&["export", "--store", &format!("{name}.db")])), text, code)
+    (Rows::of(&lab.ok(&["store", "export", "--store", &format!("{name}.db")])), text, code)
 }
 
 /// Checks that rounds of `most` ended where the rule says, and that the report and the exit code say the same.
@@ -97,7 +97,7 @@ fn the_iops_test_ends_where_the_rule_says() {
     let tracked = of("0", "4KiB");
     ends_where_the_rule_says("snia-iops", &tracked, 25, &text, code);
     // The matrix holds the mean over the window.
-    let json = lab.ok(&["show", "snia-iops", "--store", "snia-iops.db", "--format", "json"]);
+    let json = lab.ok(&["store", "show", "snia-iops", "--store", "snia-iops.db", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let row = |block: &str| {
         let rows = report["tables"]["matrix"]["rows"].as_array().expect("rows");
@@ -163,7 +163,7 @@ fn the_composite_test_has_its_sizes_and_ends_where_the_rule_says() {
         assert!((mean / 7818.24 - 1.0).abs() < 0.01, "{key}: {mean} a request");
     }
     let name = "snia-enterprise-composite";
-    let json = lab.ok(&["show", name, "--store", &format!("{name}.db"), "--format", "json"]);
+    let json = lab.ok(&["store", "show", name, "--store", &format!("{name}.db"), "--format", "json"]);
     let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let flow = report["tables"]["flow"]["rows"].to_string().replace('\u{a0}', " ");
     assert_says(

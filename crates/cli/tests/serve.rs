@@ -392,7 +392,7 @@ fn requests_for_other_hosts_are_refused_at_every_address() {
 #[test]
 fn counters_have_the_same_rule_and_the_same_limits() {
     let lab = Lab::new();
-    let mut command = lab.command(&["serve", "intel-320-160gb", "--scale", "1/256", "--no-delay"]);
+    let mut command = lab.command(&["drive", "serve", "intel-320-160gb", "--scale", "1/256", "--no-delay"]);
     command.args(["--unix", "drive.sock", "--metrics", "0", "--accept-host", "lab.example"]);
     command.stdout(Stdio::null());
     let served = Served::of(command, "Prometheus: http://");

@@ -30,9 +30,9 @@ fn stopped(lab: &Lab, arguments: &[&str]) -> (Value, [String; 2]) {
     assert_eq!(code, Some(0), "{out}\n{err}");
     assert!(err.contains("warning: ") && err.contains("stopped for "), "{err}");
     let exported: Value =
-        serde_json::from_str(&lab.ok(&["export", "--format", "json"])).expect("one JSON object");
+        serde_json::from_str(&lab.ok(&["store", "export", "--format", "json"])).expect("one JSON object");
     lab.ok(&["report"]);
-    (exported["cells"][0].clone(), [lab.ok(&["show", "1"]), lab.read("report.html")])
+    (exported["cells"][0].clone(), [lab.ok(&["store", "show", "1"]), lab.read("report.html")])
 }
 
 /// Checks that the cell has one gap, as long as the stop, within its intervals.

@@ -86,7 +86,7 @@ impl Bench {
 
     /// The rows in the store of a cell, while the campaign runs or afterwards.
     fn rows(&self, cell: u32) -> Vec<String> {
-        let output = self.lab.run(&["export", "--format", "csv"]);
+        let output = self.lab.run(&["store", "export", "--format", "csv"]);
         let text = String::from_utf8(output.stdout).expect("text");
         let head = text.lines().next().unwrap_or_default();
         let column = head.split(',').position(|name| name == "cell").unwrap_or(0);

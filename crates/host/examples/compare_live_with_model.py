@@ -52,7 +52,7 @@ def model(folder):
     pathlib.Path(experiment).write_text(EXPERIMENT)
     lowtide("run", experiment, "--store", store, "--report", f"{folder}/report.html")
     found = {}
-    for row in csv.DictReader(io.StringIO(lowtide("export", "--store", store, "--format", "csv"))):
+    for row in csv.DictReader(io.StringIO(lowtide("store", "export", "--store", store, "--format", "csv"))):
         span_s = (int(row["end_ns"]) - int(row["start_ns"])) / 1e9
         figures = {"iops": (int(row["reads"]) + int(row["writes"])) / span_s}
         for direction in ["read", "write"]:
@@ -69,7 +69,7 @@ def fio(socket, *job):
 
 
 def live(socket, pattern, threads):
-    lowtide("secure-erase", socket)
+    lowtide("drive", "secure-erase", socket)
     fio(socket, "--rw=write", "--bs=1M", "--size=1G")
     load = [*LOADS[pattern], "--bs=4k", "--size=1G", f"--numjobs={threads}", "--group_reporting", "--norandommap"]
     of = fio(socket, *load, "--time_based", f"--runtime={SECONDS}", "--lat_percentiles=1", "--percentile_list=95")
@@ -83,7 +83,7 @@ def live(socket, pattern, threads):
 with tempfile.TemporaryDirectory() as folder:
     expected = model(folder)
     socket = f"{folder}/drive.sock"
-    server = subprocess.Popen([LOWTIDE, "serve", DEVICE, "--unix", socket], stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([LOWTIDE, "drive", "serve", DEVICE, "--unix", socket], stderr=subprocess.DEVNULL)
     try:
         while not os.path.exists(socket + ".control"):
             time.sleep(0.1)

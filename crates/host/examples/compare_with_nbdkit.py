@@ -51,7 +51,7 @@ with tempfile.TemporaryDirectory() as folder:
         "name = 'memory'\ntitle = 'Memory'\n[volume]\ncapacity = '1GiB'\niops = 1000000000\nio-size = '1MiB'\nlatency = '1us'\n"
     )
     servers = [
-        subprocess.Popen([LOWTIDE, "serve", volume, "--no-delay", "--unix", ours], stderr=subprocess.DEVNULL),
+        subprocess.Popen([LOWTIDE, "drive", "serve", volume, "--no-delay", "--unix", ours], stderr=subprocess.DEVNULL),
         subprocess.Popen(["nbdkit", "-f", "-U", theirs, "memory", "1G"]),
     ]
     try:

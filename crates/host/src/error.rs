@@ -220,7 +220,9 @@ pub enum HostError {
         source: io::Error,
     },
     /// A drive of that name is attached.
-    #[error("{name} is attached already: `lowtide detach {name}` first, or choose another name with --name")]
+    #[error(
+        "{name} is attached already: `lowtide drive detach {name}` first, or choose another name with --name"
+    )]
     AlreadyAttached {
         /// The name.
         name: String,
@@ -253,7 +255,7 @@ pub enum HostError {
         by: Vec<String>,
     },
     /// What was attached could not be taken apart.
-    #[error("{name} is attached in part: {source}; `lowtide detach {name}` tries again")]
+    #[error("{name} is attached in part: {source}; `lowtide drive detach {name}` tries again")]
     NotDetached {
         /// The drive's name.
         name: String,

@@ -171,7 +171,7 @@ impl Attached {
         &self.path
     }
 
-    /// What it is called: `lowtide stat NAME` and the other verbs find it by that.
+    /// What it is called: `lowtide drive stat NAME` and the other verbs find it by that.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -309,7 +309,7 @@ pub type ServerOf = fn(&Offer) -> io::Result<Command>;
 /// The command that makes the program `lowtide` at that path the server of an offer.
 pub fn server_command(program: &Path, offer: &Offer) -> Command {
     let mut command = Command::new(program);
-    command.args(["attach", &offer.device, "--at-once-first", "--rt", "--server"]);
+    command.args(["drive", "attach", &offer.device, "--at-once-first", "--rt", "--server"]);
     command.arg(offer.name.as_deref().unwrap_or(&offer.device));
     command.arg("--scale").arg(format!("1/{}", offer.scale));
     command.arg("--reserve").arg(offer.reserve.to_string());

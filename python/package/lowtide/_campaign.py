@@ -169,7 +169,7 @@ class Campaign:
         return self._campaign.verdict()
 
     def text(self, *, width: int = 110) -> str:
-        """Give the answer as text, `width` columns wide, as ``lowtide show`` prints it."""
+        """Give the answer as text, `width` columns wide, as ``lowtide store show`` prints it."""
         return self._campaign.text(width)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
@@ -192,7 +192,7 @@ class Campaign:
     def export(
         self, format: Literal["csv", "json", "transactions"] = "csv", *, path: str | os.PathLike[str] | None = None
     ) -> str | None:
-        """Give every raw number as text, or write it to `path`: the bytes that ``lowtide export`` writes.
+        """Give every raw number as text, or write it to `path`: the bytes that ``lowtide store export`` writes.
 
         The same experiment, device and seed give the same bytes.
         """

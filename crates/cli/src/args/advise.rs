@@ -15,6 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("asked").required(true).args(["writes", "requests", "tpmc"]),
+    override_usage = "lowtide advise --data SIZE {--writes|--requests|--tpmc} RATE [OPTIONS]",
     after_help = "lowtide advise --data 100GB --writes 20MB/s --budget 8000\n\
     lowtide advise --data 60GB --requests 3000/s --reads 70% --price intel-320-160gb=299\n\
     lowtide advise --data 50GB --tpmc 10000 --years 3 -o check.toml\n\

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[command(
     after_help = "Needs root, FUSE and loop devices: the drive is the file /run/lowtide/attached/NAME/disk, and a loop\n\
     device with direct I/O makes a block device of it. Requests are answered when the model says so.\n\
-    `lowtide detach NAME` takes everything away again, also what was mounted by hand, and after a kill."
+    `lowtide drive detach NAME` takes everything away again, also what was mounted by hand, and after a kill."
 )]
 pub struct AttachArguments {
     /// A simulated device: a name (see `lowtide devices`) or the path of a file

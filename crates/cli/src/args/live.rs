@@ -1,6 +1,5 @@
-//! Arguments of `serve`, `stat` and of what is ordered while a drive is served.
+//! Arguments of `lowtide drive`: of `serve`, `stat` and the orders to a drive that is served.
 
-use super::powercut::PowercutOltpArguments;
 use super::{PlainFormat, factor, scale, share, size};
 use clap::{Args, Subcommand, ValueEnum};
 use lowtide_core::{Bytes, Nanos, Seed};
@@ -17,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without --unix, --tcp, --stdio or sockets of systemd it listens at 127.0.0.1:10809.\n\
-    `lowtide stat SOCKET`, `powercut`, `pause`, `fail` and others take the path of the unix socket, or of --control."
+    `lowtide drive stat SOCKET`, `powercut`, `pause`, `fail` and others take the path of the unix socket, or of --control."
 )]
 pub struct ServeArguments {
     /// Simulated devices: names (see `lowtide devices`) or paths of files; NAME=DEVICE gives the export a name. The first is
@@ -55,7 +54,7 @@ pub struct ServeArguments {
     /// With --metrics: also answer requests for this host, beside localhost and this machine's name and address
     #[arg(long, value_name = "HOST", requires = "metrics", value_parser = Hosts::parse)]
     pub accept_host: Vec<Host>,
-    /// Record every request from the start into a new file; see `lowtide record`
+    /// Record every request from the start into a new file; see `lowtide drive record`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Whether clients may or must use TLS
@@ -183,35 +182,21 @@ pub struct StatArguments {
 
 /// Arguments of `powercut`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(
     after_help = "What was flushed or written with forced unit access survives. Every other write that the drive's volatile\n\
     cache holds is kept, dropped or torn, as the server's seed chooses. Connections end; a drive that is attached is put\n\
-    on again with `lowtide attach --again NAME`."
+    on again with `lowtide drive attach --again NAME`."
 )]
-pub struct PowercutArguments {
-    /// What is cut: databases on drives of their own, in place of a drive that is there
-    #[command(subcommand)]
-    pub whole: Option<PowercutVerb>,
-    /// The server: its unix socket, its control socket, or the name of an attached drive
-    #[arg(required = true, value_name = "SOCKET")]
-    pub socket: Option<PathBuf>,
-    /// Only this drive of it
-    #[arg(long, value_name = "NAME")]
-    pub drive: Option<String>,
+pub struct CutArguments {
+    /// The server
+    #[command(flatten)]
+    pub server: ServerArguments,
     /// Bytes that are written whole or not at all: 512 or 4096
     #[arg(long, default_value_t = 4096, value_name = "BYTES")]
     pub tear: u32,
-    /// Leave the power off; every request fails until `lowtide power-on`
+    /// Leave the power off; every request fails until `lowtide drive power-on`
     #[arg(long)]
     pub stay_off: bool,
-}
-
-/// What is taken through power cuts as a whole.
-#[derive(Debug, Subcommand)]
-pub enum PowercutVerb {
-    /// Take databases through power cuts, and count the transactions that are lost
-    Oltp(PowercutOltpArguments),
 }
 
 /// Arguments of `fail`.

@@ -133,8 +133,8 @@ pub struct LogdiskFormatArguments {
 /// Arguments of `logdisk attach`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Needs root, FUSE and loop devices, as `lowtide attach` does. `lowtide attach --list` lists it too, and\n\
-    `lowtide detach NAME` takes it away and closes the log disk in order."
+    after_help = "Needs root, FUSE and loop devices, as `lowtide drive attach` does. `lowtide drive attach --list` lists it too, and\n\
+    `lowtide drive detach NAME` takes it away and closes the log disk in order."
 )]
 pub struct LogdiskAttachArguments {
     /// The file or block device

@@ -3,12 +3,19 @@
 //! Leaves out which of them go together: `lowtide_powercut` checks that.
 
 use super::oltp::{durability, engine, named};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use lowtide_device::power::CacheKind;
 use lowtide_engines::{Durability, Engine};
 use lowtide_powercut::{Filesystem, Journal};
 use lowtide_studies::ask::scale;
 use std::path::PathBuf;
+
+/// What is taken through power cuts.
+#[derive(Debug, Subcommand)]
+pub enum PowercutVerb {
+    /// Take databases through power cuts, and count lost transactions
+    Oltp(PowercutOltpArguments),
+}
 
 /// Which databases to take through power cuts, and how.
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! The arguments of `lowtide run`, and of `lowtide merge`, which makes one campaign of what several ran.
+//! The arguments of `lowtide run`.
 //!
 //! Leaves out which experiment (`ExperimentArguments`).
 
@@ -61,7 +61,7 @@ pub struct RunArguments {
     /// With --adaptive: half of the 95 % interval of each level at most, as a share of it
     #[arg(long, value_name = "SHARE", default_value = "5%", requires = "adaptive", value_parser = precision)]
     pub precision: Precision,
-    /// Run only part K of N, such as 2/4: cells that share a history stay together; `lowtide merge` makes the parts one
+    /// Run only part K of N, such as 2/4: cells that share a history stay together; `lowtide store merge` makes the parts one
     #[arg(long, value_name = "K/N", conflicts_with_all = ["interleave", "require_steady"])]
     pub part: Option<Part>,
     /// Cells that run at the same time on simulated devices [default: one per core]
@@ -153,21 +153,6 @@ impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.number, self.of)
     }
-}
-
-/// Arguments of `merge`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Campaigns of the same experiment, device, seed and scale become one where no cell was measured twice with other\n\
-    numbers; all others are taken as they are. A store that is there already keeps what it has, and takes the rest."
-)]
-pub struct MergeArguments {
-    /// Stores to take campaigns from
-    #[arg(required = true, value_name = "STORE")]
-    pub stores: Vec<PathBuf>,
-    /// The store to write, made where there is none
-    #[arg(long, short, value_name = "FILE")]
-    pub output: PathBuf,
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! `lowtide attach` and `lowtide detach`: a simulated drive as a block device of this machine.
+//! `lowtide drive attach` and `lowtide drive detach`: a simulated drive as a block device of this machine.
 //!
 //! The server is this program, started once more with `--server`. Leaves out how a drive is served
 //! (`lowtide_host::live`) and how a block device is made of it (`lowtide_host::attach`).
 
 use super::logdisk::CLOSED;
-use crate::args::{AttachArguments, DetachArguments, DriveArguments, FilesystemName, PlainFormat};
+use crate::args::{self, AttachArguments, DetachArguments, DriveArguments, FilesystemName, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{failure, interrupt, output};
 use lowtide_files::output::CommandFiles;
@@ -41,7 +41,8 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         options: &arguments.options,
         ..Wish::of(&known.name, device)
     };
-    let attached = attach::attach(&wish, server_again(&["attach"], &known.name)?, &interrupt::flag())?;
+    let attached =
+        attach::attach(&wish, server_again(&["drive", "attach"], &known.name)?, &interrupt::flag())?;
     tell(&attached, format)
 }
 
@@ -55,7 +56,10 @@ fn answers(name: &str) -> Result<(), Failure> {
         Some(Power::Off) => ("its power is off", "power-on"),
         Some(Power::On) | None => return Ok(()),
     };
-    Err(Failure::usage(format!("{name} answers nothing: {what}"), format!("first `lowtide {verb} {name}`")))
+    Err(Failure::usage(
+        format!("{name} answers nothing: {what}"),
+        format!("first `lowtide drive {verb} {name}`"),
+    ))
 }
 
 /// Detaches one drive, or all.
@@ -145,7 +149,7 @@ pub(super) fn server_again(verb: &[&str], name: &str) -> Result<Command, Failure
     let program = program.map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
     let mut command = Command::new(program);
     // The verb comes first; a name that was given comes again, and is the same.
-    command.args(verb).args(["--server", name]).args(std::env::args_os().skip(1 + verb.len()));
+    command.args(verb).args(["--server", name]).args(args::words().into_iter().skip(1 + verb.len()));
     Ok(command)
 }
 
@@ -192,7 +196,7 @@ pub(super) fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Fai
         ("file", attached.file.display().to_string()),
         ("control", attached.control.display().to_string()),
         ("log", attached.log.display().to_string()),
-        ("to take away", format!("lowtide detach {}", attached.name)),
+        ("to take away", format!("lowtide drive detach {}", attached.name)),
     ];
     let text: String = lines.iter().map(|(what, value)| format!("{what:13} {value}\n")).collect();
     output::print(&text)?;

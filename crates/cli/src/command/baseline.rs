@@ -1,4 +1,4 @@
-//! `lowtide baseline`: names for campaigns, so that others are compared with `@NAME`.
+//! `lowtide store baseline`: names for campaigns, so that others are compared with `@NAME`.
 //!
 //! Leaves out comparing.
 

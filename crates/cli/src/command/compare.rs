@@ -29,7 +29,7 @@ pub fn run(arguments: &CompareArguments) -> Result<u8, Failure> {
         (None, [_]) => {
             return Err(Failure::usage(
                 "one campaign is nothing to compare",
-                "name two or more, or a factor with `--factor`; `lowtide show` lists campaigns",
+                "name two or more, or a factor with `--factor`; `lowtide store show` lists campaigns",
             ));
         }
         (None, campaigns) => Report::compare(&campaigns.iter().collect::<Vec<_>>(), &question),

@@ -1,11 +1,10 @@
-//! `lowtide stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`, `record`: orders to a running server.
+//! `lowtide drive`: orders to a running server (`stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`, `record`).
 //!
 //! Leaves out what they do; see `lowtide_live::control`.
 
 use crate::args::live::errors;
 use crate::args::{
-    BenchFormat, FailArguments, PlainFormat, PowercutArguments, PowercutVerb, RecordVerb, ServerArguments,
-    StatArguments,
+    BenchFormat, CutArguments, FailArguments, PlainFormat, RecordVerb, ServerArguments, StatArguments,
 };
 use crate::failure::Failure;
 use crate::output;
@@ -40,7 +39,7 @@ fn ask(server: &ServerArguments, order: Order) -> Result<Report, Failure> {
     control::ask(&socket(&server.socket), &question).map_err(|error| match error {
         AskError::Nobody { .. } => Failure::usage(
             error,
-            "name the unix socket of `lowtide serve`, its `--control`, or an attached drive",
+            "name the unix socket of `lowtide drive serve`, its `--control`, or an attached drive",
         ),
         AskError::Refused(_) => Failure::failed(error),
     })
@@ -75,13 +74,8 @@ pub fn stat(arguments: &StatArguments) -> Result<u8, Failure> {
 }
 
 /// Cuts the power.
-pub fn powercut(arguments: &PowercutArguments) -> Result<u8, Failure> {
-    let PowercutArguments { whole, socket, drive, tear, stay_off } = arguments;
-    if let Some(PowercutVerb::Oltp(arguments)) = whole {
-        return super::powercut::oltp(arguments);
-    }
-    let socket = socket.clone().expect("it is required without `oltp`");
-    let server = &ServerArguments { socket, drive: drive.clone() };
+pub fn powercut(arguments: &CutArguments) -> Result<u8, Failure> {
+    let CutArguments { server, tear, stay_off } = arguments;
     let report = ask(server, Order::PowerCut { tear: *tear, stay_off: *stay_off })?;
     for (stat, loss) in report.stats.iter().zip(&report.losses) {
         let writes = |what: &str, n: u64| format!("{n} {what}");
@@ -107,7 +101,7 @@ pub fn plain(server: &ServerArguments, order: Order) -> Result<u8, Failure> {
 pub fn fail(arguments: &FailArguments) -> Result<u8, Failure> {
     let FailArguments { server, read_errors, write_errors, slow, delay, slow_share, span, end_of_life } =
         arguments;
-    let wrong = |message: String| Failure::usage(message, "see `lowtide fail --help`");
+    let wrong = |message: String| Failure::usage(message, "see `lowtide drive fail --help`");
     let of = |text: &Option<String>| text.as_deref().map(errors).transpose().map_err(wrong);
     let slow = (slow.is_some() || delay.is_some()).then(|| Slow {
         factor: slow.unwrap_or(1.0),

@@ -32,7 +32,7 @@ pub fn run(arguments: &CostArguments) -> Result<u8, Failure> {
             if curves.is_empty() {
                 return Err(Failure::usage(
                     "no cell of these campaigns is done",
-                    "go on with `lowtide run … --resume`; `lowtide show` lists campaigns",
+                    "go on with `lowtide run … --resume`; `lowtide store show` lists campaigns",
                 ));
             }
             of_curves(&curves, arguments.floor)

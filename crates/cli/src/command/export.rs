@@ -1,4 +1,4 @@
-//! `lowtide export`: every raw number of a campaign, or its load as a job of fio.
+//! `lowtide store export`: every raw number of a campaign, or its load as a job of fio.
 
 use super::{campaign_of, damaged};
 use crate::args::{ExportArguments, RawFormat};

@@ -1,4 +1,4 @@
-//! `lowtide import`: what other programs measured, as a campaign.
+//! `lowtide store import`: what other programs measured, as a campaign.
 
 use crate::args::ImportArguments;
 use crate::failure::Failure;

@@ -63,7 +63,10 @@ fn target(arguments: &LifetimeArguments, what: &str) -> Result<Target, Failure> 
                 Some(Ok(_)) => campaign(usual),
                 _ => Err(Failure::usage(
                     &unknown,
-                    format!("{}; or a campaign of a store: `lowtide show` lists them", unknown.accepted()),
+                    format!(
+                        "{}; or a campaign of a store: `lowtide store show` lists them",
+                        unknown.accepted()
+                    ),
                 )),
             }
         }

@@ -1,4 +1,4 @@
-//! `lowtide merge`: stores of many machines, or of parts of a campaign, as one.
+//! `lowtide store merge`: stores of many machines, or of parts of a campaign, as one.
 
 use crate::args::MergeArguments;
 use crate::failure::Failure;

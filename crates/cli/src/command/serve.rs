@@ -1,4 +1,4 @@
-//! `lowtide serve`: simulated drives for NBD clients.
+//! `lowtide drive serve`: simulated drives for NBD clients.
 //!
 //! Leaves out the protocol and the loop (`lowtide_host`), and the drives (`lowtide_live`).
 
@@ -110,7 +110,7 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
         all.push(known);
     }
     if several && arguments.record.is_some() {
-        let help = "serve one drive, or begin with `lowtide record start SOCKET FILE --drive NAME`";
+        let help = "serve one drive, or begin with `lowtide drive record start SOCKET FILE --drive NAME`";
         return Err(Failure::usage("`--record` beside several drives does not say which", help));
     }
     for place in arguments.data.iter().filter(|place| *place != "memory") {
@@ -227,7 +227,7 @@ fn tell(
     }
     // The path of a unix socket that lowtide made stands for the socket of orders beside it.
     if let Some(path) = arguments.control.as_ref().or(arguments.unix.as_ref()) {
-        output::say(format_args!("counters: lowtide stat {}", path.display()));
+        output::say(format_args!("counters: lowtide drive stat {}", path.display()));
     }
     if let Some(address) = metrics {
         output::say(format_args!("Prometheus: http://{address}/metrics"));

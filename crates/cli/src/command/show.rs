@@ -1,4 +1,4 @@
-//! `lowtide show`: the campaigns of a store, or the answer of one.
+//! `lowtide store show`: the campaigns of a store, or the answer of one.
 
 use super::stored_report;
 use crate::args::{Format, ShowArguments};

@@ -38,9 +38,9 @@ impl<'a> Attached<'a> {
         Attached { lab, name: format!("{kind}-{}-{number}-test", std::process::id()) }
     }
 
-    /// What `lowtide attach --list` says of it.
+    /// What `lowtide drive attach --list` says of it.
     pub fn listed(&self) -> serde_json::Value {
-        let list = self.lab.ok(&["attach", "--list", "--format", "json"]);
+        let list = self.lab.ok(&["drive", "attach", "--list", "--format", "json"]);
         let of_it = |line: &&str| line.contains(&format!("\"{}\"", self.name));
         let line = list.lines().find(of_it).unwrap_or_else(|| panic!("{} is not in {list}", self.name));
         serde_json::from_str(line).expect("JSON")
@@ -66,7 +66,7 @@ impl<'a> Attached<'a> {
 impl Drop for Attached<'_> {
     fn drop(&mut self) {
         if self.path(".journal").exists() {
-            let _ = self.lab.run(&["detach", &self.name, "--force"]);
+            let _ = self.lab.run(&["drive", "detach", &self.name, "--force"]);
         }
     }
 }

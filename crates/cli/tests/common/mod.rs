@@ -121,7 +121,7 @@ impl Lab {
 
     /// Both exports of the last campaign of a store.
     pub fn exports(&self, store: &str) -> (String, String) {
-        let export = |format| self.ok(&["export", "--store", store, "--format", format]);
+        let export = |format| self.ok(&["store", "export", "--store", store, "--format", format]);
         (export("csv"), export("json"))
     }
 }

@@ -195,7 +195,7 @@ pub fn prices(bytes: &[u8], is_toml: bool) -> Outcome {
 
 /// The output of fio, as a campaign in a store of its own.
 pub fn imported(path: &Path, into: &Path) -> Outcome {
-    let options = import::Options { command: "lowtide import".to_owned(), ..import::Options::default() };
+    let options = import::Options { command: "lowtide store import".to_owned(), ..import::Options::default() };
     let imported = match import::import(&[path.to_owned()], &options) {
         Ok(imported) => imported,
         Err(error) => return refused(error),

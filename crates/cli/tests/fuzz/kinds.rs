@@ -185,7 +185,7 @@ impl Samples {
                 let names = ["f.json", "f_bw.1.log", "f_clat_hist.1.log", "f.log"];
                 let name = names[if random.one_in(4) { random.below(4) } else { 0 }];
                 case.files.push(write(name, &self.pool.make(random)));
-                case.arguments = words(&["import", name, "--store", "out.db"]);
+                case.arguments = words(&["store", "import", name, "--store", "out.db"]);
             }
             Kind::Trace => {
                 case.files.push(write("f.trace", &self.pool.make(random)));
@@ -196,9 +196,9 @@ impl Samples {
                 case.files.push(self.changed(random, "f.db", folder));
                 let verbs: [&[&str]; 7] = [
                     &["report", "--store", "f.db", "-o", "r.html"],
-                    &["show", "--store", "f.db"],
-                    &["export", "--store", "f.db", "--format", "csv"],
-                    &["export", "--store", "f.db", "--format", "json"],
+                    &["store", "show", "--store", "f.db"],
+                    &["store", "export", "--store", "f.db", "--format", "csv"],
+                    &["store", "export", "--store", "f.db", "--format", "json"],
                     &["compare", "f.db", "../ask-the-store.db"],
                     &["fit", "f.db", "--budget", "1000"],
                     &["cost", "f.db"],
@@ -208,7 +208,7 @@ impl Samples {
             Kind::Parts => {
                 case.files.push(self.changed(random, "f.db", folder));
                 case.files.push(self.changed(random, "g.db", folder));
-                case.arguments = words(&["merge", "f.db", "g.db", "-o", "out.db"]);
+                case.arguments = words(&["store", "merge", "f.db", "g.db", "-o", "out.db"]);
             }
         }
         case
@@ -254,7 +254,7 @@ pub fn prepare(folder: &Path) {
         lab.ok(&["run", "./tiny.toml", scale, share, "--part", &of, "--store", &store]);
     }
     lab.write("run.json", fio_json(2));
-    lab.ok(&["import", "run.json", "--store", "imported.db"]);
+    lab.ok(&["store", "import", "run.json", "--store", "imported.db"]);
     lab.ok(&["run", "./tiny.toml", scale, share, "--store", REPORTED]);
     for name in ["whole.db", "part1.db", "part2.db", "imported.db", REPORTED] {
         std::fs::copy(lab.path(name), folder.join(name)).expect("the folder can be written");

@@ -109,14 +109,14 @@ fn what_a_database_and_a_file_were_told_is_durable_survives_power_cuts() {
         println!("seed {SEED}, round {round}, {:.0} s: {sum:?}", begin.elapsed().as_secs_f64());
     }
     tpcc.stop();
-    lab.ok(&["detach", &stack.log.name]);
+    lab.ok(&["drive", "detach", &stack.log.name]);
     let node = stack.drive.node();
     let scrubbed = lab.ok(&["logdisk", "scrub", &node, "--format", "json"]);
     assert!(
         scrubbed.contains("\"good\":true") && scrubbed.contains("\"closed_in_order\":true"),
         "{scrubbed}"
     );
-    lab.ok(&["detach", &stack.drive.name]);
+    lab.ok(&["drive", "detach", &stack.drive.name]);
     assert!(sum.commits >= u64::from(COMMITS[0]) * rounds && sum.moved > 0, "{sum:?}");
     // Not every cut finds something that was not durable.
     assert!(rounds < 10 || sum.lost_by_cuts > 0, "{sum:?}");
@@ -134,7 +134,7 @@ fn make(stack: &Stack<'_>) {
     let seed = SEED.to_string();
     let kind = ["--scale", "1/64", "--no-delay", "--cache", "volatile", "--seed", &seed];
     // A log disk is as its format says also where sectors of 512 bytes are torn apart.
-    let attach = ["attach", "drive.toml", "--block", "512", "--name", &stack.drive.name];
+    let attach = ["drive", "attach", "drive.toml", "--block", "512", "--name", &stack.drive.name];
     lab.ok(&[&attach[..], &kind].concat());
     let serial = stack.drive.path("/disk");
     let serial = serial.to_str().expect("plain");
@@ -171,7 +171,7 @@ fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64
         silent.store(is_silent, Ordering::Relaxed);
         std::thread::sleep(pause);
         let after = stack.figure("blocks_moved");
-        let told = lab.ok(&["powercut", &stack.drive.name, "--stay-off", "--tear", tear]);
+        let told = lab.ok(&["drive", "powercut", &stack.drive.name, "--stay-off", "--tear", tear]);
         sum.lost_by_cuts += numbers(&told, &["dropped", "torn"]);
         over.store(true, Ordering::Relaxed);
         tpcc.kill();
@@ -180,9 +180,9 @@ fn one_round(stack: &Stack<'_>, tpcc: &mut Tpcc, stamps: &mut Stamps, round: u64
     sum.cuts += 1;
     sum.while_cleaning += u32::from(moved.1 > moved.0);
     sum.moved += moved.1;
-    lab.ends(&["detach", &stack.log.name, "--force"], 0);
-    lab.ok(&["power-on", &stack.drive.name]);
-    lab.ok(&["attach", "--again", &stack.drive.name]);
+    lab.ends(&["drive", "detach", &stack.log.name, "--force"], 0);
+    lab.ok(&["drive", "power-on", &stack.drive.name]);
+    lab.ok(&["drive", "attach", "--again", &stack.drive.name]);
     let checked = lab.ok(&["logdisk", "check", &stack.drive.node(), "--format", "json"]);
     assert!(checked.contains("\"good\":true"), "seed {SEED}: {checked}");
     stack.attach_log(&[]);

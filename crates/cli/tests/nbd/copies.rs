@@ -78,7 +78,7 @@ fn nbdcopy_gets_back_what_it_sent_to_servers_that_it_started() {
     let lab = Lab::new();
     let image = image(&lab);
     // Two servers one after the other, and the data in a file between them.
-    let server = [&["[", "lowtide", "serve", DRIVE, "--data", "data"], &SMALL[..], &["]"]].concat();
+    let server = [&["[", "lowtide", "drive", "serve", DRIVE, "--data", "data"], &SMALL[..], &["]"]].concat();
     if ok(&lab, "nbdcopy", &[&["--flush", "--", "image"], &server[..]].concat()).is_none() {
         return;
     }
@@ -101,13 +101,13 @@ fn nbdkit_passes_on_what_nbdcopy_sends() {
     served.ends_well();
 }
 
-/// Runs `program` with a socket as its server, and behind it `lowtide serve -s`, which has what the client connected to as
+/// Runs `program` with a socket as its server, and behind it `lowtide drive serve -s`, which has what the client connected to as
 /// its stdin and its stdout, or, with `pipes`, two pipes.
 fn through_stdin_and_stdout(lab: &Lab, pipes: bool, program: &str, arguments: &[&str]) -> Option<String> {
     let listener = UnixListener::bind(lab.path("door")).expect("a socket");
     let uri = format!("nbd+unix:///?socket={}", lab.path("door").display());
     let arguments: Vec<&str> = arguments.iter().map(|it| if *it == "URI" { &uri } else { *it }).collect();
-    let mut server = lab.command(&[&["serve", DRIVE, "--data", "data", "-s"], &SMALL[..]].concat());
+    let mut server = lab.command(&[&["drive", "serve", DRIVE, "--data", "data", "-s"], &SMALL[..]].concat());
     server.stderr(Stdio::null());
     let said = std::thread::scope(|threads| {
         let client = threads.spawn(|| {
@@ -173,7 +173,7 @@ fn qemu_img_gets_back_what_it_sent() {
     let image = image(&lab);
     let served = Served::start_all(
         &lab,
-        &["serve", "one=intel-320-160gb", "two=intel-320-160gb", "--unix", "drive.sock"],
+        &["drive", "serve", "one=intel-320-160gb", "two=intel-320-160gb", "--unix", "drive.sock"],
     );
     let (one, two) = (served.uri("one"), served.uri("two"));
     let raw = ["-f", "raw", "-O", "raw"];

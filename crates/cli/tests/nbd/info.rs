@@ -47,7 +47,15 @@ fn nbdinfo_lists_several_exports_and_their_natures() {
     let lab = Lab::new();
     let served = Served::start_all(
         &lab,
-        &["serve", "data=intel-320-160gb", "log=sas-15k-73gb", "--read-only", "--tcp", "127.0.0.1:0"],
+        &[
+            "drive",
+            "serve",
+            "data=intel-320-160gb",
+            "log=sas-15k-73gb",
+            "--read-only",
+            "--tcp",
+            "127.0.0.1:0",
+        ],
     );
     let Some(text) = ok(&lab, "nbdinfo", &["--list", "--json", &served.uri("")]) else { return };
     let list = parsed(&text);
@@ -102,7 +110,7 @@ fn nbdinfo_maps_what_is_allocated() {
 #[test]
 fn nbdinfo_starts_a_server_and_asks_it() {
     let lab = Lab::new();
-    let server = [&["[", "lowtide", "serve", DRIVE], &SMALL[..], &["]"]].concat();
+    let server = [&["[", "lowtide", "drive", "serve", DRIVE], &SMALL[..], &["]"]].concat();
     let Some(size) = ok(&lab, "nbdinfo", &[&["--size", "--"], &server[..]].concat()) else { return };
     assert_eq!(size.trim(), (625_000_000 / 4096 * 4096).to_string());
 }

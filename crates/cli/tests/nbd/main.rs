@@ -1,4 +1,4 @@
-//! `lowtide serve` met by real clients: nbdinfo, nbdcopy, qemu-img, qemu-io, fio and nbdkit, over every transport; and a
+//! `lowtide drive serve` met by real clients: nbdinfo, nbdcopy, qemu-img, qemu-io, fio and nbdkit, over every transport; and a
 //! thousand random sessions beside one that is in order.
 //!
 //! Where a program is missing, its test says that it was skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. Drives answer at

@@ -1,4 +1,4 @@
-//! The memory of a server whose clients take no replies, and what `lowtide stat` reports of it.
+//! The memory of a server whose clients take no replies, and what `lowtide drive stat` reports of it.
 
 use crate::common::{Lab, assert_says};
 use crate::served::Served;
@@ -76,7 +76,7 @@ fn besieged(lab: &Lab, served: Served, stat: &[&str], budget: u64) {
 #[test]
 fn clients_that_take_nothing_cost_no_more_than_the_buffers_and_others_are_served() {
     let lab = Lab::new();
-    let stat = ["stat", "drive.sock", "--format", "json"];
+    let stat = ["drive", "stat", "drive.sock", "--format", "json"];
     for (size, budget) in [(None, 256 << 20), (Some("100MiB"), 100 << 20)] {
         let mut arguments = vec!["--unix", "drive.sock", "--max-clients", "129"];
         size.iter().for_each(|size| arguments.extend(["--buffers", size]));
@@ -101,13 +101,13 @@ fn a_log_disk_keeps_to_its_buffers_too() {
 #[test]
 fn too_little_memory_is_refused_and_stat_says_how_much_there_is() {
     let lab = Lab::new();
-    let error =
-        lab.refuses(&["serve", crate::served::DRIVE, "--unix", "drive.sock", "--buffers", "32MiB"], 2);
+    let error = lab
+        .refuses(&["drive", "serve", crate::served::DRIVE, "--unix", "drive.sock", "--buffers", "32MiB"], 2);
     assert_says(&error, &["64MiB is the least for 128 clients"]);
     let served =
         Served::start(&lab, &["--unix", "drive.sock", "--max-clients", "300", "--buffers", "200MiB"]);
     let _client = connect(&lab);
-    let said = lab.ok(&["stat", "drive.sock"]);
+    let said = lab.ok(&["drive", "stat", "drive.sock"]);
     assert_says(&said, &["clients of the server", "of 200.0 MiB"]);
     served.ends_well();
 }

@@ -27,8 +27,17 @@ fn connect(lab: &Lab) -> NbdClient<UnixStream> {
 /// The servers: at the drive's pace, without delay, and a log disk.
 fn servers(lab: &Lab) -> [Vec<&'static str>; 3] {
     lab.ok(&["logdisk", "format", "disk.log", "--size", "64MiB", "--segment", "1MiB"]);
-    let drive =
-        ["serve", crate::served::DRIVE, "--scale", "1/256", "--cache", "volatile", "--unix", "drive.sock"];
+    let drive = [
+        "drive",
+        "serve",
+        crate::served::DRIVE,
+        "--scale",
+        "1/256",
+        "--cache",
+        "volatile",
+        "--unix",
+        "drive.sock",
+    ];
     let log = ["logdisk", "serve", "disk.log", "--unix", "drive.sock"];
     [drive.to_vec(), [&drive[..], &["--no-delay"]].concat(), log.to_vec()]
 }

@@ -40,7 +40,7 @@ fn what_was_flushed_survives_a_power_cut() {
     assert_eq!(client.ask(command::FLUSH, 0, 0, 0, &mut []).expect("answered"), 0);
     (21..=40).for_each(|number| write(&mut client, flag::FUA, number));
     (41..=200).for_each(|number| write(&mut client, 0, number));
-    lab.ok(&["powercut", "drive.sock"]);
+    lab.ok(&["drive", "powercut", "drive.sock"]);
     // This connection has ended, a new one finds the drive.
     assert!(client.ask(command::READ, 0, 0, BLOCK, &mut vec![0; BLOCK as usize]).is_err());
     let mut client = connect(&lab);
@@ -74,7 +74,7 @@ fn zeroes_that_take_room_are_durable_when_they_were_flushed() {
     (0..50).for_each(|number| zero(flag::NO_HOLE | flag::FUA, number));
     (50..100).for_each(|number| zero(0, number));
     (100..400).for_each(|number| zero(flag::NO_HOLE, number));
-    lab.ok(&["powercut", "drive.sock"]);
+    lab.ok(&["drive", "powercut", "drive.sock"]);
     let mut client = connect(&lab);
     let mut lost = 0;
     for number in 0..400 {
@@ -92,7 +92,7 @@ fn zeroes_that_take_room_are_durable_when_they_were_flushed() {
         assert_eq!(client.ask(command::WRITE_ZEROES, flags, offset, BLOCK, &mut []).expect("answered"), 0);
     });
     assert_eq!(client.ask(command::FLUSH, 0, 0, 0, &mut []).expect("answered"), 0);
-    lab.ok(&["powercut", "drive.sock"]);
+    lab.ok(&["drive", "powercut", "drive.sock"]);
     let mut client = connect(&lab);
     (0..400).for_each(|number| assert_eq!(read(&mut client, number), [0; BLOCK as usize], "block {number}"));
     served.ends_well();

@@ -25,13 +25,13 @@ fn what_cannot_be_listened_at_or_served_is_told() {
         (&["--tcp", "127.0.0.1:0", "--tls-verify-peer"], 2, &["--tls-certificates <DIR>"]),
     ];
     for (arguments, code, wanted) in rows {
-        assert_says(&lab.refuses(&[&["serve", DRIVE], arguments].concat(), code), wanted);
+        assert_says(&lab.refuses(&[&["drive", "serve", DRIVE], arguments].concat(), code), wanted);
     }
-    let error = lab.refuses(&["serve", "intel-320-160g", "--unix", "drive.sock"], 2);
+    let error = lab.refuses(&["drive", "serve", "intel-320-160g", "--unix", "drive.sock"], 2);
     assert_says(&error, &["intel-320-160gb"]);
     let named = format!("{}=intel-320-160gb", "x".repeat(257));
     assert_says(
-        &lab.refuses(&["serve", &named, "--unix", "drive.sock"], 2),
+        &lab.refuses(&["drive", "serve", &named, "--unix", "drive.sock"], 2),
         &["has 257 bytes, and at most 256"],
     );
     assert_eq!(lab.read("file"), "mine");
@@ -41,10 +41,10 @@ fn what_cannot_be_listened_at_or_served_is_told() {
 fn a_server_does_not_take_the_place_of_another() {
     let lab = Lab::new();
     let first = Served::start(&lab, &["--unix", "drive.sock", "--tcp", "127.0.0.1:0"]);
-    let error = lab.refuses(&["serve", DRIVE, "--unix", "drive.sock"], 1);
+    let error = lab.refuses(&["drive", "serve", DRIVE, "--unix", "drive.sock"], 1);
     assert_says(&error, &["another server listens there"]);
     let port = first.uris[1].trim_start_matches("nbd://").to_owned();
-    assert_says(&lab.refuses(&["serve", DRIVE, "--tcp", &port], 1), &["choose another port, or 0"]);
+    assert_says(&lab.refuses(&["drive", "serve", DRIVE, "--tcp", &port], 1), &["choose another port, or 0"]);
     first.ends_well();
     // One that was killed leaves its socket, which does not keep the next one out.
     let mut killed = Served::start(&lab, &["--unix", "drive.sock"]);

@@ -15,7 +15,7 @@ pub const DRIVE: &str = "intel-320-160gb";
 /// What every server is started with.
 pub const SMALL: [&str; 3] = ["--scale", "1/256", "--no-delay"];
 
-/// `lowtide serve`, until it is dropped.
+/// `lowtide drive serve`, until it is dropped.
 pub struct Served {
     running: Running,
     /// Where it says it listens.
@@ -26,7 +26,7 @@ pub struct Served {
 impl Served {
     /// Serves [`DRIVE`] as well as `arguments` say, and waits until clients can come.
     pub fn start(lab: &Lab, arguments: &[&str]) -> Served {
-        let all = [&["serve", DRIVE], arguments].concat();
+        let all = [&["drive", "serve", DRIVE], arguments].concat();
         Served::start_all(lab, &all)
     }
 

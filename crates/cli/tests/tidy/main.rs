@@ -133,7 +133,9 @@ fn the_tree_is_tidy() {
     complaints.extend(commands(&read(&root.join("README.md")), &read(&root.join(".ci/run"))));
     let documents = documents(&root);
     let texts: String = documents.iter().map(|path| read(path)).collect();
-    complaints.extend(undocumented(&help(), &texts));
+    for group in ["lowtide", "lowtide store", "lowtide drive"] {
+        complaints.extend(undocumented(group, &help(group), &texts));
+    }
     for path in &documents {
         let (name, text) = (shown(path), read(path));
         let folder = path.parent().expect("a file has a folder");
@@ -187,8 +189,9 @@ fn manifests(root: &Path) -> Vec<String> {
     outside.into_iter().chain(inside).map(|path| read(&path)).collect()
 }
 
-fn help() -> String {
-    let run = std::process::Command::new(env!("CARGO_BIN_EXE_lowtide")).arg("--help").output();
+fn help(group: &str) -> String {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lowtide"));
+    let run = command.args(group.split(' ').skip(1)).arg("--help").output();
     String::from_utf8(run.expect("the program runs").stdout).expect("help is text")
 }
 
@@ -312,11 +315,11 @@ fn commands(readme: &str, ci: &str) -> Vec<String> {
     missing.map(|line| format!(".ci/run: does not run `{line}`, as the README says")).collect()
 }
 
-/// Every verb of the program is documented.
-fn undocumented(help: &str, documents: &str) -> Vec<String> {
+/// Every verb of the program, or of a group of verbs, is documented.
+fn undocumented(group: &str, help: &str, documents: &str) -> Vec<String> {
     let verbs: Vec<&str> = help
         .lines()
-        .skip_while(|line| *line != "Commands:")
+        .skip_while(|line| !line.contains("Commands"))
         .skip(1)
         .take_while(|line| !line.is_empty())
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
@@ -324,10 +327,10 @@ fn undocumented(help: &str, documents: &str) -> Vec<String> {
         .filter(|verb| *verb != "help")
         .collect();
     if verbs.is_empty() {
-        return vec!["lowtide --help: lists no verbs".to_owned()];
+        return vec![format!("{group} --help: lists no verbs")];
     }
-    let missing = verbs.into_iter().filter(|verb| !has_word(documents, &format!("lowtide {verb}")));
-    missing.map(|verb| format!("README.md and docs/: `lowtide {verb}` is not mentioned")).collect()
+    let missing = verbs.into_iter().filter(|verb| !has_word(documents, &format!("{group} {verb}")));
+    missing.map(|verb| format!("README.md and docs/: `{group} {verb}` is not mentioned")).collect()
 }
 
 /// Links inside the project lead to files that exist.

@@ -137,9 +137,9 @@ fn tests_that_run_otherwise_than_the_readme_says_are_told() {
 fn a_verb_that_no_document_names_is_told() {
     let help =
         "Usage\n\nCommands:\n  run   Run\n        and report\n  help  Print\n\nOptions:\n  -h  Print\n";
-    assert!(undocumented(help, "`lowtide run x`").is_empty());
-    assert_eq!(undocumented(help, "`lowtide runs`").len(), 1);
-    assert_eq!(undocumented("", "`lowtide run`").len(), 1);
+    assert!(undocumented("lowtide", help, "`lowtide run x`").is_empty());
+    assert_eq!(undocumented("lowtide", help, "`lowtide runs`").len(), 1);
+    assert_eq!(undocumented("lowtide", "", "`lowtide run`").len(), 1);
 }
 
 #[test]

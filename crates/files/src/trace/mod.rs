@@ -16,7 +16,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
 /// What is accepted.
-pub const ACCEPTED: &str = "what `lowtide record` writes, an iolog of fio (`write_iolog`), version 2 or 3, or the text that blkparse prints";
+pub const ACCEPTED: &str = "what `lowtide drive record` writes, an iolog of fio (`write_iolog`), version 2 or 3, or the text that blkparse prints";
 
 /// Requests of a trace at most: they are kept in memory, 32 bytes each.
 const MOST: usize = 1 << 27;

@@ -213,7 +213,7 @@ pub fn again(name: &str, force: Force, interrupt: &Arc<AtomicBool>) -> Result<At
     let place = Place::new(name)?;
     let mut journal = Journal::open(&place)?;
     if !journal.facts.server.is_some_and(Process::runs) {
-        let said = "it is gone; `lowtide detach` removes what is left".to_owned();
+        let said = "it is gone; `lowtide drive detach` removes what is left".to_owned();
         return Err(HostError::ServerEnded { name: name.to_owned(), said });
     }
     let facts = journal.facts.clone();

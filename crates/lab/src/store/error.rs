@@ -40,7 +40,7 @@ pub enum StoreError {
     },
     /// No campaign of this plan.
     #[error("the store {} has no campaign of `{name}` with this experiment, device, seed and scale", path.display())]
-    #[diagnostic(help("run without `--resume` to begin one; `lowtide show` lists what the store has"))]
+    #[diagnostic(help("run without `--resume` to begin one; `lowtide store show` lists what the store has"))]
     NothingToResume {
         /// The file.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum StoreError {
     },
     /// No such campaign.
     #[error("the store {} has no campaign `{wanted}`{}", path.display(), near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
-    #[diagnostic(help("`lowtide show` lists what the store has"))]
+    #[diagnostic(help("`lowtide store show` lists what the store has"))]
     NoCampaign {
         /// The file.
         path: PathBuf,
@@ -87,7 +87,7 @@ pub enum StoreError {
     /// No such baseline.
     #[error("the store {} has no baseline `@{wanted}`{}", path.display(), near.as_ref().map(|near| format!("; did you mean `@{near}`?")).unwrap_or_default())]
     #[diagnostic(help(
-        "`lowtide baseline list` shows them, `lowtide baseline set {wanted} CAMPAIGN` makes it"
+        "`lowtide store baseline list` shows them, `lowtide store baseline set {wanted} CAMPAIGN` makes it"
     ))]
     NoBaseline {
         /// The file.
@@ -115,7 +115,7 @@ pub enum StoreError {
     },
     /// A part of another campaign than the one it was given for.
     #[error("{} is no part of campaign {campaign}, `{name}`: its plan or its block device is another", path.display())]
-    #[diagnostic(help("`lowtide merge` puts stores together that are not known to belong together"))]
+    #[diagnostic(help("`lowtide store merge` puts stores together that are not known to belong together"))]
     AnotherCampaign {
         /// The part.
         path: PathBuf,

@@ -62,7 +62,7 @@ fn table(asked: &Asked<'_>, key: String, title: String) -> Option<Table> {
     let mut note = "Over the whole measurement; of several servers, their sum. Only what changed.".to_owned();
     if left_out > 0 {
         note.push_str(&format!(
-            " The largest {MOST} of each kind and source; {left_out} more are in `lowtide export --format json`."
+            " The largest {MOST} of each kind and source; {left_out} more are in `lowtide store export --format json`."
         ));
     }
     Some(Table { key, title, note, columns, rows: shown.iter().map(row).collect() }.without_empty_columns())

@@ -70,7 +70,9 @@ impl NoLifetime {
             NoLifetime::NoCounters { .. } => {
                 "ask the drive before and after instead: `lowtide lifetime --smart NOW.json --since BEFORE.json`"
             }
-            NoLifetime::NoWrites { .. } => "name a campaign with writes; `lowtide show` lists campaigns",
+            NoLifetime::NoWrites { .. } => {
+                "name a campaign with writes; `lowtide store show` lists campaigns"
+            }
         }
     }
 }

@@ -102,7 +102,8 @@ class Into:
         elif self.campaign is not None and isinstance(error, KeyboardInterrupt) and hasattr(error, "add_note"):
             error.add_note(f"campaign {self.campaign} was ended in good order: {GOES_ON}")
         for path in self.left.values():
-            help = f"`lowtide merge {path} -o {self.store}` takes it, and then the same call with resume=True goes on"
+            merge = f"`lowtide store merge {path} -o {self.store}`"
+            help = f"{merge} takes it, and then the same call with resume=True goes on"
             add(error, f"what was measured and could not be taken into the store is in {path}", help)
 
 

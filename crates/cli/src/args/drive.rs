@@ -1,0 +1,36 @@
+//! The verbs of a live drive: serve or attach it, then give it orders.
+//!
+//! Leaves out their arguments (`live`, `attach`).
+
+use super::live::{
+    CutArguments, FailArguments, RecordArguments, ServeArguments, ServerArguments, StatArguments,
+};
+use super::{AttachArguments, DetachArguments};
+use clap::Subcommand;
+
+/// What to do with a live drive.
+#[derive(Debug, Subcommand)]
+pub enum DriveVerb {
+    /// Serve simulated drives to NBD clients
+    Serve(ServeArguments),
+    /// Attach a simulated drive as a block device of this machine
+    Attach(AttachArguments),
+    /// Detach an attached drive
+    Detach(DetachArguments),
+    /// Show the statistics of a drive
+    Stat(StatArguments),
+    /// Record the requests to a drive as a trace, to replay them
+    Record(RecordArguments),
+    /// Cut the power of a drive
+    Powercut(CutArguments),
+    /// Restore power
+    PowerOn(ServerArguments),
+    /// Stop the drive's clock
+    Pause(ServerArguments),
+    /// Restart the drive's clock
+    Resume(ServerArguments),
+    /// Erase a drive completely
+    SecureErase(ServerArguments),
+    /// Inject faults: errors, slow requests, end of life
+    Fail(FailArguments),
+}

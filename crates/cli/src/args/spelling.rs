@@ -1,0 +1,156 @@
+//! Verbs that are not written as they should be: the old spelling of those that moved into a group, and typing errors.
+//!
+//! The old spelling (`lowtide serve` for `lowtide drive serve`) is for scripts: no help and no completion has it.
+
+use super::Arguments;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, CommandFactory, Parser};
+use lowtide_core::suggest::nearest;
+use std::ffi::OsString;
+
+/// The groups, and the verbs that were at the top level before.
+const MOVED: [(&str, &[&str]); 2] = [
+    (
+        "drive",
+        &[
+            "serve",
+            "attach",
+            "detach",
+            "stat",
+            "record",
+            "powercut",
+            "power-on",
+            "pause",
+            "resume",
+            "secure-erase",
+            "fail",
+        ],
+    ),
+    ("store", &["show", "export", "import", "merge", "baseline"]),
+];
+
+/// What may follow `powercut` where that is not the old spelling of `drive powercut`.
+const OF_POWERCUT: [&str; 4] = ["oltp", "help", "-h", "--help"];
+
+/// Parses the command line.
+///
+/// # Errors
+/// What clap says, with the nearest verb of all groups.
+pub fn parse() -> Result<Arguments, clap::Error> {
+    parse_words(&words())
+}
+
+/// The words of the command line; verbs in the old spelling have their group.
+pub fn words() -> Vec<OsString> {
+    grouped(std::env::args_os().collect())
+}
+
+fn parse_words(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    Arguments::try_parse_from(words).map_err(|error| with_nearest(error, words))
+}
+
+fn grouped(mut words: Vec<OsString>) -> Vec<OsString> {
+    let word = |at: usize| words.get(at).and_then(|word| word.to_str());
+    let at = if word(1) == Some("help") { 2 } else { 1 };
+    let is_experiment =
+        word(at) == Some("powercut") && word(at + 1).is_none_or(|next| OF_POWERCUT.contains(&next));
+    let group = word(at).and_then(|verb| MOVED.iter().find(|(_, verbs)| verbs.contains(&verb)));
+    if let Some((group, _)) = group
+        && !is_experiment
+    {
+        words.insert(at, OsString::from(group));
+    }
+    words
+}
+
+/// Names the verb nearest to an unknown one, in whatever group it is.
+fn with_nearest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let plain = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let group: Vec<String> = plain.take_while(|word| word != given).collect();
+    if let Some(verb) = nearest_verb(given, &group) {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![verb]));
+    }
+    error
+}
+
+/// The whole command line of the nearest verb. Of verbs that are equally near, one of the same group is preferred.
+fn nearest_verb(given: &str, group: &[String]) -> Option<String> {
+    let mut all = Vec::new();
+    verbs(&Arguments::command(), &[], &mut all);
+    all.sort_by_key(|path| path[..path.len() - 1] != *group);
+    let last = |path: &Vec<String>| path.last().cloned().unwrap_or_default();
+    let names: Vec<String> = all.iter().map(last).collect();
+    let found = nearest(given, names.iter().map(String::as_str))?;
+    let at = names.iter().position(|name| name == found)?;
+    Some(format!("lowtide {}", all[at].join(" ")))
+}
+
+/// Every verb below `command`, with the verbs that it is below of.
+fn verbs(command: &Command, above: &[String], all: &mut Vec<Vec<String>>) {
+    for verb in command.get_subcommands() {
+        let path = [above, &[verb.get_name().to_owned()]].concat();
+        all.push(path.clone());
+        verbs(verb, &path, all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_old_spelling_gets_its_group() {
+        for (old, new) in [
+            ("lowtide serve x", "lowtide drive serve x"),
+            ("lowtide help merge", "lowtide help store merge"),
+            ("lowtide powercut /tmp/drive.sock", "lowtide drive powercut /tmp/drive.sock"),
+            ("lowtide powercut --stay-off db", "lowtide drive powercut --stay-off db"),
+        ] {
+            assert_eq!(grouped(typed(old)), typed(new));
+        }
+        for same in [
+            "lowtide",
+            "lowtide run show",
+            "lowtide powercut oltp",
+            "lowtide powercut",
+            "lowtide drive stat x",
+        ] {
+            assert_eq!(grouped(typed(same)), typed(same));
+        }
+    }
+
+    #[test]
+    fn every_moved_verb_is_in_its_group() {
+        let mut all = Vec::new();
+        verbs(&Arguments::command(), &[], &mut all);
+        for (group, moved) in MOVED {
+            for verb in moved {
+                assert!(all.contains(&vec![group.to_owned(), (*verb).to_owned()]), "{group} {verb}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mistyped_verb_is_named_in_whatever_group_it_is() {
+        for (wrong, right) in [
+            ("lowtide pwoer-on x", "'lowtide drive power-on'"),
+            ("lowtide mrege", "'lowtide store merge'"),
+            ("lowtide fial x", "'lowtide drive fail'"),
+            ("lowtide rnu x", "'lowtide run'"),
+            ("lowtide drive mrege", "'lowtide store merge'"),
+            ("lowtide drive sevre", "'lowtide drive serve'"),
+            ("lowtide logdisk sevre", "'lowtide logdisk serve'"),
+            ("lowtide fomrat", "'lowtide logdisk format'"),
+        ] {
+            let error = parse_words(&typed(wrong)).expect_err(wrong).to_string();
+            assert!(error.contains(right), "{wrong}: {error}");
+        }
+        let error = parse_words(&typed("lowtide zebra")).expect_err("there is no such verb").to_string();
+        assert!(!error.contains("exists"), "{error}");
+    }
+}

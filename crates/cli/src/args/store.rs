@@ -1,0 +1,168 @@
+//! The verbs of a store, and their arguments.
+//!
+//! Leaves out `report` and `compare`, which read stores, too, but are at the top level.
+
+use super::{CampaignArguments, Format, size};
+use clap::{Args, Subcommand, ValueEnum};
+use lowtide_core::Bytes;
+use lowtide_lab::import::Kind;
+use lowtide_studies::ask::quoted;
+use std::path::PathBuf;
+
+/// What to do with a store.
+#[derive(Debug, Subcommand)]
+pub enum StoreVerb {
+    /// List campaigns, or show the answer of one
+    Show(ShowArguments),
+    /// Export every raw number of a campaign, or its load as a fio job
+    Export(ExportArguments),
+    /// Import measurements of fio or sysbench as a campaign
+    Import(ImportArguments),
+    /// Merge stores: parts of a campaign become one
+    Merge(MergeArguments),
+    /// Name campaigns, to compare others with them
+    Baseline(BaselineArguments),
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// Which campaign
+    #[command(flatten)]
+    pub campaign: CampaignArguments,
+    /// How to print it
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+}
+
+/// Arguments of `baseline`.
+#[derive(Debug, Args)]
+pub struct BaselineArguments {
+    /// What to do
+    #[command(subcommand)]
+    pub verb: BaselineVerb,
+}
+
+/// What to do with baselines.
+#[derive(Debug, Subcommand)]
+pub enum BaselineVerb {
+    /// Give a campaign a name, to compare with as @NAME
+    Set {
+        /// The name: letters, digits, - _ and .
+        name: String,
+        /// The campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or FILE for its last one
+        campaign: String,
+        /// Take the name from the campaign that has it
+        #[arg(long)]
+        replace: bool,
+        /// The store that keeps the name
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+    },
+    /// List baselines
+    List {
+        /// The store
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+        /// How to print them
+        #[arg(long, default_value = "table")]
+        format: Format,
+    },
+    /// Forget a name; its campaign stays
+    Remove {
+        /// The name
+        name: String,
+        /// The store
+        #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+        store: PathBuf,
+    },
+}
+
+/// Arguments of `export`.
+#[derive(Debug, Args)]
+pub struct ExportArguments {
+    /// Which campaign
+    #[command(flatten)]
+    pub campaign: CampaignArguments,
+    /// csv: one row per interval; json: everything; fio: the load as a job of fio
+    #[arg(long, default_value = "csv")]
+    pub format: RawFormat,
+    /// With --format fio: the load of this experiment instead, a name of the catalogue or a file
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "campaign")]
+    pub experiment: Option<String>,
+    /// With --experiment: change a key of it (may be given more than once)
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "experiment")]
+    pub set: Vec<String>,
+    /// Where to write [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// How to write raw numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RawFormat {
+    /// One row per interval
+    Csv,
+    /// Everything
+    Json,
+    /// CSV: one row per interval and kind of transaction, of databases
+    Transactions,
+    /// The load as a job of fio
+    Fio,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "One campaign of all files: fio --output-format=json or json+, fio's logs (job_bw.1.log and so on;\n\
+    those of a job become one series), and what sysbench fileio printed. A fio iolog is a load: see workload.trace."
+)]
+pub struct ImportArguments {
+    /// What fio or sysbench wrote
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// What every file is: fio-json, fio-bw-log, fio-iops-log, fio-lat-log, fio-hist-log or sysbench
+    /// [default: by its content]
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<Kind>,
+    /// The store that keeps every number
+    #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
+    pub store: PathBuf,
+    /// What to call the campaign [default: the name of the first file]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Bytes of data under test, where no file tells: writes have no steady state without
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub size: Option<Bytes>,
+    /// How to print the answer
+    #[arg(long, default_value = "table")]
+    pub format: Format,
+}
+
+/// Arguments of `merge`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Campaigns of the same experiment, device, seed and scale become one where no cell was measured twice with other\n\
+    numbers; all others are taken as they are. A store that is there already keeps what it has, and takes the rest."
+)]
+pub struct MergeArguments {
+    /// Stores to take campaigns from
+    #[arg(required = true, value_name = "STORE")]
+    pub stores: Vec<PathBuf>,
+    /// The store to write, made where there is none
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+impl ImportArguments {
+    /// The arguments as the user would type them again.
+    pub fn command(&self) -> String {
+        let mut words = vec!["lowtide store import".to_owned()];
+        words.extend(self.files.iter().map(|file| quoted(&file.to_string_lossy())));
+        let kind = self.kind.and_then(|kind| Kind::WORDS.into_iter().find(|(_, known)| *known == kind));
+        words.extend(kind.map(|(word, _)| format!("--kind {word}")));
+        words.extend(self.name.iter().map(|name| format!("--name {}", quoted(name))));
+        words.extend(self.size.map(|size| format!("--size {size}")));
+        words.join(" ")
+    }
+}
