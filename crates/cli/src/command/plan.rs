@@ -8,7 +8,7 @@ use lowtide_core::Bytes;
 use lowtide_files::table;
 use lowtide_host::block::Disk;
 use lowtide_lab::experiment::{Filesystem, Length};
-use lowtide_lab::plan::{Plan, PlanTarget};
+use lowtide_lab::plan::{Longest, Plan, PlanTarget};
 use lowtide_lab::witness::share_of_life;
 
 /// Shows the cells, their data and their time.
@@ -39,10 +39,8 @@ pub fn run(arguments: &PlanArguments) -> Result<u8, Failure> {
 }
 
 fn summary(plan: &Plan) -> String {
-    let longest = plan.cells.iter().map(|cell| cell.settings.load.longest());
-    let counted = longest.clone().filter(Option::is_none).count();
-    let seconds = longest.flatten().map(|span| span.as_secs_f64()).sum::<f64>();
-    let counted = match counted {
+    let Longest { limited, unlimited } = plan.longest();
+    let counted = match unlimited {
         0 => String::new(),
         cells => format!("\nbesides {cells} cells that end after so many requests"),
     };
@@ -61,7 +59,7 @@ fn summary(plan: &Plan) -> String {
     format!(
         "target {target}: {cells} cells ({parallel})\nat most {} of {time} time{counted}{rounds}\n\
          {writes}{device}{ignored}",
-        span(seconds.max(0.0) + 0.0)
+        span(limited.as_secs_f64())
     )
 }
 

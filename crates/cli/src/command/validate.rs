@@ -11,7 +11,7 @@ use lowtide_core::Seed;
 use lowtide_files::catalogue::Published;
 use lowtide_files::output::{CommandFiles, Output, OutputFolder, Role};
 use lowtide_lab::experiment::NotCompared;
-use lowtide_studies::validate::{Study, Summary, choose, excused, longest, on_real_servers, report};
+use lowtide_studies::validate::{Choice, Study, Summary, choose, excused, report};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -24,16 +24,15 @@ const STORES: Role = Role::new("stores", "--keep DIR");
 pub fn run(arguments: &ValidateArguments) -> Result<u8, Failure> {
     let began = Instant::now();
     let seed = Seed::new(arguments.seed);
-    let chosen = choose(&arguments.studies, seed, arguments.scale, arguments.real_servers)?;
-    if !arguments.real_servers {
-        let left_out = on_real_servers(&arguments.studies, seed, arguments.scale)?;
-        if !left_out.is_empty() {
-            output::say(format_args!("left out without `--real-servers`: {}", left_out.join(", ")));
-        }
+    let Choice { taken: chosen, left_out } =
+        choose(&arguments.studies, seed, arguments.scale, arguments.real_servers)?;
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.iter().map(|one| one.name.as_str()).collect();
+        output::say(format_args!("left out without `--real-servers`: {}", names.join(", ")));
     }
     for one in chosen.iter().filter(|one| !one.plan.target.is_simulated()) {
-        let takes =
-            longest(&one.plan).map_or(String::new(), |longest| format!(", at most {longest} of load"));
+        let longest = one.plan.longest().of_all();
+        let takes = longest.map_or(String::new(), |longest| format!(", at most {longest} of load"));
         output::say(format_args!(
             "{}: real servers, in wall time: {} cells{takes}",
             one.name,

@@ -17,7 +17,7 @@ pub(crate) use block::erase;
 pub use target::{PlanTarget, PlannedBlock, PlannedDevice};
 
 use crate::experiment::{BadInput, Experiment, Length, Level, Precondition, Purge, Settings};
-use lowtide_core::{Bytes, Seed, Trace};
+use lowtide_core::{Bytes, Nanos, Seed, Trace};
 use lowtide_files::output::CommandFiles;
 use lowtide_host::HostError;
 use lowtide_host::target::Layout;
@@ -63,6 +63,22 @@ pub struct PlannedCell {
     pub data: Bytes,
     /// Bytes the host may address on the target; those of the filesystem where the target is files.
     pub capacity: Bytes,
+}
+
+/// The longest measuring time of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Longest {
+    /// The sum over the cells that have a time limit.
+    pub limited: Nanos,
+    /// Cells without one: they end after a number of requests.
+    pub unlimited: usize,
+}
+
+impl Longest {
+    /// The time of all cells; `None` where one has no limit.
+    pub fn of_all(self) -> Option<Nanos> {
+        (self.unlimited == 0).then_some(self.limited)
+    }
 }
 
 impl Plan {
@@ -162,6 +178,14 @@ impl Plan {
             PlanTarget::Attached(_) => Vec::new(),
             PlanTarget::Block(_) => ignored::on_blocks(&self.cells),
         }
+    }
+
+    /// The longest that measuring all cells takes.
+    pub fn longest(&self) -> Longest {
+        let spans = self.cells.iter().map(|cell| cell.settings.load.longest());
+        let unlimited = spans.clone().filter(Option::is_none).count();
+        let limited = spans.flatten().fold(0, |sum: u64, span| sum.saturating_add(span.get()));
+        Longest { limited: Nanos::new(limited), unlimited }
     }
 
     /// Bytes that the loads of all cells write at most on a target that takes so much a second; loads that end after
@@ -317,6 +341,19 @@ mod tests {
         assert_eq!(cells[1].settings.preparation.idle, lowtide_core::Nanos::from_secs(2));
         assert_eq!(cells[1].settings.load.length, crate::experiment::Length::Requests(62));
         assert_eq!(cells[1].label(), "partition 64GiB, idle 32s");
+    }
+
+    #[test]
+    fn the_longest_time_is_that_of_cells_with_a_limit() {
+        let cells = "[[step]]\nname = \"a\"\n[[step]]\nname = \"b\"\nduration = \"2h\"\n\
+                     [sweep]\nfile_size = [\"10GiB\", \"20GiB\"]\n";
+        let timed = format!("{BASE}\n{cells}");
+        let all = plan(&timed, 1).expect("plans").longest();
+        assert_eq!((all.unlimited, all.of_all()), (0, Some(Nanos::from_secs(6 * 3600))));
+        let counted = timed.replace("duration = \"1h\"", "requests = 1000");
+        let some = plan(&counted, 1).expect("plans").longest();
+        assert_eq!(some, Longest { limited: Nanos::from_secs(4 * 3600), unlimited: 2 });
+        assert_eq!(some.of_all(), None);
     }
 
     #[test]

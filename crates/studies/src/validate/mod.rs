@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   record::Campaign ─► find ─► comparisons, claims ─► report
-//!   studies: every experiment with something to compare, run side by side ─► summary ─► report
+//!   studies: chosen experiments with something to compare, run side by side ─► summary ─► report
 //! ```
 //!
 //! Published values reach only this far: no model reads them, and what is found for one does not depend on it.
@@ -16,9 +16,7 @@ mod tests;
 
 pub use claims::claims;
 pub use lowtide_report::find::Latencies;
-pub use studies::{
-    ChooseError, Chosen, Study, ValidateError, choose, excused, longest, on_real_servers, run,
-};
+pub use studies::{Choice, ChooseError, Chosen, Study, ValidateError, choose, excused, run};
 pub use summary::{Summary, report};
 
 use lowtide_lab::experiment::{self, Form, Measure, Of, Resolved, Unit, Unreadable};

@@ -1,4 +1,4 @@
-//! Running every experiment that has something to compare, side by side.
+//! Runs the chosen experiments of those that have something to compare, side by side.
 //!
 //! Experiments share the cores: the groups of all of them are one pool of work. Each keeps its numbers in a store of
 //! its own, in a directory that the caller chose. Leaves out adding up (`summary`).
@@ -24,6 +24,15 @@ pub struct Chosen {
     pub name: String,
     /// What it will do.
     pub plan: Plan,
+}
+
+/// The experiments that were chosen.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// Those that run.
+    pub taken: Vec<Chosen>,
+    /// Those that need real servers, which were not requested.
+    pub left_out: Vec<Chosen>,
 }
 
 /// An experiment that was run, and what it says of published numbers.
@@ -82,20 +91,43 @@ pub enum ValidateError {
     Unreadable(#[from] Unreadable),
 }
 
-/// The experiments of the catalogue that compare something, or those of them that are named: by their own
+/// Plans the experiments of the catalogue that compare something, or those of them that are named: by their own
 /// name or by a study's, such as `e06`. Experiments on real servers take wall time and a machine of their
-/// own, so they are included only with `real_servers`.
+/// own, so without `real_servers` they are left out.
 ///
 /// # Errors
-/// [`ChooseError`] for an unknown name, for a name that needs `real_servers`, or where an experiment cannot
-/// be planned.
-pub fn choose(
-    names: &[String],
-    seed: Seed,
-    scale: u64,
-    real_servers: bool,
-) -> Result<Vec<Chosen>, ChooseError> {
-    let mut all: Vec<(Vec<String>, Experiment)> = Vec::new();
+/// [`ChooseError`] for an unknown name, for a name of which nothing is left without `real_servers`, or where an
+/// experiment cannot be planned.
+pub fn choose(names: &[String], seed: Seed, scale: u64, real_servers: bool) -> Result<Choice, ChooseError> {
+    let all = compared()?;
+    if let Some(name) = names.iter().find(|name| !all.iter().any(|(known, _)| known.contains(name))) {
+        let mut accepted: Vec<String> = all.into_iter().flat_map(|(known, _)| known).collect();
+        accepted.sort_unstable();
+        accepted.dedup();
+        return Err(ChooseError::Unknown { name: name.clone(), accepted });
+    }
+    let is_meant = |known: &[String]| names.is_empty() || names.iter().any(|name| known.contains(name));
+    let mut meant = Vec::new();
+    for (known, experiment) in all.into_iter().filter(|(known, _)| is_meant(known)) {
+        let name = experiment.name.clone();
+        meant.push((known, Chosen { name, plan: Plan::new(experiment, seed, scale)? }));
+    }
+    let (taken, left_out): (Vec<_>, Vec<_>) =
+        meant.into_iter().partition(|(_, one)| real_servers || one.plan.target.is_simulated());
+    for name in names {
+        let named = |(known, _): &&(Vec<String>, Chosen)| known.contains(name);
+        if let (None, Some((_, one))) = (taken.iter().find(named), left_out.iter().find(named)) {
+            let longest = one.plan.longest().of_all();
+            return Err(ChooseError::RealServers { name: name.clone(), longest });
+        }
+    }
+    let plans = |all: Vec<(Vec<String>, Chosen)>| all.into_iter().map(|(_, one)| one).collect();
+    Ok(Choice { taken: plans(taken), left_out: plans(left_out) })
+}
+
+/// The experiments of the catalogue that compare something, with the names that mean each.
+fn compared() -> Result<Vec<(Vec<String>, Experiment)>, BadInput> {
+    let mut all = Vec::new();
     for entry in catalogue::experiments() {
         let experiment = Experiment::parse(entry.path, entry.text, &[])?;
         let rows = experiment.published.iter().map(|published| published.published.study.clone());
@@ -108,46 +140,7 @@ pub fn choose(
             all.push((known, experiment));
         }
     }
-    if let Some(name) = names.iter().find(|name| !all.iter().any(|(known, _)| known.contains(name))) {
-        let mut accepted: Vec<String> = all.into_iter().flat_map(|(known, _)| known).collect();
-        accepted.sort_unstable();
-        accepted.dedup();
-        return Err(ChooseError::Unknown { name: name.clone(), accepted });
-    }
-    let is_virtual = |experiment: &Experiment| experiment.load.oltp.is_none() || experiment.is_modelled();
-    let is_taken = |experiment: &Experiment| real_servers || is_virtual(experiment);
-    for name in names {
-        let mut meant = all.iter().filter(|(known, _)| known.contains(name));
-        if !meant.clone().any(|(_, experiment)| is_taken(experiment)) {
-            let (_, experiment) = meant.next().expect("the name is known");
-            let plan = Plan::new(experiment.clone(), seed, scale)?;
-            return Err(ChooseError::RealServers { name: name.clone(), longest: longest(&plan) });
-        }
-    }
-    let mut chosen = Vec::new();
-    for (known, experiment) in all {
-        let is_meant = names.is_empty() || names.iter().any(|name| known.contains(name));
-        if is_meant && is_taken(&experiment) {
-            let name = experiment.name.clone();
-            chosen.push(Chosen { name, plan: Plan::new(experiment, seed, scale)? });
-        }
-    }
-    Ok(chosen)
-}
-
-/// The names of experiments that [`choose`] leaves out because they need real servers.
-///
-/// # Errors
-/// As [`choose`].
-pub fn on_real_servers(names: &[String], seed: Seed, scale: u64) -> Result<Vec<String>, ChooseError> {
-    let all = choose(names, seed, scale, true)?;
-    let real = all.into_iter().filter(|one| !one.plan.target.is_simulated());
-    Ok(real.map(|one| one.name).collect())
-}
-
-/// The longest total measuring time of a plan's cells; `None` where a cell has no time limit.
-pub fn longest(plan: &Plan) -> Option<Nanos> {
-    plan.cells.iter().try_fold(Nanos::ZERO, |sum, cell| Some(sum + cell.settings.load.longest()?))
+    Ok(all)
 }
 
 /// What the chosen experiments leave out of their studies, and with `whole` what no experiment compares.

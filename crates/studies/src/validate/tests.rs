@@ -236,13 +236,17 @@ fn real_servers_are_chosen_only_where_they_are_asked_for() {
     let names = |names: &[&str], real_servers| -> Vec<String> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let chosen = choose(&names, Seed::new(1), 1, real_servers).expect("known names");
-        chosen.into_iter().map(|one| one.name).collect()
+        chosen.taken.into_iter().map(|one| one.name).collect()
     };
     let without = names(&["e11"], false);
     assert!(without.contains(&"dbt2-mtron-modelled".to_owned()), "{without:?}");
     assert!(!without.contains(&"dbt2-mtron".to_owned()), "{without:?}");
     assert!(names(&["e11"], true).contains(&"dbt2-mtron".to_owned()));
     assert!(!names(&[], false).contains(&"tpcc-buffer-pool".to_owned()));
+    let all = choose(&[], Seed::new(1), 1, false).expect("all");
+    let left_out: Vec<&str> = all.left_out.iter().map(|one| one.name.as_str()).collect();
+    assert!(left_out.contains(&"tpcc-buffer-pool") && left_out.contains(&"dbt2-mtron"), "{left_out:?}");
+    assert!(all.taken.iter().all(|one| one.plan.target.is_simulated()));
     let alone = choose(&["dbt2-mtron".to_owned()], Seed::new(1), 1, false);
     assert!(matches!(alone, Err(ChooseError::RealServers { longest: Some(_), .. })), "{alone:?}");
 }
