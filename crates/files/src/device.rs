@@ -159,13 +159,6 @@ pub fn parse(text: &str) -> Result<Device, DeviceFileError> {
     read(text, DEEPEST)
 }
 
-/// The files outside of the catalogue that a device file refers to. Empty where the device file cannot be
-/// used; whoever opens it reports that.
-pub fn files_of(name_or_path: &str) -> Vec<PathBuf> {
-    let text = catalogue::device(name_or_path).map(|found| found.text);
-    text.ok().and_then(|text| parse(&text).ok()).map_or_else(Vec::new, |device| device.files)
-}
-
 fn read(text: &str, depth: usize) -> Result<Device, DeviceFileError> {
     let mut texts = vec![text.to_owned()];
     let mut files = Vec::new();

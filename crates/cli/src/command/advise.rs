@@ -6,9 +6,8 @@ use crate::args::{AdviseArguments, Format};
 use crate::failure::{FAILED, Failure};
 use crate::output::EXPERIMENT;
 use crate::{interrupt, output};
-use lowtide_files::device;
 use lowtide_files::output::{CommandFiles, Output};
-use lowtide_studies::advise::{Advice, advise, report};
+use lowtide_studies::advise::{Advice, advise, candidates, report};
 
 /// Advises.
 pub fn run(arguments: &AdviseArguments) -> Result<u8, Failure> {
@@ -16,11 +15,10 @@ pub fn run(arguments: &AdviseArguments) -> Result<u8, Failure> {
         .question()
         .map_err(|message| Failure::usage(message, "`lowtide advise --help` has examples"))?;
     let mut files = CommandFiles::default();
-    if arguments.output.is_some() {
-        arguments.device.iter().for_each(|name| files.add_device(name, &device::files_of(name)));
-    }
+    let candidates = candidates(&question)?;
+    candidates.iter().for_each(|one| files.add_device(&one.target, &one.device.files));
     let file = arguments.output.as_deref().map(|path| Output::file(EXPERIMENT, path, &files)).transpose()?;
-    let advice = advise(&question, &interrupt::flag(), &|text| output::say(text))?;
+    let advice = advise(&question, candidates, &interrupt::flag(), &|text| output::say(text))?;
     let report = report(&advice);
     match arguments.format {
         Format::Csv => {

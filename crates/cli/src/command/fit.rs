@@ -8,9 +8,8 @@ use crate::failure::Failure;
 use crate::output::DEVICE;
 use crate::{interrupt, output};
 use lowtide_core::{Bytes, Seed};
-use lowtide_files::device;
 use lowtide_files::output::{CommandFiles, Output};
-use lowtide_studies::fit::{self, Measured, Question};
+use lowtide_studies::fit::{self, Like, Measured, Question};
 use std::io::Read;
 use std::path::Path;
 
@@ -27,15 +26,14 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
     }
     let mut files = CommandFiles::default();
     files.add("the file of measurements", &arguments.source);
-    if let (Some(like), Some(_)) = (&arguments.like, &arguments.output) {
-        files.add_device(like, &device::files_of(like));
-    }
+    let like = arguments.like.as_deref().map(Like::read).transpose()?;
+    like.iter().for_each(|like| files.add_device(&like.name, &like.files));
     let file = arguments.output.as_deref().map(|path| Output::file(DEVICE, path, &files)).transpose()?;
     let stem =
         arguments.output.as_deref().and_then(Path::file_stem).map(|it| it.to_string_lossy().into_owned());
     let question = Question {
         name: arguments.name.clone().or(stem).unwrap_or_else(|| "fitted".to_owned()),
-        like: arguments.like.clone(),
+        like,
         capacity: arguments.capacity,
         block: arguments.block,
         threads: arguments.threads,

@@ -17,7 +17,7 @@ use lowtide_lab::store::{self, Store};
 use lowtide_report::cost::Prices;
 use lowtide_studies::ask::{self, Asked, Raw, Source};
 use lowtide_studies::failure::Failure;
-use lowtide_studies::fit::{self, Fixed, Question};
+use lowtide_studies::fit::{self, Fixed, Like, Question};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -127,9 +127,13 @@ pub fn fitted(bytes: &[u8], options: &Options) -> Outcome {
         Ok(fixed) => fixed,
         Err(error) => return refused(error),
     };
+    let like = match options.like.as_deref().map(Like::read).transpose() {
+        Ok(like) => like,
+        Err(error) => return refused(error),
+    };
     let question = Question {
         name: "fuzz".to_owned(),
-        like: options.like.clone(),
+        like,
         capacity,
         block,
         threads: options.threads,
@@ -195,7 +199,8 @@ pub fn prices(bytes: &[u8], is_toml: bool) -> Outcome {
 
 /// The output of fio, as a campaign in a store of its own.
 pub fn imported(path: &Path, into: &Path) -> Outcome {
-    let options = import::Options { command: "lowtide store import".to_owned(), ..import::Options::default() };
+    let options =
+        import::Options { command: "lowtide store import".to_owned(), ..import::Options::default() };
     let imported = match import::import(&[path.to_owned()], &options) {
         Ok(imported) => imported,
         Err(error) => return refused(error),

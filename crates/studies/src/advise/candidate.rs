@@ -2,6 +2,7 @@
 //!
 //! Leaves out what they do (`trial`).
 
+use super::AdviseError;
 use super::question::{Asked, Question};
 use lowtide_core::Bytes;
 use lowtide_core::suggest::nearest;
@@ -76,8 +77,9 @@ pub enum CandidateError {
 /// The devices that come into question: those that are named, or else every drive, disk and array of the catalogue.
 ///
 /// # Errors
-/// [`CandidateError`] for a name that there is not.
-pub fn candidates(question: &Question) -> Result<Vec<Candidate>, CandidateError> {
+/// [`AdviseError`] for a question that contradicts itself, or a name that there is not.
+pub fn candidates(question: &Question) -> Result<Vec<Candidate>, AdviseError> {
+    question.check()?;
     let mut all = Vec::new();
     if question.devices.is_empty() {
         for entry in catalogue::devices() {
@@ -88,7 +90,7 @@ pub fn candidates(question: &Question) -> Result<Vec<Candidate>, CandidateError>
         }
     }
     for name in &question.devices {
-        let found = catalogue::device(name)?;
+        let found = catalogue::device(name).map_err(CandidateError::from)?;
         let device = device::parse(&found.text).map_err(|error| file(&found.path, &error))?;
         device
             .spec
@@ -101,7 +103,7 @@ pub fn candidates(question: &Question) -> Result<Vec<Candidate>, CandidateError>
     let names: Vec<String> = all.iter().map(|(_, device)| device.name.clone()).collect();
     if let Some(name) = question.prices.keys().find(|name| !names.contains(name)) {
         let near = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
-        return Err(CandidateError::Price { name: name.clone(), near });
+        return Err(CandidateError::Price { name: name.clone(), near }.into());
     }
     Ok(all.into_iter().map(|(target, device)| candidate(question, target, device)).collect())
 }

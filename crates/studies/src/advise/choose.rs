@@ -3,7 +3,7 @@
 //! Leaves out how it is told (`show`).
 
 use super::AdviseError;
-use super::candidate::{Candidate, candidates};
+use super::candidate::Candidate;
 use super::question::{Asked, Question, loaded, warehouses};
 use super::row::{Life, Measured, Outcome, Row};
 use super::search::{UpTo, first_enough, up_to};
@@ -99,17 +99,16 @@ type Tried<'a> = &'a dyn Fn(&[Candidate]) -> Result<Vec<Row>, AdviseError>;
 /// What a candidate comes to when it is run again, or why to nothing.
 type Again<'a> = &'a dyn Fn(&Row) -> Result<Result<Trial, String>, AdviseError>;
 
-/// Tries every candidate, chooses, and checks the choice; `hear` is told of every trial, from any thread.
+/// Tries every one of the [`candidates`](super::candidates), chooses, and checks the choice; `hear` is told of every trial, from any thread.
 ///
 /// # Errors
 /// [`AdviseError`] for a question that cannot be answered. That nothing meets it is an answer.
 pub fn advise(
     question: &Question,
+    mut candidates: Vec<Candidate>,
     interrupt: &Arc<AtomicBool>,
     hear: &(dyn Fn(&str) + Sync),
 ) -> Result<Advice, AdviseError> {
-    question.check()?;
-    let mut candidates = candidates(question)?;
     // Those that take longest first, so that the cores end together.
     candidates.sort_by_key(|one| std::cmp::Reverse(one.capacity().get() / one.scale));
     let all = candidates.len();

@@ -19,7 +19,7 @@ mod show;
 mod text;
 mod trial;
 
-pub use candidate::{Candidate, CandidateError};
+pub use candidate::{Candidate, CandidateError, candidates};
 pub use choose::{Advice, Checked, advise};
 pub use question::{Asked, BlockLoad, Question, QuestionError, TpccLoad, Unit};
 pub use row::{Cost, Life, Measured, Outcome, Row};

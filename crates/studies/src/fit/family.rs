@@ -11,7 +11,8 @@ use lowtide_device::DeviceSpec;
 use lowtide_device::flash::FlashSpec;
 use lowtide_device::flash::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};
 use lowtide_files::catalogue;
-use lowtide_files::device;
+use lowtide_files::device::{self, Device};
+use std::path::PathBuf;
 
 /// Bytes of a map unit where nobody says.
 const UNIT: Bytes = COST_UNIT;
@@ -54,6 +55,38 @@ pub struct Reach {
     pub miss: f64,
 }
 
+/// The drive that a fitted drive resembles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Like {
+    /// Its name, or the path of its file.
+    pub name: String,
+    /// The files outside of the catalogue that its file refers to.
+    pub files: Vec<PathBuf>,
+    spec: FlashSpec,
+}
+
+impl Like {
+    /// Reads its file.
+    ///
+    /// # Errors
+    /// [`FitError::Like`] where it is not one flash drive that maps pages.
+    pub fn read(name: &str) -> Result<Like, FitError> {
+        let wrong = |error: String| FitError::Like(format!("{name}: {error}"));
+        let found = catalogue::device(name).map_err(|error| FitError::Like(error.to_string()))?;
+        let Device { spec, files, .. } =
+            device::parse(&found.text).map_err(|error| wrong(error.to_string()))?;
+        match spec {
+            DeviceSpec::Flash(spec) if spec.log_units.is_none() && spec.slc_cache.is_none() => {
+                spec.validate().map_err(|error| wrong(error.to_string()))?;
+                Ok(Like { name: name.to_owned(), files, spec })
+            }
+            _ => Err(FitError::Like(format!(
+                "`{name}` is not one flash drive that maps pages: what is fitted here follows the laws of those"
+            ))),
+        }
+    }
+}
+
 /// What all drives of a family have in common.
 #[derive(Debug, Clone)]
 pub(super) struct Family {
@@ -67,30 +100,16 @@ pub(super) struct Family {
 
 impl Family {
     /// # Errors
-    /// [`FitError`] where the example is not one flash drive, or requests are no whole map units of the family.
+    /// [`FitError`] where requests are no whole map units of the family.
     pub(super) fn new(
-        like: Option<&str>,
+        like: Option<&Like>,
         capacity: Bytes,
         block: Bytes,
         threads: u32,
     ) -> Result<Family, FitError> {
         let base = match like {
             None => assumed(capacity, block),
-            Some(name) => {
-                let found = catalogue::device(name).map_err(|error| FitError::Like(error.to_string()))?;
-                let read = device::parse(&found.text);
-                match read.map_err(|error| FitError::Like(format!("{name}: {error}")))?.spec {
-                    DeviceSpec::Flash(spec) if spec.log_units.is_none() && spec.slc_cache.is_none() => {
-                        spec.validate().map_err(|error| FitError::Like(format!("{name}: {error}")))?;
-                        FlashSpec { capacity, ..spec }
-                    }
-                    _ => {
-                        return Err(FitError::Like(format!(
-                            "`{name}` is not one flash drive that maps pages: what is fitted here follows the laws of those"
-                        )));
-                    }
-                }
-            }
+            Some(like) => FlashSpec { capacity, ..like.spec.clone() },
         };
         let unit = base.map.unit;
         if unit == Bytes::ZERO || !block.get().is_multiple_of(unit.get()) {
@@ -102,7 +121,7 @@ impl Family {
                 "requests of {block} are no whole map units: what completing them costs is not fitted; {accepted} are (`--block`)"
             )));
         }
-        Ok(Family { base, like: like.map(str::to_owned), block, threads })
+        Ok(Family { base, like: like.map(|like| like.name.clone()), block, threads })
     }
 
     /// The drive that the family is built around, for people.

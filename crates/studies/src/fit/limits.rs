@@ -154,7 +154,7 @@ pub(super) fn check(measured: &Measured, question: &Question) -> Result<Checked,
             measured.name
         )));
     }
-    let family = Family::new(question.like.as_deref(), capacity, block, threads)?;
+    let family = Family::new(question.like.as_ref(), capacity, block, threads)?;
     let raw = raw(&family, &question.fixed, capacity)?;
     costs(&family, &question.fixed, capacity)?;
     let sizes = Sizes { least: family.least_data(raw.1), capacity };

@@ -24,7 +24,7 @@ mod tests;
 mod write;
 
 pub use data::{Knee, Measured, Point};
-pub use family::{Parameters, Reach};
+pub use family::{Like, Parameters, Reach};
 pub use fixed::Fixed;
 pub use read::{of_campaign, of_csv};
 pub use show::{json, table};
@@ -60,8 +60,8 @@ const WIDE: f64 = 2.0;
 pub struct Question {
     /// What the device will be called.
     pub name: String,
-    /// A device file that has everything else.
-    pub like: Option<String>,
+    /// A device that has everything else.
+    pub like: Option<Like>,
     /// Bytes that the host may address.
     pub capacity: Option<Bytes>,
     /// Bytes of a request.
