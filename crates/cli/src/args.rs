@@ -297,7 +297,8 @@ pub struct CostArguments {
 /// Arguments of `validate`.
 #[derive(Debug, Args)]
 pub struct ValidateArguments {
-    /// Studies, such as e06, or experiments that have published numbers [default: all]
+    /// Studies, such as e06, or experiments that have published numbers
+    /// [default: all that need no real server]
     #[arg(value_name = "STUDY")]
     pub studies: Vec<String>,
     /// The seed of every random choice
