@@ -4,7 +4,7 @@
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
 use lowtide_device::{AnyDevice, DeviceSpec, state};
-use lowtide_files::{catalogue, device};
+use lowtide_files::device::{self, Device, Listed};
 use std::collections::BTreeSet;
 
 /// Small, and still the device it was.
@@ -84,8 +84,8 @@ fn seen(device: &AnyDevice) -> (Counters, Vec<u32>, Option<VirtualTime>) {
 #[test]
 fn every_device_goes_on_where_it_was_saved() {
     let mut cleaned = 0;
-    for entry in catalogue::devices() {
-        let spec = small(&device::parse(entry.text).expect("the catalogue is sound").spec);
+    for Listed { device: Device { name, spec, .. }, .. } in device::catalogue() {
+        let spec = small(spec);
         let seed = Seed::new(11);
         let mut device = spec.build(seed).expect("it fits together");
         let mut host = Host::new(7);
@@ -105,20 +105,15 @@ fn every_device_goes_on_where_it_was_saved() {
             let mut bytes = Vec::new();
             state::save(&mut bytes, &spec, seed, host.now, device.as_ref()).expect("it can be saved");
             let mut rest = &bytes[..];
-            let restored = state::restore(&mut rest, &spec).expect(entry.name);
-            assert_eq!((rest.len(), restored.seed, restored.now), (0, seed, host.now), "{}", entry.name);
+            let restored = state::restore(&mut rest, &spec).expect(name);
+            assert_eq!((rest.len(), restored.seed, restored.now), (0, seed, host.now), "{name}");
             let mut other = restored.device;
-            assert_eq!(seen(&other), seen(&device), "{} in round {round}", entry.name);
+            assert_eq!(seen(&other), seen(&device), "{} in round {round}", name);
             let mut twin = host.clone();
             for step in 0..1500 {
                 host.step(&mut device);
                 twin.step(&mut other);
-                assert_eq!(
-                    twin.heard.last(),
-                    host.heard.last(),
-                    "{} in round {round}, step {step}",
-                    entry.name
-                );
+                assert_eq!(twin.heard.last(), host.heard.last(), "{} in round {round}, step {step}", name);
             }
             if round == 1 {
                 device.power_cut(host.now);
@@ -130,7 +125,7 @@ fn every_device_goes_on_where_it_was_saved() {
                     assert_eq!(device.finish(), other.finish());
                 }
             }
-            assert_eq!(seen(&other), seen(&device), "{} after round {round}", entry.name);
+            assert_eq!(seen(&other), seen(&device), "{} after round {round}", name);
             // The twin goes on, so that what was lost would add up.
             (device, host) = (other, twin);
         }

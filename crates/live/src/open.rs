@@ -10,8 +10,7 @@ use lowtide_device::fault::Fault;
 use lowtide_device::power::{Cache, CacheKind};
 use lowtide_device::state::{self, Restored};
 use lowtide_device::{AnyDevice, DeviceSpec, Partition, SpecError};
-use lowtide_files::catalogue::{self, CatalogueError};
-use lowtide_files::device::{self, Device, DeviceFileError};
+use lowtide_files::device::{self, Device, DeviceError};
 use lowtide_files::output::{self, CommandFiles, Output, OutputError, Role};
 use lowtide_host::live::Contents;
 use lowtide_host::live::contents::{Memory, SparseFile, SparseFileError};
@@ -42,7 +41,7 @@ pub enum Data {
 pub struct Offer {
     /// What clients call it; the device's name where none is given.
     pub name: Option<String>,
-    /// The device: a name of the catalogue or the path of a file.
+    /// The device, as [`device::find`] takes it.
     pub device: String,
     /// Where its bytes lie.
     pub data: Data,
@@ -83,17 +82,9 @@ impl Offer {
 /// Why a drive cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no such device.
+    /// There is no such device, or its file cannot be used.
     #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
-    /// Its file cannot be used.
-    #[error("the device {path} cannot be used: {reason}")]
-    File {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        reason: DeviceFileError,
-    },
+    Device(#[from] DeviceError),
     /// No device can be so.
     #[error("the device `{device}` cannot be so: {reason}")]
     Spec {
@@ -161,12 +152,11 @@ pub struct Known {
     files: Vec<PathBuf>,
 }
 
-/// The device of a file, so many times smaller; `path` is what errors call the file, and `called` the device.
+/// A device, so many times smaller; `called` is what errors call it.
 ///
 /// # Errors
-/// [`OpenError`] where the file cannot be used, or no device can be so.
-pub fn scaled(path: &str, text: &str, called: &str, scale: u64) -> Result<Device, OpenError> {
-    let device = device::parse(text).map_err(|reason| OpenError::File { path: path.to_owned(), reason })?;
+/// [`OpenError`] where no device can be so.
+pub fn scaled(device: Device, called: &str, scale: u64) -> Result<Device, OpenError> {
     let failed = |reason| OpenError::Spec { device: called.to_owned(), reason };
     device.spec.validate().map_err(failed)?;
     let spec = if scale > 1 { device.spec.scaled(scale) } else { device.spec };
@@ -180,9 +170,8 @@ impl Offer {
     /// # Errors
     /// [`OpenError`] where there is none, or it cannot be as it is wanted.
     pub fn look_up(self) -> Result<Known, OpenError> {
-        let found = catalogue::device(&self.device)?;
         let Device { name, title, spec, files, .. } =
-            scaled(&found.path, &found.text, &self.device, self.scale)?;
+            scaled(device::find(&self.device)?, &self.device, self.scale)?;
         let failed = |reason| OpenError::Spec { device: self.device.clone(), reason };
         let spec = match self.cache {
             Some(kind) => spec.with_cache(kind).map_err(failed)?,

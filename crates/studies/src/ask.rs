@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::validate;
 use lowtide_core::Seed;
 use lowtide_files::catalogue;
-use lowtide_files::device::Device;
+use lowtide_files::device::{self, Device, DeviceError, DeviceName};
 use lowtide_files::output::CommandFiles;
 use lowtide_files::passwords;
 use lowtide_lab::experiment::{BadInput, Experiment, Override};
@@ -97,7 +97,7 @@ impl Asked {
             Some(("block", path)) => format!("target.block={path}"),
             // A bare name is a device, a bare path a file or a directory.
             _ if std::path::Path::new(target).is_dir() => format!("target.directory={target}"),
-            _ if target.contains('/') && !target.ends_with(".toml") => format!("target.file={target}"),
+            _ if target.contains('/') && !names_device_files(target) => format!("target.file={target}"),
             _ => format!("target.device={target}"),
         });
         target.chain(self.set.iter().cloned()).map(|text| text.parse()).collect()
@@ -125,11 +125,11 @@ impl Asked {
 /// [`Failure`] where there is no such device, or none can be so.
 pub fn device(source: &Source, scale: u64) -> Result<Device, Failure> {
     Ok(match source {
-        Source::Named(name) => {
-            let found = catalogue::device(name)?;
-            open::scaled(&found.path, &found.text, name, scale)?
+        Source::Named(name) => open::scaled(device::find(name)?, name, scale)?,
+        Source::Text { name, text } => {
+            let failed = |reason| DeviceError::File { path: name.clone(), reason };
+            open::scaled(device::parse(text).map_err(failed)?, name, scale)?
         }
-        Source::Text { name, text } => open::scaled(name, text, name, scale)?,
     })
 }
 
@@ -205,15 +205,22 @@ pub fn scale(text: &str) -> Result<u64, String> {
 pub fn target(text: &str) -> Result<String, String> {
     let known = match text.split_once(':') {
         Some((kind, rest)) => {
-            ["device", "file", "dir", "block"].contains(&kind) && !rest.is_empty() || kind.contains('/')
+            ["device", "file", "dir", "block"].contains(&kind) && !rest.is_empty()
+                || kind.contains('/')
+                || device::is_known(text)
         }
         None => !text.is_empty(),
     };
     if known {
         Ok(text.to_owned())
     } else {
-        Err("write device:NAME, file:PATH, dir:PATH or block:PATH".to_owned())
+        Err("write device:NAME or device:NAME:MODE, file:PATH, dir:PATH or block:PATH".to_owned())
     }
+}
+
+/// Whether a path, or each path in a name of a device, ends as a device file does.
+fn names_device_files(target: &str) -> bool {
+    DeviceName::new(target).paths().all(|path| path.extension().is_some_and(|ending| ending == "toml"))
 }
 
 /// A word as a shell takes it.
@@ -246,6 +253,31 @@ mod tests {
         assert_eq!(scale("1/8"), Ok(8));
         assert_eq!(scale("1"), Ok(1));
         assert!(scale("0").is_err() && scale("1/0").is_err() && scale("x").is_err());
+    }
+
+    #[test]
+    fn a_target_is_a_kind_and_a_place_or_a_device() {
+        let becomes = |given: &str| {
+            let target = Some(target(given).unwrap_or_else(|error| panic!("{given}: {error}")));
+            let source = Source::Named("disk-quick".to_owned());
+            let asked = Asked { source, target, set: Vec::new(), scale: 1, seed: 1 };
+            asked.overrides().expect("one override")[0].to_string()
+        };
+        for (given, set) in [
+            ("device:sas-15k-73gb:shallow", "target.device=sas-15k-73gb:shallow"),
+            ("sas-15k-73gb:shallow", "target.device=sas-15k-73gb:shallow"),
+            ("sas-15k-73gb:shallow+mtron-32gb", "target.device=sas-15k-73gb:shallow+mtron-32gb"),
+            ("mine.toml:fast", "target.device=mine.toml:fast"),
+            ("./mine.toml:fast", "target.device=./mine.toml:fast"),
+            ("./mine.toml+sas-15k-73gb", "target.device=./mine.toml+sas-15k-73gb"),
+            ("./data+more", "target.file=./data+more"),
+            ("/data/a:b", "target.file=/data/a:b"),
+        ] {
+            assert_eq!(becomes(given), set);
+        }
+        for wrong in ["devcie:mtron-32gb", "disk:", "sas-15k-73g:shallow", ""] {
+            assert!(target(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

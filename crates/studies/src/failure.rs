@@ -9,6 +9,7 @@ use crate::fit::FitError;
 use crate::interleave::InterleaveError;
 use crate::validate::{ChooseError, ValidateError};
 use lowtide_files::catalogue::CatalogueError;
+use lowtide_files::device::DeviceError;
 use lowtide_files::output::OutputError;
 use lowtide_files::passwords;
 use lowtide_host::live::contents::SparseFileError;
@@ -161,6 +162,12 @@ impl From<CatalogueError> for Failure {
     }
 }
 
+impl From<DeviceError> for Failure {
+    fn from(error: DeviceError) -> Self {
+        Failure::new(Kind::BadInput, error.into())
+    }
+}
+
 impl From<AttachedError> for Failure {
     fn from(error: AttachedError) -> Self {
         match error {
@@ -189,7 +196,7 @@ impl From<PowercutError> for Failure {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Catalogue(error) => error.into(),
+            OpenError::Device(error) => error.into(),
             OpenError::Output(error) => (*error).into(),
             OpenError::Memory { .. } => Failure::failed(error),
             // Another drive writes to it.
@@ -319,7 +326,7 @@ impl From<AdviseError> for Failure {
     fn from(error: AdviseError) -> Self {
         match error {
             AdviseError::Question(error) => Failure::usage(&error, error.advice()),
-            AdviseError::Candidate(CandidateError::Catalogue(error)) => error.into(),
+            AdviseError::Candidate(CandidateError::Device(error)) => error.into(),
             AdviseError::Candidate(error) => Failure::usage(
                 &error,
                 "`lowtide devices` lists names; docs/formats.md the keys of a device file",

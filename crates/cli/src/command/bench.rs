@@ -71,8 +71,7 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
 
 /// Judges the steady-state rule and prints a line for each file size.
 fn judge(seeds: u64, scale: u64, format: BenchFormat) -> Result<u8, Failure> {
-    let found = lowtide_files::catalogue::device("intel-320-160gb")?;
-    let spec = lowtide_files::device::parse(&found.text).expect("devices of the catalogue are valid").spec;
+    let spec = lowtide_files::device::find("intel-320-160gb")?.spec;
     if format == BenchFormat::Json {
         // A size takes minutes, so each line comes as soon as it is known.
         for size in SIZES_GIB {

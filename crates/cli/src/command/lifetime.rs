@@ -5,8 +5,8 @@ use crate::args::LifetimeArguments;
 use crate::failure::Failure;
 use crate::output;
 use lowtide_core::{Bytes, Seed};
-use lowtide_files::catalogue::{self, CatalogueError};
-use lowtide_files::device::{self, Device};
+use lowtide_files::catalogue::CatalogueError;
+use lowtide_files::device::{self, Device, DeviceError};
 use lowtide_lab::smart::{Reading, ReadingError};
 use lowtide_lab::store::Store;
 use lowtide_record::Campaign;
@@ -49,15 +49,9 @@ fn target(arguments: &LifetimeArguments, what: &str) -> Result<Target, Failure> 
     if what.parse::<i64>().is_ok() || what.contains(".db:") {
         return campaign(usual);
     }
-    match catalogue::device(what) {
-        Ok(found) => match device::parse(&found.text) {
-            Ok(device) => Ok(Target::Device(Box::new(device))),
-            Err(error) => Err(Failure::usage(
-                format!("the device {} cannot be used: {error}", found.path),
-                "docs/formats.md lists the keys of a device file",
-            )),
-        },
-        Err(unknown @ CatalogueError::Unknown { .. }) => {
+    match device::find(what) {
+        Ok(device) => Ok(Target::Device(Box::new(device))),
+        Err(unknown @ DeviceError::Catalogue(CatalogueError::Unknown { .. })) => {
             let known = usual.exists().then(|| Store::open_existing(usual)?.find(Some(what)));
             match known {
                 Some(Ok(_)) => campaign(usual),

@@ -38,7 +38,7 @@ fn hint(near: Option<&str>) -> String {
 }
 
 impl CatalogueError {
-    pub(super) fn unknown(what: &'static str, name: &str, valid: impl Iterator<Item = &'static str>) -> Self {
+    pub(crate) fn unknown(what: &'static str, name: &str, valid: impl Iterator<Item = &'static str>) -> Self {
         let valid: Vec<String> = valid.map(str::to_owned).collect();
         let near = nearest(name, valid.iter().map(String::as_str)).map(str::to_owned);
         CatalogueError::Unknown { what, name: name.to_owned(), near, valid }

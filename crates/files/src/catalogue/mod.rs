@@ -2,7 +2,8 @@
 //!
 //! They are compiled in; a new file under `experiments/`, `devices/` or `published/` is found by the build. An
 //! experiment or device is named (`intel-320-random-write`) or, where it is the user's own, given as a path:
-//! anything with a `/` or ending in `.toml`. Leaves out what the files say: each is parsed by who knows it.
+//! anything with a `/` or ending in `.toml`. Leaves out what the files say: each is parsed by who knows it, and devices are
+//! found by `device`, which knows their modes.
 
 mod error;
 mod published;
@@ -44,7 +45,7 @@ pub fn experiments() -> &'static [Entry] {
     files::EXPERIMENTS
 }
 
-/// Every simulated device that comes with the program, by name.
+/// The file of every simulated device that comes with the program, by name; [`crate::device::find`] knows their modes, too.
 pub fn devices() -> &'static [Entry] {
     files::DEVICES
 }
@@ -52,11 +53,6 @@ pub fn devices() -> &'static [Entry] {
 /// The experiment of that name, or in the file at that path.
 pub fn experiment(name_or_path: &str) -> Result<Found, CatalogueError> {
     find("experiment", experiments(), name_or_path)
-}
-
-/// The device of that name, or in the file at that path.
-pub fn device(name_or_path: &str) -> Result<Found, CatalogueError> {
-    find("device", devices(), name_or_path)
 }
 
 /// Whether it is the path of a file, and not a name of the catalogue.

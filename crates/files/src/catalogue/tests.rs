@@ -31,8 +31,8 @@ fn a_path_is_read_from_disk() {
     let path = directory.path().join("mine.toml");
     std::fs::write(&path, "name = \"mine\"\n").expect("written");
     let path = path.to_str().expect("readable");
-    let found = device(path).expect("it is there");
+    let found = experiment(path).expect("it is there");
     assert_eq!((found.path.as_str(), &*found.text), (path, "name = \"mine\"\n"));
-    let error = device("./absent.toml").expect_err("it is not there");
-    assert_eq!(error.to_string(), "cannot read the device `./absent.toml`");
+    let error = experiment("./absent.toml").expect_err("it is not there");
+    assert_eq!(error.to_string(), "cannot read the experiment `./absent.toml`");
 }

@@ -108,9 +108,9 @@ impl CommandFiles {
         }
     }
 
-    /// Adds the file of a device, and the files that it refers to.
-    pub fn add_device(&mut self, name_or_path: &str, others: &[PathBuf]) {
-        self.add_named("the device file", name_or_path);
+    /// Adds the files that a device is named by, and those that they refer to.
+    pub fn add_device(&mut self, name: &str, others: &[PathBuf]) {
+        crate::device::DeviceName::new(name).paths().for_each(|path| self.add("the device file", path));
         others.iter().for_each(|path| self.add("a device file", path));
     }
 

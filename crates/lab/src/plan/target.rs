@@ -5,8 +5,7 @@
 use crate::experiment::{BadInput, Experiment, Level, Target};
 use lowtide_core::Bytes;
 use lowtide_device::DeviceSpec;
-use lowtide_files::catalogue;
-use lowtide_files::device::Device;
+use lowtide_files::device::{self, Device, DeviceError};
 use lowtide_files::output::CommandFiles;
 use lowtide_host::block::Disk;
 use lowtide_host::target::TargetSpec;
@@ -147,12 +146,15 @@ impl PlanTarget {
 }
 
 fn load(experiment: &Experiment, name: &str, scale: u64) -> Result<PlannedDevice, BadInput> {
-    let found = catalogue::device(name)
-        .map_err(|error| experiment.blame("target.device", error.to_string(), error.accepted()))?;
-    let device = lowtide_files::device::parse(&found.text).map_err(|error| {
-        let help =
-            format!("correct {}; `lowtide devices show intel-320-160gb` prints a device file", found.path);
-        experiment.blame("target.device", format!("{} is not a device file: {error}", found.path), help)
+    let device = device::find(name).map_err(|error| {
+        let (message, help) = match &error {
+            DeviceError::File { path, reason } => (
+                format!("{path} is not a device file: {reason}"),
+                format!("correct {path}; `lowtide devices show intel-320-160gb` prints a device file"),
+            ),
+            error => (error.to_string(), error.accepted()),
+        };
+        experiment.blame("target.device", message, help)
     })?;
     let whole = device.spec.validate().map_err(|error| (error, "correct the device file"));
     let scaled = device.spec.scaled(scale);
@@ -160,8 +162,6 @@ fn load(experiment: &Experiment, name: &str, scale: u64) -> Result<PlannedDevice
         .and_then(|()| {
             scaled.validate().map_err(|error| (error, "use a larger share, such as `--scale 1/8`"))
         })
-        .map_err(|(error, help)| {
-            experiment.blame("target.device", format!("{}: {error}", found.path), help)
-        })?;
+        .map_err(|(error, help)| experiment.blame("target.device", format!("{name}: {error}"), help))?;
     Ok(PlannedDevice { device, spec: scaled })
 }

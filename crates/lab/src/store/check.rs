@@ -18,6 +18,7 @@ use crate::experiment::Experiment;
 use crate::plan::{Plan, PlannedCell};
 use lowtide_core::{Latency, Seed};
 use lowtide_engines::tpcc::Kind;
+use lowtide_files::device;
 use lowtide_record::{Campaign, Cell, Done, Percentiles, Row, Status};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -303,11 +304,13 @@ fn replanned(campaign: &Campaign, plan: &str) -> Option<Plan> {
 /// Whether a value of an experiment, or one in it, names a file that a plan would read.
 fn names_files(key: &str, value: &toml::Value) -> bool {
     match value {
+        // A device in a table of its own: `device = { data = "…", log = "…" }`.
+        toml::Value::Table(table) if key.contains("device") => {
+            table.values().any(|value| names_files(key, value))
+        }
         toml::Value::Table(table) => table.iter().any(|(key, value)| names_files(key, value)),
         toml::Value::Array(all) => all.iter().any(|value| names_files(key, value)),
-        toml::Value::String(text) => {
-            key == "trace" || key.contains("device") && (text.contains('/') || text.ends_with(".toml"))
-        }
+        toml::Value::String(text) => key == "trace" || key.contains("device") && device::names_files(text),
         _ => false,
     }
 }

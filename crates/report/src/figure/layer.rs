@@ -7,6 +7,7 @@ use crate::answer::Answer;
 use crate::comparison::{Comparison, Quantity};
 use crate::find::limits;
 use lowtide_device::DeviceSpec;
+use lowtide_files::device::stored;
 use lowtide_lab::experiment::Of;
 use lowtide_logdisk::closed_form::by_age;
 use lowtide_record::Campaign;
@@ -99,11 +100,10 @@ fn device<'a>(campaign: &'a Campaign, answer: &Answer<'a>) -> &'a str {
 /// which may have changed since.
 fn closed_form(campaign: &Campaign, name: &str, first: f64, last: f64) -> Option<Vec<Point>> {
     let own = |text: &&String| text.lines().any(refers_to_a_file);
-    let read = |text: &String| lowtide_files::device::parse(text).ok().filter(|device| device.name == name);
     if campaign.devices.iter().any(|text| own(&text)) {
         return None;
     }
-    let DeviceSpec::Log(log) = campaign.devices.iter().find_map(read)?.spec.scaled(campaign.scale) else {
+    let DeviceSpec::Log(log) = stored(&campaign.devices, name)?.spec.scaled(campaign.scale) else {
         return None;
     };
     let at = |n: u32| first + (last - first) * f64::from(n) / f64::from(POINTS);

@@ -153,8 +153,8 @@ mod tests {
     use crate::sample;
 
     fn campaign() -> Campaign {
-        let text = lowtide_files::catalogue::device("intel-320-160gb").expect("in the catalogue").text;
-        Campaign { devices: vec![text.into_owned()], ..sample::intel(&[10, 70, 140], 300) }
+        let device = lowtide_files::device::find("intel-320-160gb").expect("in the catalogue");
+        Campaign { devices: device.texts, ..sample::intel(&[10, 70, 140], 300) }
     }
 
     #[test]

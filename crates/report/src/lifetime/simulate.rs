@@ -277,8 +277,7 @@ mod tests {
     use super::*;
 
     fn intel() -> DeviceSpec {
-        let device = lowtide_files::catalogue::device("intel-320-160gb").expect("in the catalogue");
-        lowtide_files::device::parse(&device.text).expect("valid").spec
+        lowtide_files::device::find("intel-320-160gb").expect("in the catalogue").spec
     }
 
     fn conditions() -> Conditions {

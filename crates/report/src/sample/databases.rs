@@ -19,8 +19,8 @@ const FROM: u32 = 30;
 /// The campaign; buffer pools double the rate of new orders with every step.
 pub(crate) fn databases() -> Campaign {
     let mut campaign = campaign("tpcc-by-pool", "TPC-C by buffer pool, two databases");
-    let drive = lowtide_files::catalogue::device("intel-320-160gb").expect("in the catalogue").text;
-    campaign.devices = vec![format!("price-usd = 299\n{drive}")];
+    let drive = lowtide_files::device::find("intel-320-160gb").expect("in the catalogue");
+    campaign.devices = vec![format!("price-usd = 299\n{}", drive.texts[0])];
     campaign.experiment = "name = \"tpcc-by-pool\"\n\n[oltp]\nwarehouses = 100\n".to_owned();
     campaign.environment.push(("cores".to_owned(), "2".to_owned()));
     for (engine, version, base) in

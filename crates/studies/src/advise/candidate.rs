@@ -8,8 +8,7 @@ use lowtide_core::Bytes;
 use lowtide_core::suggest::nearest;
 use lowtide_device::DeviceSpec;
 use lowtide_device::array::spec::Level;
-use lowtide_files::catalogue::{self, CatalogueError};
-use lowtide_files::device::{self, Device, DeviceFileError};
+use lowtide_files::device::{self, Device, DeviceError, Listed};
 use lowtide_report::lifetime::Endurance;
 
 /// Requests that fill the drive that is simulated in place of a larger one, at least.
@@ -53,10 +52,10 @@ pub enum Wearing {
 /// Why a device cannot be a candidate.
 #[derive(Debug, thiserror::Error)]
 pub enum CandidateError {
-    /// Not in the catalogue, or no such file.
+    /// There is no such device, or its file cannot be used.
     #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
-    /// Its file is wrong.
+    Device(#[from] DeviceError),
+    /// Its parts do not fit together.
     #[error("the device {path} cannot be used: {reason}")]
     File {
         /// The file.
@@ -82,20 +81,15 @@ pub fn candidates(question: &Question) -> Result<Vec<Candidate>, AdviseError> {
     question.check()?;
     let mut all = Vec::new();
     if question.devices.is_empty() {
-        for entry in catalogue::devices() {
-            let device = device::parse(entry.text).map_err(|error| file(entry.path, &error))?;
-            if sold(&device.spec) {
-                all.push((entry.name.to_owned(), device));
-            }
-        }
+        let sold = device::catalogue().iter().filter(|listed| sold(&listed.device.spec));
+        all.extend(sold.map(|Listed { device, .. }| (device.name.clone(), device.clone())));
     }
     for name in &question.devices {
-        let found = catalogue::device(name).map_err(CandidateError::from)?;
-        let device = device::parse(&found.text).map_err(|error| file(&found.path, &error))?;
+        let device = device::find(name).map_err(CandidateError::from)?;
         device
             .spec
             .validate()
-            .map_err(|error| CandidateError::File { path: found.path, reason: error.to_string() })?;
+            .map_err(|error| CandidateError::File { path: name.clone(), reason: error.to_string() })?;
         if !all.iter().any(|(known, _)| known == name) {
             all.push((name.clone(), device));
         }
@@ -106,10 +100,6 @@ pub fn candidates(question: &Question) -> Result<Vec<Candidate>, AdviseError> {
         return Err(CandidateError::Price { name: name.clone(), near }.into());
     }
     Ok(all.into_iter().map(|(target, device)| candidate(question, target, device)).collect())
-}
-
-fn file(path: &str, error: &DeviceFileError) -> CandidateError {
-    CandidateError::File { path: path.to_owned(), reason: error.to_string() }
 }
 
 fn candidate(question: &Question, target: String, device: Device) -> Candidate {

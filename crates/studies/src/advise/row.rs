@@ -275,8 +275,7 @@ pub(super) mod tests {
     }
 
     pub fn candidate(name: &str, price_usd: Option<f64>, cycles: &str) -> Candidate {
-        let text = lowtide_files::catalogue::device("intel-320-160gb").expect("in the catalogue").text;
-        let mut device = lowtide_files::device::parse(&text).expect("valid");
+        let mut device = lowtide_files::device::find("intel-320-160gb").expect("in the catalogue");
         device.name = name.to_owned();
         let endurance =
             Endurance { raw: Bytes::new(200_000_000_000), cycles: cycles.parse().expect("cycles") };

@@ -8,7 +8,7 @@ use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Request, Seed, VirtualTime, Workload, virtual_load,
 };
 use lowtide_device::DeviceSpec;
-use lowtide_files::{catalogue, device};
+use lowtide_files::device;
 use lowtide_live::logdisk::PlaceError;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::{BLOCK, LogDevice, LogError, Options};
@@ -117,8 +117,7 @@ fn measure(
 }
 
 fn mtron() -> DeviceSpec {
-    let found = catalogue::device("mtron-32gb").expect("it is compiled in");
-    device::parse(&found.text).expect("devices of the catalogue are valid").spec.scaled(SCALE)
+    device::find("mtron-32gb").expect("devices of the catalogue are valid").spec.scaled(SCALE)
 }
 
 /// Requests a second on half of the bare drive, after as many writes as change nothing any more.

@@ -165,8 +165,7 @@ mod tests {
 
     #[test]
     fn the_rule_waits_for_the_honeymoon_to_end_and_others_do_not() {
-        let device = lowtide_files::catalogue::device("intel-320-160gb").expect("in the catalogue");
-        let spec = lowtide_files::device::parse(&device.text).expect("valid").spec;
+        let spec = lowtide_files::device::find("intel-320-160gb").expect("in the catalogue").spec;
         let judged = steady(&spec, &[60, 120], 2, 64);
         for judged in judged {
             println!("{judged:?}");

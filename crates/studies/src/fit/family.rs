@@ -10,7 +10,6 @@ use lowtide_core::{Bytes, Nanos};
 use lowtide_device::DeviceSpec;
 use lowtide_device::flash::FlashSpec;
 use lowtide_device::flash::spec::{Controller, Gc, Map, Nand, Policy, WriteBuffer};
-use lowtide_files::catalogue;
 use lowtide_files::device::{self, Device};
 use std::path::PathBuf;
 
@@ -72,9 +71,8 @@ impl Like {
     /// [`FitError::Like`] where it is not one flash drive that maps pages.
     pub fn read(name: &str) -> Result<Like, FitError> {
         let wrong = |error: String| FitError::Like(format!("{name}: {error}"));
-        let found = catalogue::device(name).map_err(|error| FitError::Like(error.to_string()))?;
         let Device { spec, files, .. } =
-            device::parse(&found.text).map_err(|error| wrong(error.to_string()))?;
+            device::find(name).map_err(|error| FitError::Like(error.to_string()))?;
         match spec {
             DeviceSpec::Flash(spec) if spec.log_units.is_none() && spec.slc_cache.is_none() => {
                 spec.validate().map_err(|error| wrong(error.to_string()))?;

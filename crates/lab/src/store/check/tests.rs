@@ -507,3 +507,22 @@ fn a_damaged_cell_leaves_the_others_readable_and_is_measured_again() {
         assert_eq!(done, [false; 4], "{harm}");
     }
 }
+
+/// A store from elsewhere makes a plan read no file, however its experiment names the device.
+#[test]
+fn files_in_a_strangers_experiment_are_seen() {
+    for (line, names) in [
+        ("target.device = 'intel-320-160gb'", false),
+        ("target.device = 'sas-15k-73gb:shallow+mtron-32gb'", false),
+        ("target.device = 'x.toml'", true),
+        ("target.device = 'x.toml:fast'", true),
+        ("target.device = 'mtron-32gb+x.toml:fast'", true),
+        ("target.device = ['mtron-32gb', { data = 'mtron-32gb', log = 'x.toml' }]", true),
+        ("sweep = { device = { data = './x.toml', mode = 'fast' } }", true),
+        ("sweep = { log_device = ['mtron-32gb', 'x.toml:fast'] }", true),
+        ("workload.trace = 'x'", true),
+    ] {
+        let table: toml::Table = line.parse().expect("TOML");
+        assert_eq!(table.iter().any(|(key, value)| super::names_files(key, value)), names, "{line}");
+    }
+}

@@ -1,0 +1,110 @@
+//! Device names as people write them: `NAME` or `PATH`, with `:MODE`, and two of them as `DATA+LOG`.
+//!
+//! Syntax only: a path is told from a name by how it is written, and no file is opened. In front of `:` or `+`, a path
+//! with a `/` has to end in `.toml`, so both characters can stand in the names of directories and files.
+
+use crate::catalogue::is_path;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A device name, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceName {
+    /// The device, or the one for data.
+    pub data: Part,
+    /// The device for the log, in a composition.
+    pub log: Option<Part>,
+}
+
+/// One device of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// A name of the catalogue, or the path of a device file.
+    pub file: String,
+    /// One of its modes.
+    pub mode: Option<String>,
+}
+
+impl DeviceName {
+    /// Takes a name apart.
+    pub fn new(text: &str) -> DeviceName {
+        let is_end = |text: &str| !text.contains('/') || Part::new(text).file.ends_with(".toml");
+        let split = text
+            .match_indices('+')
+            .map(|(at, _)| (&text[..at], &text[at + 1..]))
+            .find(|(data, log)| !data.is_empty() && !log.is_empty() && is_end(data));
+        match split {
+            Some((data, log)) => DeviceName { data: Part::new(data), log: Some(Part::new(log)) },
+            None => DeviceName { data: Part::new(text), log: None },
+        }
+    }
+
+    /// Its devices.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        std::iter::once(&self.data).chain(&self.log)
+    }
+
+    /// The device files it names by their paths.
+    pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.parts().filter(|part| is_path(&part.file)).map(|part| PathBuf::from(&part.file))
+    }
+}
+
+impl Part {
+    fn new(text: &str) -> Part {
+        let plain = || Part { file: text.to_owned(), mode: None };
+        let Some((file, mode)) = text.rsplit_once(':') else { return plain() };
+        let is_mode = !mode.is_empty() && !is_path(mode);
+        let is_file = !file.is_empty() && (!file.contains('/') || file.ends_with(".toml"));
+        if is_mode && is_file { Part { file: file.to_owned(), mode: Some(mode.to_owned()) } } else { plain() }
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.log {
+            Some(log) => write!(f, "{}+{log}", self.data),
+            None => self.data.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.mode {
+            Some(mode) => write!(f, "{}:{mode}", self.file),
+            None => f.write_str(&self.file),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(text: &str) -> Vec<(String, Option<String>)> {
+        let name = DeviceName::new(text);
+        assert_eq!(name.to_string(), text, "as it was written");
+        name.parts().map(|part| (part.file.clone(), part.mode.clone())).collect()
+    }
+
+    #[test]
+    fn modes_and_logs_are_split_off() {
+        let part = |file: &str, mode: Option<&str>| (file.to_owned(), mode.map(str::to_owned));
+        assert_eq!(split("card"), [part("card", None)]);
+        assert_eq!(split("card:fast"), [part("card", Some("fast"))]);
+        assert_eq!(split("card:fast+disks"), [part("card", Some("fast")), part("disks", None)]);
+        assert_eq!(split("card+card:fast"), [part("card", None), part("card", Some("fast"))]);
+        assert_eq!(split("./my.toml:fast+disks"), [part("./my.toml", Some("fast")), part("disks", None)]);
+        assert_eq!(split("my.toml+./a/b.toml:x"), [part("my.toml", None), part("./a/b.toml", Some("x"))]);
+    }
+
+    #[test]
+    fn colons_and_plus_signs_of_paths_stay() {
+        for path in
+            ["./a:b.toml", "./a+b.toml", "./a:b/c.toml", "/a+b/c+d.toml", "./drive:fast", "card:", "+x", "x+"]
+        {
+            assert_eq!(split(path), [(path.to_owned(), None)]);
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Reading a device: its file, the device it is `like`, its mode, and the devices it is made of.
+//!
+//! ```text
+//! NAME:MODE ─► Shelf ─► file ─► like, overlaid ─► mode, overlaid ─► File ─► parts ─► Device
+//! ```
+
+use super::file::{ArrayTable, CacheTable, File, LogTable};
+use super::name::Part;
+use super::{Device, DeviceError, DeviceFileError, DeviceName, UnknownMode, list};
+use crate::catalogue::{self, CatalogueError, is_path};
+use lowtide_device::DeviceSpec;
+use lowtide_device::array::ArraySpec;
+use lowtide_device::cache::CacheSpec;
+use lowtide_device::log::LogSpec;
+use std::borrow::Cow;
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// How deep one device may refer to another.
+pub(super) const DEEPEST: usize = 8;
+
+/// The table of a file that holds its modes.
+const MODE: &str = "mode";
+
+/// Where the texts of device files are: with a campaign, in the catalogue, in files.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shelf<'a> {
+    /// Texts that a campaign keeps. A name is looked for in them first.
+    pub(super) stored: &'a [String],
+}
+
+/// A device file, and which of its modes is meant.
+pub(super) struct Found<'a> {
+    pub(super) path: String,
+    pub(super) text: Cow<'a, str>,
+    pub(super) mode: Option<String>,
+}
+
+impl<'a> Shelf<'a> {
+    /// The file of a part.
+    pub(super) fn find(self, part: &Part) -> Result<Found<'a>, DeviceError> {
+        self.find_but(part, &[])
+    }
+
+    /// The same, but none of these texts: a file may be called as the device it refers to.
+    fn find_but(self, part: &Part, but: &[String]) -> Result<Found<'a>, DeviceError> {
+        if let Some(found) = self.stored_but(part, but) {
+            return Ok(found);
+        }
+        let wanted = part.file.as_str();
+        if is_path(wanted) {
+            let text = std::fs::read_to_string(wanted).map_err(|source| CatalogueError::Read {
+                what: "device",
+                path: wanted.to_owned(),
+                source,
+            })?;
+            return Ok(Found { path: wanted.to_owned(), text: text.into(), mode: part.mode.clone() });
+        }
+        let Some(known) = list::known(wanted) else {
+            return Err(CatalogueError::unknown("device", wanted, list::names()).into());
+        };
+        let mode = match (&known.mode, &part.mode) {
+            (Some(_), Some(mode)) => {
+                let (device, mode) = (wanted.to_owned(), mode.clone());
+                return Err(UnknownMode { device, mode, modes: Vec::new() }.into());
+            }
+            (own, asked) => own.as_ref().or(asked.as_ref()).cloned(),
+        };
+        Ok(Found { path: known.entry.path.to_owned(), text: known.entry.text.into(), mode })
+    }
+
+    /// The same, only among the stored texts.
+    pub(super) fn stored(self, part: &Part) -> Option<Found<'a>> {
+        self.stored_but(part, &[])
+    }
+
+    fn stored_but(self, part: &Part, but: &[String]) -> Option<Found<'a>> {
+        self.stored.iter().filter(|text| !but.contains(text)).find_map(|text| {
+            let table: Table = toml::from_str(text).ok()?;
+            let mode = match table.get("name").and_then(Value::as_str) {
+                Some(name) if name == part.file => part.mode.clone(),
+                _ if part.mode.is_some() => return None,
+                name => Some(modes(name?, &table).find(|(_, name)| *name == part.file)?.0.to_owned()),
+            };
+            Some(Found { path: part.file.clone(), text: text.into(), mode })
+        })
+    }
+}
+
+/// The modes that a file states, each with the name of the device in that mode.
+pub(super) fn modes<'a>(device: &str, file: &'a Table) -> impl Iterator<Item = (&'a str, String)> {
+    let modes = file.get(MODE).and_then(Value::as_table).into_iter().flatten();
+    modes.map(move |(mode, changes)| {
+        let own = changes.get("name").and_then(Value::as_str);
+        (mode.as_str(), own.map_or_else(|| format!("{device}-{mode}"), str::to_owned))
+    })
+}
+
+/// Reads one device with all that it refers to.
+pub(super) struct Reader<'a> {
+    shelf: Shelf<'a>,
+    /// How many more devices may refer to each other.
+    depth: usize,
+    /// The file, and the files it is like.
+    chain: Vec<String>,
+    texts: Vec<String>,
+    files: Vec<PathBuf>,
+    fitted_to: Vec<String>,
+}
+
+/// Reads the device of a name.
+pub(super) fn named(shelf: Shelf<'_>, name: &DeviceName) -> Result<Device, DeviceError> {
+    match &name.log {
+        None => shelf.find(&name.data).and_then(|found| of_file(shelf, found)),
+        Some(_) => {
+            let path = name.to_string();
+            let text = composition(shelf, name, DEEPEST)?;
+            text_of(shelf, &text, None, DEEPEST).map_err(|reason| DeviceError::File { path, reason })
+        }
+    }
+}
+
+/// Reads the device of a file.
+pub(super) fn of_file(shelf: Shelf<'_>, found: Found<'_>) -> Result<Device, DeviceError> {
+    let Found { path, text, mode } = found;
+    text_of(shelf, &text, mode.as_deref(), DEEPEST).map_err(|reason| named_error(path, reason))
+}
+
+fn named_error(path: String, reason: DeviceFileError) -> DeviceError {
+    match reason {
+        DeviceFileError::Mode(unknown) => unknown.into(),
+        reason => DeviceError::File { path, reason },
+    }
+}
+
+/// Reads the device of a text.
+pub(super) fn of_text(shelf: Shelf<'_>, text: &str) -> Result<Device, DeviceFileError> {
+    text_of(shelf, text, None, DEEPEST)
+}
+
+fn text_of(
+    shelf: Shelf<'_>,
+    text: &str,
+    mode: Option<&str>,
+    depth: usize,
+) -> Result<Device, DeviceFileError> {
+    let (chain, texts) = (vec![text.to_owned()], vec![text.to_owned()]);
+    let reader = Reader { shelf, depth, chain, texts, files: Vec::new(), fitted_to: Vec::new() };
+    reader.read(text, mode)
+}
+
+/// The device file that a composition stands for: data at the beginning, the log at the end, no controller.
+pub(super) fn composition(shelf: Shelf<'_>, name: &DeviceName, depth: usize) -> Result<String, DeviceError> {
+    let read = |part: &Part| {
+        if part.file.contains('+') && !is_path(&part.file) {
+            return Err(DeviceError::Composition { name: name.to_string() });
+        }
+        let found = shelf.find(part)?;
+        text_of(shelf, &found.text, found.mode.as_deref(), depth.saturating_sub(1))
+            .map_err(|reason| named_error(found.path, reason))
+    };
+    let parts = name.parts().map(read).collect::<Result<Vec<Device>, DeviceError>>()?;
+    let names: Vec<&str> = parts.iter().map(|device| device.name.as_str()).collect();
+    let titles: Vec<&str> = parts.iter().map(|device| device.title.as_str()).collect();
+    let members = name.parts().map(|part| Value::from(part.to_string())).collect();
+    let text = |text: String| Value::String(text);
+    Ok(format!(
+        "# A composition: data files at the beginning, the log at the end.\nname  = {}\ntitle = {}\n\n[array]\nlevel   = \"linear\"\n\
+         members = {}   # data files, log\nlatency = \"0us\"   # no controller: two devices of one server\nrequest = \"0us\"\n",
+        text(names.join("+")),
+        text(format!("Data on {}", titles.join("; log on "))),
+        Value::Array(members),
+    ))
+}
+
+impl Reader<'_> {
+    fn read(mut self, text: &str, mode: Option<&str>) -> Result<Device, DeviceFileError> {
+        let own: Table = toml::from_str(text)?;
+        let file: File = if mode.is_some() || own.contains_key("like") {
+            let table = self.resolved(own, mode)?;
+            if mode.is_some() {
+                // First, so that the first text of a campaign is the device itself.
+                self.texts.insert(0, stated(&table));
+            }
+            table.try_into()?
+        } else {
+            // From the text itself, so that an error names its line.
+            toml::from_str(text)?
+        };
+        self.fitted_to.extend(file.fitted_to);
+        let mut specs = Vec::new();
+        specs.extend(file.flash.map(DeviceSpec::Flash));
+        specs.extend(file.disk.map(DeviceSpec::Disk));
+        specs.extend(file.volume.map(DeviceSpec::Volume));
+        if let Some(array) = file.array {
+            specs.push(DeviceSpec::Array(self.array(array)?));
+        }
+        if let Some(CacheTable { flash, backing, parameters }) = file.cache {
+            let (flash, backing) = (Box::new(self.device(&flash)?), Box::new(self.device(&backing)?));
+            specs.push(DeviceSpec::Cache(CacheSpec { parameters, flash, backing }));
+        }
+        if let Some(LogTable { over, parameters }) = file.log {
+            let over = Box::new(self.device(&over)?);
+            specs.push(DeviceSpec::Log(LogSpec { parameters, over }));
+        }
+        let found = specs.len();
+        let Some(spec) = specs.pop().filter(|_| found == 1) else {
+            return Err(DeviceFileError::Kinds { found });
+        };
+        let File { name, title, year, interface, price_usd, .. } = file;
+        let Reader { texts, files, fitted_to, .. } = self;
+        Ok(Device { name, title, year, interface, price_usd, fitted_to, spec, texts, files })
+    }
+
+    /// The table of a file over that of the device it is like, with a mode over both.
+    fn resolved(&mut self, mut own: Table, mode: Option<&str>) -> Result<Table, DeviceFileError> {
+        let modes = match own.remove(MODE) {
+            Some(Value::Table(modes)) => modes,
+            _ => Table::new(),
+        };
+        if let Some(Value::String(like)) = own.remove("like") {
+            let mut base = self.base(&like)?;
+            // What is twice as large, or of other NAND, costs something else.
+            base.remove("price-usd");
+            overlay(&mut base, own);
+            own = base;
+        }
+        let Some(mode) = mode else { return Ok(own) };
+        let name = |own: &Table| own.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let Some(changes) = modes.get(mode) else {
+            let modes = modes.keys().cloned().collect();
+            return Err(UnknownMode { device: name(&own), mode: mode.to_owned(), modes }.into());
+        };
+        let fault = |fault| DeviceFileError::BadMode { mode: mode.to_owned(), fault };
+        let Some(mut changes) = changes.as_table().cloned() else { return Err(fault("is not a table")) };
+        if changes.contains_key("like") || changes.contains_key(MODE) {
+            return Err(fault("changes keys of its file: `like` and modes of its own are not accepted"));
+        }
+        if !changes.contains_key("name") {
+            changes.insert("name".to_owned(), format!("{}-{mode}", name(&own)).into());
+        }
+        if !changes.contains_key("title") {
+            let title = own.get("title").and_then(Value::as_str).unwrap_or_default();
+            changes.insert("title".to_owned(), format!("{title}, {mode}").into());
+        }
+        overlay(&mut own, changes);
+        Ok(own)
+    }
+
+    /// The table of the device that a file is like.
+    fn base(&mut self, like: &str) -> Result<Table, DeviceFileError> {
+        let name = DeviceName::new(like);
+        let fail = |error: DeviceError| reference(like, error);
+        self.go_deeper(like)?;
+        self.files.extend(name.paths());
+        let base = match &name.log {
+            None => {
+                let found = self.shelf.find_but(&name.data, &self.chain).map_err(fail)?;
+                self.chain.push(found.text.to_string());
+                self.note(&found.text);
+                self.resolved(toml::from_str(&found.text)?, found.mode.as_deref()).map_err(|error| {
+                    match error {
+                        DeviceFileError::Mode(unknown) => fail(unknown.into()),
+                        error => error,
+                    }
+                })?
+            }
+            Some(_) => toml::from_str(&composition(self.shelf, &name, self.depth).map_err(fail)?)?,
+        };
+        self.depth += 1;
+        Ok(base)
+    }
+
+    /// The device of that name; its texts and what it was fitted to are noted, once each.
+    fn device(&mut self, name: &str) -> Result<DeviceSpec, DeviceFileError> {
+        self.go_deeper(name)?;
+        let named = DeviceName::new(name);
+        self.files.extend(named.paths());
+        let device = match &named.log {
+            None => {
+                let found = self.shelf.find_but(&named.data, &self.chain);
+                let found = found.map_err(|error| reference(name, error))?;
+                text_of(self.shelf, &found.text, found.mode.as_deref(), self.depth)
+            }
+            Some(_) => {
+                let text = composition(self.shelf, &named, self.depth);
+                text_of(self.shelf, &text.map_err(|error| reference(name, error))?, None, self.depth)
+            }
+        };
+        let device = device.map_err(|error| match error {
+            DeviceFileError::Reference { .. } => error,
+            error => DeviceFileError::Reference { name: name.to_owned(), reason: error.to_string() },
+        })?;
+        self.depth += 1;
+        device.texts.iter().for_each(|text| self.note(text));
+        for row in device.fitted_to {
+            if !self.fitted_to.contains(&row) {
+                self.fitted_to.push(row);
+            }
+        }
+        self.files.extend(device.files);
+        Ok(device.spec)
+    }
+
+    fn note(&mut self, text: &str) {
+        if !self.texts.iter().any(|known| known == text) {
+            self.texts.push(text.to_owned());
+        }
+    }
+
+    fn go_deeper(&mut self, name: &str) -> Result<(), DeviceFileError> {
+        let Some(depth) = self.depth.checked_sub(1) else {
+            let reason = "devices refer to each other in a circle".to_owned();
+            return Err(DeviceFileError::Reference { name: name.to_owned(), reason });
+        };
+        self.depth = depth;
+        Ok(())
+    }
+
+    fn array(&mut self, table: ArrayTable) -> Result<ArraySpec, DeviceFileError> {
+        let mut members = Vec::new();
+        for (name, count) in table.members()? {
+            let member = self.device(name)?;
+            members.extend(std::iter::repeat_n(member, count));
+        }
+        Ok(ArraySpec { parameters: table.parameters, members })
+    }
+}
+
+fn reference(name: &str, error: DeviceError) -> DeviceFileError {
+    match error {
+        DeviceError::File { reason: nested @ DeviceFileError::Reference { .. }, .. } => nested,
+        error => DeviceFileError::Reference { name: name.to_owned(), reason: error.to_string() },
+    }
+}
+
+/// A device file with every key of a device, for a campaign to keep.
+fn stated(table: &Table) -> String {
+    let keys = toml::to_string(table).expect("what was read can be written");
+    format!("# A mode with every key of its device; their sources are in the device file.\n{keys}")
+}
+
+fn overlay(base: &mut Table, changes: Table) {
+    for (key, value) in changes {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(under)), Value::Table(over)) => overlay(under, over),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// The name by which results call a device: that of its mode, where the catalogue knows it.
+pub(super) fn canonical(name: &DeviceName) -> String {
+    let part = |part: &Part| {
+        let known = part.mode.as_ref().filter(|_| !is_path(&part.file)).and_then(|mode| {
+            let entry = catalogue::devices().iter().find(|entry| entry.name == part.file)?;
+            list::mode_of(entry, mode)
+        });
+        known.map_or_else(|| part.to_string(), str::to_owned)
+    };
+    name.parts().map(part).collect::<Vec<_>>().join("+")
+}
