@@ -7,6 +7,7 @@ use super::error::Problems;
 use super::load::{Pattern, Sync};
 use super::prepare::Filesystem;
 use super::read::Entry;
+use super::target;
 use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::{Durability, Engine};
 use lowtide_record::{FactorLevel, LevelKind};
@@ -181,7 +182,7 @@ impl FactorName {
         match self {
             FactorName::Pattern => entry.word(problems).map(Level::Pattern),
             FactorName::Sync => entry.word(problems).map(Level::Sync),
-            FactorName::Device => entry.text("\"intel-320-160gb\"", problems).map(Level::Device),
+            FactorName::Device => target::device(entry, problems).map(Level::Device),
             FactorName::Filesystem => entry.word(problems).map(Level::Filesystem),
             FactorName::MountOptions => entry.text("\"noatime\"", problems).map(Level::MountOptions),
             FactorName::Scheduler => entry.text("\"none\"", problems).map(Level::Scheduler),
@@ -189,7 +190,7 @@ impl FactorName {
             FactorName::Durability => entry.word(problems).map(Level::Durability),
             FactorName::Programs => entry.text("\"/opt/mysql/bin\"", problems).map(Level::Programs),
             FactorName::FlushMethod => entry.text("\"O_DIRECT\"", problems).map(Level::FlushMethod),
-            FactorName::LogDevice => entry.text("\"intel-320-160gb\"", problems).map(Level::LogDevice),
+            FactorName::LogDevice => target::device(entry, problems).map(Level::LogDevice),
             FactorName::Doublewrite => entry.boolean(problems).map(Level::Doublewrite),
             FactorName::FlushNeighbours => entry.boolean(problems).map(Level::FlushNeighbours),
             _ => {

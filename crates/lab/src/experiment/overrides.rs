@@ -225,8 +225,14 @@ impl Edit {
 
     /// A table under its own header has no value to replace.
     fn refuse_table(&self, document: &Document, path: &str, value: &Range<usize>) -> Result<(), Problem> {
-        let header = ["before-each-cell.layout", "workload.hot-cold", "workload.blocks", "workload.zones"]
-            .contains(&path)
+        let header = [
+            "target.device",
+            "before-each-cell.layout",
+            "workload.hot-cold",
+            "workload.blocks",
+            "workload.zones",
+        ]
+        .contains(&path)
             || schema::SWEEP.keys.iter().any(|factor| path.ends_with(&format!("sweep.{factor}")));
         let inside = document.place(&format!("{path}.0")).is_some();
         let text = &document.text()[value.clone()];

@@ -31,6 +31,8 @@ pub(super) const ROOT: Keys = Keys {
         "not-compared",
     ],
 };
+/// A device in a table of its own.
+pub(super) const DEVICE: Keys = Keys { table: "a device", keys: &["data", "mode", "log"] };
 pub(super) const TARGET: Keys = Keys { table: "target", keys: &["device", "file", "directory", "block"] };
 pub(super) const PREPARATION: Keys =
     Keys { table: "before-each-cell", keys: &["purge", "layout", "fill", "idle", "scheduler"] };

@@ -51,7 +51,8 @@ pub(super) fn factor_name(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Opt
 
 /// The levels of a factor: a value, a list or a range.
 fn levels(name: FactorName, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Vec<Level>> {
-    if let toml::de::DeValue::Table(_) = entry.value {
+    let is_device = matches!(name, FactorName::Device | FactorName::LogDevice);
+    if let (toml::de::DeValue::Table(_), false) = (entry.value, is_device) {
         return range(name, entry, problems);
     }
     let Some(elements) = entry.elements() else { return Some(vec![name.read(entry, problems)?]) };

@@ -4,17 +4,22 @@
 //! disks.
 
 use super::error::Problems;
-use super::read::Table;
+use super::read::{Entry, Table};
 use super::schema;
+use lowtide_files::device::{DeviceName, Part, canonical};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
+use toml::de::DeValue;
+
+/// A device, for errors.
+const EXAMPLE: &str = "\"intel-320-160gb\"";
 
 /// What is under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// A simulated device, by its name in the catalogue or the path of its file. Where several are named, the
-    /// first; the experiment then has the factor `device`.
+    /// A simulated device, as `lowtide_files::device::find` takes it. Where several are named, the first; the experiment
+    /// then has the factor `device`.
     Device(String),
     /// One file, made where it does not exist.
     File(PathBuf),
@@ -68,14 +73,52 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<(Ta
     Some((target, Vec::new()))
 }
 
-fn devices(entry: &super::read::Entry<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
-    let example = "\"intel-320-160gb\"";
+/// One device: its name, or a table that composes it. Modes of the catalogue have their names there.
+pub(super) fn device(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<String> {
+    let DeValue::Table(_) = entry.value else { return Some(canonical(&entry.text(EXAMPLE, problems)?)) };
+    let table = entry.table(problems)?;
+    if !table.only(&schema::DEVICE, problems) {
+        return None;
+    }
+    let log = match table.get("log") {
+        Some(log) => Some(part(&log, problems)?),
+        None => None,
+    };
+    let entry = table.require("data", EXAMPLE, problems)?;
+    let mut data = part(&entry, problems)?;
+    if let Some(mode) = table.get("mode") {
+        let wanted = mode.text("\"windows\"", problems)?;
+        if let Some(own) = &data.mode {
+            let fault = format!("`{}` has the mode `{own}` already", entry.name);
+            return mode.refuse(fault, "one mode", problems);
+        }
+        data.mode = Some(wanted);
+    }
+    let name = DeviceName { data, log };
+    if DeviceName::new(&name.to_string()) != name {
+        let accepted = "a path that ends in `.toml`, where a mode or a log follows";
+        return entry.refuse(format!("`{}` is a path without an ending", name.data.file), accepted, problems);
+    }
+    Some(canonical(&name.to_string()))
+}
+
+/// A name that is one device.
+fn part(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Part> {
+    let text = entry.text(EXAMPLE, problems)?;
+    let name = DeviceName::new(&text);
+    match name.log {
+        None => Some(name.data),
+        Some(_) => entry.refuse(format!("`{text}` is two devices"), "one device", problems),
+    }
+}
+
+fn devices(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
     let Some(elements) = entry.elements() else {
-        return Some((Target::Device(entry.text(example, problems)?), Vec::new()));
+        return Some((Target::Device(device(entry, problems)?), Vec::new()));
     };
     let mut names: Vec<String> = Vec::new();
     for element in &elements {
-        let name = element.text(example, problems)?;
+        let name = device(element, problems)?;
         if names.contains(&name) {
             return element.refuse(format!("`{name}` is listed twice"), "each device once", problems);
         }

@@ -46,6 +46,23 @@ fn a_key_that_is_there_is_replaced_and_one_that_is_not_is_written_into_its_table
 }
 
 #[test]
+fn a_device_is_set_by_name_or_as_a_table() {
+    for value in ["mtron-32gb+sas-15k-73gb", "{ data = \"mtron-32gb\", log = \"sas-15k-73gb\" }"] {
+        let experiment = good(GOOD, &[&format!("target.device={value}")]);
+        assert_eq!(experiment.target, Target::Device("mtron-32gb+sas-15k-73gb".to_owned()));
+    }
+    let table = with("device = \"intel-320-160gb\"", "device = { data = \"mtron-32gb\" }");
+    let experiment = good(&table, &["target.device=intel-320-160gb"]);
+    assert_eq!(experiment.target, Target::Device("intel-320-160gb".to_owned()));
+    let header = with("[target]\ndevice = \"intel-320-160gb\"", "[target.device]\ndata = \"mtron-32gb\"");
+    assert_eq!(good(&header, &[]).target, Target::Device("mtron-32gb".to_owned()));
+    let told = refused(&header, &["target.device=intel-320-160gb"]);
+    assert!(told.contains("`target.device` is a table under its own header"), "{told}");
+    let told = refused(&header, &["target.file=/tmp/x"]);
+    assert!(told.contains("`target.device` is a table under its own header"), "{told}");
+}
+
+#[test]
 fn a_short_key_means_the_factor_where_it_is_swept() {
     let experiment = good(GOOD, &["file_size=5GiB"]);
     assert_eq!(experiment.steps[0].sweep[0].levels, [Level::FileSize(Bytes::gib(5))]);

@@ -29,6 +29,32 @@ fn every_default_is_filled_in() {
 }
 
 #[test]
+fn a_device_is_a_name_or_a_table_that_composes_it() {
+    let device = |value: &str| good(&with("\"intel-320-160gb\"", value), &[]).target;
+    let half = "fusionio-duo-640-mlc-half";
+    for (value, name) in [
+        (format!("'{half}:windows'"), "fusionio-duo-640-mlc-half-windows"),
+        (format!("{{ data = '{half}', mode = 'windows' }}"), "fusionio-duo-640-mlc-half-windows"),
+        (
+            format!("{{ data = '{half}', mode = 'windows', log = 'sas-15k-73gb:shallow' }}"),
+            "fusionio-duo-640-mlc-half-windows+sas-15k-73gb-shallow",
+        ),
+        ("{ data = './a.toml', mode = 'x', log = 'b.toml:y' }".to_owned(), "./a.toml:x+b.toml:y"),
+        ("'no-such-device:x'".to_owned(), "no-such-device:x"),
+    ] {
+        assert_eq!(device(&value), Target::Device(name.to_owned()), "{value}");
+    }
+    let text = with(
+        "file_size = [",
+        "device = ['mtron-32gb', { data = 'mtron-32gb', log = 'sas-15k-73gb' }]\nfile_size = [",
+    );
+    let levels = ["mtron-32gb", "mtron-32gb+sas-15k-73gb"].map(|name| Level::Device(name.to_owned()));
+    assert_eq!(good(&text, &[]).steps[0].factor(FactorName::Device).expect("swept").levels, levels);
+    let one = with("file_size = [", "device = { data = 'mtron-32gb', log = 'sas-15k-73gb' }\nfile_size = [");
+    assert_eq!(good(&one, &[]).steps[0].factor(FactorName::Device).expect("swept").levels, levels[1..]);
+}
+
+#[test]
 fn cells_are_the_product_of_the_factors_in_the_order_written() {
     let text = with("[sweep]", "[sweep]\nthreads = { from = 1, to = 4, factor = 2 }");
     let experiment = good(&text, &[]);
