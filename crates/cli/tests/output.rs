@@ -114,6 +114,60 @@ fn files_of_the_catalogue_are_printed_as_they_are() {
 }
 
 #[test]
+fn devices_are_listed_by_class_and_year() {
+    let lab = Lab::new();
+    let listed = lab.ok(&["devices"]);
+    let class = |title: &str| {
+        let class = listed.split("\n\n").find(|class| class.starts_with(title));
+        class.unwrap_or_else(|| panic!("{title} in:\n{listed}"))
+    };
+    let order = [
+        "fusionio-iodrive-160-slc ",
+        "    :120gb",
+        "fusionio-duo-640-mlc-half ",
+        "    :windows",
+        "virident-",
+    ];
+    let places = order.map(|name| class("PCI Express flash cards").find(name).expect(name));
+    assert!(places.is_sorted(), "{listed}");
+    assert!(
+        class("Hard disks").contains("  sata-7k2-1tb                    2008  SATA disk, 1 TB"),
+        "{listed}"
+    );
+    let arrays = class("Arrays");
+    let [dated, undated] =
+        ["intel-320-x2-raid0", "raid10-8x-sata"].map(|name| arrays.find(name).expect(name));
+    assert!(dated < undated, "what has no year comes last:\n{arrays}");
+    // Every file is there, and a name is on one line.
+    let devices = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices");
+    for file in std::fs::read_dir(devices).expect("the devices") {
+        let path = file.expect("an entry").path();
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+        let is_listed = |line: &str| line.split_whitespace().next() == Some(name);
+        assert_eq!(listed.lines().filter(|line| is_listed(line)).count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_mode_and_a_composition_are_printed_as_files_that_can_be_used() {
+    let lab = Lab::new();
+    lab.write("disk.toml", lab.ok(&["devices", "show", "sas-15k-73gb-shallow"]));
+    assert!(lab.ok(&["devices", "show", "./disk.toml:shallow"]).contains("the mode `shallow`"));
+    lab.write("both.toml", lab.ok(&["devices", "show", "./disk.toml:shallow+mtron-32gb"]));
+    let [scale, share] = SCALE;
+    for (device, shown) in [
+        ("./both.toml", "./both.toml"),
+        ("./disk.toml:shallow+mtron-32gb", "./disk.toml:shallow+mtron-32gb"),
+        ("sas-15k-73gb:shallow+mtron-32gb", "sas-15k-73gb-shallow+mtron-32gb"),
+    ] {
+        let planned = lab.ok(&["plan", "./tiny.toml", "--target", device, scale, share]);
+        assert!(planned.contains(&format!("target device:{shown}: 2 cells")), "{planned}");
+    }
+    let (_, told) = lab.ends(&["plan", "./tiny.toml", "--target", "sas-15k-73gb:shalow"], 2);
+    assert!(told.contains("has no mode `shalow`") && told.contains("shallow"), "{told}");
+}
+
+#[test]
 fn completions_know_the_verbs() {
     let lab = Lab::new();
     for shell in ["bash", "zsh", "fish"] {

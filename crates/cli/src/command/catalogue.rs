@@ -4,20 +4,21 @@ use crate::args::{CatalogueArguments, CatalogueVerb};
 use crate::failure::Failure;
 use crate::output;
 use lowtide_files::catalogue;
-use lowtide_files::device::{self, Listed};
+use lowtide_files::device::{self, Class, Listed};
 use lowtide_files::passwords;
 use lowtide_files::table;
 use lowtide_lab::experiment::Experiment;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The widest column of names: a longer name has a line of its own.
+const WIDEST_NAME: usize = 30;
 
 /// Lists simulated devices, or prints the file of one.
 pub fn devices(arguments: &CatalogueArguments) -> Result<u8, Failure> {
     match &arguments.verb {
         Some(CatalogueVerb::Show { name }) => output::print(&passwords::without(&device::show(name)?))?,
-        None | Some(CatalogueVerb::List) => {
-            let row = |listed: &Listed| vec![listed.device.name.clone(), listed.device.title.clone()];
-            let rows: Vec<Vec<String>> = device::catalogue().iter().map(row).collect();
-            output::print(&table::plain(&["name", "title"], &rows, output::columns()))?;
-        }
+        None | Some(CatalogueVerb::List) => output::print(&by_class(device::catalogue(), output::columns()))?,
     }
     Ok(0)
 }
@@ -41,4 +42,66 @@ pub fn experiments(arguments: &CatalogueArguments) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+/// Devices by class, in each by year, those without one last; modes stand below the device of their file.
+fn by_class(all: &[Listed], columns: usize) -> String {
+    let mut classes: BTreeMap<Class, Vec<&Listed>> = BTreeMap::new();
+    for listed in all.iter().filter(|listed| listed.mode.is_none()) {
+        classes.entry(Class::of(&listed.device)).or_default().push(listed);
+    }
+    let modes =
+        |of: &Listed| all.iter().filter(move |it| it.mode.is_some() && it.entry == of.entry).collect();
+    let mut text = String::new();
+    for (class, mut devices) in classes {
+        // By name already, and the sort is stable.
+        devices.sort_by_key(|listed| listed.device.year.unwrap_or(u16::MAX));
+        writeln!(text, "{}", class.title()).expect("a string takes it");
+        for listed in devices {
+            let Listed { device, .. } = listed;
+            let year = device.year.map_or_else(String::new, |year| year.to_string());
+            let title = device.title.strip_suffix(&format!(" ({year})")).unwrap_or(&device.title);
+            row(&mut text, &format!("  {}", device.name), &year, title, columns);
+            let modes: Vec<&Listed> = modes(listed);
+            for mode in modes {
+                let name = format!("    :{}", mode.mode.as_deref().unwrap_or_default());
+                row(&mut text, &name, "", differs(&mode.device.title, &device.title), columns);
+            }
+        }
+        text.push('\n');
+    }
+    text.push_str("NAME:MODE names a device in one of its modes, DATA+LOG two devices: data on the\n");
+    text.push_str("first, the log on the second.");
+    text
+}
+
+/// What a title has that the other has not, from the first part that differs.
+fn differs<'a>(title: &'a str, other: &str) -> &'a str {
+    let same = title.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
+    let same = same.map_or(title.len().min(other.len()), |((at, _), _)| at);
+    let part = title[..same].rfind(", ").map_or(0, |at| at + 2);
+    let rest = &title[part..];
+    rest.rsplit_once(" (").map_or(rest, |(rest, _)| rest)
+}
+
+/// One device: the title goes on below itself.
+fn row(text: &mut String, name: &str, year: &str, title: &str, columns: usize) {
+    let title_at = 2 + WIDEST_NAME + 2 + "2011  ".len();
+    let mut line = format!("{name:<width$}", width = 2 + WIDEST_NAME + 2);
+    if name.chars().count() > 2 + WIDEST_NAME {
+        writeln!(text, "{name}").expect("a string takes it");
+        line = " ".repeat(2 + WIDEST_NAME + 2);
+    }
+    write!(line, "{year:<4}  ").expect("a string takes it");
+    for word in title.split(' ') {
+        let (used, word_length) = (line.chars().count(), word.chars().count());
+        if used > title_at && used + 1 + word_length > columns {
+            writeln!(text, "{}", line.trim_end()).expect("a string takes it");
+            line = " ".repeat(title_at);
+        } else if used > title_at {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(text, "{}", line.trim_end()).expect("a string takes it");
 }
