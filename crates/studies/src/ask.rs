@@ -208,13 +208,15 @@ pub fn target(text: &str) -> Result<String, String> {
             ["device", "file", "dir", "block"].contains(&kind) && !rest.is_empty()
                 || kind.contains('/')
                 || device::is_known(text)
+                    && DeviceName::new(text).parts().all(|part| !part.file.contains(':'))
         }
         None => !text.is_empty(),
     };
     if known {
         Ok(text.to_owned())
     } else {
-        Err("write device:NAME or device:NAME:MODE, file:PATH, dir:PATH or block:PATH".to_owned())
+        Err("write device:NAME, file:PATH, dir:PATH or block:PATH, or the NAME or NAME:MODE of a device"
+            .to_owned())
     }
 }
 
@@ -275,7 +277,7 @@ mod tests {
         ] {
             assert_eq!(becomes(given), set);
         }
-        for wrong in ["devcie:mtron-32gb", "disk:", "sas-15k-73g:shallow", ""] {
+        for wrong in ["devcie:mtron-32gb", "disk:", "disk:/dev/sdx", "sas-15k-73g:shallow", ""] {
             assert!(target(wrong).is_err(), "{wrong}");
         }
     }
