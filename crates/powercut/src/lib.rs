@@ -71,7 +71,7 @@ pub fn run(
 ) -> Result<Vec<Row>, PowercutError> {
     if let Some(directory) = &asked.keep {
         let mut files = CommandFiles::default();
-        files.add_named("the device file", &asked.device);
+        files.add_device(&asked.device, &lowtide_files::device::files_of(&asked.device));
         OutputFolder::new(KEPT, directory, &files)?;
     }
     let in_virtual_time = |setting: &Setting| -> Result<Option<Row>, PowercutError> {

@@ -91,7 +91,7 @@ pub const MODULES: [(&str, &[&str]); 14] = [
         ],
     ),
     ("record", &["column fact factors gap latency_parts oltp quantity verdict", "analysis"]),
-    ("files", &["application catalogue passwords table trace", "device output"]),
+    ("files", &["application catalogue passwords table trace", "device", "output"]),
     (
         "live",
         &[
