@@ -6,7 +6,7 @@ use crate::campaign::column;
 use crate::errors::detached;
 use crate::table::Table;
 use lowtide_files::catalogue::{self, Published};
-use lowtide_files::device::{self, Device};
+use lowtide_files::device::{self, Class, Device};
 use lowtide_lab::experiment::Experiment;
 use lowtide_report::frame::{Column, Frame, Values};
 use pyo3::prelude::*;
@@ -20,9 +20,7 @@ fn words(name: &str, doc: &str, values: impl Iterator<Item = Option<String>>) ->
 #[pyfunction]
 pub fn devices(py: Python<'_>) -> PyResult<Table> {
     detached(py, || {
-        let read =
-            |entry: &catalogue::Entry| device::parse(entry.text).expect("the catalogue's files are valid");
-        let all: Vec<Device> = catalogue::devices().iter().map(read).collect();
+        let all: Vec<&Device> = device::catalogue().iter().map(|listed| &listed.device).collect();
         let text = |name, doc, of: fn(&Device) -> String| words(name, doc, all.iter().map(|it| Some(of(it))));
         let kind = |it: &Device| match it.spec.is_rotational() {
             _ if it.spec.flash().is_some() => "flash",
@@ -32,6 +30,8 @@ pub fn devices(py: Python<'_>) -> PyResult<Table> {
         let bytes = all.iter().map(|it| i64::try_from(it.spec.capacity().get()).ok()).collect();
         let capacity = column("capacity_bytes", "what the host may address", Values::Whole(bytes));
         let prices = all.iter().map(|it| it.price_usd).collect();
+        let years = all.iter().map(|it| it.year.map(i64::from)).collect();
+        let year = column("year", "when it came out", Values::Whole(years));
         let price = column("price_usd", "what it cost when it was new", Values::Real(prices));
         Ok(Table::new(Frame {
             columns: vec![
@@ -44,6 +44,8 @@ pub fn devices(py: Python<'_>) -> PyResult<Table> {
                 ),
                 Column { unit: "B", ..capacity },
                 Column { unit: "USD", ..price },
+                text("class", "its class in `lowtide devices`", |it| Class::of(it).title().to_owned()),
+                year,
             ],
         }))
     })
