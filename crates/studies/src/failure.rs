@@ -137,7 +137,7 @@ impl From<Unreadable> for Failure {
     fn from(error: Unreadable) -> Self {
         Failure::usage(
             error,
-            "export its numbers (`lowtide export`), or report with the version that wrote the store",
+            "export its numbers (`lowtide store export`), or report with the version that wrote the store",
         )
     }
 }

@@ -30,7 +30,7 @@ fn every_default_is_filled_in() {
 
 #[test]
 fn a_device_is_a_name_or_a_table_that_composes_it() {
-    let device = |value: &str| good(&with("\"intel-320-160gb\"", value), &[]).target;
+    let device = |value: &str| good(&with("\"intel-320-160gb\"", value), &[]).resolved.target;
     let half = "fusionio-duo-640-mlc-half";
     for (value, name) in [
         (format!("'{half}:windows'"), "fusionio-duo-640-mlc-half-windows"),
