@@ -2,6 +2,7 @@
 //!
 //! Leaves out each of these (`prepare::home`, `prepare::data_set`, `load::on_databases`, crate `lowtide-oltp`).
 
+use super::target::CellTarget;
 use super::{Cells, Stage};
 use crate::experiment::Oltp;
 use crate::load::{Ended, on_databases};
@@ -18,7 +19,7 @@ use lowtide_host::process::Used;
 use lowtide_oltp::terminals::{Part, Summary};
 use lowtide_oltp::{Counter, CounterUnit, Database, Folder, Instance, OltpError, Places, check, instance};
 use lowtide_record::analysis::Context;
-use lowtide_record::fact;
+use lowtide_record::fact::{self, Fact};
 use lowtide_record::{Condition, Counted, Oltp as Facts, Row, Said};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,19 +63,28 @@ impl<'a> Databases<'a> {
         let log = self.log.as_ref().map(|log| log.path().to_owned()).or(ready.log);
         Ok(Ready { log, ..ready })
     }
+}
 
-    /// A cell that was measured before is left out.
-    pub fn left_out(&mut self, cell: &PlannedCell) {
+impl CellTarget for Databases<'_> {
+    fn measure(
+        &mut self,
+        cells: &Cells<'_>,
+        cell: &PlannedCell,
+        rows: &mut Vec<Row>,
+    ) -> Result<Ended, String> {
+        cells.databases(cell, self, rows)
+    }
+
+    fn skip(&mut self, cell: &PlannedCell) {
         self.home.left_out(cell);
     }
 
-    /// Undoes what was done for the campaign.
-    pub fn finish(self) -> Result<(), HostError> {
-        let Databases { home, sets, log, run } = self;
+    fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
+        let Databases { home, sets, log, run } = *self;
         drop(sets);
         // Each of them goes, whatever becomes of the others.
         let all = [home.finish(), log.map_or(Ok(()), home::remove), home::remove(run)];
-        all.into_iter().collect()
+        (all.into_iter().collect(), Vec::new())
     }
 }
 
@@ -129,7 +139,7 @@ impl Running {
 
 impl Cells<'_> {
     /// Measures a cell of databases.
-    pub(super) fn databases(
+    fn databases(
         &self,
         cell: &PlannedCell,
         databases: &mut Databases<'_>,

@@ -6,19 +6,17 @@
 //! of it.
 
 mod databases;
-mod ground;
 mod jobs;
 mod modelled;
 mod named;
 mod on_host;
 mod simulated;
+mod target;
 
 use crate::load::Ended;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::rounds::Rounds;
 use crate::store::{About, CellEnd, Entry, Measured, Sender, Store, StoreError, Writer};
-use crate::witness::Witness;
-use ground::{Ground, Host, Taken};
 pub use jobs::{on_all_cores, set_jobs, with_jobs};
 use lowtide_core::measure::Gap;
 use lowtide_core::{Interval, Nanos};
@@ -29,10 +27,10 @@ use lowtide_record::analysis::Verdict;
 use lowtide_record::fact::{self, Fact};
 use lowtide_record::{Campaign, Predicted, Row};
 pub use named::Named;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use target::{CellTarget, HeldTarget};
 
 /// Hears how a campaign goes, from any thread.
 pub trait Progress: Sync {
@@ -129,10 +127,10 @@ impl<'a> Running<'a> {
     ) -> Result<Self, CampaignError> {
         // Refused before anything is written, the store included.
         check_outputs(plan, path)?;
-        let taken = Taken::of(plan)?;
+        let held = target::take(plan)?;
         let (mut store, begin) = open(path, resume)?;
         let begun = begin(&mut store, plan, about)?;
-        Ok(Running::with(store, begun, taken, plan, interrupt, progress))
+        Ok(Running::with(store, begun, held, plan, interrupt, progress))
     }
 
     /// Begins a campaign on models in a store that nobody keeps.
@@ -142,10 +140,10 @@ impl<'a> Running<'a> {
         interrupt: &'a Arc<AtomicBool>,
         progress: &'a dyn Progress,
     ) -> Result<Self, CampaignError> {
-        let taken = Taken::of(plan)?;
+        let held = target::take(plan)?;
         let mut store = Store::in_memory()?;
         let begun = begin_new(&mut store, plan, about)?;
-        Ok(Running::with(store, begun, taken, plan, interrupt, progress))
+        Ok(Running::with(store, begun, held, plan, interrupt, progress))
     }
 
     /// Begins, or goes on with, a campaign whose cells are chosen one by one. With it, what was measured before.
@@ -159,17 +157,17 @@ impl<'a> Running<'a> {
     ) -> Result<(Self, Campaign), CampaignError> {
         // Refused before anything is written, the store included.
         check_outputs(plan, path)?;
-        let taken = Taken::of(plan)?;
+        let held = target::take(plan)?;
         let (mut store, begin) = open(path, resume)?;
         let begun = begin(&mut store, plan, about)?;
         let known = store.load(begun.campaign)?;
-        Ok((Running::with(store, begun, taken, plan, interrupt, progress), known))
+        Ok((Running::with(store, begun, held, plan, interrupt, progress), known))
     }
 
     fn with(
         store: Store,
         begun: Begun,
-        taken: Option<Taken<'a>>,
+        held: Option<HeldTarget<'a>>,
         plan: &'a Plan,
         interrupt: &'a Arc<AtomicBool>,
         progress: &'a dyn Progress,
@@ -177,7 +175,7 @@ impl<'a> Running<'a> {
         let writer = Writer::start(store, Arc::clone(interrupt));
         let sender = writer.sender(begun.campaign);
         let cells = Cells::new(plan, begun, interrupt, progress, sender);
-        *cells.taken.lock().expect("nobody else has it yet") = taken;
+        *cells.held.lock().expect("nobody else has it yet") = held;
         Running { cells, writer }
     }
 
@@ -248,7 +246,7 @@ const FILE_UNDER_TEST: Role = Role::new("the file under test", "--target file:PA
 /// # Errors
 /// [`HostError`] with the objections.
 pub fn check_target(plan: &Plan) -> Result<(), HostError> {
-    Taken::of(plan).map(drop)
+    target::take(plan).map(drop)
 }
 
 /// Refuses a store that would be a file of the plan, and a file under test that would be one of a store.
@@ -295,7 +293,7 @@ pub struct Cells<'a> {
     progress: &'a dyn Progress,
     sender: Sender,
     /// The target where it is of the host; its cells are one group, which takes it.
-    taken: Mutex<Option<Taken<'a>>>,
+    held: Mutex<Option<HeldTarget<'a>>>,
     failed: AtomicU32,
 }
 
@@ -311,8 +309,8 @@ impl<'a> Cells<'a> {
         let Begun { campaign, done, rounds, spared } = begun;
         progress.begun(campaign);
         plan.ignored().iter().for_each(|line| progress.note(line));
-        let (rounds, taken, failed) = (Mutex::new(rounds), Mutex::new(None), AtomicU32::new(0));
-        let cells = Cells { plan, campaign, done, rounds, interrupt, progress, sender, taken, failed };
+        let (rounds, held, failed) = (Mutex::new(rounds), Mutex::new(None), AtomicU32::new(0));
+        let cells = Cells { plan, campaign, done, rounds, interrupt, progress, sender, held, failed };
         cells.spare(spared);
         cells
     }
@@ -328,9 +326,9 @@ impl<'a> Cells<'a> {
         if self.done[index] || !self.needs(index) || self.interrupt.load(Ordering::Relaxed) {
             return;
         }
-        match Taken::of(self.plan) {
-            Ok(taken) => {
-                *self.taken.lock().expect("nobody panics while holding it") = taken;
+        match target::take(self.plan) {
+            Ok(held) => {
+                *self.held.lock().expect("nobody panics while holding it") = held;
                 self.group(&[index]);
             }
             Err(error) => {
@@ -352,70 +350,62 @@ impl<'a> Cells<'a> {
         let Some(last) = group.iter().rposition(|&index| !self.done[index] && self.needs(index)) else {
             return 0;
         };
-        let mut ground = self.ground();
+        let mut target = self.target();
         let mut failed = 0;
         let mut broken = None;
         for &index in &group[..=last] {
             if self.interrupt.load(Ordering::Relaxed) {
                 break;
             }
-            match self.one(index, &mut ground, &mut broken) {
+            match self.one(index, &mut *target, &mut broken) {
                 Ok(()) => {}
                 Err(Stopped::Failed) => failed += 1,
                 Err(Stopped::Interrupted) => break,
             }
         }
-        failed + self.leave(ground)
+        failed + self.finish_target(target)
     }
 
     /// Runs cells that are chosen one after the other; see [`Running::chosen`].
     fn chosen(&self, choose: impl FnOnce(&mut dyn FnMut(usize))) {
-        let (mut ground, mut failed) = (self.ground(), 0);
+        let (mut target, mut failed) = (self.target(), 0);
         choose(&mut |index| {
             if !self.interrupt.load(Ordering::Relaxed) {
-                let ended = self.one(index, &mut ground, &mut None);
+                let ended = self.one(index, &mut *target, &mut None);
                 failed += u32::from(matches!(ended, Err(Stopped::Failed)));
             }
         });
-        failed += self.leave(ground);
+        failed += self.finish_target(target);
         self.failed.fetch_add(failed, Ordering::Relaxed);
     }
 
-    /// What the next cells run on: what is taken, or models.
-    fn ground(&self) -> Ground<'a> {
-        let taken = self.taken.lock().expect("nobody panics while holding it").take();
-        match taken {
-            None => Ground::Models(BTreeMap::new()),
-            Some(Taken::Databases(databases)) => Ground::Databases(databases),
-            Some(Taken::Host(target)) => {
-                let witness = target.witness().map(|(witness, facts)| {
-                    self.say(facts);
-                    witness
-                });
-                Ground::Host(Box::new(Host { target, witness, said: BTreeSet::new() }))
-            }
-        }
+    /// The target of the next cells: the one that is held, or models.
+    fn target(&self) -> Box<dyn CellTarget + 'a> {
+        let held = self.held.lock().expect("nobody panics while holding it").take();
+        let Some(mut target) = held else { return target::models(self.plan) };
+        self.say(target.begin());
+        target
     }
 
-    /// Runs a cell, unless it was measured before or is not needed. `broken` says why there is no history for it, and is said where it
-    /// leaves none for those after it.
-    fn one(&self, index: usize, ground: &mut Ground<'a>, broken: &mut Option<String>) -> Result<(), Stopped> {
+    /// Runs one cell, unless it is already measured or not needed. `broken` holds the failure that left this cell without its
+    /// history; a cell on a model that fails sets it for the cells after it.
+    fn one(
+        &self,
+        index: usize,
+        target: &mut dyn CellTarget,
+        broken: &mut Option<String>,
+    ) -> Result<(), Stopped> {
         let cell = &self.plan.cells[index];
         if !self.needs(index) || (self.done[index] && !self.plan.target.is_simulated()) {
-            if let (true, Ground::Databases(databases)) = (self.done[index], ground) {
-                databases.left_out(cell);
+            if self.done[index] {
+                target.skip(cell);
             }
             return Ok(());
         }
         let mut rows = Vec::new();
-        let outcome = match (&*broken, ground) {
-            (Some(reason), _) => Err(format!("the history it needs is missing: {reason}")),
-            (None, Ground::Models(histories)) if cell.settings.load.oltp.is_some() => {
-                self.modelled(cell, histories, &mut rows)
-            }
-            (None, Ground::Models(histories)) => self.simulated(cell, histories, &mut rows),
-            (None, Ground::Host(host)) => self.host(cell, host, &mut rows),
-            (None, Ground::Databases(databases)) => self.databases(cell, databases, &mut rows),
+        let outcome = match &*broken {
+            Some(reason) => Err(format!("the history it needs is missing: {reason}")),
+            None => target.measure(self, cell, &mut rows),
         };
         match outcome {
             Ok(Ended::Interrupted) => Err(Stopped::Interrupted),
@@ -436,19 +426,15 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Gives back what cells ran on; how many failures that is.
-    fn leave(&self, ground: Ground<'a>) -> u32 {
-        let (finished, witness) = match ground {
-            Ground::Models(_) => (Ok(()), None),
-            Ground::Host(host) => (host.target.finish(), host.witness),
-            Ground::Databases(databases) => (databases.finish(), None),
-        };
+    /// Gives the target back; the number of failures in that.
+    fn finish_target(&self, target: Box<dyn CellTarget + 'a>) -> u32 {
+        let (finished, facts) = target.finish();
         let failed = u32::from(finished.is_err());
         if let Err(error) = finished {
             // Nothing that was measured is wrong, but the device is not as it was.
             self.say([(fact::WARNING.to_owned(), error.to_string())]);
         }
-        self.say(witness.map(Witness::end).unwrap_or_default());
+        self.say(facts);
         failed
     }
 

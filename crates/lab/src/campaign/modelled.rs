@@ -2,37 +2,44 @@
 //!
 //! Leaves out the engine (`lowtide_engines::model`) and the history of the drive (`prepare`).
 
+use super::simulated::Models;
+use super::target::CellTarget;
 use super::{Cells, Stage};
 use crate::load::{Ended, on_model};
-use crate::plan::{PlanTarget, PlannedCell};
-use crate::prepare::History;
+use crate::plan::PlannedCell;
 use crate::store::Entry;
 use lowtide_core::{Bytes, DeviceError};
 use lowtide_engines::model::{self, ModelSettings};
+use lowtide_host::HostError;
 use lowtide_record::analysis::Verdict;
+use lowtide_record::fact::Fact;
 use lowtide_record::{MODELLED, Oltp as Facts, Row};
-use std::collections::BTreeMap;
 
-impl Cells<'_> {
+/// Modelled databases on models of drives.
+pub(super) struct ModelledDatabases<'a> {
+    pub models: Models<'a>,
+}
+
+impl CellTarget for ModelledDatabases<'_> {
     /// Measures a cell, or only gives the drive its history again where it was measured before.
-    pub(super) fn modelled(
-        &self,
+    fn measure(
+        &mut self,
+        cells: &Cells<'_>,
         cell: &PlannedCell,
-        histories: &mut BTreeMap<String, History>,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
-        let PlanTarget::Simulated(devices) = &self.plan.target else { unreachable!("a modelled cell") };
+        let devices = self.models.devices;
         let load = &cell.settings.load;
         let oltp = load.oltp.as_ref().expect("a cell of databases");
         let settings = ModelSettings::of(&oltp.settings).expect("the plan checked them");
-        let seed = self.plan.cell_seed(cell);
-        let history = self.history(cell, histories);
+        let seed = cells.plan.cell_seed(cell);
+        let history = self.models.history(cells, cell);
         let prepared = history.prepare(cell, seed).map_err(|error| error.to_string())?;
         // A log of its own begins on a drive that is as new.
         let mut log = oltp.log_device.as_ref().map(|name| {
             devices[name].spec.build(seed.part("log", 0)).expect("the plan validated the description")
         });
-        if !self.is_replay(cell) {
+        if !cells.is_replay(cell) {
             let facts = Facts {
                 database: format!("{}{MODELLED}", oltp.settings.engine),
                 warehouses: oltp.warehouses,
@@ -42,14 +49,14 @@ impl Cells<'_> {
                 ignored: settings.ignored().to_vec(),
                 ..Facts::default()
             };
-            self.sender.send(Entry::Oltp(cell.index, Box::new(facts)));
+            cells.sender.send(Entry::Oltp(cell.index, Box::new(facts)));
         }
-        self.starts(cell, &prepared);
+        cells.starts(cell, &prepared);
         let each = &mut |measured, share: f64, so_far: &dyn Fn() -> Verdict| {
-            rows.push(self.measured(cell, self.stage(cell, Stage::Measure), measured, share, so_far));
+            rows.push(cells.measured(cell, cells.stage(cell, Stage::Measure), measured, share, so_far));
         };
         let seed = seed.part("load", 0);
-        let ended = on_model(prepared, log.as_mut(), load, &settings, seed, self.interrupt, each);
+        let ended = on_model(prepared, log.as_mut(), load, &settings, seed, cells.interrupt, each);
         let ended = ended.map_err(|error| match error {
             DeviceError::OutOfRange { capacity, .. } => format!(
                 "the database has grown past the end of the device, which has {}: each new order adds rows",
@@ -57,7 +64,10 @@ impl Cells<'_> {
             ),
             other => other.to_string(),
         })?;
-        self.ends(cell, &ended, history);
+        cells.ends(cell, &ended, history);
         Ok(ended)
+    }
+    fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
+        (Ok(()), Vec::new())
     }
 }

@@ -2,92 +2,127 @@
 //!
 //! Leaves out cells of databases (`databases`).
 
-use super::ground::Host;
+use super::target::CellTarget;
 use super::{Cells, Stage};
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, on_host};
 use crate::plan::PlannedCell;
-use crate::prepare::PreparedHost;
+use crate::prepare::{HostTarget, PreparedHost};
 use crate::store::{CellEnd, CellStart, Entry};
+use crate::witness::Witness;
 use lowtide_core::measure::Cause;
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_host::HostError;
 use lowtide_host::block::Traffic;
 use lowtide_host::engine::EngineChoice;
 use lowtide_record::Row;
+use lowtide_record::fact::Fact;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
-impl Cells<'_> {
-    pub(super) fn host(
-        &self,
+/// Files of the host, or a block device.
+pub(super) struct OnHost<'a> {
+    target: Box<dyn HostTarget + Send + 'a>,
+    witness: Option<Witness>,
+    /// Notes that were given already.
+    noted: BTreeSet<String>,
+}
+
+impl<'a> OnHost<'a> {
+    pub fn new(target: Box<dyn HostTarget + Send + 'a>) -> Self {
+        OnHost { target, witness: None, noted: BTreeSet::new() }
+    }
+}
+
+impl CellTarget for OnHost<'_> {
+    fn begin(&mut self) -> Vec<Fact> {
+        let begun = match self.target.disk() {
+            Some(disk) => Some(Witness::begin(disk.clone())),
+            None => Witness::beneath(self.target.path()),
+        };
+        let (witness, facts) = begun.unzip();
+        self.witness = witness;
+        facts.unwrap_or_default()
+    }
+
+    fn measure(
+        &mut self,
+        cells: &Cells<'_>,
         cell: &PlannedCell,
-        host: &mut Host<'_>,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
-        let (seed, began) = (self.plan.cell_seed(cell), Instant::now());
+        let (seed, began) = (cells.plan.cell_seed(cell), Instant::now());
         let filling = &mut |progress: lowtide_host::target::Progress| {
             let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
-            self.progress.cell(cell, Stage::Prepare, share, None);
+            cells.progress.cell(cell, Stage::Prepare, share, None);
         };
-        let prepared = match host.target.prepare(cell, seed, self.interrupt, filling) {
+        let prepared = match self.target.prepare(cell, seed, cells.interrupt, filling) {
             Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
             prepared => prepared.map_err(|error| error.to_string())?,
         };
         let mut preconditioned = Bytes::ZERO;
         if let Some(passes) = cell.precondition {
-            match self.precondition(cell, passes, &prepared, seed, &mut preconditioned)? {
+            match cells.precondition(cell, passes, &prepared, seed, &mut preconditioned)? {
                 Ended::Interrupted => return Ok(Ended::Interrupted),
                 Ended::Complete(_) => {}
             }
         }
         let written_before = prepared.written_before.map(|before| before + preconditioned);
         let start = CellStart { raw_capacity: None, written_before, counters: None };
-        self.sender.send(Entry::Start(cell.index, start));
-        if let Some(witness) = &mut host.witness {
+        cells.sender.send(Entry::Start(cell.index, start));
+        if let Some(witness) = &mut self.witness {
             witness.load_begins();
         }
         let mut own = Traffic::default();
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
             own.read += Bytes::new(interval.read_bytes);
             own.written += Bytes::new(interval.write_bytes);
-            rows.push(self.interval(cell, Stage::Measure, interval, share, so_far));
+            rows.push(cells.interval(cell, Stage::Measure, interval, share, so_far));
         };
         let load = &cell.settings.load;
-        let loaded = on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), self.interrupt, each);
-        host.target.count(preconditioned + own.written);
-        if let Some(options) = host.target.mounted().filter(|options| host.said.insert(options.clone())) {
-            self.say([("mounted-with".to_owned(), options)]);
+        let loaded =
+            on_host(&prepared, load, EngineChoice::Auto, seed.part("load", 0), cells.interrupt, each);
+        self.target.count(preconditioned + own.written);
+        if let Some(options) = self.target.mounted().filter(|options| self.noted.insert(options.clone())) {
+            cells.say([("mounted-with".to_owned(), options)]);
         }
-        self.say(host.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
+        cells.say(self.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
         // No other cell may use files that this load could not use, or a stuck thread may still write to.
         if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
-            host.target.give_up().map_err(|error| error.to_string())?;
+            self.target.give_up().map_err(|error| error.to_string())?;
         }
         let (ended, summary) = loaded.map_err(|error| error.to_string())?;
-        self.gaps(cell, &summary.gaps);
-        let path = host.target.path();
+        cells.gaps(cell, &summary.gaps);
+        let path = self.target.path();
         let cached = (!summary.direct && !lowtide_host::environment::in_memory(path))
             .then(|| format!("{} does not take O_DIRECT: numbers include the page cache", path.display()));
         for note in summary.notes.iter().cloned().chain(cached) {
-            if host.said.insert(note.clone()) {
-                self.progress.note(&note);
+            if self.noted.insert(note.clone()) {
+                cells.progress.note(&note);
             }
         }
         if let Some(failure) = &summary.first_failure {
-            self.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
+            cells.progress.note(&format!("{} requests failed; the first: {failure}", summary.errors));
         }
         if let Ended::Complete(verdict) = &ended {
             // `Instant` stands still while the machine is suspended, but not while the process is stopped.
             let stopped = summary.gaps.iter().filter(|gap| gap.cause == Cause::Stopped);
             let stopped = stopped.map(|gap| gap.length.get()).sum();
             let took = (began.elapsed().as_nanos() as u64).saturating_sub(stopped);
-            self.took(cell, Nanos::new(took));
+            cells.took(cell, Nanos::new(took));
             let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
-            self.sender.send(Entry::End(cell.index, done));
+            cells.sender.send(Entry::End(cell.index, done));
         }
         Ok(ended)
     }
 
+    fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
+        let OnHost { target, witness, .. } = *self;
+        (target.finish(), witness.map(Witness::end).unwrap_or_default())
+    }
+}
+
+impl Cells<'_> {
     /// Writes all whole blocks of the target in sequence, as many times as `passes` says, and adds the bytes
     /// to `written`.
     fn precondition(

@@ -2,61 +2,77 @@
 //!
 //! Leaves out modelled databases (`modelled`).
 
+use super::target::CellTarget;
 use super::{Cells, Stage};
 use crate::load::{Each, Ended, Told, on_drive};
-use crate::plan::{PlanTarget, PlannedCell};
+use crate::plan::{PlannedCell, PlannedDevice};
 use crate::prepare::{History, PreparedDrive};
 use crate::store::{CellEnd, CellStart, Entry};
 use lowtide_core::BlockDevice;
+use lowtide_host::HostError;
 use lowtide_record::Row;
+use lowtide_record::fact::Fact;
 use std::collections::BTreeMap;
 
-impl Cells<'_> {
-    pub(super) fn simulated(
-        &self,
+/// Models in virtual time, each with its history so far.
+pub(super) struct Models<'a> {
+    pub devices: &'a BTreeMap<String, PlannedDevice>,
+    histories: BTreeMap<String, History>,
+}
+
+impl<'a> Models<'a> {
+    pub fn new(devices: &'a BTreeMap<String, PlannedDevice>) -> Self {
+        Models { devices, histories: BTreeMap::new() }
+    }
+
+    /// The history of the model that a cell runs on.
+    pub fn history(&mut self, cells: &Cells<'_>, cell: &PlannedCell) -> &mut History {
+        let name = cell.settings.device.clone().expect("a simulated target names its device");
+        cells.progress.cell(cell, cells.stage(cell, Stage::Prepare), 0.0, None);
+        let seed = cells.plan.cell_seed(cell).part("device", 0);
+        self.histories.entry(name.clone()).or_insert_with(|| History::new(&self.devices[&name].spec, seed))
+    }
+}
+
+impl CellTarget for Models<'_> {
+    fn measure(
+        &mut self,
+        cells: &Cells<'_>,
         cell: &PlannedCell,
-        histories: &mut BTreeMap<String, History>,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String> {
-        let (replay, seed) = (self.is_replay(cell), self.plan.cell_seed(cell));
-        let history = self.history(cell, histories);
+        let (replay, seed) = (cells.is_replay(cell), cells.plan.cell_seed(cell));
+        let history = self.history(cells, cell);
         let began = history.now();
         let prepared = history.prepare(cell, seed).map_err(|error| error.to_string())?;
-        self.starts(cell, &prepared);
+        cells.starts(cell, &prepared);
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
-            rows.push(self.interval(cell, self.stage(cell, Stage::Measure), interval, share, so_far));
+            rows.push(cells.interval(cell, cells.stage(cell, Stage::Measure), interval, share, so_far));
         };
         let load = &cell.settings.load;
         let mut told = Vec::new();
-        let ended = on_drive(prepared, load, seed.part("load", 0), self.interrupt, each, &mut told);
+        let ended = on_drive(prepared, load, seed.part("load", 0), cells.interrupt, each, &mut told);
         let ended = ended.map_err(|error| error.to_string())?;
         if !replay && ended != Ended::Interrupted {
-            self.say(told.into_iter().map(|Told { at, what }| {
+            cells.say(told.into_iter().map(|Told { at, what }| {
                 // Unscaled, as in the experiment.
-                let at = at.map_or(String::new(), |at| format!(", at {}", at * self.plan.scale));
+                let at = at.map_or(String::new(), |at| format!(", at {}", at * cells.plan.scale));
                 ("event".to_owned(), format!("{}{at}: {what}", cell.label()))
             }));
         }
         if !replay && ended != Ended::Interrupted {
-            self.took(cell, history.now().since(began));
+            cells.took(cell, history.now().since(began));
         }
-        self.ends(cell, &ended, history);
+        cells.ends(cell, &ended, history);
         Ok(ended)
     }
 
-    /// The history of the model that a cell runs on.
-    pub(super) fn history<'h>(
-        &self,
-        cell: &PlannedCell,
-        histories: &'h mut BTreeMap<String, History>,
-    ) -> &'h mut History {
-        let PlanTarget::Simulated(devices) = &self.plan.target else { unreachable!("a cell on a model") };
-        let name = cell.settings.device.clone().expect("a simulated target names its device");
-        self.progress.cell(cell, self.stage(cell, Stage::Prepare), 0.0, None);
-        let seed = self.plan.cell_seed(cell).part("device", 0);
-        histories.entry(name.clone()).or_insert_with(|| History::new(&devices[&name].spec, seed))
+    fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
+        (Ok(()), Vec::new())
     }
+}
 
+impl Cells<'_> {
     /// Records the start of a cell on a prepared model.
     pub(super) fn starts(&self, cell: &PlannedCell, prepared: &PreparedDrive<'_>) {
         if self.is_replay(cell) {

@@ -3,7 +3,7 @@
 //! Everything but the data is as before at the end: the filesystem is unmounted and wiped, the scheduler restored. Leaves
 //! out how; see `lowtide_host::block`.
 
-use super::{PreparedHost, fill_order, wait};
+use super::{HostTarget, PreparedHost, fill_order, wait};
 use crate::experiment::{Filesystem, Fill, Purge};
 use crate::plan::{PlannedBlock, PlannedCell, cells, erase};
 use lowtide_core::{Bytes, Seed};
@@ -42,55 +42,6 @@ impl Block {
     pub fn take(planned: &PlannedBlock) -> Result<Block, HostError> {
         let state = if planned.only_read { State::Free } else { State::Claimed(claim(planned)?) };
         Ok(Block { planned: planned.clone(), state, data: None, written: None })
-    }
-
-    /// Gives the device the history that `cell` asks for.
-    ///
-    /// # Errors
-    /// [`HostError`] where the device does not do it.
-    pub fn prepare(
-        &mut self,
-        cell: &PlannedCell,
-        seed: Seed,
-        interrupt: &AtomicBool,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<PreparedHost<'_>, HostError> {
-        let data = if self.planned.only_read {
-            TestData::new(vec![self.planned.disk.node.clone()], cell.data)?
-        } else {
-            self.give_history(cell, seed, interrupt, progress)?
-        };
-        wait(cell.settings.preparation.idle, self.path(), interrupt)?;
-        let (written_before, rotational) = (self.written, self.planned.disk.rotational);
-        let data = self.data.insert(data);
-        Ok(PreparedHost { data, capacity: cell.capacity, rotational, written_before })
-    }
-
-    fn give_history(
-        &mut self,
-        cell: &PlannedCell,
-        seed: Seed,
-        interrupt: &AtomicBool,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<TestData, HostError> {
-        let preparation = &cell.settings.preparation;
-        let order = fill_order(cell);
-        if preparation.layout.filesystem == Filesystem::None {
-            let claim = self.purged(cell)?;
-            if preparation.fill != Fill::None {
-                claim.fill(cell.data, order, seed, interrupt, progress)?;
-                self.count(cell.data);
-            }
-            let data = claim.data(cell.data)?;
-            self.state = State::Claimed(claim);
-            return Ok(data);
-        }
-        let spec = TargetSpec::Directory(self.format(cell, interrupt)?);
-        // The files go with their filesystem: removing them first would be one more piece of history.
-        let how = Preparation { spec: &spec, layout: cell.files()?, order, seed, keep: true, interrupt };
-        let target = Target::prepare(&how, progress)?;
-        self.count(cell.data);
-        Ok(target.data().clone())
     }
 
     /// Purges the device as `cell` asks, and makes an empty filesystem on it; the directory where it is mounted.
@@ -137,34 +88,75 @@ impl Block {
         self.written
     }
 
-    /// The device, as the user named it.
-    pub fn path(&self) -> &Path {
+    fn give_history(
+        &mut self,
+        cell: &PlannedCell,
+        seed: Seed,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<TestData, HostError> {
+        let preparation = &cell.settings.preparation;
+        let order = fill_order(cell);
+        if preparation.layout.filesystem == Filesystem::None {
+            let claim = self.purged(cell)?;
+            if preparation.fill != Fill::None {
+                claim.fill(cell.data, order, seed, interrupt, progress)?;
+                self.count(cell.data);
+            }
+            let data = claim.data(cell.data)?;
+            self.state = State::Claimed(claim);
+            return Ok(data);
+        }
+        let spec = TargetSpec::Directory(self.format(cell, interrupt)?);
+        // The files go with their filesystem: removing them first would be one more piece of history.
+        let how = Preparation { spec: &spec, layout: cell.files()?, order, seed, keep: true, interrupt };
+        let target = Target::prepare(&how, progress)?;
+        self.count(cell.data);
+        Ok(target.data().clone())
+    }
+}
+
+impl HostTarget for Block {
+    /// Gives the device the history that `cell` asks for.
+    fn prepare(
+        &mut self,
+        cell: &PlannedCell,
+        seed: Seed,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<PreparedHost<'_>, HostError> {
+        let data = if self.planned.only_read {
+            TestData::new(vec![self.planned.disk.node.clone()], cell.data)?
+        } else {
+            self.give_history(cell, seed, interrupt, progress)?
+        };
+        wait(cell.settings.preparation.idle, self.path(), interrupt)?;
+        let (written_before, rotational) = (self.written, self.planned.disk.rotational);
+        let data = self.data.insert(data);
+        Ok(PreparedHost { data, capacity: cell.capacity, rotational, written_before })
+    }
+
+    fn path(&self) -> &Path {
         &self.planned.disk.path
     }
 
-    /// The device.
-    pub fn disk(&self) -> &Disk {
-        &self.planned.disk
+    fn disk(&self) -> Option<&Disk> {
+        Some(&self.planned.disk)
     }
 
-    /// The filesystem and what the kernel mounted it with, where there is one.
-    pub fn mounted(&self) -> Option<String> {
+    fn mounted(&self) -> Option<String> {
         match &self.state {
             State::Formatted(formatted) => formatted.mounted(),
             State::Claimed(_) | State::Free => None,
         }
     }
 
-    /// The load has written that much.
-    pub fn count(&mut self, bytes: Bytes) {
+    fn count(&mut self, bytes: Bytes) {
         self.written = self.written.map(|written| written + bytes);
     }
 
     /// Undoes what was changed but the data, and gives the device up.
-    ///
-    /// # Errors
-    /// [`HostError`] where something cannot be undone.
-    pub fn finish(self) -> Result<(), HostError> {
+    fn finish(self: Box<Self>) -> Result<(), HostError> {
         match self.state {
             State::Claimed(claim) => claim.release(),
             State::Formatted(formatted) => formatted.release()?.release(),

@@ -3,7 +3,7 @@
 //!
 //! Leaves out purging: a file has nothing to erase, and the filesystem it lies on stays as it is.
 
-use super::{PreparedHost, fill_order, wait};
+use super::{HostTarget, PreparedHost, fill_order, wait};
 use crate::plan::PlannedCell;
 use lowtide_core::Seed;
 use lowtide_host::HostError;
@@ -24,17 +24,27 @@ impl<'a> Files<'a> {
         Files { spec, made: None }
     }
 
-    /// The file or directory, as the user named it.
-    pub fn path(&self) -> &Path {
+    /// Removes the files; a later cell makes them anew.
+    ///
+    /// # Errors
+    /// [`HostError`] where one cannot be removed.
+    pub fn remove(&mut self) -> Result<(), HostError> {
+        self.made.take().map_or(Ok(()), |(_, target)| target.remove())
+    }
+
+    fn clean(&mut self) -> Result<(), HostError> {
+        self.remove().and(remove_left_over(self.spec))
+    }
+}
+
+impl HostTarget for Files<'_> {
+    fn path(&self) -> &Path {
         self.spec.path()
     }
 
     /// Makes the files that `cell` asks for, unless the cell before had the same; others are removed first, so that
     /// there are never more than those of one cell.
-    ///
-    /// # Errors
-    /// [`HostError`] where the target is refused or cannot be written.
-    pub fn prepare(
+    fn prepare(
         &mut self,
         cell: &PlannedCell,
         seed: Seed,
@@ -58,24 +68,13 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// Removes the files; a later cell makes them anew.
-    ///
-    /// # Errors
-    /// [`HostError`] where one cannot be removed.
-    pub fn remove(&mut self) -> Result<(), HostError> {
-        self.made.take().map_or(Ok(()), |(_, target)| target.remove())
+    fn give_up(&mut self) -> Result<(), HostError> {
+        self.remove()
     }
 
     /// Removes the files, and what a run that was killed left of them.
-    ///
-    /// # Errors
-    /// [`HostError`] where one cannot be removed.
-    pub fn finish(mut self) -> Result<(), HostError> {
+    fn finish(mut self: Box<Self>) -> Result<(), HostError> {
         self.clean()
-    }
-
-    fn clean(&mut self) -> Result<(), HostError> {
-        self.remove().and(remove_left_over(self.spec))
     }
 }
 

@@ -4,9 +4,9 @@
 //! What is of a campaign lies in directories of its own ([`Folder`]), which go with it; what campaigns left that were
 //! killed is removed before. Leaves out the databases (`data_set`).
 
-use super::Block;
 use super::data_set::Copies;
 use super::drives::Drives;
+use super::{Block, HostTarget};
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_core::{Bytes, Counters, Seed};
 use lowtide_host::HostError;
@@ -110,7 +110,11 @@ impl<'a> Home<'a> {
             }
             Home::Block(block) => {
                 let data = block.format(cell, interrupt).map_err(|error| error.to_string())?;
-                let medium = if block.disk().rotational { Medium::Other } else { Medium::Unknown };
+                let medium = if block.disk().is_some_and(|disk| disk.rotational) {
+                    Medium::Other
+                } else {
+                    Medium::Unknown
+                };
                 Ok(Ready { data, log, capacity, raw_capacity: None, medium, written: block.written() })
             }
             Home::Drives(drives) => drives.prepare(cell, seed, interrupt),
@@ -158,7 +162,7 @@ impl<'a> Home<'a> {
     pub fn done(&self) -> (Option<Traffic>, Option<Counters>) {
         let disk = match self {
             Home::Directory { disk, .. } => disk.as_deref(),
-            Home::Block(block) => Some(block.disk()),
+            Home::Block(block) => block.disk(),
             Home::Drives(drives) => return drives.done(),
         };
         (disk.and_then(Disk::traffic), None)

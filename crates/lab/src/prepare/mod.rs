@@ -18,9 +18,10 @@ pub use files::Files;
 
 use crate::experiment::Fill;
 use crate::plan::PlannedCell;
-use lowtide_core::{Bytes, Nanos};
+use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_host::HostError;
-use lowtide_host::target::{Order, TestData};
+use lowtide_host::block::Disk;
+use lowtide_host::target::{Order, Progress, TestData};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -35,6 +36,51 @@ pub struct PreparedHost<'a> {
     pub(crate) rotational: bool,
     /// Host bytes written since the last purge; `None` where nobody knows.
     pub(crate) written_before: Option<Bytes>,
+}
+
+/// A target of the host: files, or a block device. It is held from the beginning of a campaign to its end.
+pub trait HostTarget {
+    /// The file, directory or device, as the user named it.
+    fn path(&self) -> &Path;
+
+    /// The device, where that is the target.
+    fn disk(&self) -> Option<&Disk> {
+        None
+    }
+
+    /// Gives the target the history that `cell` asks for.
+    ///
+    /// # Errors
+    /// [`HostError`] where it is refused, or cannot be done.
+    fn prepare(
+        &mut self,
+        cell: &PlannedCell,
+        seed: Seed,
+        interrupt: &AtomicBool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<PreparedHost<'_>, HostError>;
+
+    /// The filesystem made for the cell, and the options that the kernel mounted it with.
+    fn mounted(&self) -> Option<String> {
+        None
+    }
+
+    /// Counts bytes that the load has written.
+    fn count(&mut self, _written: Bytes) {}
+
+    /// Gives up data that a load could not use: no other cell gets them.
+    ///
+    /// # Errors
+    /// [`HostError`] where they cannot be removed.
+    fn give_up(&mut self) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// Undoes what was changed for the campaign, but for data on a device.
+    ///
+    /// # Errors
+    /// [`HostError`] where something cannot be undone.
+    fn finish(self: Box<Self>) -> Result<(), HostError>;
 }
 
 /// In which order data of the host is written for the first time.
