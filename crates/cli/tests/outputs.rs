@@ -319,6 +319,34 @@ fn pipes_and_descriptors_are_written_to_as_they_are() {
 }
 
 #[test]
+fn a_folder_of_another_mount_is_not_mistaken_for_one_of_the_same_path() {
+    let lab = lab();
+    std::fs::create_dir(lab.path("folder")).expect("a directory can be made");
+    lab.write("folder/x", "not named");
+    // A process that sees another filesystem in this folder, or another file in its place.
+    let apart = "unshare --mount --propagation private sh -c";
+    for (mounted, named) in [
+        ("mount -t tmpfs none folder && echo named > folder/x", "folder"),
+        ("echo named > other && mount --bind other folder/x", "folder"),
+        ("mount -t tmpfs none folder && mkdir folder/deep && echo named > folder/deep/x", "folder/deep"),
+    ] {
+        let line = format!(
+            "mkfifo ready; {apart} '({mounted}) && echo ready > ready; exec sleep 60' & \
+             read -t 10 word <> ready; rm ready; \
+             [ \"$word\" = ready ] || {{ kill $!; exit 77; }}; \
+             $L export -o /proc/$!/root$PWD/{named}/x; code=$?; \
+             [ $(cat /proc/$!/root$PWD/{named}/x) = named ] || code=1; kill $!; exit $code"
+        );
+        let ended = shell(&lab, &line);
+        if ended.status.code() == Some(77) {
+            return loopback::skipped("no mount namespace can be made");
+        }
+        assert_eq!(ended.status.code(), Some(3), "{mounted}: {}", String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(lab.read("folder/x"), "not named", "{mounted}");
+    }
+}
+
+#[test]
 fn a_report_that_is_there_is_replaced_with_its_mode_and_through_its_link() {
     let lab = lab();
     std::fs::create_dir(lab.path("folder")).expect("a directory can be made");

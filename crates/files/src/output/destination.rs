@@ -3,8 +3,10 @@
 //!
 //! Only the last part of a path matters here: the kernel follows links in the folders before it. A path that
 //! leads to a descriptor of a process (`/dev/stdout`, `/dev/fd/3`) ends there: the open file is written to as
-//! it is. Leaves out whether anything may be written.
+//! it is. A path whose resolved text names something else ([`Unreachable::Elsewhere`]) has no destination.
+//! Leaves out whether anything may be written.
 
+use rustix::fs::{AtFlags, CWD, PROC_SUPER_MAGIC, StatxFlags, statfs, statx};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
@@ -34,6 +36,10 @@ pub(super) struct Destination {
 pub(super) enum Unreachable {
     /// The folder does not exist, or is not a folder.
     NoFolder,
+    /// The text of the path, with links resolved, names something else. Links in `/proc` (`PID/root`, `PID/cwd`,
+    /// `self/fd/3`) and the working directory reach into other mount namespaces, below later mounts and into
+    /// deleted folders, where no text leads.
+    Elsewhere,
     /// The place cannot be examined.
     Io(io::Error),
 }
@@ -55,13 +61,17 @@ impl Destination {
                 return Err(Unreachable::NoFolder);
             }
             let at = folder.join(name);
-            if is_of_descriptors(&folder) {
+            let in_proc = is_proc(&folder);
+            if in_proc && folder.ends_with("fd") {
                 let found = Some(at.metadata().map_err(Unreachable::Io)?);
                 return Ok(Destination { folder, path: at, found, is_descriptor: true });
             }
             match at.symlink_metadata() {
                 Ok(found) if found.is_symlink() => {
-                    path = folder.join(at.read_link().map_err(Unreachable::Io)?)
+                    path = folder.join(at.read_link().map_err(Unreachable::Io)?);
+                    if in_proc && identity_and_mount(&at).ok() != identity_and_mount(&path).ok() {
+                        return Err(Unreachable::Elsewhere);
+                    }
                 }
                 Ok(found) => {
                     return Ok(Destination { folder, path: at, found: Some(found), is_descriptor: false });
@@ -93,6 +103,14 @@ impl Destination {
         }
     }
 
+    /// Whether a path leads to the same file, or to the same free name.
+    pub fn is_at(&self, path: &Path) -> bool {
+        match (&self.found, path.metadata()) {
+            (Some(this), Ok(other)) => identity(this) == identity(&other),
+            _ => Destination::of(path).is_ok_and(|other| self.is_same(&other)),
+        }
+    }
+
     /// The path whose name, with `ending` added, is the name of this one.
     pub fn without(&self, ending: &str) -> Option<PathBuf> {
         let name = self.path.file_name()?.as_bytes().strip_suffix(ending.as_bytes())?;
@@ -104,14 +122,31 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-fn canonical(path: &Path) -> Result<PathBuf, Unreachable> {
-    path.canonicalize().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Unreachable::NoFolder,
-        _ => Unreachable::Io(error),
-    })
+/// Device and inode, and the mount through which a path leads there if the kernel reports it (since 5.8).
+fn identity_and_mount(path: &Path) -> io::Result<((u64, u64), Option<u64>)> {
+    let found = path.metadata()?;
+    let mount = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok();
+    let mount = mount.filter(|found| found.stx_mask & StatxFlags::MNT_ID.bits() != 0);
+    Ok((identity(&found), mount.map(|found| found.stx_mnt_id)))
 }
 
-/// Whether a folder holds the open descriptors of a process, or of one of its threads.
-fn is_of_descriptors(folder: &Path) -> bool {
-    folder.starts_with("/proc") && folder.ends_with("fd")
+/// Resolves the links of a folder.
+fn canonical(path: &Path) -> Result<PathBuf, Unreachable> {
+    let is_missing =
+        |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    let named = identity_and_mount(path).map_err(|error| match is_missing(&error) {
+        true => Unreachable::NoFolder,
+        false => Unreachable::Io(error),
+    })?;
+    let resolved = path.canonicalize().and_then(|text| Ok((identity_and_mount(&text)?, text)));
+    match resolved {
+        Ok((found, text)) if found == named => Ok(text),
+        Err(error) if !is_missing(&error) => Err(Unreachable::Io(error)),
+        _ => Err(Unreachable::Elsewhere),
+    }
+}
+
+/// Whether a folder is of a proc filesystem, whose links may lead where their text does not.
+fn is_proc(folder: &Path) -> bool {
+    statfs(folder).is_ok_and(|filesystem| filesystem.f_type == PROC_SUPER_MAGIC)
 }

@@ -1,6 +1,7 @@
 //! Reasons why an output is not written.
 
 use super::Role;
+use super::destination::Unreachable;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,20 @@ pub enum OutputError {
         to: PathBuf,
         /// The kind of device.
         kind: &'static str,
+        /// What would be written.
+        role: Role,
+    },
+    /// Another file than the named one would be lost: the path has no text that leads to the same place.
+    #[error(
+        "{} is not what its resolved path names (deleted, covered by a mount, or in another mount namespace): \
+         {} could overwrite another file",
+        path.display(),
+        role.noun
+    )]
+    #[diagnostic(help("{}", role.another()))]
+    Elsewhere {
+        /// The path, as it was named.
+        path: PathBuf,
         /// What would be written.
         role: Role,
     },
@@ -137,6 +152,16 @@ pub enum OutputError {
 }
 
 impl OutputError {
+    /// The error of a path that has no destination.
+    pub(super) fn unreachable(role: Role, path: &Path, why: Unreachable) -> OutputError {
+        let (path, folder) = (path.to_owned(), path.to_owned());
+        match why {
+            Unreachable::NoFolder => OutputError::NoDirectory { path, role },
+            Unreachable::Elsewhere => OutputError::Elsewhere { path, role },
+            Unreachable::Io(source) => OutputError::NotWritable { path, folder, source, role },
+        }
+    }
+
     /// Whether the output is refused because something would be lost.
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -145,6 +170,7 @@ impl OutputError {
                 | OutputError::BesideStore { .. }
                 | OutputError::OfCommand { .. }
                 | OutputError::Device { .. }
+                | OutputError::Elsewhere { .. }
                 | OutputError::Unreadable { .. }
         )
     }

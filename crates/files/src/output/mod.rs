@@ -10,7 +10,7 @@
 //! No output replaces a store, whichever command wrote it, a file that SQLite keeps beside one, a file that
 //! the same command reads or writes for another purpose ([`CommandFiles`]), or the data on a device. Files
 //! are compared by device and inode. If the last part of a path is a link, the link stays and the file that
-//! it leads to is replaced.
+//! it leads to is replaced. A path that leads where its resolved text does not is refused.
 //!
 //! All code in this crate and above it that makes files goes through here; `crates/cli/tests/tidy` checks
 //! that. Leaves out how SQLite writes stores, and how files are written in place (log disks, contents of
@@ -133,7 +133,7 @@ impl CommandFiles {
 
     /// The file that a place is.
     fn find(&self, place: &Destination) -> Option<&CommandFile> {
-        self.files.iter().find(|file| Destination::of(&file.path).is_ok_and(|other| place.is_same(&other)))
+        self.files.iter().find(|file| place.is_at(&file.path))
     }
 }
 
@@ -193,12 +193,8 @@ impl Output {
         if self.path.as_os_str().as_bytes().ends_with(b"/") {
             return Err(OutputError::Directory { path: path(), role });
         }
-        let place = Destination::of(&self.path).map_err(|lost| match lost {
-            Unreachable::NoFolder => OutputError::NoDirectory { path: path(), role },
-            Unreachable::Io(source) => {
-                OutputError::NotWritable { path: path(), folder: self.path.clone(), source, role }
-            }
-        })?;
+        let place =
+            Destination::of(&self.path).map_err(|why| OutputError::unreachable(role, &self.path, why))?;
         protect(role, &self.path, &place, &self.others, false)?;
         match place.found.as_ref().map(std::fs::Metadata::file_type) {
             Some(kind) if kind.is_dir() => Err(OutputError::Directory { path: path(), role }),
@@ -244,11 +240,12 @@ impl OutputFolder {
                 place
             }
             // It will be made with all folders above it that are missing.
-            Err(Unreachable::NoFolder) => match path.ancestors().find_map(there) {
-                Some(place) => place,
-                None => return Err(OutputError::NoDirectory { path: named(), role }),
-            },
-            Err(Unreachable::Io(source)) => return Err(not_writable(path, source)),
+            Err(Unreachable::NoFolder) => path
+                .ancestors()
+                .find_map(there)
+                .unwrap_or(Err(Unreachable::NoFolder))
+                .map_err(|why| OutputError::unreachable(role, path, why))?,
+            Err(why) => return Err(OutputError::unreachable(role, path, why)),
         };
         let within = match &place.found {
             Some(found) if found.is_dir() => &place.path,
@@ -285,10 +282,14 @@ impl OutputFolder {
     }
 }
 
-/// The place of a path, if there is something.
-fn there(path: &Path) -> Option<Destination> {
+/// The place of a path, if there is something or it leads elsewhere.
+fn there(path: &Path) -> Option<Result<Destination, Unreachable>> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    Destination::of(path).ok().filter(|place| place.found.is_some())
+    match Destination::of(path) {
+        Ok(place) => place.found.is_some().then_some(Ok(place)),
+        Err(Unreachable::Elsewhere) => Some(Err(Unreachable::Elsewhere)),
+        Err(_) => None,
+    }
 }
 
 /// Makes a file where there is nothing.
@@ -306,12 +307,13 @@ pub fn create_new(role: Role, path: &Path, others: &CommandFiles) -> Result<File
 /// Refuses a place that somebody else will write to where something would be lost. What else is wrong with it, they tell.
 ///
 /// # Errors
-/// [`OutputError`] where it is a store, beside one, or of the same command.
+/// [`OutputError`] where it is a store, beside one, of the same command, or not what its resolved path names.
 pub fn in_place(role: Role, path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
     match Destination::of(path) {
         Ok(place) if place.found.as_ref().is_none_or(std::fs::Metadata::is_file) => {
             protect(role, path, &place, others, false)
         }
+        Err(why @ Unreachable::Elsewhere) => Err(OutputError::unreachable(role, path, why)),
         _ => Ok(()),
     }
 }
@@ -322,7 +324,12 @@ pub fn in_place(role: Role, path: &Path, others: &CommandFiles) -> Result<(), Ou
 /// [`OutputError`] where it lies beside a store, is of the same command otherwise, or is a device.
 pub fn store(path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
     const STORE: Role = Role::new("the store", "--store FILE");
-    Destination::of(path).map_or(Ok(()), |place| protect(STORE, path, &place, others, true))
+    match Destination::of(path) {
+        Ok(place) => protect(STORE, path, &place, others, true),
+        // SQLite would open what the text names.
+        Err(why @ Unreachable::Elsewhere) => Err(OutputError::unreachable(STORE, path, why)),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Refuses what would be lost.

@@ -4,6 +4,7 @@ use super::*;
 use crate::application::APPLICATION_ID;
 use rusqlite::Connection;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use tempfile::TempDir;
 
@@ -237,4 +238,50 @@ fn folders_are_made_below_folders_only() {
     for slash in ["deep/", "new/"] {
         assert!(matches!(write(&bench.at(slash), "x"), Err(OutputError::Directory { .. })), "{slash}");
     }
+}
+
+#[test]
+fn a_folder_whose_path_leads_elsewhere_is_refused() {
+    let bench = Bench::new();
+    fs::create_dir(bench.at("folder")).expect("made");
+    let folder = File::open(bench.at("folder")).expect("opened");
+    let through = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    write(&through.join("x"), "new").expect("the folder is where its link says");
+    assert_eq!(fs::read_to_string(bench.at("folder/x")).expect("text"), "new");
+    // The link of the open folder now names another one.
+    fs::rename(bench.at("folder/x"), bench.at("x")).expect("moved");
+    fs::remove_dir(bench.at("folder")).expect("removed");
+    fs::create_dir(bench.at("folder (deleted)")).expect("made");
+    let other = bench.write("folder (deleted)/x", "other");
+    let none = CommandFiles::default();
+    for named in ["x", "new"].map(|name| through.join(name)) {
+        let refused = [
+            Output::file(ROLE, &named, &none).map(drop),
+            create_new(ROLE, &named, &none).map(drop),
+            in_place(ROLE, &named, &none),
+            store(&named, &none),
+            OutputFolder::new(ROLE, &named.join("deep/er"), &none).map(drop),
+        ];
+        for error in refused.map(|result| result.expect_err("refused")) {
+            assert!(
+                error.is_refusal() && error.to_string().contains("is not what its resolved path names"),
+                "{error}"
+            );
+        }
+    }
+    assert_eq!(fs::read_to_string(other).expect("text"), "other");
+    assert_eq!(bench.names(), ["folder (deleted)", "x"]);
+}
+
+#[test]
+fn a_link_of_a_process_that_names_another_file_is_refused() {
+    let bench = Bench::new();
+    fs::copy("/bin/sleep", bench.at("program")).expect("copied");
+    let mut child = std::process::Command::new(bench.at("program")).arg("60").spawn().expect("it runs");
+    fs::remove_file(bench.at("program")).expect("removed");
+    let other = bench.write("program (deleted)", "other");
+    let found = write(&PathBuf::from(format!("/proc/{}/exe", child.id())), "new");
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    assert!(found.is_err_and(|error| error.is_refusal()));
+    assert_eq!(fs::read_to_string(other).expect("text"), "other");
 }
