@@ -1,9 +1,11 @@
-//! What tells a store from other files: the application id in the head of its SQLite file.
+//! What tells a store from other files: the application id in the header of its SQLite file.
 //!
-//! Leaves out formats of stores (`lowtide_lab::store`).
+//! The header is 100 bytes, with the id at 68 (<https://sqlite.org/fileformat.html>). A store with one damaged byte in
+//! it is still a store. Leaves out formats of stores (`lowtide_lab::store`).
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -26,14 +28,33 @@ pub(crate) fn is_store(path: &Path) -> io::Result<bool> {
     let found =
         Connection::open_with_flags(immutable(path), flags).and_then(|connection| application(&connection));
     match found {
-        Ok(application) => Ok(application == APPLICATION_ID),
+        Ok(application) => Ok(is_nearly_ours(&application.to_be_bytes())),
         Err(error) => match error.sqlite_error_code() {
-            Some(ErrorCode::NotADatabase) => Ok(false),
+            Some(ErrorCode::NotADatabase) => has_header(path),
             // A database that is damaged: perhaps a store.
             Some(ErrorCode::DatabaseCorrupt) => Ok(true),
             _ => Err(io::Error::other(error)),
         },
     }
+}
+
+/// Whether a file begins as stores do, whatever SQLite thinks of the rest of the header.
+///
+/// Closing it drops the locks that this process has on it.
+///
+/// # Errors
+/// Where the file cannot be read.
+pub(crate) fn has_header(path: &Path) -> io::Result<bool> {
+    let mut header = Vec::new();
+    File::open(path)?.take(100).read_to_end(&mut header)?;
+    // Text has no zero bytes; the header reserves 20 of them.
+    Ok(header.len() == 100 && is_nearly_ours(&header[68..72]) && header.contains(&0))
+}
+
+/// Whether an application id is that of stores, but for one damaged byte.
+fn is_nearly_ours(id: &[u8]) -> bool {
+    let ours = APPLICATION_ID.to_be_bytes();
+    id.iter().zip(ours).filter(|(found, ours)| *found == ours).count() >= 3
 }
 
 /// The URI by which SQLite opens a file without making others beside it.

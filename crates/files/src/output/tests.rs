@@ -241,6 +241,24 @@ fn folders_are_made_below_folders_only() {
 }
 
 #[test]
+fn a_store_with_a_damaged_header_is_known() {
+    let bench = Bench::new();
+    let content = fs::read(bench.store("a.db")).expect("there");
+    for byte in 0..100 {
+        for mask in [0xff, 0x01, 0x80] {
+            let mut damaged = content.clone();
+            damaged[byte] ^= mask;
+            fs::write(bench.at("damaged"), &damaged).expect("written");
+            let found = Output::file(ROLE, &bench.at("damaged"), &CommandFiles::default());
+            assert!(found.is_err_and(|error| error.is_refusal()), "byte {byte} ^ {mask:#x}");
+        }
+    }
+    // Text is no store, whichever word stands where a store has its mark.
+    let text = bench.write("text", &format!("{:68}lowtide is no store here.{:68}", "", ""));
+    Output::file(ROLE, &text, &CommandFiles::default()).expect("a text");
+}
+
+#[test]
 fn a_folder_whose_path_leads_elsewhere_is_refused() {
     let bench = Bench::new();
     fs::create_dir(bench.at("folder")).expect("made");
