@@ -316,6 +316,9 @@ fn pipes_and_descriptors_are_written_to_as_they_are() {
     let before = contents(&lab);
     assert_eq!(shell(&lab, "$L export -o /dev/stdout >> other.db").status.code(), Some(3));
     assert!(contents(&lab) == before, "a store is not appended to");
+    let line = "cp other.db t.db; ln t.db keep.db; exec 3<> t.db; rm t.db; $L export -o /dev/fd/3";
+    assert_eq!(shell(&lab, line).status.code(), Some(3));
+    assert!(lab.path("keep.db").exists() && contents(&lab)["keep.db"] == before["other.db"]);
 }
 
 #[test]

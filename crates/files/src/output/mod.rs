@@ -380,15 +380,16 @@ fn protect(
 }
 
 fn is_store(place: &Destination) -> io::Result<bool> {
-    let mut path = place.path.clone();
-    if place.is_descriptor {
-        path = path.read_link()?;
-        if !Destination::of(&path).is_ok_and(|there| there.is_same(place)) {
-            // It has no name any more.
-            return Ok(false);
-        }
+    if !place.is_descriptor {
+        return application::is_store(&place.path);
     }
-    application::is_store(&path)
+    let path = place.path.read_link()?;
+    if place.is_at(&path) {
+        return application::is_store(&path);
+    }
+    // No path is known that leads to it, which it may have nevertheless: another hard link, for example.
+    let has_name = place.found.as_ref().is_some_and(|found| found.nlink() > 0);
+    Ok(has_name && application::has_header(&place.path)?)
 }
 
 /// The store that a place lies beside.

@@ -303,3 +303,23 @@ fn a_link_of_a_process_that_names_another_file_is_refused() {
     assert!(found.is_err_and(|error| error.is_refusal()));
     assert_eq!(fs::read_to_string(other).expect("text"), "other");
 }
+
+#[test]
+fn an_open_store_whose_path_is_gone_is_known_while_it_has_another_name() {
+    let bench = Bench::new();
+    let path = bench.store("a.db");
+    fs::hard_link(&path, bench.at("keep.db")).expect("a link");
+    let open = OpenOptions::new().append(true).open(&path).expect("opened");
+    fs::remove_file(&path).expect("removed");
+    let named = PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()));
+    assert!(error(&named, &CommandFiles::default()).contains("is a store"));
+    fs::remove_file(bench.at("keep.db")).expect("removed");
+    Output::file(ROLE, &named, &CommandFiles::default()).expect("a file without a name");
+    // A file that is no store.
+    let plain = bench.write("plain", "x");
+    fs::hard_link(&plain, bench.at("keep")).expect("a link");
+    let open = OpenOptions::new().append(true).open(&plain).expect("opened");
+    fs::remove_file(&plain).expect("removed");
+    write(&PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd())), "y").expect("written");
+    assert_eq!(fs::read_to_string(bench.at("keep")).expect("text"), "xy");
+}
