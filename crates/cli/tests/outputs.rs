@@ -1,8 +1,8 @@
 //! Destinations of outputs: never a store, a file that the same command reads, or a device; and files that
 //! are replaced whole.
 //!
-//! Every verb that writes a file is in a table here. Tests on block devices need root; without it they report
-//! what they skipped.
+//! Every verb that writes a file is in a table here. Tests on block devices and other mounts need root, one needs
+//! strace; without them they report what they skipped.
 
 mod common;
 
@@ -347,6 +347,21 @@ fn a_folder_of_another_mount_is_not_mistaken_for_one_of_the_same_path() {
         assert_eq!(ended.status.code(), Some(3), "{mounted}: {}", String::from_utf8_lossy(&ended.stderr));
         assert_eq!(lab.read("folder/x"), "not named", "{mounted}");
     }
+}
+
+#[test]
+fn what_becomes_a_store_during_the_fsync_is_not_replaced() {
+    let lab = lab();
+    if !shell(&lab, "strace -qq -o /dev/null true").status.success() {
+        return loopback::skipped("strace cannot trace");
+    }
+    // The part is there before its fsync begins.
+    let line = "strace -f -qq -o /dev/null -e trace=fsync -e inject=fsync:delay_enter=4000000 $L export -o late.db & \
+                for i in {1..600}; do [ -s .lowtide-*.part ] && break; sleep 0.1; done; sleep 0.5; \
+                cp other.db late.db; wait $!";
+    let ended = shell(&lab, line);
+    assert_eq!(ended.status.code(), Some(3), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(std::fs::read(lab.path("late.db")).ok() == std::fs::read(lab.path("other.db")).ok());
 }
 
 #[test]

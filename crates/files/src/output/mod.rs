@@ -184,7 +184,7 @@ impl Output {
             return opened(&place).and_then(|mut file| replace::buffered(&mut file, content)).map_err(failed);
         }
         let part = replace::write_part(&place, content).map_err(failed)?;
-        // Writing takes a while; meanwhile a store may have been created under this name.
+        // Writing and syncing take a while; meanwhile a store may have been created under this name.
         replace::take_name(part, &self.check()?).map_err(failed)
     }
 

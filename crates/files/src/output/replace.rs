@@ -8,7 +8,7 @@
 use super::destination::Destination;
 use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::Errno;
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -17,7 +17,8 @@ use tempfile::NamedTempFile;
 /// Bytes that are buffered before they are written.
 const BUFFER: usize = 1 << 20;
 
-/// Writes the content to a new file in the folder of its destination. Dropping it removes the file.
+/// Writes the content to a new file in the folder of its destination, with the permissions of the file there, and
+/// syncs it. Dropping it removes the file.
 pub(super) fn write_part(
     place: &Destination,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -29,15 +30,17 @@ pub(super) fn write_part(
     new.prefix(".lowtide-").suffix(".part").permissions(Permissions::from_mode(mode));
     let mut part = new.tempfile_in(&place.folder)?;
     buffered(part.as_file_mut(), content)?;
+    take_over(part.as_file(), place)?;
+    part.as_file().sync_all()?;
     Ok(part)
 }
 
-/// Renames a written file to its destination, and so replaces the file there. A failure changes nothing.
+/// Renames a synced file to its destination, and so replaces the file there. A failure changes nothing.
+///
+/// Nothing before the rename takes long, so that the check of the destination still holds.
 pub(super) fn take_name(part: NamedTempFile, place: &Destination) -> io::Result<()> {
-    if let Some(old) = &place.found {
-        take_over(part.as_file(), old)?;
-    }
-    part.as_file().sync_all()?;
+    // They may have changed while the part was written.
+    take_over(part.as_file(), place)?;
     part.persist(&place.path).map_err(|error| error.error)?;
     sync(&place.folder)
 }
@@ -52,8 +55,9 @@ pub(super) fn buffered(
     out.flush()
 }
 
-/// Gives a file the owner and the permissions of another, as far as the system allows.
-fn take_over(file: &File, old: &Metadata) -> io::Result<()> {
+/// Gives a file the owner and the permissions of the file at a destination, as far as the system allows.
+fn take_over(file: &File, place: &Destination) -> io::Result<()> {
+    let Some(old) = &place.found else { return Ok(()) };
     let (owner, group) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
     let _ = fchown(file, Some(owner), Some(group)).or_else(|_| fchown(file, None, Some(group)));
     let mut mode = old.mode() & 0o777;
