@@ -319,6 +319,8 @@ fn pipes_and_descriptors_are_written_to_as_they_are() {
     let line = "cp other.db t.db; ln t.db keep.db; exec 3<> t.db; rm t.db; $L export -o /dev/fd/3";
     assert_eq!(shell(&lab, line).status.code(), Some(3));
     assert!(lab.path("keep.db").exists() && contents(&lab)["keep.db"] == before["other.db"]);
+    assert_eq!(shell(&lab, "$L export -o /dev/fd/3 3>> other.db-journal").status.code(), Some(3));
+    assert_eq!(lab.read("other.db-journal"), "");
 }
 
 #[test]

@@ -392,8 +392,11 @@ fn is_store(place: &Destination) -> io::Result<bool> {
     Ok(has_name && application::has_header(&place.path)?)
 }
 
-/// The store that a place lies beside.
+/// The store that a place lies beside, be it open or named.
 fn beside(place: &Destination, others: &CommandFiles) -> Option<PathBuf> {
+    let open = place.path.read_link().ok().filter(|_| place.is_descriptor);
+    let open = open.filter(|path| place.is_at(path)).and_then(|path| Destination::of(&path).ok());
+    let place = open.as_ref().unwrap_or(place);
     BESIDE.iter().filter_map(|ending| place.without(ending)).find(|path| {
         let Ok(place) = Destination::of(path) else { return false };
         let is_file = place.found.as_ref().is_some_and(std::fs::Metadata::is_file);
