@@ -25,7 +25,7 @@ const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 const PYTHON: &str = "python";
 
 /// Crates without I/O and without a clock.
-const PURE: [&str; 3] = ["core", "device", "engines"];
+const PURE: [&str; 4] = ["core", "device", "engines", "logdisk"];
 
 /// Names that a pure crate does not use.
 const IMPURE: [&str; 12] = [
