@@ -1,12 +1,14 @@
 //! Looks whether a log disk is as it should be, and writes nothing.
 //!
 //! Every block that the map names must lie in a slot of data, no two in the same one, and each segment must have as many live slots as
-//! it counts; with `data`, every slot is read and its checksum looked at. Leaves out mending.
+//! it counts; with `data`, every slot is read, and its checksum and its sequence number are verified (`stale`). Leaves out mending.
+
+mod stale;
 
 use crate::error::LogError;
 use crate::format::checkpoint::Use;
 use crate::format::slot::SLOT;
-use crate::format::{BLOCK, Header, Kind, Lba};
+use crate::format::{BLOCK, Header, Kind, Lba, Slot};
 use crate::log::Entry;
 use crate::reader::load_pages;
 use crate::recover::{self, Recovery, Unknown};
@@ -28,10 +30,15 @@ pub struct Checked {
     pub lost: u64,
     /// Blocks whose slots were read.
     pub read: u64,
-    /// Blocks whose checksum does not fit; the first of them.
+    /// Blocks that cannot be read, because the checksum does not fit or an earlier generation of the segment is there;
+    /// the first of them.
     pub bad: Vec<Lba>,
     /// How many those are.
     pub bad_count: u64,
+    /// Blocks that read as older data: another slot of the same generation is in their place. The first of them.
+    pub stale: Vec<Lba>,
+    /// How many those are.
+    pub stale_count: u64,
     /// What contradicts itself, in words; the first of it.
     pub contradictions: Vec<String>,
     /// How much that is.
@@ -42,6 +49,7 @@ impl Checked {
     /// Whether there is nothing to complain of.
     pub fn is_good(&self) -> bool {
         self.bad_count == 0
+            && self.stale_count == 0
             && self.contradiction_count == 0
             && self.lost == 0
             && self.recovery.damage().is_none()
@@ -51,6 +59,12 @@ impl Checked {
         self.contradiction_count += 1;
         if self.contradictions.len() < TOLD {
             self.contradictions.push(what());
+        }
+    }
+    fn stale(&mut self, lba: Lba) {
+        self.stale_count += 1;
+        if self.stale.len() < TOLD {
+            self.stale.push(lba);
         }
     }
     fn bad(&mut self, lba: Lba) {
@@ -75,25 +89,27 @@ pub fn check(
     let geometry = *log.geometry();
     let mut checked = Checked { recovery, ..Checked::default() };
     let slots = u64::from(geometry.segments) * u64::from(geometry.segment_slots());
-    let mut taken = vec![0u64; slots.div_ceil(64) as usize];
-    let mut live = vec![0u32; geometry.segments as usize];
+    let mut seen = Seen {
+        taken: vec![0; slots.div_ceil(64) as usize],
+        live: vec![0; geometry.segments as usize],
+        sums: vec![0; geometry.segments as usize],
+    };
     let pages = geometry.pages();
     for page in 0..pages {
         if let Some(slot) = log.map().place(page) {
-            take(&mut checked, &mut taken, slot.get(), || format!("page {page} of the map"));
-            live[geometry.place(slot).0 as usize] += 1;
+            seen.take(&mut checked, slot.get(), || format!("page {page} of the map"));
+            seen.live[geometry.place(slot).0 as usize] += 1;
         }
         if !log.map().has(page) {
             load_pages(medium, &mut log, vec![page])?;
         }
-        if page_of(medium, &mut log, page, data, (&mut checked, &mut taken, &mut live), progress)?.is_break()
-        {
+        if page_of(medium, &mut log, page, data, (&mut checked, &mut seen), progress)?.is_break() {
             return Ok(checked);
         }
         // Pages that a recovery changed stay.
         log.map().shrink(1);
     }
-    for (segment, &found) in (0..).zip(&live) {
+    for (segment, &found) in (0..).zip(&seen.live) {
         let counted = log.segments().live(segment);
         if counted != found {
             let (used, place) = (log.segments().used(segment), segment);
@@ -103,15 +119,33 @@ pub fn check(
             });
         }
     }
+    if data {
+        stale::find(medium, &mut log, &seen, &mut checked, progress);
+    }
     Ok(checked)
 }
 
-fn take(checked: &mut Checked, taken: &mut [u64], slot: u32, whose: impl FnOnce() -> String) {
-    let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
-    match taken.get_mut(word) {
-        Some(word) if *word & bit == 0 => *word |= bit,
-        Some(_) => checked.contradiction(|| format!("slot {slot} is {} and something else too", whose())),
-        None => checked.contradiction(|| format!("slot {slot}, of {}, is past the last one", whose())),
+/// Live slots, as the map has them.
+struct Seen {
+    /// A bit for each slot.
+    taken: Vec<u64>,
+    /// How many there are in each segment.
+    live: Vec<u32>,
+    /// The sum of the sequence numbers of those in each segment whose data was read.
+    sums: Vec<u64>,
+}
+
+impl Seen {
+    fn take(&mut self, checked: &mut Checked, slot: u32, whose: impl FnOnce() -> String) {
+        let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
+        match self.taken.get_mut(word) {
+            Some(word) if *word & bit == 0 => *word |= bit,
+            Some(_) => checked.contradiction(|| format!("slot {slot} is {} and something else too", whose())),
+            None => checked.contradiction(|| format!("slot {slot}, of {}, is past the last one", whose())),
+        }
+    }
+    fn has(&self, slot: Slot) -> bool {
+        self.taken.get(slot.get() as usize / 64).is_some_and(|word| word & 1 << (slot.get() % 64) != 0)
     }
 }
 
@@ -120,7 +154,7 @@ fn page_of(
     log: &mut Log,
     page: u32,
     data: bool,
-    (checked, taken, live): (&mut Checked, &mut [u64], &mut [u32]),
+    (checked, seen): (&mut Checked, &mut Seen),
     progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, LogError> {
     let geometry = *log.geometry();
@@ -137,7 +171,7 @@ fn page_of(
             Err(_) => unreachable!("the page was loaded"),
         };
         checked.mapped += 1;
-        take(checked, taken, slot.get(), || format!("block {lba}"));
+        seen.take(checked, slot.get(), || format!("block {lba}"));
         let (segment, number) = geometry.place(slot);
         if segment >= geometry.segments || !geometry.data_range().contains(&number) {
             checked.contradiction(|| {
@@ -145,13 +179,17 @@ fn page_of(
             });
             continue;
         }
-        live[segment as usize] += 1;
+        seen.live[segment as usize] += 1;
         if data {
             checked.read += 1;
             let (bytes, skip) = scan::read_what_can_be(medium, geometry.offset(slot), SLOT);
-            let header = Header::open(log.superblock().salt, &bytes[skip..][..SLOT]);
-            if header.is_none_or(|header| header.kind != Kind::Data || header.lba != lba) {
-                checked.bad(lba);
+            let oldest = log.segments().begun(segment);
+            match Header::open_since(log.superblock().salt, &bytes[skip..][..SLOT], oldest) {
+                Some(header) if header.kind == Kind::Data && header.lba == lba => {
+                    let sum = &mut seen.sums[segment as usize];
+                    *sum = sum.wrapping_add(header.seq);
+                }
+                _ => checked.bad(lba),
             }
         }
     }

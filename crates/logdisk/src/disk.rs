@@ -9,8 +9,8 @@ mod marks;
 
 use crate::error::LogError;
 use crate::format::geometry::PAGE_ENTRIES;
-use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Seq, Slot, Superblock, checkpoint};
-use crate::log::{Counters, Entry, Log, Stall, Where};
+use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Seq, Superblock, checkpoint};
+use crate::log::{Counters, Entry, Expected, Log, Stall, Where};
 use crate::reader::{Reader, load_pages};
 use crate::recover::{self, Recovery, Unknown};
 use crate::{Aligned, Medium, format::checkpoint::Use};
@@ -85,7 +85,7 @@ impl<M: Medium> Disk<M> {
             put(ring.start, &Aligned::zeroes((ring.end - ring.start) as usize))?;
         }
         medium.flush().map_err(failed("formatting"))?;
-        let empty = checkpoint::SegmentState { used: Use::Free, live: 0, newest: 0 };
+        let empty = checkpoint::SegmentState { used: Use::Free, live: 0, newest: 0, begun: 0 };
         let first = Checkpoint {
             generation: 0,
             next_seq: 1,
@@ -190,11 +190,13 @@ impl<M: Medium> Disk<M> {
     /// Reads a block.
     ///
     /// # Errors
-    /// [`LogError::Unreadable`] where its checksum does not fit, and `into` is as it was; [`LogError`].
+    /// [`LogError::Unreadable`] where its checksum does not fit or it is out of date, and `into` is as it was; [`LogError`].
     pub fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), LogError> {
         match self.find(lba, into)? {
             None => Ok(()),
-            Some(slot) if self.reader().read_slot(&self.medium, slot, Kind::Data, lba, into)? => Ok(()),
+            Some(expected) if self.reader().read_slot(&self.medium, expected, Kind::Data, lba, into)? => {
+                Ok(())
+            }
             Some(_) => Err(self.unreadable(lba)),
         }
     }
@@ -203,7 +205,7 @@ impl<M: Medium> Disk<M> {
     ///
     /// # Errors
     /// [`LogError::Unreadable`]; [`LogError`].
-    pub fn find(&mut self, lba: Lba, into: &mut [u8]) -> Result<Option<Slot>, LogError> {
+    pub fn find(&mut self, lba: Lba, into: &mut [u8]) -> Result<Option<Expected>, LogError> {
         self.within(lba, 1)?;
         let reader = self.reader();
         let found = loop {
@@ -214,10 +216,10 @@ impl<M: Medium> Disk<M> {
                 }
                 Ok(Where::Lost) => return Err(LogError::Unreadable(lba)),
                 // It may have been read when the log was opened, and not been what it should be.
-                Ok(Where::Here(slot, bytes)) => {
-                    break (!reader.take(bytes, Kind::Data, lba, into)).then_some(slot);
+                Ok(Where::Here(expected, bytes)) => {
+                    break (!reader.take(bytes, expected.oldest, Kind::Data, lba, into)).then_some(expected);
                 }
-                Ok(Where::At(slot)) => break Some(slot),
+                Ok(Where::At(expected)) => break Some(expected),
                 Err(missing) => load_pages(&self.medium, &mut self.log, vec![missing.0])?,
             }
         };

@@ -46,8 +46,8 @@ pub enum LogError {
         /// How many there are.
         blocks: u32,
     },
-    /// The data of a block is lost: its checksum does not fit.
-    #[error("block {0} cannot be read: its checksum does not fit")]
+    /// The data of a block is lost: its checksum does not fit, or an earlier generation of its segment is there.
+    #[error("block {0} cannot be read: its checksum does not fit, or it is out of date")]
     Unreadable(u32),
     /// There is nothing left to clean, although there should be.
     #[error("no segment can be made free: {dead} wait, {stuck} cannot be cleaned")]

@@ -1,14 +1,15 @@
 //! Reading blocks whose place is known, beside a log that goes on meanwhile ([`Reader`]).
 //!
 //! A slot may have been written anew since its place was looked up; its checksum and its block say so, and it has to be looked up once
-//! more. Leaves out where blocks lie (`log`).
+//! more. A slot that is older than its segment is what the medium kept when it lost a write; it counts as spoiled. Leaves out where
+//! blocks lie (`log`).
 
 use crate::Medium;
 use crate::error::LogError;
 use crate::format::geometry::SLOTS_PER_FRAME;
 use crate::format::slot::{HEADER, SLOT};
-use crate::format::{BLOCK, Header, Kind, Lba, Slot, Superblock};
-use crate::log::Log;
+use crate::format::{BLOCK, Header, Kind, Lba, Seq, Slot, Superblock};
+use crate::log::{Expected, Log};
 use crate::scan;
 
 /// The most slots that are read at a time.
@@ -32,22 +33,22 @@ impl Reader {
     pub fn read_slot(
         &self,
         medium: &impl Medium,
-        slot: Slot,
+        expected: Expected,
         kind: Kind,
         lba: Lba,
         into: &mut [u8],
     ) -> Result<bool, LogError> {
-        let (bytes, skip) = scan::read_around(medium, self.superblock.geometry.offset(slot), SLOT)?;
-        Ok(self.take(&bytes[skip..][..SLOT], kind, lba, into))
+        let (bytes, skip) = scan::read_around(medium, self.superblock.geometry.offset(expected.slot), SLOT)?;
+        Ok(self.take(&bytes[skip..][..SLOT], expected.oldest, kind, lba, into))
     }
 
     /// The payload of the bytes of a slot into `into`, if they are what they should be.
-    pub(crate) fn take(&self, slot: &[u8], kind: Kind, lba: Lba, into: &mut [u8]) -> bool {
-        self.payload(slot, kind, lba).map(|payload| into.copy_from_slice(payload)).is_some()
+    pub(crate) fn take(&self, slot: &[u8], oldest: Seq, kind: Kind, lba: Lba, into: &mut [u8]) -> bool {
+        self.payload(slot, oldest, kind, lba).map(|payload| into.copy_from_slice(payload)).is_some()
     }
 
-    fn payload<'a>(&self, slot: &'a [u8], kind: Kind, lba: Lba) -> Option<&'a [u8]> {
-        let header = Header::open(self.superblock.salt, slot)?;
+    fn payload<'a>(&self, slot: &'a [u8], oldest: Seq, kind: Kind, lba: Lba) -> Option<&'a [u8]> {
+        let header = Header::open_since(self.superblock.salt, slot, oldest)?;
         (header.kind == kind && header.lba == lba).then(|| &slot[HEADER..])
     }
 
@@ -59,20 +60,20 @@ impl Reader {
     pub fn read_blocks(
         &self,
         medium: &impl Medium,
-        blocks: &[(Slot, Lba)],
+        blocks: &[(Expected, Lba)],
         mut take: impl FnMut(usize, &[u8]),
     ) -> Result<(), LogError> {
         let mut at = 0;
         while at < blocks.len() {
-            let first = blocks[at].0;
+            let first = blocks[at].0.slot;
             let left_in_frame = (SLOTS_PER_FRAME - first.get() % SLOTS_PER_FRAME) as usize;
             let run = blocks[at..].iter().take(AT_ONCE.min(left_in_frame)).zip(first.get()..);
-            let count = run.take_while(|((slot, _), expected)| slot.get() == *expected).count();
+            let count = run.take_while(|((expected, _), next)| expected.slot.get() == *next).count();
             let (bytes, skip) =
                 scan::read_around(medium, self.superblock.geometry.offset(first), count * SLOT)?;
-            for (n, &(_, lba)) in blocks[at..at + count].iter().enumerate() {
+            for (n, &(expected, lba)) in blocks[at..at + count].iter().enumerate() {
                 let slot = &bytes[skip + n * SLOT..][..SLOT];
-                if let Some(payload) = self.payload(slot, Kind::Data, lba) {
+                if let Some(payload) = self.payload(slot, expected.oldest, Kind::Data, lba) {
                     take(at + n, payload);
                 }
             }
@@ -93,8 +94,10 @@ pub(crate) fn load_pages(medium: &impl Medium, log: &mut Log, pages: Vec<u32>) -
         }
         let reader = Reader::new(*log.superblock());
         let mut payload = [0; BLOCK];
-        let here = log.here(slot).is_some_and(|bytes| reader.take(bytes, Kind::Map, page, &mut payload));
-        let read = here || reader.read_slot(medium, slot, Kind::Map, page, &mut payload)?;
+        let expected = log.expected(slot);
+        let take = |bytes: &[u8], into: &mut [u8]| reader.take(bytes, expected.oldest, Kind::Map, page, into);
+        let here = log.here(slot).is_some_and(|bytes| take(bytes, &mut payload));
+        let read = here || reader.read_slot(medium, expected, Kind::Map, page, &mut payload)?;
         if !read {
             log.count_bad();
         }

@@ -29,7 +29,7 @@ pub fn grow<M: Medium>(medium: M, reserve: Option<f64>) -> Result<Geometry, LogE
     disk.checkpoint(true)?;
     debug_assert_eq!(*disk.geometry(), before);
     let mut checkpoint = disk.begin_checkpoint(true)?;
-    let free = SegmentState { used: Use::Free, live: 0, newest: 0 };
+    let free = SegmentState { used: Use::Free, live: 0, newest: 0, begun: 0 };
     checkpoint.segments.resize(geometry.segments as usize, free);
     checkpoint.pages.resize(geometry.pages() as usize, NOWHERE);
     let medium = disk.into_medium();

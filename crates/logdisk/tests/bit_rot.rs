@@ -116,6 +116,7 @@ fn goes_on(mut disk: Disk<&Memory>, values: &HashMap<u32, u64>, lost: &[u32], co
     }
     let checked = check(medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
     assert_eq!(checked.contradictions, Vec::<String>::new(), "{context}");
+    assert_eq!(checked.stale, Vec::<u32>::new(), "{context}");
     assert!(checked.bad_count + checked.lost <= lost.len() as u64, "{context}");
 }
 

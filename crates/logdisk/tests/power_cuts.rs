@@ -5,6 +5,7 @@ mod common;
 
 use common::{Blocks, Fate, Memory, block_of, stream, value_of};
 use lowtide_core::rng::{Rng, below};
+use lowtide_logdisk::check::check;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::slot::SLOT;
 use lowtide_logdisk::format::{Checkpoint, Header, Kind as SlotKind, Slot};
@@ -12,6 +13,7 @@ use lowtide_logdisk::log::Job;
 use lowtide_logdisk::resize::grow;
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 const BYTES: u64 = 36 << 20;
 
@@ -97,6 +99,10 @@ fn history(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step,
 /// Opens what a cut left, and says how many of the steps it holds: one such prefix there must be, with everything flushed in it.
 fn prefix(left: Blocks, before: &Values, steps: &[(Step, usize)], events: usize, context: &str) -> usize {
     let medium = Memory::of(BYTES, left);
+    if events.is_multiple_of(8) {
+        let checked = check(&medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
+        assert!(checked.is_good(), "{context}: {checked:?}");
+    }
     let mut disk =
         Disk::open(&medium, running(u64::MAX)).unwrap_or_else(|error| panic!("{context}: {error}"));
     let touched = touched(steps);

@@ -340,13 +340,17 @@ fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
         output::say(format_args!("error: {what}"));
     }
     for lba in &checked.bad {
-        output::say(format_args!("error: block {lba}: its checksum does not fit"));
+        output::say(format_args!("error: block {lba}: its checksum does not fit, or it is out of date"));
     }
-    let Checked { mapped, lost, read, bad_count, contradiction_count, recovery, .. } = &checked;
+    for lba in &checked.stale {
+        output::say(format_args!("error: block {lba}: it reads as older data: restore it from a copy"));
+    }
+    let Checked { mapped, lost, read, bad_count, stale_count, contradiction_count, recovery, .. } = &checked;
     let facts = json!({
         "blocks": mapped,
         "blocks_read": read,
         "blocks_unreadable": bad_count,
+        "blocks_out_of_date": stale_count,
         "blocks_lost_before": lost,
         "contradictions": contradiction_count,
         "damaged_blocks": recovery.damage().unwrap_or(0),

@@ -8,8 +8,7 @@
 
 use super::Queue;
 use lowtide_host::live::{Ring, Ticket};
-use lowtide_logdisk::format::Slot;
-use lowtide_logdisk::log::Job;
+use lowtide_logdisk::log::{Expected, Job};
 use lowtide_logdisk::reader::Reader;
 use lowtide_logdisk::{BLOCK, Lba, LogError, Medium};
 use std::io;
@@ -25,7 +24,7 @@ const READERS: usize = 16;
 /// A block of a read that is to be had from the medium.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    pub(super) slot: Slot,
+    pub(super) expected: Expected,
     pub(super) lba: Lba,
     /// Where its bytes belong in the answer.
     pub(super) to: Range<usize>,
@@ -81,7 +80,7 @@ impl Shared {
 
     fn read(&self, read: &mut Read) -> Result<(), LogError> {
         let Read { data, parts, .. } = read;
-        let blocks: Vec<(Slot, Lba)> = parts.iter().map(|part| (part.slot, part.lba)).collect();
+        let blocks: Vec<(Expected, Lba)> = parts.iter().map(|part| (part.expected, part.lba)).collect();
         let mut whole = vec![false; parts.len()];
         self.reader.read_blocks(&*self.medium, &blocks, |n, block: &[u8]| {
             debug_assert_eq!(block.len(), BLOCK);

@@ -358,7 +358,7 @@ impl LogDrive {
         let mut block = [0; BLOCK];
         let found = pieces(request.offset, request.length).try_for_each(|(lba, within, to)| {
             match disk.find(lba, &mut block)? {
-                Some(slot) => parts.push(Part { slot, lba, to, within }),
+                Some(expected) => parts.push(Part { expected, lba, to, within }),
                 None => data[to.clone()].copy_from_slice(&block[within..][..to.len()]),
             }
             Ok(())

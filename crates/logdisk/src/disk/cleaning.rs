@@ -133,6 +133,7 @@ impl<M: Medium> Disk<M> {
     fn is_given(&mut self, segment: u32) -> Result<bool, LogError> {
         let geometry = *self.geometry();
         let (mut refused, mut live) = (false, 0);
+        let oldest = self.log.segments().begun(segment);
         for piece in (Pieces { geometry, number: 1 }) {
             let (place, length) = (geometry.offset(geometry.slot(segment, piece.start)), piece.len() * SLOT);
             refused |= scan::read_around(&self.medium, place, length).is_err();
@@ -144,7 +145,8 @@ impl<M: Medium> Disk<M> {
             let (place, length) = (geometry.offset(geometry.slot(segment, piece.start)), piece.len() * SLOT);
             let (bytes, skip) = scan::read_what_can_be(&self.medium, place, length);
             for (at, number) in (skip..).step_by(SLOT).zip(piece) {
-                let header = Header::open(self.log.superblock().salt, &bytes[at..][..SLOT]);
+                let salt = self.log.superblock().salt;
+                let header = Header::open_since(salt, &bytes[at..][..SLOT], oldest);
                 let Some(header) = header.filter(|it| it.kind == Kind::Data && it.lba < geometry.blocks)
                 else {
                     continue;
@@ -177,7 +179,8 @@ impl<M: Medium> Disk<M> {
             self.read_piece(cleaning);
         }
         let begin = cleaning.skip + (number - cleaning.slots.start) as usize * SLOT;
-        let Some(header) = Header::open(self.log.superblock().salt, &cleaning.bytes[begin..][..SLOT]) else {
+        let (salt, oldest) = (self.log.superblock().salt, self.log.segments().begun(cleaning.segment));
+        let Some(header) = Header::open_since(salt, &cleaning.bytes[begin..][..SLOT], oldest) else {
             return Ok(());
         };
         if header.kind != Kind::Data || header.lba >= geometry.blocks {
@@ -276,7 +279,8 @@ impl<M: Medium> Disk<M> {
             return Ok(true);
         }
         let mut payload = [0; BLOCK];
-        match self.reader().read_slot(&self.medium, slot, Kind::Data, lba, &mut payload) {
+        let expected = self.log.expected(slot);
+        match self.reader().read_slot(&self.medium, expected, Kind::Data, lba, &mut payload) {
             // It came back.
             Ok(true) => self.move_block(slot, lba, Some(&payload)),
             Ok(false) => self.move_block(slot, lba, None),

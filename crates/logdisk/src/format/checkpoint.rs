@@ -12,10 +12,14 @@
 //!   44  u32      0
 //!   48  3 × 16   the streams of the host, of what is moved, of the map: segment, next slot, segment after it, 0
 //!   96           for each page of the map its slot, u32; NOWHERE where it was never written
-//!                for each segment 16 bytes: u64 newest sequence number × 4 + use, u32 live slots, u32 0
+//!                for each segment 16 bytes: u64 newest sequence number × 4 + use, u32 live slots, u32 span
 //! ```
 //!
 //! Two places take turns, so that the older one is whole while the newer is written.
+//!
+//! The span gives the sequence number at which a segment was begun: the newest one less the span, plus one. Its
+//! upper 6 bits are a shift, its lower 26 bits what is shifted, rounded up. 0: unknown, as in checkpoints of
+//! programs that wrote no spans; those programs ignore it.
 
 use super::fields::{put_u32, put_u64, u32_at, u64_at};
 use super::slot::{MOST_SEQ, Seq};
@@ -53,6 +57,8 @@ pub struct SegmentState {
     pub live: u32,
     /// The newest slot in it.
     pub newest: Seq,
+    /// Its first slot, or a lower bound where the span was rounded; 0 if unknown.
+    pub begun: Seq,
 }
 
 /// Where a stream goes on.
@@ -88,6 +94,34 @@ pub fn bytes_for(segments: u64, pages: u64) -> u64 {
     (HEAD as u64 + pages * 4 + segments * SEGMENT as u64).next_multiple_of(BLOCK as u64)
 }
 
+/// Bits of a span that are not its shift.
+const SPAN_BITS: u32 = 26;
+
+/// Encodes the sequence numbers of a segment from `begun` to `newest`, rounded up.
+fn span(begun: Seq, newest: Seq) -> u32 {
+    if begun == 0 || begun > newest {
+        return 0;
+    }
+    let numbers = newest - begun + 1;
+    let significant = u64::BITS - numbers.leading_zeros();
+    let mut shift = significant.saturating_sub(SPAN_BITS);
+    let mut rounded = numbers.div_ceil(1 << shift);
+    if rounded >> SPAN_BITS > 0 {
+        (shift, rounded) = (shift + 1, rounded / 2);
+    }
+    shift << SPAN_BITS | rounded as u32
+}
+
+/// The first sequence number of a segment, or a lower bound; 0 if unknown.
+fn begun(span: u32, newest: Seq) -> Seq {
+    let (shift, rounded) = (span >> SPAN_BITS, u64::from(span & ((1 << SPAN_BITS) - 1)));
+    let numbers = u128::from(rounded) << shift;
+    match u64::try_from(numbers) {
+        Ok(numbers) if numbers > 0 => (newest + 1).saturating_sub(numbers),
+        _ => 0,
+    }
+}
+
 impl Checkpoint {
     /// As bytes: whole blocks.
     pub fn write(&self, salt: u32) -> Vec<u8> {
@@ -113,6 +147,7 @@ impl Checkpoint {
         for (at, segment) in self.segments.iter().enumerate() {
             put_u64(&mut bytes, table + at * SEGMENT, segment.newest << 2 | segment.used as u64);
             put_u32(&mut bytes, table + at * SEGMENT + 8, segment.live);
+            put_u32(&mut bytes, table + at * SEGMENT + 12, span(segment.begun, segment.newest));
         }
         let crc = crc32c::crc32c_append(salt, &bytes[12..]);
         put_u32(&mut bytes, 8, crc);
@@ -192,7 +227,9 @@ impl Checkpoint {
             if live > geometry.segment_slots() {
                 return Err(wrong("live slots", live.into(), "more than a segment has"));
             }
-            Ok(SegmentState { used, live, newest: word >> 2 })
+            let newest = word >> 2;
+            let begun = begun(u32_at(bytes, table + at * SEGMENT + 12), newest);
+            Ok(SegmentState { used, live, newest, begun })
         };
         let segments = (0..segments as usize).map(state).collect::<Result<Vec<_>, _>>()?;
         Ok(Checkpoint { generation, next_seq, clean: u32_at(bytes, 32) == 1, streams, pages, segments })
@@ -204,7 +241,7 @@ mod tests {
     use super::*;
 
     fn example(geometry: &Geometry) -> Checkpoint {
-        let state = SegmentState { used: Use::Data, live: 4, newest: 1 << 50 };
+        let state = SegmentState { used: Use::Data, live: 4, newest: 1 << 50, begun: (1 << 50) - 300 };
         Checkpoint {
             generation: 5,
             next_seq: 1 << 55,
@@ -225,6 +262,26 @@ mod tests {
         let bytes = example(&geometry).write(3);
         assert_eq!(bytes.len() as u64, geometry.needs());
         assert_eq!(Checkpoint::read(&bytes, 3, &geometry), Ok(example(&geometry)));
+    }
+
+    #[test]
+    fn the_first_number_of_a_segment_is_exact_or_a_close_lower_bound() {
+        assert_eq!(begun(span(0, 7), 7), 0, "unknown");
+        for newest in [1, 2, 253, 1 << 26, (1 << 33) + 5, (1 << 59) - 1] {
+            for numbers in (0..60).flat_map(|bit| [1 << bit, (1 << bit) - 1, (1 << bit) + 1]) {
+                let Some(first) = (newest + 1u64).checked_sub(numbers).filter(|&it| it > 0 && it <= newest)
+                else {
+                    continue;
+                };
+                let found = begun(span(first, newest), newest);
+                let coarse = numbers >> (SPAN_BITS - 1);
+                assert!(found <= first && first - found <= coarse, "{first} to {newest}: {found}");
+                assert_eq!(span(found.max(1), newest), span(first, newest), "rounded once");
+            }
+        }
+        for word in [u32::MAX, 1 << SPAN_BITS, 63 << SPAN_BITS | 1] {
+            assert_eq!(begun(word, 7), 0, "nothing that is written");
+        }
     }
 
     #[test]

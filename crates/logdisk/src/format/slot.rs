@@ -144,6 +144,11 @@ impl Header {
         })
         .filter(|_| durable <= MOST_SEQ)
     }
+
+    /// The same, if the slot is of the current generation of its segment, whose first number is `oldest`.
+    pub fn open_since(salt: u32, slot: &[u8], oldest: Seq) -> Option<Header> {
+        Header::open(salt, slot).filter(|header| header.seq >= oldest)
+    }
 }
 
 /// The checksum of a slot, without the place that holds it.

@@ -67,9 +67,18 @@ pub enum Where<'a> {
     /// Its data was lost.
     Lost,
     /// Here: it may not be on the medium yet. Which slot, and all of it.
-    Here(Slot, &'a [u8]),
+    Here(Expected, &'a [u8]),
     /// On the medium.
-    At(Slot),
+    At(Expected),
+}
+
+/// A slot to be read, and the smallest sequence number that it may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// Which.
+    pub slot: Slot,
+    /// The first number of its segment's current generation: a slot with a smaller one is out of date.
+    pub oldest: Seq,
 }
 
 /// What a log has counted since it was opened.
@@ -182,7 +191,14 @@ impl Log {
             Entry::Lost => return Ok(Where::Lost),
             Entry::At(slot) => slot,
         };
-        Ok(self.here(slot).map_or(Where::At(slot), |bytes| Where::Here(slot, bytes)))
+        let expected = self.expected(slot);
+        Ok(self.here(slot).map_or(Where::At(expected), |bytes| Where::Here(expected, bytes)))
+    }
+
+    /// What a slot that the map names must be.
+    pub fn expected(&self, slot: Slot) -> Expected {
+        let (segment, _) = self.superblock.geometry.place(slot);
+        Expected { slot, oldest: self.segments.begun(segment) }
     }
 
     /// A slot of a segment that is being written.

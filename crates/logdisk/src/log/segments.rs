@@ -29,6 +29,8 @@ struct Segment {
     used: Use,
     live: u32,
     newest: Seq,
+    /// Its first slot; every slot of an earlier generation has a smaller number. 0 if unknown.
+    begun: Seq,
     /// It could not be cleaned: something in it, or the map of it, cannot be read.
     stuck: bool,
     /// What counted as live in it is not: only a checkpoint says so.
@@ -74,6 +76,7 @@ impl Segments {
                 used: state.used,
                 live: state.live,
                 newest: state.newest,
+                begun: state.begun,
                 stuck: false,
                 abandoned: false,
             })
@@ -89,6 +92,7 @@ impl Segments {
             used: if segment.state == State::Free { Use::Free } else { segment.used },
             live: segment.live,
             newest: segment.newest,
+            begun: segment.begun,
         };
         self.all.iter().map(state).collect()
     }
@@ -120,6 +124,15 @@ impl Segments {
     pub fn live(&self, segment: u32) -> u32 {
         self.all[segment as usize].live
     }
+    /// The first sequence number of a segment's current generation, or a lower bound: 0 where nothing is known. A slot
+    /// with a smaller one was written before the segment was freed: the medium lost the write that replaced it.
+    pub fn begun(&self, segment: u32) -> Seq {
+        self.all[segment as usize].begun
+    }
+    /// The newest slot of a segment.
+    pub fn newest(&self, segment: u32) -> Seq {
+        self.all[segment as usize].newest
+    }
     /// What a segment is used for.
     pub fn used(&self, segment: u32) -> Use {
         self.all[segment as usize].used
@@ -134,15 +147,25 @@ impl Segments {
     /// Says what a taken segment is written for; nothing in it is live.
     pub fn begin(&mut self, segment: u32, used: Use, seq: Seq) {
         let it = &mut self.all[segment as usize];
-        *it = Segment { state: State::Open, used, live: 0, newest: seq, stuck: false, abandoned: false };
+        *it = Segment {
+            state: State::Open,
+            used,
+            live: 0,
+            newest: seq,
+            begun: seq,
+            stuck: false,
+            abandoned: false,
+        };
     }
-    /// Segments that a recovery found to be written after the checkpoint.
-    pub fn found(&mut self, segments: &[(u32, Seq)]) {
-        for &(segment, newest) in segments {
+    /// Segments that a recovery found to be written after the checkpoint: their newest slots, and the first numbers of
+    /// their generations, or lower bounds.
+    pub fn found(&mut self, segments: &[(u32, Seq, Seq)]) {
+        for &(segment, newest, begun) in segments {
             let it = &mut self.all[segment as usize];
             it.state = State::Full;
             it.used = Use::Data;
             it.newest = it.newest.max(newest);
+            it.begun = begun;
         }
         let all = &self.all;
         self.free.retain(|&free| all[free as usize].state == State::Free);

@@ -137,7 +137,10 @@ pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), L
     let durable = durable.max(marked);
     let later = in_order(&streams, checkpoint.next_seq);
     let newest = later.last().map_or(checkpoint.next_seq, |last| last.record.seq).max(durable);
-    let found = streams.iter().flat_map(|stream| stream.segments.iter().map(|it| (it.segment, it.newest)));
+    let begun = |it: &Passed| it.begun.unwrap_or(checkpoint.segments[it.segment as usize].begun);
+    // Of a segment that is passed twice, the first time counts, last here: its slots are the oldest.
+    let passed = streams.iter().flat_map(|stream| stream.segments.iter().rev());
+    let found = passed.map(|it| (it.segment, it.newest, begun(it)));
     log.segments_mut().found(&found.collect::<Vec<_>>());
 
     let end = end_of(medium, &superblock, &later, checkpoint.next_seq, durable)?;
@@ -188,6 +191,8 @@ struct Followed {
 struct Passed {
     segment: u32,
     newest: Seq,
+    /// For a segment that was begun after the checkpoint: greater than every number of its earlier generations.
+    begun: Option<Seq>,
     next: Option<u32>,
 }
 
@@ -202,7 +207,7 @@ fn follow(
     let geometry = &superblock.geometry;
     let mut followed = Followed::default();
     let (mut segment, mut first, mut least) = (state.segment, state.slot, from);
-    let mut named = Some(state.next);
+    let (mut named, mut begun) = (Some(state.next), None);
     loop {
         let found = match scan::by_summary(medium, superblock, segment) {
             // The summary is the newest of the segment: an older one is of a life before the checkpoint.
@@ -225,17 +230,17 @@ fn follow(
         let Some(last) = new.last().map(|(record, _)| record.seq) else {
             // Nothing was left to write but the summary, and that is spoiled: the next segment has more.
             match named.take() {
-                Some(next) => (segment, first) = (next, 0),
+                Some(next) => (segment, first, begun) = (next, 0, Some(least)),
                 None => break,
             }
             continue;
         };
         let next = named.take().or(found.next);
-        followed.segments.push(Passed { segment, newest: last, next });
+        followed.segments.push(Passed { segment, newest: last, begun, next });
         followed.records.extend(new);
         least = last + 1;
         let Some(next) = next else { break };
-        (segment, first) = (next, 0);
+        (segment, first, begun) = (next, 0, Some(least));
     }
     followed
 }
