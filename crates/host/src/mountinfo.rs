@@ -9,6 +9,8 @@ use std::path::Path;
 /// A mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
+    /// The number of the mount, which no other mount of any namespace has (`mnt_id` in `fdinfo`).
+    pub id: u64,
     /// Major and minor number of the device; of btrfs, one that no device has.
     pub number: (u32, u32),
     /// The directory of the filesystem that is mounted: `/`, but for bind mounts.
@@ -46,6 +48,11 @@ impl Mount {
         })
     }
 
+    /// Whether device nodes of it can be opened as devices.
+    pub(crate) fn has_nodes(&self) -> bool {
+        !self.options.split(',').any(|option| option == "nodev")
+    }
+
     /// The value of an option: of `upperdir=/a` it is `/a`.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
@@ -79,6 +86,7 @@ fn parse(line: &str) -> Option<Mount> {
         }
     });
     Some(Mount {
+        id: left.first()?.parse().ok()?,
         number: (major.parse().ok()?, minor.parse().ok()?),
         root: unescape(left.get(3)?),
         point: unescape(left.get(4)?),
@@ -102,7 +110,10 @@ mod tests {
         assert_eq!(mounts.len(), 3);
         let mount = above(mounts.clone(), Path::new("/mnt/my data/file")).expect("found");
         assert_eq!((mount.filesystem.as_str(), mount.options.as_str()), ("xfs", "rw,noatime,attr2"));
-        assert_eq!(mount.number, (8, 1));
+        assert_eq!((mount.id, mount.number), (3, (8, 1)));
+        assert!(
+            mount.has_nodes() && !parse("4 1 0:5 / /x rw,nodev - tmpfs n rw").expect("a mount").has_nodes()
+        );
         assert_eq!(above(mounts, Path::new("/mnt/my")).expect("found").source, "/dev/vda");
     }
 

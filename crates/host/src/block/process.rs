@@ -5,10 +5,12 @@
 //! too, and so are files that a program has mapped and closed. What cannot be examined is recorded
 //! ([`Unseen`]): an unknown use does not permit a write.
 //!
-//! No server of a filesystem is asked anything: one that does not answer would block the survey. Leaves out
-//! this process itself, other machines, and programs that open a device after the survey.
+//! No server of a filesystem is asked anything: one that does not answer would block the survey. Whether a
+//! file is a server's is known by the mount that it was opened on, not by its path: paths of different mount
+//! namespaces have nothing to do with each other. Leaves out this process itself, other machines, and programs
+//! that open a device after the survey.
 
-use super::disk::line;
+use super::disk::{Number, line};
 use super::kernel::share_descriptors;
 use super::loops::Resource;
 use crate::mountinfo::Mount;
@@ -18,7 +20,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Inode of the first PID namespace (`PROC_PID_INIT_INO` of <linux/proc_ns.h>).
@@ -167,9 +168,9 @@ fn may_look() -> bool {
 /// Looks for users of what is wanted.
 pub(super) struct Survey<'a> {
     wanted: &'a BTreeSet<Resource>,
-    /// Mount points whose files are not examined, so that the survey does not wait for a server that does not
+    /// Filesystems whose files are not examined, so that the survey does not wait for a server that does not
     /// answer.
-    avoided: Vec<&'a Path>,
+    avoided: Avoided,
     /// The resource of each mapped file, by the end of its line in `maps`: libraries are in every process.
     mapped: HashMap<String, Option<Resource>>,
     users: BTreeSet<User>,
@@ -177,19 +178,14 @@ pub(super) struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// Looks for users of `wanted`. Skips files below those of `mounts` that belong to a server, unless such
-    /// a file is wanted.
+    /// Looks for users of `wanted`. Skips files of those of `mounts` that belong to a server, unless such a
+    /// file is wanted.
     pub(super) fn new(
         wanted: &'a BTreeSet<Resource>,
         mounts: impl Iterator<Item = &'a Mount>,
         unseen: &'a mut Unseen,
     ) -> Survey<'a> {
-        let is_wanted = |mount: &Mount| {
-            wanted.iter().any(|it| matches!(it, Resource::File(file) if file.device == mount.number))
-        };
-        let avoided = mounts.filter(|mount| mount.is_served() && !is_wanted(mount));
-        let avoided: BTreeSet<&Path> = avoided.map(|mount| Path::new(&mount.point)).collect();
-        let avoided = avoided.into_iter().collect();
+        let avoided = Avoided::new(wanted, mounts);
         Survey { wanted, avoided, mapped: HashMap::new(), users: BTreeSet::new(), unseen }
     }
 
@@ -228,11 +224,6 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn is_avoided(&self, path: &[u8]) -> bool {
-        let path = Path::new(std::ffi::OsStr::from_bytes(path));
-        self.avoided.iter().any(|point| path.starts_with(point))
-    }
-
     fn descriptors(&mut self, process: u32, thread: u32) -> io::Result<()> {
         let path = format!("{}/fd", self::folder(process, thread));
         let folder = File::open(path)?;
@@ -242,11 +233,11 @@ impl<'a> Survey<'a> {
             if name.to_bytes().first() == Some(&b'.') {
                 continue;
             }
-            if !self.avoided.is_empty() {
-                let Ok(link) = readlinkat(&folder, name, Vec::new()) else { continue };
-                if self.is_avoided(link.to_bytes()) {
-                    continue;
-                }
+            let details = || details(process, thread, name);
+            if !self.avoided.mounts.is_empty()
+                && mount_of(&details()).is_some_and(|mount| self.avoided.mounts.contains(&mount))
+            {
+                continue;
             }
             self.descriptor(process, thread, &folder, name)?;
         }
@@ -270,10 +261,7 @@ impl<'a> Survey<'a> {
             return Ok(());
         }
         let kind = u32::from(status.stx_mode) & libc::S_IFMT;
-        let details = || {
-            let path = format!("{}/fdinfo/{}", self::folder(process, thread), name.to_string_lossy());
-            fs::read_to_string(path).unwrap_or_default()
-        };
+        let details = || details(process, thread, name);
         if kind == libc::S_IFSOCK {
             // Descriptors that were sent and not received yet belong to no process.
             let under_way = details()
@@ -304,7 +292,7 @@ impl<'a> Survey<'a> {
         let mut folder = None;
         // A name that is not UTF-8 is found by its numbers all the same.
         for line in String::from_utf8_lossy(&text).lines() {
-            let Some((range, end)) = mapping(line) else { continue };
+            let Some((range, filesystem, end)) = mapping(line) else { continue };
             if let Some(known) = self.mapped.get(end) {
                 if let Some(resource) = *known {
                     self.add(resource, process, "mapped");
@@ -312,7 +300,7 @@ impl<'a> Survey<'a> {
                 continue;
             }
             let path = end.find('/').map(|at| &end[at..]);
-            if path.is_some_and(|path| self.is_avoided(path.as_bytes())) {
+            if self.avoided.filesystems.contains(&filesystem) {
                 continue;
             }
             let folder = match &folder {
@@ -345,13 +333,56 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// The address range and the file (device, inode, path) of a line of `maps`, if a file is mapped there.
-fn mapping(line: &str) -> Option<(&str, &str)> {
+/// Filesystems of a server that are not examined.
+///
+/// Those where device nodes can be opened are examined nevertheless: only the status of such a file shows
+/// that it is a device. FUSE and NFS tell it from memory.
+#[derive(Default)]
+struct Avoided {
+    /// Numbers of their mounts.
+    mounts: BTreeSet<u64>,
+    /// Numbers of the filesystems.
+    filesystems: BTreeSet<Number>,
+}
+
+impl Avoided {
+    fn new<'a>(wanted: &BTreeSet<Resource>, mounts: impl Iterator<Item = &'a Mount>) -> Avoided {
+        let is_wanted = |mount: &Mount| {
+            wanted.iter().any(|it| matches!(it, Resource::File(file) if file.device == mount.number))
+        };
+        let served = mounts.filter(|mount| mount.is_served() && !is_wanted(mount));
+        let (with_nodes, without): (Vec<&Mount>, Vec<&Mount>) = served.partition(|mount| mount.has_nodes());
+        // A mapping names its filesystem alone, which may be mounted elsewhere with device nodes.
+        let is_plain = |number: &Number| with_nodes.iter().all(|mount| mount.number != *number);
+        Avoided {
+            mounts: without.iter().map(|mount| mount.id).collect(),
+            filesystems: without.iter().map(|mount| mount.number).filter(is_plain).collect(),
+        }
+    }
+}
+
+/// What the kernel says about a descriptor (`fdinfo`); empty where it was closed meanwhile.
+fn details(process: u32, thread: u32, name: &CStr) -> String {
+    let path = format!("{}/fdinfo/{}", folder(process, thread), name.to_string_lossy());
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The number of the mount that a descriptor was opened on, from its `fdinfo`.
+fn mount_of(details: &str) -> Option<u64> {
+    details.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
+}
+
+/// The address range, the number of the filesystem, and the file (device, inode, path) of a line of `maps`, if
+/// a file is mapped there.
+fn mapping(line: &str) -> Option<(&str, Number, &str)> {
     // 7f12-7f34 r--s 00000000 00:06 123                        /dev/sdb
     let mut words = line.splitn(4, ' ');
     let (range, _, _, end) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let inode = end.split(' ').nth(1)?;
-    (inode != "0").then_some((range, end))
+    let mut words = end.split(' ');
+    let (major, minor) = words.next()?.split_once(':')?;
+    let hexadecimal = |text| u32::from_str_radix(text, 16).ok();
+    let filesystem = (hexadecimal(major)?, hexadecimal(minor)?);
+    (words.next()? != "0").then_some((range, filesystem, end))
 }
 
 /// The files that are registered with an io_uring, as its `fdinfo` names them.
@@ -408,14 +439,22 @@ mod tests {
     #[test]
     fn mappings_of_files_are_told_from_others() {
         let line = "7f00-7f01 r--s 00001000 00:06 345                        /dev/my disk (deleted)";
-        let (range, end) = mapping(line).expect("a file");
-        assert_eq!(range, "7f00-7f01");
+        let (range, filesystem, end) = mapping(line).expect("a file");
+        assert_eq!((range, filesystem), ("7f00-7f01", (0, 6)));
+        let line = "7f00-7f01 r--s 00001000 103:1a 345    /x";
+        assert_eq!(mapping(line), Some(("7f00-7f01", (0x103, 0x1a), "103:1a 345    /x")));
         assert!(end.starts_with("00:06 345 ") && end.ends_with("/dev/my disk (deleted)"));
         for other in
             ["7f00-7f01 rw-p 00000000 00:00 0 ", "7f00-7f01 rw-p 00000000 00:00 0    [heap]", "", "x"]
         {
             assert_eq!(mapping(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_descriptor_tells_its_mount() {
+        assert_eq!(mount_of("pos:\t0\nflags:\t0100000\nmnt_id:\t45\nino:\t7\n"), Some(45));
+        assert_eq!(mount_of(""), None);
     }
 
     #[test]

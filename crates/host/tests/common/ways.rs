@@ -71,7 +71,7 @@ impl Drop for Use {
 pub fn each(mut check: impl FnMut(&Way, &Path, &Loop)) -> usize {
     let mut checked = 0;
     let only = std::env::var("LOWTIDE_WAY").unwrap_or_default();
-    for way in WAYS.iter().filter(|way| way.name.contains(&only)) {
+    for way in all().filter(|way| way.name.contains(&only)) {
         let Some(disk) = Loop::new(way.mib, &[]) else { return checked };
         let folder = tempfile::tempdir().expect("a folder");
         let mut begun = Use::default();
@@ -84,6 +84,11 @@ pub fn each(mut check: impl FnMut(&Way, &Path, &Loop)) -> usize {
         checked += 1;
     }
     checked
+}
+
+/// All ways.
+pub fn all() -> impl Iterator<Item = &'static Way> {
+    WAYS.iter().chain(hidden::WAYS)
 }
 
 /// A checksum of the whole device.
@@ -250,8 +255,12 @@ macro_rules! above {
     };
 }
 
-/// All ways.
-pub const WAYS: &[Way] = &[
+// Below the macros, which it uses.
+#[path = "ways/hidden.rs"]
+mod hidden;
+
+/// Ways that the device, its file or their names show.
+const WAYS: &[Way] = &[
     // Mounted.
     way!("it is mounted", |bench, begun| {
         bench.ext4();
@@ -511,29 +520,6 @@ libc.syscall(60, 0)"
     file!("its file is locked with flock", "f = os.open(a[0], os.O_RDONLY); fcntl.flock(f, fcntl.LOCK_SH)"),
     file!("its file is locked with fcntl", "f = os.open(a[0], os.O_RDWR); fcntl.lockf(f, fcntl.LOCK_EX)"),
     file!("its file is locked with fcntl, as virtual machines do", LOCKED),
-    way!("its file is open through an overlay filesystem", |bench, begun| {
-        let lower = bench.file().parent().expect("a folder");
-        let at = bench.folder.join("merged");
-        for folder in ["merged", "upper", "work"] {
-            fs::create_dir(bench.folder.join(folder)).expect("made");
-        }
-        // The file lies in the upper folder, as that of a container does.
-        let options = format!(
-            "lowerdir={},upperdir={},workdir={}",
-            bench.folder.join("upper").display(),
-            lower.display(),
-            lower.with_extension("work").display()
-        );
-        fs::create_dir(lower.with_extension("work")).expect("made");
-        let work = lower.with_extension("work");
-        begun.undo.push(Undo::Command(vec!["rm".to_owned(), "-r".to_owned(), text(&work).to_owned()]));
-        begun.command(
-            &["mount", "-t", "overlay", "-o", &options, "none", text(&at)],
-            &["umount", text(&at)],
-        )?;
-        let file = at.join(bench.file().file_name().expect("a name"));
-        begun.python(&[], "f = os.open(a[0], os.O_RDWR)", &[&file]).map(drop)
-    }),
     way!("its file is served by qemu-nbd", |bench, begun| {
         let socket = bench.folder.join("socket");
         let script = "qemu-nbd -f raw -t -k $1 $0 & while ! [ -S $1 ]; do sleep 0.05; kill -0 $! || exit 1; done; \

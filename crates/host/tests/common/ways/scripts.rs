@@ -40,3 +40,8 @@ pub const SENT: &str = "f = os.open(a[0], os.O_RDONLY); s, r = socket.socketpair
 /// Takes an open file description lock (`F_OFD_SETLK`) on a hundred bytes, as QEMU does.
 pub const LOCKED: &str =
     "f = os.open(a[0], os.O_RDWR); fcntl.fcntl(f, 37, struct.pack('hhqqi', fcntl.F_RDLCK, 0, 100, 100, 0))";
+/// Mounts a FUSE filesystem without a server, as fusermount(1) mounts one.
+pub const SERVED: &str = r"
+f = os.open('/dev/fuse', os.O_RDWR)
+options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % f
+made(libc.mount(b'x', a[0].encode(), b'fuse.x', 6, options))";
