@@ -381,6 +381,29 @@ fn what_others_do_with_other_files_is_no_objection() {
     drop(taken(&disk, false));
 }
 
+#[test]
+fn what_containers_do_with_other_files_is_no_objection() {
+    let Some(disk) = Loop::new(MIB, &[]) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path().join("m");
+    let script = "cd $0 && mkdir l u w m && mount -i -t overlay o -o lowerdir=l,upperdir=u,workdir=w m";
+    run("sh", &["-c", script, folder.path().to_str().expect("plain")]);
+    let _mounted = Mounted(&at);
+    // Files made in one tick of the clock have the same times.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    // The same name and size.
+    let image = at.join("disk.img");
+    std::fs::File::create(&image).and_then(|file| file.set_len(MIB << 20)).expect("a sparse file");
+    let above = run("losetup", &["--find", "--show", image.to_str().expect("plain")]).trim().to_owned();
+    let open = std::fs::File::open(&image).expect("opened");
+    let mut program = Command::new("sleep").arg("60").stdin(Stdio::from(open)).spawn().expect("started");
+    let objections = lasting(&disk.node);
+    program.kill().and_then(|()| program.wait()).expect("ended");
+    run("losetup", &["--detach", &above]);
+    assert_eq!(objections, []);
+    drop(taken(&disk, false));
+}
+
 /// Runs this test program again, where only `test` says what it sees, below another program; what it printed.
 fn again(test: &str, below: &[&str], disk: &Loop) -> String {
     let this = std::env::current_exe().expect("a program");

@@ -15,7 +15,8 @@
 use super::disk::{Disk, Number};
 use super::loops::{Backing, FileId, LoopFile, Resource};
 use super::namespace::Namespace;
-use crate::mountinfo::{self, Mount};
+use super::overlay::{Original, Overlays};
+use crate::mountinfo;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,8 @@ pub(super) struct Chain {
     pub levels: Vec<Level>,
     /// The loop devices between the levels.
     pub loops: Vec<Number>,
+    /// Overlay filesystems, which may show its files by other numbers.
+    pub overlays: Overlays,
     /// Why it is not known what lies below the last level, if something does.
     pub unknown: Option<String>,
 }
@@ -36,7 +39,7 @@ pub(super) enum Level {
     /// A device.
     Device(Box<Device>),
     /// A file.
-    File(BackingFile),
+    File(Box<BackingFile>),
 }
 
 /// A device of a chain.
@@ -55,9 +58,9 @@ pub(super) struct Device {
 pub(super) struct BackingFile {
     /// Its path, as the kernel names it in this mount namespace.
     pub path: PathBuf,
-    /// The file itself, and the same file as overlay filesystems show it.
-    pub ids: Vec<FileId>,
-    /// Device numbers by which the kernel's texts name its filesystem.
+    /// The file itself.
+    pub original: Original,
+    /// Device numbers by which the kernel's texts name its filesystem, and overlay filesystems that may show it.
     pub filesystems: Vec<Number>,
     /// Whether it is a file of a server, which may have locks of its own.
     pub is_served: bool,
@@ -67,7 +70,8 @@ impl Chain {
     /// The chain of a device.
     pub(super) fn of(disk: &Disk, namespaces: &[Namespace]) -> Chain {
         let own = namespaces.iter().find(|it| it.is_own()).map_or(&[][..], |it| &it.mounts);
-        let mut chain = Chain { levels: Vec::new(), loops: Vec::new(), unknown: None };
+        let overlays = Overlays::of(namespaces);
+        let mut chain = Chain { levels: Vec::new(), loops: Vec::new(), overlays, unknown: None };
         let mut next = Some(disk.clone());
         while let Some(disk) = next.take() {
             let whole = disk.whole_folder();
@@ -82,7 +86,8 @@ impl Chain {
             chain.loops.push(below.number);
             match below.backing {
                 Backing::Known(Resource::File(id)) => {
-                    chain.levels.push(Level::File(BackingFile::new(below.path, id, namespaces)));
+                    let file = BackingFile::new(below.path, id, namespaces, &chain.overlays);
+                    chain.levels.push(Level::File(Box::new(file)));
                 }
                 Backing::Known(Resource::Block(number)) => match at(number) {
                     Some(disk) => next = Some(disk),
@@ -99,8 +104,9 @@ impl Chain {
 
     /// The chain of a file alone.
     pub(super) fn of_file(path: &Path, id: FileId, namespaces: &[Namespace]) -> Chain {
-        let file = BackingFile::new(path.to_owned(), id, namespaces);
-        Chain { levels: vec![Level::File(file)], loops: Vec::new(), unknown: None }
+        let overlays = Overlays::of(namespaces);
+        let file = BackingFile::new(path.to_owned(), id, namespaces, &overlays);
+        Chain { levels: vec![Level::File(Box::new(file))], loops: Vec::new(), overlays, unknown: None }
     }
 
     /// All resources of the levels, each with the index of its level: to use one is to use the device.
@@ -111,7 +117,7 @@ impl Chain {
                     let blocks = device.numbers.iter().map(|number| Resource::Block(*number));
                     blocks.chain(device.characters.iter().map(|it| Resource::Character(*it))).collect()
                 }
-                Level::File(file) => file.ids.iter().map(|id| Resource::File(*id)).collect(),
+                Level::File(file) => vec![Resource::File(file.original.id)],
             };
             all.into_iter().map(move |it| (place, it))
         })
@@ -128,7 +134,7 @@ impl Chain {
     /// The files, each with the index of its level.
     pub(super) fn files(&self) -> impl Iterator<Item = (usize, &BackingFile)> {
         self.levels.iter().enumerate().filter_map(|(place, level)| match level {
-            Level::File(file) => Some((place, file)),
+            Level::File(file) => Some((place, &**file)),
             Level::Device(_) => None,
         })
     }
@@ -152,7 +158,7 @@ fn at(number: Number) -> Option<Disk> {
 }
 
 impl BackingFile {
-    fn new(path: PathBuf, id: FileId, namespaces: &[Namespace]) -> BackingFile {
+    fn new(path: PathBuf, id: FileId, namespaces: &[Namespace], overlays: &Overlays) -> BackingFile {
         let own = namespaces.iter().find(|it| it.is_own()).map(|it| it.mounts.clone()).unwrap_or_default();
         let all = || namespaces.iter().flat_map(|namespace| &namespace.mounts);
         let is_served = all().any(|mount| mount.number == id.device && mount.is_served());
@@ -166,45 +172,8 @@ impl BackingFile {
                 None => filesystems.extend(all().filter(|it| it.number.0 == 0).map(|it| it.number)),
             }
         }
-        let mut ids = vec![id];
-        for namespace in namespaces {
-            for mount in namespace.mounts.iter().filter(|mount| mount.filesystem == "overlay") {
-                ids.extend(overlaid(mount, namespace, &path, id));
-            }
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        BackingFile { path, ids, filesystems, is_served }
+        filesystems.extend(overlays.numbers());
+        let original = Original::new(id, &path, overlays);
+        BackingFile { path, original, filesystems, is_served }
     }
-}
-
-/// The same file on the other side of an overlay filesystem: in a layer, if `path` names it in the overlay;
-/// in the overlay, if `path` names it in a layer.
-fn overlaid(mount: &Mount, namespace: &Namespace, path: &Path, id: FileId) -> Vec<FileId> {
-    let is_it = |path: &Path| Resource::at(path) == Some(Resource::File(id));
-    let file_at = |path: PathBuf| match Resource::at(&path) {
-        Some(Resource::File(id)) => Some(id),
-        _ => None,
-    };
-    let lower = mount.option("lowerdir").into_iter().flat_map(|all| all.split(':'));
-    let layers: Vec<&Path> = mount
-        .option("upperdir")
-        .into_iter()
-        .chain(lower)
-        .map(Path::new)
-        .filter(|it| it.is_absolute())
-        .collect();
-    let shown = |below: &Path| {
-        let below = Path::new("/").join(below);
-        let below = below.strip_prefix(&mount.root).ok()?.to_owned();
-        Some(namespace.path(&Path::new(&mount.point).join(below)))
-    };
-    let in_it = path.strip_prefix(&mount.point).ok().filter(|_| is_it(&namespace.path(path)));
-    let root = Path::new(&mount.root).strip_prefix("/").unwrap_or(Path::new(""));
-    let below =
-        in_it.into_iter().flat_map(|rest| layers.iter().map(move |layer| layer.join(root).join(rest)));
-    let named_below = layers.iter().filter_map(|layer| path.strip_prefix(layer).ok()).filter(|_| is_it(path));
-    let above = named_below.filter_map(shown);
-    // Only the uppermost layer that has the file counts; writes never reach the others.
-    below.filter_map(file_at).take(1).chain(above.filter_map(file_at)).collect()
 }

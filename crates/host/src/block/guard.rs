@@ -7,7 +7,7 @@
 
 use super::chain::{Chain, Level};
 use super::kernel::lock_records;
-use super::loops::{Resource, open};
+use super::loops::{FileId, Resource, open};
 use crate::objection::Objection;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -32,10 +32,7 @@ impl Guard {
             let found = match level {
                 Level::Device(device) => exclusive(&device.disk.node, device.disk.number),
                 Level::File(file) if file.is_served => continue,
-                Level::File(file) => {
-                    let known = file.ids.iter().map(|id| Resource::File(*id)).collect::<Vec<_>>();
-                    locked(&file.path, &known)
-                }
+                Level::File(file) => locked(&file.path, file.original.id),
             };
             match found {
                 Ok(file) => held.extend(file),
@@ -65,8 +62,8 @@ pub(super) fn exclusive(node: &Path, number: super::disk::Number) -> Result<Opti
 }
 
 /// Opens a file, if it is the expected one, and locks it.
-fn locked(path: &Path, known: &[Resource]) -> Result<Option<File>, Objection> {
-    if Resource::at(path).is_none_or(|there| !known.contains(&there)) {
+fn locked(path: &Path, id: FileId) -> Result<Option<File>, Objection> {
+    if Resource::at(path) != Some(Resource::File(id)) {
         return Ok(None);
     }
     let taken = || Objection::Locked { by: vec!["another program".to_owned()] };

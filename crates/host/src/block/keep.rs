@@ -63,7 +63,7 @@ pub fn check_file(file: &File, path: &Path) -> Result<(), HostError> {
 /// # Errors
 /// [`HostError::NotOpened`] with the loop devices.
 pub(crate) fn check_loops(file: &File, path: &Path) -> Result<(), HostError> {
-    let objections = usage::loops_over(file);
+    let objections = usage::loops_over(file, path);
     if objections.is_empty() {
         Ok(())
     } else {

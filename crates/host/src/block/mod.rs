@@ -29,6 +29,7 @@ mod keep;
 mod kernel;
 mod loops;
 mod namespace;
+mod overlay;
 mod process;
 pub(crate) mod scheduler;
 mod signature;

@@ -13,9 +13,12 @@
 use super::disk::{Number, line};
 use super::kernel::share_descriptors;
 use super::loops::Resource;
+use super::overlay::{Original, Overlays};
 use crate::mountinfo::Mount;
-use rustix::fs::{AtFlags, Dir, StatxFlags, readlinkat, statx};
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, CWD, Dir, StatxFlags, readlinkat, statx};
 use rustix::io::Errno;
+use rustix::path::Arg;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -168,6 +171,9 @@ fn may_look() -> bool {
 /// Looks for users of what is wanted.
 pub(super) struct Survey<'a> {
     wanted: &'a BTreeSet<Resource>,
+    /// The files among them, which overlay filesystems may show by other numbers.
+    originals: Vec<Original>,
+    overlays: Overlays,
     /// Filesystems whose files are not examined, so that the survey does not wait for a server that does not
     /// answer.
     avoided: Avoided,
@@ -186,7 +192,20 @@ impl<'a> Survey<'a> {
         unseen: &'a mut Unseen,
     ) -> Survey<'a> {
         let avoided = Avoided::new(wanted, mounts);
-        Survey { wanted, avoided, mapped: HashMap::new(), users: BTreeSet::new(), unseen }
+        Survey {
+            wanted,
+            originals: Vec::new(),
+            overlays: Overlays::default(),
+            avoided,
+            mapped: HashMap::new(),
+            users: BTreeSet::new(),
+            unseen,
+        }
+    }
+
+    /// Looks for users through overlay filesystems, too.
+    pub(super) fn through(self, originals: Vec<Original>, overlays: Overlays) -> Survey<'a> {
+        Survey { originals, overlays, ..self }
     }
 
     /// The users among these processes.
@@ -224,6 +243,35 @@ impl<'a> Survey<'a> {
         }
     }
 
+    /// The wanted resource that was found at `path` in `folder`: the same one, or a file that an overlay
+    /// filesystem shows as `found`.
+    fn wanted(
+        &self,
+        found: Resource,
+        folder: impl AsFd,
+        path: impl Arg + Copy,
+        is_overlay: impl Fn() -> bool,
+    ) -> Option<Resource> {
+        if self.wanted.contains(&found) {
+            return Some(found);
+        }
+        let Resource::File(id) = found else { return None };
+        let folder = folder.as_fd();
+        let mut originals = self.originals.iter();
+        let original = originals.find(|it| it.is_shown_as(id, folder, path, &is_overlay))?;
+        Some(Resource::File(original.id))
+    }
+
+    /// The wanted resource at a path.
+    fn named(&self, path: &str) -> Option<Resource> {
+        let found = Resource::at(Path::new(path))?;
+        let is_overlay = || match found {
+            Resource::File(id) => self.overlays.have_filesystem(id.device),
+            _ => false,
+        };
+        self.wanted(found, CWD, path, is_overlay)
+    }
+
     fn descriptors(&mut self, process: u32, thread: u32) -> io::Result<()> {
         let path = format!("{}/fd", self::folder(process, thread));
         let folder = File::open(path)?;
@@ -256,12 +304,15 @@ impl<'a> Survey<'a> {
             // Closed meanwhile, or a file of a server that is gone.
             Err(_) => return Ok(()),
         };
+        let details = || details(process, thread, name);
         if let Some(resource) = Resource::of(&status) {
-            self.add(resource, process, "");
+            let is_overlay = || self.overlays.have_mount(mount_of(&details()));
+            if let Some(resource) = self.wanted(resource, folder, name, is_overlay) {
+                self.add(resource, process, "");
+            }
             return Ok(());
         }
         let kind = u32::from(status.stx_mode) & libc::S_IFMT;
-        let details = || details(process, thread, name);
         if kind == libc::S_IFSOCK {
             // Descriptors that were sent and not received yet belong to no process.
             let under_way = details()
@@ -277,8 +328,7 @@ impl<'a> Survey<'a> {
         {
             registered(&details(), |path| {
                 let path = format!("{}/root/{path}", self::folder(process, thread));
-                let there = Resource::at(Path::new(&path));
-                if let Some(resource) = there {
+                if let Some(resource) = self.named(&path) {
                     self.add(resource, process, "registered with an io_uring");
                 }
             });
@@ -309,11 +359,14 @@ impl<'a> Survey<'a> {
             };
             let mask = StatxFlags::TYPE | StatxFlags::INO;
             let resource = match statx(folder, range, AtFlags::STATX_DONT_SYNC, mask) {
-                Ok(status) => Resource::of(&status).filter(|it| self.wanted.contains(it)),
+                Ok(status) => {
+                    let is_overlay = || self.overlays.have_filesystem(filesystem);
+                    Resource::of(&status).and_then(|it| self.wanted(it, &*folder, range, is_overlay))
+                }
                 // Unmapped meanwhile; or the first thread has ended, and only the names are left.
                 Err(Errno::NOENT) => {
                     let named = path.map(|path| format!("{}/root{path}", self::folder(process, thread)));
-                    if let Some(resource) = named.and_then(|path| Resource::at(Path::new(&path))) {
+                    if let Some(resource) = named.and_then(|path| self.named(&path)) {
                         self.add(resource, process, "mapped");
                     }
                     continue;

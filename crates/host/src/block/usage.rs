@@ -11,19 +11,21 @@
 //!   all that the kernel knows    opening exclusively                                 refused
 //! ```
 //!
-//! Each is looked for at each level of the device's [`Chain`]: whoever uses the file of a loop device uses the loop device. The
+//! A file that an overlay filesystem shows is known by what that passes on (`overlay`). Each is looked for at each level of the device's [`Chain`]: whoever uses the file of a loop device uses the loop device. The
 //! kernel gives a device exclusively to one user, and mounts, swap and devices above are such users, wherever they are seen from;
 //! the texts say who it is. What may not be read is an objection, too. Leaves out other machines, servers of a filesystem (what
 //! they do with a file of theirs), and programs that open the device after it was looked at.
 
-use super::chain::{Chain, Device};
+use super::chain::{BackingFile, Chain, Device};
 use super::disk::{Disk, Number, line, numbers};
 use super::guard::{Guard, exclusive};
-use super::loops::{Backing, LoopFile, Resource};
+use super::loops::{Backing, FileId, LoopFile, Resource};
 use super::namespace::Namespace;
+use super::overlay::{Original, Overlays};
 use super::process::{self, Process, Survey, Unseen};
 use crate::mountinfo;
 use crate::objection::Objection;
+use rustix::fs::CWD;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::Path;
@@ -112,10 +114,17 @@ pub(super) fn of_file(file: &File, path: &Path) -> Vec<Objection> {
 }
 
 /// Loop devices over a file.
-pub(super) fn loops_over(file: &File) -> Vec<Objection> {
+pub(super) fn loops_over(file: &File, path: &Path) -> Vec<Objection> {
     let Some(Resource::File(id)) = Resource::of_open(file) else { return Vec::new() };
+    let overlays = Overlays::own();
+    let original = Original::new(id, path, &overlays);
     let all = LoopFile::all(&mountinfo::of("self"), &[id.device]);
-    let over = all.into_iter().filter(|other| other.backing == Backing::Known(Resource::File(id)));
+    let over = all.into_iter().filter(|other| match other.backing {
+        Backing::Known(Resource::File(there)) => {
+            there == id || is_shown_by(other, there, &original, &overlays)
+        }
+        _ => false,
+    });
     over.map(|other| Objection::LoopBacking { by: other.node.display().to_string() }).collect()
 }
 
@@ -252,6 +261,12 @@ fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount], unseen: &mut Unseen
             continue;
         }
         let levels = match other.backing {
+            Backing::Known(resource @ Resource::File(id)) => {
+                let mut levels = all.levels(resource);
+                let is_it = |file: &BackingFile| is_shown_by(&other, id, &file.original, &all.chain.overlays);
+                levels.extend(all.chain.files().filter(|(_, file)| is_it(file)).map(|(level, _)| level));
+                levels
+            }
             Backing::Known(resource) => all.levels(resource),
             Backing::Served(_) => Vec::new(),
             Backing::Unknown(why) => {
@@ -265,6 +280,11 @@ fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount], unseen: &mut Unseen
     }
 }
 
+/// Whether the file of a loop device is this one, through an overlay filesystem.
+fn is_shown_by(by: &LoopFile, id: FileId, original: &Original, overlays: &Overlays) -> bool {
+    original.is_shown_as(id, CWD, &by.path, || overlays.have(id, &by.path))
+}
+
 /// Programs that use any level.
 fn programs(
     all: &mut Objections<'_>,
@@ -273,11 +293,13 @@ fn programs(
     unseen: &mut Unseen,
 ) {
     let wanted: BTreeSet<Resource> = all.chain.resources().map(|(_, resource)| resource).collect();
+    let originals: Vec<Original> = all.chain.files().map(|(_, file)| file.original.clone()).collect();
+    let overlays = all.chain.overlays.clone();
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         let mut unseen = Unseen::default();
         let mounts = namespaces.iter().flat_map(|namespace| &namespace.mounts);
-        let users = Survey::new(&wanted, mounts, &mut unseen).of(&processes);
+        let users = Survey::new(&wanted, mounts, &mut unseen).through(originals, overlays).of(&processes);
         // Whoever asked may have gone on without.
         let _ = send.send((users, unseen));
     });
@@ -308,9 +330,7 @@ fn locks(all: &mut Objections<'_>, unseen: &mut Unseen) {
     for (level, file) in all.chain.files() {
         let is_it = |lock: &process::Lock| {
             let (device, inode) = lock.file;
-            file.ids
-                .iter()
-                .any(|id| id.inode == inode && (id.device == device || file.filesystems.contains(&device)))
+            file.original.id.inode == inode && file.filesystems.contains(&device)
         };
         let by = locks.iter().filter(|lock| is_it(lock)).map(|lock| lock.by.clone());
         by_level.entry(level).or_default().extend(by);

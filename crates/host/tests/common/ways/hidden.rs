@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 const OPEN: &str = "f = os.open(a[0], os.O_RDWR)";
 const READ: &str = "f = os.open(a[0], os.O_RDONLY)";
+const RELATIVE: &str = "lowerdir=l,upperdir=$(realpath --relative-to=. $1),workdir=w";
 const ABSOLUTE: &str = "lowerdir=$0/l,upperdir=$1,workdir=$0/w";
 
 /// Runs a shell command in the folder of the bench (`$0`); `$1` is the folder of the device's file.
@@ -32,6 +33,12 @@ fn overlaid(bench: &Bench<'_>, begun: &mut Use, options: &str, script: &str) -> 
     begun.python(&[], script, &[&file]).map(drop)
 }
 
+/// Bind mounts the folder of the device's file in the folder of the bench.
+fn bind(bench: &Bench<'_>, begun: &mut Use, name: &str) -> Result<(), String> {
+    let at = bench.folder.join(name);
+    shell(bench, begun, &format!("mkdir {name} && mount --bind $1 {name}"), &["umount", text(&at)])
+}
+
 pub const WAYS: &[Way] = &[
     // Filesystems of programs, elsewhere.
     way!("it is open, and elsewhere a FUSE is mounted on /dev", |bench, begun| {
@@ -52,5 +59,70 @@ pub const WAYS: &[Way] = &[
     }),
     way!("its file is open through an overlay filesystem, in a lower layer", |bench, begun| {
         overlaid(bench, begun, "lowerdir=$0/l:$1", READ)
+    }),
+    way!("its file is open through an overlay filesystem with relative layers", |bench, begun| {
+        overlaid(bench, begun, RELATIVE, OPEN)
+    }),
+    way!("its file is mapped through an overlay filesystem with relative layers", |bench, begun| {
+        overlaid(bench, begun, RELATIVE, MAPPED)
+    }),
+    way!("its file is open through an overlay filesystem, in a layer named by a link", |bench, begun| {
+        shell(bench, begun, "ln -s $1 link", &[])?;
+        overlaid(bench, begun, "lowerdir=$0/l,upperdir=$0/link,workdir=$0/w", OPEN)
+    }),
+    way!(
+        "its file is open through an overlay filesystem, in a layer that is a bind mount",
+        |bench, begun| {
+            bind(bench, begun, "bound")?;
+            overlaid(bench, begun, "lowerdir=$0/l:$0/bound", READ)
+        }
+    ),
+    way!("its file is open through an overlay filesystem, in a layer with a colon", |bench, begun| {
+        bind(bench, begun, "a:b")?;
+        overlaid(bench, begun, r"lowerdir=$0/a\\:b:$0/l", READ)
+    }),
+    way!("its file is open through an overlay filesystem, in a layer that was added", |bench, begun| {
+        overlaid(bench, begun, "lowerdir+=$0/l,lowerdir+=$1", READ)
+    }),
+    way!("its file is open through an overlay filesystem, in another filesystem's layer", |bench, begun| {
+        let at = bench.folder.join("t");
+        let mount = "mkdir t && mount -t tmpfs t t && mkdir t/u t/w";
+        shell(bench, begun, mount, &["umount", text(&at)])?;
+        bind(bench, begun, "bound")?;
+        overlaid(bench, begun, "lowerdir=$0/bound,upperdir=$0/t/u,workdir=$0/t/w", READ)
+    }),
+    way!("its file is open through an overlay filesystem that was unmounted lazily", |bench, begun| {
+        overlaid(bench, begun, ABSOLUTE, OPEN)?;
+        shell(bench, begun, "umount --lazy m", &[])
+    }),
+    way!("its file is open through an overlay filesystem, in a layer that was renamed", |bench, begun| {
+        overlaid(bench, begun, ABSOLUTE, OPEN)?;
+        let folder = bench.file().parent().expect("a folder");
+        let renamed = format!("{}.renamed", text(folder));
+        shell(bench, begun, "mv $1 $1.renamed", &["mv", &renamed, text(folder)])
+    }),
+    way!("its file is open through an overlay filesystem in another mount namespace", |bench, begun| {
+        let folder = bench.file().parent().expect("a folder");
+        let script = "cd $0 && mkdir l w m && ln -s $1 u && mount -i -t overlay o -o lowerdir=l,upperdir=u,workdir=w m && \
+                      exec 3<>m/disk.img && echo ready && read x";
+        begun.program(&["unshare", "-m", "sh", "-c", script, text(bench.folder), text(folder)]).map(drop)
+    }),
+    way!("its file is open through an overlay filesystem that copied it up", |bench, begun| {
+        let mount = "mkdir l u w m && truncate -s 16M l/c.img && mount -i -t overlay o -o lowerdir=l,upperdir=u,workdir=w m && \
+                     printf x >>m/c.img";
+        let file = bench.folder.join("m/c.img");
+        shell(bench, begun, mount, &["umount", text(&bench.folder.join("m"))])?;
+        begun.target = Some(begun.over(&bench.folder.join("u/c.img"), &[])?);
+        begun.python(&[], OPEN, &[&file]).map(drop)
+    }),
+    way!("another loop device has the same file, through an overlay filesystem", |bench, begun| {
+        let file = overlay(bench, begun, RELATIVE)?;
+        begun.over(&file, &[]).map(drop)
+    }),
+    way!("its file is one of an overlay filesystem, and open in the layer", |bench, begun| {
+        let file = overlay(bench, begun, RELATIVE)?.with_file_name("other.img");
+        shell(bench, begun, "truncate -s 16M $1/other.img", &[])?;
+        begun.target = Some(begun.over(&file, &[])?);
+        begun.python(&[], OPEN, &[&bench.file().with_file_name("other.img")]).map(drop)
     }),
 ];
