@@ -7,7 +7,7 @@ mod common;
 use common::loopback::{Loop, run};
 use common::{skipped, ways};
 use lowtide_host::HostError;
-use lowtide_host::block::{Claim, Consent, Disk, Objection, examine, keep};
+use lowtide_host::block::{Claim, Consent, Disk, Objection, check_file, examine, keep};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -402,6 +402,27 @@ fn what_containers_do_with_other_files_is_no_objection() {
     run("losetup", &["--detach", &above]);
     assert_eq!(objections, []);
     drop(taken(&disk, false));
+}
+
+#[test]
+fn a_mounted_file_takes_no_data() {
+    let Some(disk) = Loop::new(MIB, &[]) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (at, copy) = (folder.path().join("m"), folder.path().join("other.img"));
+    std::fs::create_dir(&at).expect("made");
+    if !ways::mount_file(&disk, &at) {
+        return;
+    }
+    let mounted = Mounted(&at);
+    run("losetup", &["--detach", disk.node.to_str().expect("plain")]);
+    let open = || std::fs::File::options().read(true).write(true).open(&disk.file).expect("opened");
+    let text = check_file(&open(), &disk.file).expect_err("it is mounted").to_string();
+    assert!(text.contains("is mounted at"), "{text}");
+    std::fs::copy(&disk.file, &copy).expect("copied");
+    let other = std::fs::File::options().read(true).write(true).open(&copy).expect("opened");
+    check_file(&other, &copy).expect("another file");
+    drop(mounted);
+    check_file(&open(), &disk.file).expect("mounted no more");
 }
 
 /// Runs this test program again, where only `test` says what it sees, below another program; what it printed.

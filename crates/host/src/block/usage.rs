@@ -4,6 +4,7 @@
 //!   what                         where it is looked for                              by what it is known
 //!   ────                         ──────────────────────                              ───────────────────
 //!   mounts                       mountinfo of each mount namespace, /sys/fs/btrfs    number of the device
+//!   mounts of a file (erofs)     mountinfo of each mount namespace                   filesystem and inode of the source
 //!   swap, RAID, device mapper    /proc/swaps, holders/ in sysfs                      number of the device
 //!   loop devices                 LOOP_GET_STATUS64 of each                           device; filesystem and inode
 //!   open, mapped, registered     fd, map_files, fdinfo of each process and thread    device; filesystem and inode
@@ -28,6 +29,8 @@ use crate::objection::Objection;
 use rustix::fs::CWD;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -36,6 +39,9 @@ use std::time::Duration;
 const SYSTEM: [&str; 6] = ["/", "/boot", "/boot/efi", "/usr", "/var", "/etc"];
 /// Options of mount(8) that name a device beside the one that is mounted: XFS.
 const OPTIONS_OF_DEVICES: [&str; 2] = ["logdev", "rtdev"];
+/// Where an erofs has its magic number, and that number (`fs/erofs/erofs_fs.h` of the kernel).
+const EROFS_OFFSET: u64 = 1024;
+const EROFS_MAGIC: u32 = 0xe0f5_e1e2;
 /// How long looking at all processes may take: one that waits for its disk may hold up whoever looks at its memory.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -81,6 +87,9 @@ pub(super) fn objections(disk: &Disk, guard: Option<&Guard>) -> Vec<Objection> {
             }
         }
     }
+    for (level, file) in chain.files() {
+        mounts_of_file(file, &namespaces, level, &mut all);
+    }
     loops(&mut all, own, &mut unseen);
     programs(&mut all, processes, namespaces, &mut unseen);
     if guard.is_none() {
@@ -105,6 +114,9 @@ pub(super) fn of_file(file: &File, path: &Path) -> Vec<Objection> {
     let chain = Chain::of_file(&path, id, &namespaces);
     let mut all = Objections { chain: &chain, all: Vec::new() };
     swaps(&mut all, 0, &mut unseen);
+    for (level, file) in chain.files() {
+        mounts_of_file(file, &namespaces, level, &mut all);
+    }
     loops(&mut all, own, &mut unseen);
     programs(&mut all, processes, namespaces, &mut unseen);
     locks(&mut all, &mut unseen);
@@ -195,6 +207,39 @@ fn mounts(device: &Device, namespaces: &[Namespace], level: usize, all: &mut Obj
     for (device, at) in places {
         let is_system = SYSTEM.contains(&at.as_str());
         all.add(level, if is_system { Objection::Root { at } } else { Objection::Mounted { device, at } });
+    }
+}
+
+/// Mounts of a file without a loop device, in all namespaces: an erofs needs none.
+fn mounts_of_file(file: &BackingFile, namespaces: &[Namespace], level: usize, all: &mut Objections<'_>) {
+    let is_of_file = |mount: &&mountinfo::Mount| mount.filesystem == "erofs" && mount.number.0 == 0;
+    for namespace in namespaces {
+        for mount in namespace.mounts.iter().filter(is_of_file) {
+            let source = Path::new(&mount.source);
+            let path = source.is_absolute().then(|| namespace.path(source));
+            let is_it = match path.and_then(|path| Some((Resource::at(&path)?, path))) {
+                Some((Resource::File(id), path)) => {
+                    let is_overlay = || all.chain.overlays.have(id, &path);
+                    id == file.original.id || file.original.is_shown_as(id, CWD, &path, is_overlay)
+                }
+                // A relative name, one of another root, or one that is gone may be that of any erofs.
+                _ => is_erofs(&file.path),
+            };
+            if is_it {
+                let device = file.path.display().to_string();
+                let at = format!("{}{}", mount.point, namespace.place());
+                all.add(level, Objection::Mounted { device, at });
+            }
+        }
+    }
+}
+
+/// Whether a file holds an erofs, or cannot be read.
+fn is_erofs(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    match File::open(path).and_then(|file| file.read_exact_at(&mut magic, EROFS_OFFSET)) {
+        Ok(()) => u32::from_le_bytes(magic) == EROFS_MAGIC,
+        Err(error) => error.kind() != ErrorKind::UnexpectedEof,
     }
 }
 

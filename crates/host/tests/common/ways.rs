@@ -8,7 +8,7 @@
 mod scripts;
 
 use super::loopback::{Loop, run, skipped};
-use scripts::{CONTAINER, LOCKED, MAPPED, MAPPED_TO_WRITE, PRELUDE, REGISTERED, SENT};
+use scripts::{CONTAINER, EROFS, LOCKED, MAPPED, MAPPED_TO_WRITE, PRELUDE, REGISTERED, SENT};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -89,6 +89,13 @@ pub fn each(mut check: impl FnMut(&Way, &Path, &Loop)) -> usize {
 /// All ways.
 pub fn all() -> impl Iterator<Item = &'static Way> {
     WAYS.iter().chain(hidden::WAYS)
+}
+
+/// Makes an erofs on the device and mounts its file at `at` without a loop device; false where that cannot be.
+pub fn mount_file(disk: &Loop, at: &Path) -> bool {
+    let arguments = [&disk.node, Path::new("/"), &disk.file, at];
+    let mounted = Use::default().python(&[], EROFS, &arguments);
+    mounted.inspect_err(|why| skipped(why)).is_ok()
 }
 
 /// A checksum of the whole device.

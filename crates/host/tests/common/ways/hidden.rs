@@ -1,9 +1,9 @@
-//! Ways to use a device that no path of the device or of its file shows: through overlay filesystems, and beside
-//! filesystems of programs.
+//! Ways to use a device that no path of the device or of its file shows: through overlay filesystems, beside
+//! filesystems of programs, and mounted files.
 //!
-//! Leaves out the other ways (`ways`).
+//! Leaves out acct(2), which the kernel shows nowhere.
 
-use super::scripts::{MAPPED, SERVED};
+use super::scripts::{EROFS, MAPPED, SERVED};
 use super::{Bench, Use, Way, text};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,13 @@ fn overlaid(bench: &Bench<'_>, begun: &mut Use, options: &str, script: &str) -> 
 fn bind(bench: &Bench<'_>, begun: &mut Use, name: &str) -> Result<(), String> {
     let at = bench.folder.join(name);
     shell(bench, begun, &format!("mkdir {name} && mount --bind $1 {name}"), &["umount", text(&at)])
+}
+
+/// Makes an erofs and mounts the device's file, by a name that it has in `below`.
+fn erofs(bench: &Bench<'_>, begun: &mut Use, below: &Path, name: &Path) -> Result<(), String> {
+    let at = bench.folder.join("m");
+    shell(bench, begun, "mkdir m", &["umount", text(&at)])?;
+    begun.python(&[], EROFS, &[bench.node(), below, name, &at]).map(drop)
 }
 
 pub const WAYS: &[Way] = &[
@@ -124,5 +131,19 @@ pub const WAYS: &[Way] = &[
         shell(bench, begun, "truncate -s 16M $1/other.img", &[])?;
         begun.target = Some(begun.over(&file, &[])?);
         begun.python(&[], OPEN, &[&bench.file().with_file_name("other.img")]).map(drop)
+    }),
+    // Mounted files.
+    way!("its file is mounted without a loop device", |bench, begun| {
+        erofs(bench, begun, Path::new("/"), bench.file())
+    }),
+    way!("its file is mounted without a loop device, by a relative name", |bench, begun| {
+        let folder = bench.file().parent().expect("a folder");
+        erofs(bench, begun, folder, Path::new("disk.img"))
+    }),
+    way!("its file is mounted without a loop device in another mount namespace", |bench, begun| {
+        let at = bench.folder.join("m");
+        shell(bench, begun, "mkdir m", &[])?;
+        let arguments = [bench.node(), Path::new("/"), bench.file(), &at];
+        begun.python(&["unshare", "-m"], EROFS, &arguments).map(drop)
     }),
 ];

@@ -45,3 +45,15 @@ pub const SERVED: &str = r"
 f = os.open('/dev/fuse', os.O_RDWR)
 options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % f
 made(libc.mount(b'x', a[0].encode(), b'fuse.x', 6, options))";
+/// Makes the device `a[0]` an erofs with an empty directory, and mounts its file, by the name `a[2]` has in the
+/// folder `a[1]`, on the folder `a[3]`: mount(8) would make a loop device.
+pub const EROFS: &str = r"
+super = struct.pack('<IIIBBHQQIIII', 0xE0F5E1E2, 0, 0, 12, 0, 2, 2, 0, 0, 4096, 1, 0) + bytes(16) + b'x' * 4 + bytes(16)
+b = bytearray(12288)
+b[1024:1024 + len(super)] = super
+b[4160:4192] = struct.pack('<HHHHIIIIHHI', 0, 0, 0o040755, 2, 27, 0, 2, 1, 0, 0, 0)
+b[8192:8219] = struct.pack('<QHBB', 2, 24, 2, 0) + struct.pack('<QHBB', 2, 25, 2, 0) + b'...'
+with open(a[0], 'r+b') as f:
+    f.write(b); f.flush(); os.fsync(f)
+os.chdir(a[1])
+made(libc.mount(a[2].encode(), a[3].encode(), b'erofs', 1, None))";
