@@ -12,12 +12,14 @@
 //!   all that the kernel knows    opening exclusively                                 refused
 //! ```
 //!
-//! A file that an overlay filesystem shows is known by what that passes on (`overlay`). Each is looked for at each level of the device's [`Chain`]: whoever uses the file of a loop device uses the loop device. The
-//! kernel gives a device exclusively to one user, and mounts, swap and devices above are such users, wherever they are seen from;
-//! the texts say who it is. What may not be read is an objection, too. Leaves out other machines, servers of a filesystem (what
-//! they do with a file of theirs), programs that open the device after it was looked at, and what the kernel itself has open and
-//! shows nowhere in /proc: the file of acct(2), further devices of an erofs, what NVMe and SCSI targets and USB gadgets export,
-//! and file vdevs of ZFS.
+//! Each is looked for at each level of the device's [`Chain`]: whoever uses the file of a loop device uses the loop device. A file
+//! that an overlay filesystem shows is known by what that passes on ([`Original`]). The kernel gives a device exclusively to one
+//! user, and mounts, swap and devices above are such users, wherever they are seen from; the texts say who it is. What may not be
+//! read is an objection, too.
+//!
+//! Leaves out other machines, servers of a filesystem (what they do with a file of theirs), programs that open the device after it
+//! was looked at, and what the kernel itself has open and shows nowhere in /proc: the file of acct(2), further devices of an erofs,
+//! what NVMe and SCSI targets and USB gadgets export, and file vdevs of ZFS.
 
 use super::chain::{BackingFile, Chain, Device};
 use super::disk::{Disk, Number, line, numbers};
