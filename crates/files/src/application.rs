@@ -38,7 +38,7 @@ pub(crate) fn is_store(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether a file begins as stores do, whatever SQLite thinks of the rest of the header.
+/// Whether a file begins with the header of a store, even if SQLite rejects the rest of that header.
 ///
 /// Closing it drops the locks that this process has on it.
 ///
@@ -51,7 +51,7 @@ pub(crate) fn has_header(path: &Path) -> io::Result<bool> {
     Ok(header.len() == 100 && is_nearly_ours(&header[68..72]) && header.contains(&0))
 }
 
-/// Whether an application id is that of stores, but for one damaged byte.
+/// Whether an application id is that of stores, with at most one damaged byte.
 fn is_nearly_ours(id: &[u8]) -> bool {
     let ours = APPLICATION_ID.to_be_bytes();
     id.iter().zip(ours).filter(|(found, ours)| *found == ours).count() >= 3

@@ -152,10 +152,10 @@ pub struct Known {
     files: Vec<PathBuf>,
 }
 
-/// A device, so many times smaller; `called` is what errors call it.
+/// A device scaled down by `scale`; `called` is its name in errors.
 ///
 /// # Errors
-/// [`OpenError`] where no device can be so.
+/// [`OpenError`] where the device is invalid, before or after scaling.
 pub fn scaled(device: Device, called: &str, scale: u64) -> Result<Device, OpenError> {
     let failed = |reason| OpenError::Spec { device: called.to_owned(), reason };
     device.spec.validate().map_err(failed)?;

@@ -1,7 +1,7 @@
 //! Looks whether a log disk is as it should be, and writes nothing.
 //!
 //! Every block that the map names must lie in a slot of data, no two in the same one, and each segment must have as many live slots as
-//! it counts; with `data`, every slot is read, and its checksum and its sequence number are verified (`stale`). Leaves out mending.
+//! it counts; with `data`, every slot is read, and its checksum and its sequence number are verified (`stale`). Leaves out repair.
 
 mod stale;
 
@@ -35,9 +35,9 @@ pub struct Checked {
     pub bad: Vec<Lba>,
     /// How many those are.
     pub bad_count: u64,
-    /// Blocks that read as older data: another slot of the same generation is in their place. The first of them.
+    /// The first blocks that read as older data: another slot of the same generation is in their place.
     pub stale: Vec<Lba>,
-    /// How many those are.
+    /// Number of blocks that read as older data.
     pub stale_count: u64,
     /// What contradicts itself, in words; the first of it.
     pub contradictions: Vec<String>,

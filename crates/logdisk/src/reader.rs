@@ -1,7 +1,7 @@
 //! Reading blocks whose place is known, beside a log that goes on meanwhile ([`Reader`]).
 //!
 //! A slot may have been written anew since its place was looked up; its checksum and its block say so, and it has to be looked up once
-//! more. A slot that is older than its segment is what the medium kept when it lost a write; it counts as spoiled. Leaves out where
+//! more. A slot older than its segment's current generation is left from a lost write, and counts as spoiled. Leaves out where
 //! blocks lie (`log`).
 
 use crate::Medium;

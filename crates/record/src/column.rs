@@ -31,7 +31,7 @@ pub enum Known {
     Always,
     /// Where the device was seen ([`super::Cell::device_seen`]).
     WithDevice,
-    /// Where something of its kind completed: it is part of a latency.
+    /// Where an operation of its kind completed: it is part of a latency.
     AfterCompletion,
 }
 
@@ -100,22 +100,22 @@ impl Row {
         column!(start_ns, "start_ns" "ns" Always "start of the interval since the start of the measurement"),
         column!(end_ns, "end_ns" "ns" Always "end of the interval"),
         column!(reads, "reads" "" WithDevice "reads completed"),
-        column!(read_bytes, "read_bytes" "B" WithDevice "bytes of those"),
+        column!(read_bytes, "read_bytes" "B" WithDevice "bytes read"),
         column!(writes, "writes" "" WithDevice "writes completed"),
-        column!(write_bytes, "write_bytes" "B" WithDevice "bytes of those"),
+        column!(write_bytes, "write_bytes" "B" WithDevice "bytes written"),
         column!(errors, "errors" "" Always "operations that failed"),
         percentile!(Real read.mean_ns, "read_latency_ns_mean", "read_mean_ns", "mean of the latency of reads"),
         percentile!(Whole read.p50_ns, "read_latency_ns_p50", "read_p50_ns", "median of the latency of reads"),
         percentile!(Whole read.p95_ns, "read_latency_ns_p95", "read_p95_ns", "95th percentile of the latency of reads"),
         percentile!(Whole read.p99_ns, "read_latency_ns_p99", "read_p99_ns", "99th percentile of the latency of reads"),
         percentile!(Whole read.p999_ns, "read_latency_ns_p999", "read_p999_ns", "99.9th percentile of the latency of reads"),
-        percentile!(Whole read.max_ns, "read_latency_ns_max", "read_max_ns", "longest of the latency of reads"),
+        percentile!(Whole read.max_ns, "read_latency_ns_max", "read_max_ns", "longest read latency"),
         percentile!(Real write.mean_ns, "write_latency_ns_mean", "write_mean_ns", "mean of the latency of writes"),
         percentile!(Whole write.p50_ns, "write_latency_ns_p50", "write_p50_ns", "median of the latency of writes"),
         percentile!(Whole write.p95_ns, "write_latency_ns_p95", "write_p95_ns", "95th percentile of the latency of writes"),
         percentile!(Whole write.p99_ns, "write_latency_ns_p99", "write_p99_ns", "99th percentile of the latency of writes"),
         percentile!(Whole write.p999_ns, "write_latency_ns_p999", "write_p999_ns", "99.9th percentile of the latency of writes"),
-        percentile!(Whole write.max_ns, "write_latency_ns_max", "write_max_ns", "longest of the latency of writes"),
+        percentile!(Whole write.max_ns, "write_latency_ns_max", "write_max_ns", "longest write latency"),
     ];
 }
 
@@ -123,14 +123,14 @@ impl Done {
     /// The numbers of one kind of transaction in an interval, in the order of the store's table.
     pub const COLUMNS: &'static [Column<Done>] = &[
         column!(committed, "committed" "" Always "committed"),
-        column!(rolled_back, "rolled_back" "" Always "rolled back because the benchmark demands it"),
-        column!(retries, "retries" "" Always "attempts that were made again"),
+        column!(rolled_back, "rolled_back" "" Always "rolled back as the benchmark specifies"),
+        column!(retries, "retries" "" Always "retried attempts"),
         percentile!(Real latency.mean_ns, "latency_ns_mean", "mean_ns", "mean of their latency"),
         percentile!(Whole latency.p50_ns, "latency_ns_p50", "p50_ns", "median of their latency"),
         percentile!(Whole latency.p95_ns, "latency_ns_p95", "p95_ns", "95th percentile of their latency"),
         percentile!(Whole latency.p99_ns, "latency_ns_p99", "p99_ns", "99th percentile of their latency"),
         percentile!(Whole latency.p999_ns, "latency_ns_p999", "p999_ns", "99.9th percentile of their latency"),
-        percentile!(Whole latency.max_ns, "latency_ns_max", "max_ns", "longest of their latency"),
+        percentile!(Whole latency.max_ns, "latency_ns_max", "max_ns", "longest latency"),
     ];
 }
 

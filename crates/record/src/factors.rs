@@ -18,7 +18,7 @@ pub struct FactorLevel {
     pub kind: LevelKind,
 }
 
-/// What the levels of a factor are.
+/// The kind of a factor's levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LevelKind {
@@ -82,7 +82,7 @@ impl FactorLevel {
         FactorLevel { name: name.to_owned(), level: level.to_owned(), kind: LevelKind::Word }
     }
 
-    /// The level as a number: bytes, nanoseconds, a count; `None` of a word, of yes and no.
+    /// The level as a number: bytes, nanoseconds, a count; `None` for words and flags.
     pub fn number(&self) -> Option<f64> {
         let number = match self.kind {
             LevelKind::Size => self.level.parse::<Bytes>().ok()?.get() as f64,
@@ -93,7 +93,7 @@ impl FactorLevel {
         number.is_finite().then_some(number)
     }
 
-    /// The level for people: words and sizes speak for themselves, bare numbers, yes and no need the name.
+    /// The level for people. Sizes, times and words stand alone; numbers and flags are preceded by the factor's name.
     pub fn describe(&self) -> String {
         match self.kind {
             LevelKind::Count | LevelKind::Number | LevelKind::Flag => {

@@ -209,7 +209,7 @@ fn transactions(transactions: &Transactions) -> Json {
     Json::Object(Kind::ALL.iter().zip(&transactions.kinds).map(one).collect())
 }
 
-/// An interval; what a device did that was not seen is null.
+/// An interval; the numbers of a device that was not observed are null.
 fn row(row: &Row, seen: bool) -> Json {
     let mut object = numbers(Row::COLUMNS, row, |known| seen || known != Known::WithDevice);
     object.insert("counters".to_owned(), row.counters.as_ref().map(counters).into());

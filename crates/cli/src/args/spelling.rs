@@ -1,4 +1,4 @@
-//! Verbs that are not written as they should be: the old spelling of those that moved into a group, and typing errors.
+//! Old spellings of verbs that moved into a group, and suggestions for mistyped verbs.
 //!
 //! The old spelling (`lowtide serve` for `lowtide drive serve`) is for scripts: no help and no completion has it.
 
@@ -29,18 +29,18 @@ const MOVED: [(&str, &[&str]); 2] = [
     ("store", &["show", "export", "import", "merge", "baseline"]),
 ];
 
-/// What may follow `powercut` where that is not the old spelling of `drive powercut`.
+/// Words after `powercut` that make it the top-level verb, not the old spelling of `drive powercut`.
 const OF_POWERCUT: [&str; 4] = ["oltp", "help", "-h", "--help"];
 
 /// Parses the command line.
 ///
 /// # Errors
-/// What clap says, with the nearest verb of all groups.
+/// The error from clap; for an unknown verb, it names the nearest verb of all groups.
 pub fn parse() -> Result<Arguments, clap::Error> {
     parse_words(&words())
 }
 
-/// The words of the command line; verbs in the old spelling have their group.
+/// The words of the command line, with the group inserted before a verb in the old spelling.
 pub fn words() -> Vec<OsString> {
     grouped(std::env::args_os().collect())
 }
@@ -86,7 +86,7 @@ fn nearest_verb(given: &str, group: &[String]) -> Option<String> {
     Some(format!("lowtide {}", all[at].join(" ")))
 }
 
-/// Every verb below `command`, with the verbs that it is below of.
+/// Every verb below `command`, each with the groups that lead to it.
 fn verbs(command: &Command, above: &[String], all: &mut Vec<Vec<String>>) {
     for verb in command.get_subcommands() {
         let path = [above, &[verb.get_name().to_owned()]].concat();

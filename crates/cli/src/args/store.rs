@@ -131,7 +131,7 @@ pub struct ImportArguments {
     /// What to call the campaign [default: the name of the first file]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Bytes of data under test, where no file tells: writes have no steady state without
+    /// Bytes of data under test, where no file states it; without it, writes have no steady state
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<Bytes>,
     /// How to print the answer
@@ -143,13 +143,13 @@ pub struct ImportArguments {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Campaigns of the same experiment, device, seed and scale become one where no cell was measured twice with other\n\
-    numbers; all others are taken as they are. A store that is there already keeps what it has, and takes the rest."
+    numbers; all others are copied unchanged. An existing store keeps its campaigns, and the rest are added."
 )]
 pub struct MergeArguments {
     /// Stores to take campaigns from
     #[arg(required = true, value_name = "STORE")]
     pub stores: Vec<PathBuf>,
-    /// The store to write, made where there is none
+    /// The store to write, created if missing
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
 }

@@ -57,7 +57,7 @@ fn answers(name: &str) -> Result<(), Failure> {
         Some(Power::On) | None => return Ok(()),
     };
     Err(Failure::usage(
-        format!("{name} answers nothing: {what}"),
+        format!("{name} does not answer requests: {what}"),
         format!("first `lowtide drive {verb} {name}`"),
     ))
 }

@@ -75,7 +75,7 @@ fn by_class(all: &[Listed], columns: usize) -> String {
     text
 }
 
-/// What a title has that the other has not, from the first part that differs.
+/// The end of a title, from the first part that differs from the other title.
 fn differs<'a>(title: &'a str, other: &str) -> &'a str {
     let same = title.char_indices().zip(other.chars()).find(|((_, one), other)| one != other);
     let same = same.map_or(title.len().min(other.len()), |((at, _), _)| at);
@@ -84,7 +84,7 @@ fn differs<'a>(title: &'a str, other: &str) -> &'a str {
     rest.rsplit_once(" (").map_or(rest, |(rest, _)| rest)
 }
 
-/// One device: the title goes on below itself.
+/// One device; a long title continues in its own column on the next line.
 fn row(text: &mut String, name: &str, year: &str, title: &str, columns: usize) {
     let title_at = 2 + WIDEST_NAME + 2 + "2011  ".len();
     let mut line = format!("{name:<width$}", width = 2 + WIDEST_NAME + 2);

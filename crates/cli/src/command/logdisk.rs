@@ -311,7 +311,7 @@ fn target_of(named: &Path) -> Result<PathBuf, Failure> {
         Some(device) if device.is_absolute() => Ok(device),
         Some(device) => Err(Failure::usage(
             format!("{name} is no log disk, but a simulated drive ({})", device.display()),
-            format!("`lowtide drive stat {name}` says how it is"),
+            format!("`lowtide drive stat {name}` shows its state"),
         )),
         None => Ok(named.to_owned()),
     }

@@ -1,4 +1,4 @@
-//! Why a device cannot be had: an unknown name or mode, and what is wrong with a device file.
+//! Errors of device lookup: an unknown name or mode, or an invalid device file.
 
 use super::file::MOST_MEMBERS;
 use crate::catalogue::CatalogueError;
@@ -6,7 +6,7 @@ use lowtide_core::suggest::nearest;
 use miette::Diagnostic;
 use std::fmt;
 
-/// Why there is no device of a name.
+/// Why a device name cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// No such name, or no such file.
@@ -85,7 +85,7 @@ impl Diagnostic for DeviceError {
 /// Why a device file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceFileError {
-    /// The text is not what a device file holds; what TOML says, with line and column.
+    /// The text is not a valid device file; the TOML error, with line and column.
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no table for a kind of device, or more than one.
@@ -101,7 +101,7 @@ pub enum DeviceFileError {
         "[array] needs either `members = [\"name\", …]`, or `member = \"name\"` and `count` from 1 to {MOST_MEMBERS}"
     )]
     Members,
-    /// A mode that is none.
+    /// An invalid mode.
     #[error("[mode.{mode}] {fault}")]
     BadMode {
         /// The mode.

@@ -18,7 +18,7 @@ pub(super) const MOST_MEMBERS: usize = 1024;
 /// The years a device can be of.
 const YEARS: std::ops::RangeInclusive<u16> = 1956..=2100;
 
-/// What connects a device to its host, where that tells its class.
+/// The host interface of a flash drive, which decides its class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
@@ -65,9 +65,7 @@ fn price<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64
     if (1e-2..=1e9).contains(&price) {
         return Ok(Some(price));
     }
-    Err(serde::de::Error::custom(format!(
-        "{price} is not a price: write dollars, from 0.01 to a thousand million"
-    )))
+    Err(serde::de::Error::custom(format!("{price} is not a price: write dollars, from 0.01 to 1 billion")))
 }
 
 fn year<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {

@@ -71,7 +71,7 @@ pub fn catalogue() -> &'static [Listed] {
     &ALL
 }
 
-/// The class of a device, in which lists show it.
+/// The class under which lists show a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
     /// A flash drive behind SATA.

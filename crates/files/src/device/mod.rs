@@ -35,7 +35,7 @@ pub struct Device {
     pub year: Option<u16>,
     /// What connects it to its host.
     pub interface: Option<Interface>,
-    /// What it cost when it was new, in US dollars. It is of one device: what begins with another has a price of its own, or none.
+    /// Price when new, in US dollars. Modes keep it; a file that is `like` this one does not inherit it.
     pub price_usd: Option<f64>,
     /// The published numbers that were used to choose parameters, as `study:row` (`e02:3`).
     pub fitted_to: Vec<String>,
@@ -43,7 +43,7 @@ pub struct Device {
     pub spec: DeviceSpec,
     /// The files it was read from, its own first. A mode begins with a file of all its keys.
     pub texts: Vec<String>,
-    /// The paths of those that it refers to and that are not of the catalogue.
+    /// Paths of the device files it refers to that are not in the catalogue.
     pub files: Vec<PathBuf>,
 }
 
@@ -63,7 +63,7 @@ pub fn parse(text: &str) -> Result<Device, DeviceFileError> {
     read::of_text(Shelf::default(), text)
 }
 
-/// The device file of a name: as it is, with a comment that says which of its modes is meant; written out for a composition.
+/// The text of a name's device file. A mode adds a comment that names it; a composition is written out as a file.
 ///
 /// # Errors
 /// [`DeviceError`] where there is none.
@@ -109,7 +109,7 @@ pub fn files_of(name: &str) -> Vec<PathBuf> {
 pub fn of_cell(campaign: &Campaign, cell: &Cell) -> Option<Device> {
     let target = campaign.target.strip_prefix("device:")?;
     let wanted = cell.level("device").unwrap_or(target);
-    // The user's own file is wanted by its path, and the first is what the target names.
+    // The target names the user's own file by path, not by `name`; its text is the first one kept.
     let own = || campaign.devices.first().filter(|_| cell.level("device").is_none());
     stored(&campaign.devices, wanted)
         .or_else(|| read::of_text(Shelf { stored: &campaign.devices }, own()?).ok())

@@ -22,7 +22,7 @@ pub(super) const DEEPEST: usize = 8;
 /// The table of a file that holds its modes.
 const MODE: &str = "mode";
 
-/// Where the texts of device files are: with a campaign, in the catalogue, in files.
+/// Sources of device-file texts: those that a campaign keeps, the catalogue, and files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shelf<'a> {
     /// Texts that a campaign keeps. A name is looked for in them first.
@@ -42,7 +42,7 @@ impl<'a> Shelf<'a> {
         self.find_but(part, &[])
     }
 
-    /// The same, but none of these texts: a file may be called as the device it refers to.
+    /// The same, except for these texts: a file may have the same name as the device it refers to.
     fn find_but(self, part: &Part, but: &[String]) -> Result<Found<'a>, DeviceError> {
         if let Some(found) = self.stored_but(part, but) {
             return Ok(found);
@@ -220,7 +220,7 @@ impl Reader<'_> {
         };
         if let Some(Value::String(like)) = own.remove("like") {
             let mut base = self.base(&like)?;
-            // What is twice as large, or of other NAND, costs something else.
+            // A price is not inherited: a device of another capacity or with other NAND costs something else.
             base.remove("price-usd");
             overlay(&mut base, own);
             own = base;

@@ -55,7 +55,7 @@ pub enum OutputError {
         /// What would be written.
         role: Role,
     },
-    /// Another file than the named one would be lost: the path has no text that leads to the same place.
+    /// The resolved path names something else, so writing could overwrite a file other than the named one.
     #[error(
         "{} is not what its resolved path names (deleted, covered by a mount, or in another mount namespace): \
          {} could overwrite another file",

@@ -282,7 +282,7 @@ impl OutputFolder {
     }
 }
 
-/// The place of a path, if there is something or it leads elsewhere.
+/// The destination of a path, if a file is there or the resolved path names something else.
 fn there(path: &Path) -> Option<Result<Destination, Unreachable>> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     match Destination::of(path) {
@@ -387,7 +387,7 @@ fn is_store(place: &Destination) -> io::Result<bool> {
     if place.is_at(&path) {
         return application::is_store(&path);
     }
-    // No path is known that leads to it, which it may have nevertheless: another hard link, for example.
+    // The path no longer leads to it, but another may, such as a second hard link.
     let has_name = place.found.as_ref().is_some_and(|found| found.nlink() > 0);
     Ok(has_name && application::has_header(&place.path)?)
 }

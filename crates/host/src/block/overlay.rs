@@ -24,7 +24,7 @@ use std::path::Path;
 /// number of the layer (`xino` of mount(8)).
 const INODE: u64 = (1 << 48) - 1;
 
-/// What an overlay filesystem passes on of a file.
+/// The attributes of a file that an overlay filesystem passes through.
 #[derive(Debug, Clone, Copy)]
 struct Likeness {
     inode: u64,
@@ -138,8 +138,8 @@ impl Overlays {
         self.filesystems.get(&number).is_none_or(|is_overlay| *is_overlay)
     }
 
-    /// Whether a file is on one. Of Btrfs and of some layers, the number of a file is none of a mount; then the
-    /// mount is that above its path.
+    /// Whether a file is on one. On Btrfs and some layers, no mount has the device number of the file; then the
+    /// mount above its path decides.
     pub(super) fn have(&self, id: FileId, path: &Path) -> bool {
         if self.filesystems.contains_key(&id.device) || Resource::at(path) != Some(Resource::File(id)) {
             return self.have_filesystem(id.device);

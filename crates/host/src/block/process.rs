@@ -5,7 +5,7 @@
 //! too, and so are files that a program has mapped and closed. What cannot be examined is recorded
 //! ([`Unseen`]): an unknown use does not permit a write.
 //!
-//! No server of a filesystem is asked anything: one that does not answer would block the survey. Whether a
+//! No filesystem server is queried, because one that does not answer would block the survey. Whether a
 //! file is a server's is known by the mount that it was opened on, not by its path: paths of different mount
 //! namespaces have nothing to do with each other. Leaves out this process itself, other machines, and programs
 //! that open a device after the survey.
@@ -389,7 +389,7 @@ impl<'a> Survey<'a> {
 /// Filesystems of a server that are not examined.
 ///
 /// Those where device nodes can be opened are examined nevertheless: only the status of such a file shows
-/// that it is a device. FUSE and NFS tell it from memory.
+/// that it is a device. FUSE and NFS answer from cached attributes.
 #[derive(Default)]
 struct Avoided {
     /// Numbers of their mounts.

@@ -226,7 +226,7 @@ fn mounts_of_file(file: &BackingFile, namespaces: &[Namespace], level: usize, al
                     let is_overlay = || all.chain.overlays.have(id, &path);
                     id == file.original.id || file.original.is_shown_as(id, CWD, &path, is_overlay)
                 }
-                // A relative name, one of another root, or one that is gone may be that of any erofs.
+                // A name that is relative, belongs to another root, or no longer exists may stand for any erofs.
                 _ => is_erofs(&file.path),
             };
             if is_it {

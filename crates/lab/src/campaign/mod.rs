@@ -426,7 +426,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Gives the target back; the number of failures in that.
+    /// Releases the target and returns how many steps of that failed.
     fn finish_target(&self, target: Box<dyn CellTarget + 'a>) -> u32 {
         let (finished, facts) = target.finish();
         let failed = u32::from(finished.is_err());

@@ -24,7 +24,7 @@ use std::time::Instant;
 pub(super) struct OnHost<'a> {
     target: Box<dyn HostTarget + Send + 'a>,
     witness: Option<Witness>,
-    /// Notes that were given already.
+    /// Notes that were already printed.
     noted: BTreeSet<String>,
 }
 

@@ -33,17 +33,17 @@ pub(super) trait CellTarget {
         rows: &mut Vec<Row>,
     ) -> Result<Ended, String>;
 
-    /// A cell was measured before and is not run again: what it wrote is not on the target.
+    /// Notes a cell that was measured in an earlier run: what it wrote is not on the target now.
     fn skip(&mut self, _cell: &PlannedCell) {}
 
-    /// Undoes what was done for the campaign; with facts to record.
+    /// Undoes what was done for the campaign, and returns facts to record.
     fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>);
 }
 
 /// A target of this machine, held from the beginning of a campaign to its end.
 pub(super) type HeldTarget<'a> = Box<dyn CellTarget + Send + 'a>;
 
-/// Takes the target of a plan, if nothing speaks against it; `None` for models in virtual time.
+/// Acquires the target of a plan, unless a check refuses it; `None` for models in virtual time.
 pub(super) fn take(plan: &Plan) -> Result<Option<HeldTarget<'_>>, HostError> {
     let asks_database = plan.experiment.load.oltp.is_some();
     Ok(match &plan.target {

@@ -17,15 +17,15 @@ pub struct Resolved {
     pub load: Load,
     /// The passes over the sweep, in order.
     pub steps: Vec<Step>,
-    /// How often, and in which order.
+    /// Repetitions, and the order of the cells.
     pub repeat: Repeat,
     /// Published numbers to compare with.
     pub published: Vec<Comparison>,
-    /// Sentences to check.
+    /// Claims to check.
     pub claims: Vec<Claim>,
 }
 
-/// The experiment of a campaign does not read back; why.
+/// The experiment of a campaign cannot be read back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the experiment of campaign `{campaign}` does not read back: {why}")]
 pub struct Unreadable {
@@ -36,7 +36,7 @@ pub struct Unreadable {
 }
 
 impl Resolved {
-    /// What a campaign was asked; `None` where another program measured it.
+    /// The resolved experiment of a campaign; `None` where another program measured it.
     ///
     /// # Errors
     /// [`Unreadable`] where the store holds neither this nor a text that this version reads.
@@ -69,7 +69,7 @@ impl Resolved {
         }
     }
 
-    /// Everything that holds in the cell at `point` of `step`.
+    /// All settings of the cell at `point` of `step`.
     pub fn settings(&self, step: &Step, point: &[Level]) -> Settings {
         let device = match &self.target {
             Target::Device(name) => Some(name.clone()),

@@ -108,7 +108,7 @@ impl Block {
             return Ok(data);
         }
         let spec = TargetSpec::Directory(self.format(cell, interrupt)?);
-        // The files go with their filesystem: removing them first would be one more piece of history.
+        // The files vanish with their filesystem; removing them first would add to the device's history.
         let how = Preparation { spec: &spec, layout: cell.files()?, order, seed, keep: true, interrupt };
         let target = Target::prepare(&how, progress)?;
         self.count(cell.data);

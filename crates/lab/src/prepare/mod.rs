@@ -68,7 +68,7 @@ pub trait HostTarget {
     /// Counts bytes that the load has written.
     fn count(&mut self, _written: Bytes) {}
 
-    /// Gives up data that a load could not use: no other cell gets them.
+    /// Discards data that a load could not use, so that no later cell reuses it.
     ///
     /// # Errors
     /// [`HostError`] where they cannot be removed.

@@ -132,7 +132,7 @@ pub(super) fn insert(connection: &Connection, table: &str, values: &[Value]) -> 
     connection.prepare_cached(&text)?.execute(params_from_iter(values)).map(drop)
 }
 
-/// The columns of a list in SQL. Latencies of nothing may be absent.
+/// The columns of a list in SQL. Latencies are nullable: an interval may have no completions.
 fn in_sql<R>(columns: &[Column<R>]) -> String {
     let one = |column: &Column<R>| {
         let kind = match column.value {
@@ -188,7 +188,7 @@ fn lacking(connection: &Connection) -> rusqlite::Result<Vec<(&'static str, &'sta
     Ok(lacking)
 }
 
-/// Makes a store of an older format, or an empty file, a store of this one, and commits.
+/// Upgrades a store of an older format, or an empty file, to this format, and commits.
 fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::Result<()> {
     connection.execute_batch(&tables())?;
     for (table, TableColumn { name, kind, not_null, .. }) in lacking(connection)? {
@@ -213,8 +213,8 @@ fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::Result<()> {
     connection.execute_batch(&format)
 }
 
-/// The factors of a cell as stores from format [`KINDS`] on keep them, from how older ones do; anything else stays as it is, and
-/// is found damaged by whoever reads it.
+/// Converts the factors of a cell from an older format to format [`KINDS`]. Anything else stays unchanged, and is reported
+/// as damaged when it is read.
 pub(super) fn with_kinds(factors: &str) -> String {
     let Ok(pairs) = serde_json::from_str::<Vec<(String, String)>>(factors) else { return factors.to_owned() };
     let factors: Vec<FactorLevel> = pairs.into_iter().map(|(name, level)| untyped(&name, level)).collect();

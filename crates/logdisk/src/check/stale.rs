@@ -1,4 +1,4 @@
-//! Finds slots in whose place an older slot of the same block lies, of the current generation of the segment ([`find`]).
+//! Finds slots replaced by an older slot of the same block from the segment's current generation ([`find`]).
 //!
 //! Reading accepts such a slot: its checksum and block fit, and its sequence number is one of the segment's. The summary
 //! of a segment lists the number of each slot. In a segment without one, numbers grow from slot to slot, and each slot
@@ -70,10 +70,10 @@ fn compare(
         let Some(header) = Header::open_since(salt, scan::slot(&image, number), oldest) else { continue };
         let live = |number| seen.has(geometry.slot(segment, number));
         if !live(number) && before.is_some_and(|(_, it, _)| header.seq < it.seq) {
-            // Left over behind the end of what was written, or a copy that nobody reads.
+            // Left over past the end of the written part, or a copy that the map does not name.
             continue;
         }
-        // What this slot says of the one before it.
+        // The predecessor's number, as this slot records it.
         if let (Some((at, it, true)), Some(said)) = (before, header.before)
             && listed[at as usize].is_none()
             && live(at)
@@ -99,7 +99,8 @@ fn compare(
     }
 }
 
-/// Reports a slot that is older than it should be, if the map names it for this block or page: else it is known to be bad.
+/// Reports a slot that is older than it should be, if the map names it for this block or page; if not, it is already
+/// known to be bad.
 fn report(medium: &impl Medium, log: &mut Log, slot: Slot, header: &Header, checked: &mut Checked) {
     let (lba, geometry) = (header.lba, *log.geometry());
     match header.kind {

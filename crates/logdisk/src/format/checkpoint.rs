@@ -18,7 +18,7 @@
 //! Two places take turns, so that the older one is whole while the newer is written.
 //!
 //! The span gives the sequence number at which a segment was begun: the newest one less the span, plus one. Its
-//! upper 6 bits are a shift, its lower 26 bits what is shifted, rounded up. 0: unknown, as in checkpoints of
+//! upper 6 bits are a shift, its lower 26 bits the value to shift, rounded up. 0: unknown, as in checkpoints of
 //! programs that wrote no spans; those programs ignore it.
 
 use super::fields::{put_u32, put_u64, u32_at, u64_at};

@@ -138,7 +138,7 @@ pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), L
     let later = in_order(&streams, checkpoint.next_seq);
     let newest = later.last().map_or(checkpoint.next_seq, |last| last.record.seq).max(durable);
     let begun = |it: &Passed| it.begun.unwrap_or(checkpoint.segments[it.segment as usize].begun);
-    // Of a segment that is passed twice, the first time counts, last here: its slots are the oldest.
+    // The first pass over a segment has its oldest slots. The order is reversed, so that its `begun` is kept.
     let passed = streams.iter().flat_map(|stream| stream.segments.iter().rev());
     let found = passed.map(|it| (it.segment, it.newest, begun(it)));
     log.segments_mut().found(&found.collect::<Vec<_>>());

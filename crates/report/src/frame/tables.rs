@@ -207,7 +207,7 @@ pub fn intervals(campaign: &Campaign) -> Frame {
     }));
     columns.push(rate("iops", "1/s", "operations per second", Row::iops));
     columns.push(rate("mib_per_s", "MiB/s", "read and written per second", Row::mib_per_s));
-    // Of a database, these are of its device; nothing is told where nothing completed.
+    // For a database, these are of its device; null where nothing completed.
     columns.extend(latencies.into_iter().map(|column| {
         let done = |row: &Row| if column.name.starts_with("read") { row.reads } else { row.writes };
         numbers(column, all.iter().map(|(.., row)| (done(row) > 0).then_some(*row)))

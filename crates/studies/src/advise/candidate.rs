@@ -76,7 +76,7 @@ pub enum CandidateError {
 /// The devices that come into question: those that are named, or else every drive, disk and array of the catalogue.
 ///
 /// # Errors
-/// [`AdviseError`] for a question that contradicts itself, or a name that there is not.
+/// [`AdviseError`] for a question that contradicts itself, or an unknown name.
 pub fn candidates(question: &Question) -> Result<Vec<Candidate>, AdviseError> {
     question.check()?;
     let mut all = Vec::new();

@@ -79,7 +79,7 @@ impl Like {
                 Ok(Like { name: name.to_owned(), files, spec })
             }
             _ => Err(FitError::Like(format!(
-                "`{name}` is not one flash drive that maps pages: what is fitted here follows the laws of those"
+                "`{name}` is not one flash drive that maps pages, the only kind that `fit` supports"
             ))),
         }
     }
@@ -98,7 +98,7 @@ pub(super) struct Family {
 
 impl Family {
     /// # Errors
-    /// [`FitError`] where requests are no whole map units of the family.
+    /// [`FitError`] where requests are not a multiple of the family's map unit.
     pub(super) fn new(
         like: Option<&Like>,
         capacity: Bytes,

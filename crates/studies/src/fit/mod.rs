@@ -60,7 +60,7 @@ const WIDE: f64 = 2.0;
 pub struct Question {
     /// What the device will be called.
     pub name: String,
-    /// A device that has everything else.
+    /// The device that supplies every parameter not fitted.
     pub like: Option<Like>,
     /// Bytes that the host may address.
     pub capacity: Option<Bytes>,

@@ -1,4 +1,4 @@
-//! Runs the chosen experiments of those that have something to compare, side by side.
+//! Runs the chosen experiments that have published numbers or claims, concurrently.
 //!
 //! Experiments share the cores: the groups of all of them are one pool of work. Each keeps its numbers in a store of
 //! its own, in a directory that the caller chose. Leaves out adding up (`summary`).
