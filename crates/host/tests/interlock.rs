@@ -402,6 +402,21 @@ fn what_containers_do_with_other_files_is_no_objection() {
     run("losetup", &["--detach", &above]);
     assert_eq!(objections, []);
     drop(taken(&disk, false));
+    // Files of one overlay filesystem that were made in the same tick.
+    let made = |name: &str| {
+        let file = std::fs::File::create(at.join(name)).expect("made");
+        file.set_len(MIB << 20).expect("a sparse file");
+        (at.join(name), file.metadata().and_then(|it| it.created()).expect("a time"), file)
+    };
+    let mut pairs = (0..200).map(|number| (made(&format!("{number}.a")), made(&format!("{number}.b"))));
+    let (one, other) = pairs.find(|(one, other)| one.1 == other.1).expect("two in the same tick");
+    let above = run("losetup", &["--find", "--show", one.0.to_str().expect("plain")]).trim().to_owned();
+    drop(one);
+    let mut program = Command::new("sleep").arg("60").stdin(Stdio::from(other.2)).spawn().expect("started");
+    let objections = lasting(Path::new(&above));
+    program.kill().and_then(|()| program.wait()).expect("ended");
+    run("losetup", &["--detach", &above]);
+    assert_eq!(objections, []);
 }
 
 #[test]

@@ -4,11 +4,16 @@
 //! folders that were renamed since. Once it is unmounted lazily, it names nothing. So paths are not compared.
 //! An overlay filesystem passes on what the filesystem of the layer reports of a file: when it was made, its
 //! size, and its inode number, except that a file which was copied up keeps the inode number of its original.
-//! Two files that agree in these are taken for the same, if at least one is on an overlay filesystem, or on
-//! one that is mounted nowhere any more.
+//! Two files of different filesystems that agree in these are taken for the same, if at least one is on an
+//! overlay filesystem, or on one that is mounted nowhere any more. A file that no path reaches has only its
+//! inode number to compare; then both filesystems must be mounted, and one must be an overlay filesystem.
 //!
-//! Files of one size that were made in the same tick of the kernel's clock are not told apart: a device may be
-//! refused without need. Leaves out other filesystems that lie on a filesystem (eCryptfs).
+//! Files of one size that were made in the same tick of the kernel's clock on different filesystems are not
+//! told apart: a device may be refused without need.
+//!
+//! # Not handled
+//! Other filesystems that lie on a filesystem (eCryptfs). A file that no path reaches, shown by an overlay
+//! filesystem that was unmounted lazily.
 
 use super::disk::Number;
 use super::loops::{FileId, Resource};
@@ -41,20 +46,33 @@ impl Likeness {
         Likeness { inode: id.inode, status }
     }
 
-    fn is_like(&self, other: &Likeness) -> bool {
+    /// How far two files agree.
+    fn compare(&self, other: &Likeness) -> Agreement {
         let same_inode = (self.inode ^ other.inode) & INODE == 0;
-        let (Some(one), Some(other)) = (self.status, other.status) else { return same_inode };
+        let (Some(one), Some(other)) = (self.status, other.status) else {
+            return if same_inode { Agreement::InodeOnly } else { Agreement::None };
+        };
         let same_size = one.stx_size == other.stx_size;
         let made = |it: &Statx| {
             let is_known = it.stx_mask & StatxFlags::BTIME.bits() != 0;
             is_known.then_some((it.stx_btime.tv_sec, it.stx_btime.tv_nsec))
         };
         let modified = |it: &Statx| (it.stx_mtime.tv_sec, it.stx_mtime.tv_nsec);
-        match (made(&one), made(&other)) {
+        let agrees = match (made(&one), made(&other)) {
             (Some(at), Some(other)) => at == other && (same_inode || same_size),
-            _ => same_size && (same_inode || modified(&one) == modified(&other)),
-        }
+            _ => same_inode || (same_size && modified(&one) == modified(&other)),
+        };
+        if agrees { Agreement::Full } else { Agreement::None }
     }
+}
+
+/// How far the attributes of two files agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agreement {
+    None,
+    /// The inode numbers agree; one of the files cannot be reached for more.
+    InodeOnly,
+    Full,
 }
 
 /// A file, with what is needed to recognise it.
@@ -63,36 +81,45 @@ pub(super) struct Original {
     /// The file itself.
     pub id: FileId,
     likeness: Likeness,
-    /// Whether it is on an overlay filesystem itself, so that others may have the file of the layer.
-    is_overlaid: bool,
+    /// Whether it is on an overlay filesystem itself, so that others may have the file of the layer; `None` if
+    /// unknown.
+    is_overlaid: Option<bool>,
 }
 
 impl Original {
     /// The file with these numbers; `path` reaches it, as far as is known.
     pub(super) fn new(id: FileId, path: &Path, overlays: &Overlays) -> Original {
         let likeness = Likeness::at(CWD, path, id);
-        let is_overlaid = id.device.0 == 0 && overlays.have(id, path);
+        // An overlay filesystem is on no device of its own.
+        let is_overlaid = if id.device.0 == 0 { overlays.have(id, path) } else { Some(false) };
         Original { id, likeness, is_overlaid }
     }
 
     /// Whether a file in `folder` is this one under other numbers. `is_overlay` tells whether that file is on
-    /// an overlay filesystem, and is only asked if all else agrees.
+    /// an overlay filesystem, if known; it is only asked if all else agrees.
     pub(super) fn is_shown_as(
         &self,
         id: FileId,
         folder: impl AsFd,
         path: impl Arg,
-        is_overlay: impl FnOnce() -> bool,
+        is_overlay: impl FnOnce() -> Option<bool>,
     ) -> bool {
-        // An overlay filesystem is on no device of its own.
-        (self.is_overlaid || id.device.0 == 0)
-            && self.likeness.is_like(&Likeness::at(folder, path, id))
-            && (self.is_overlaid || is_overlay())
+        // One filesystem gives each file its own number.
+        if id.device == self.id.device || (self.is_overlaid == Some(false) && id.device.0 != 0) {
+            return false;
+        }
+        match self.likeness.compare(&Likeness::at(folder, path, id)) {
+            Agreement::None => false,
+            Agreement::InodeOnly => match is_overlay() {
+                None => false,
+                Some(is_overlay) => is_overlay || self.is_overlaid == Some(true),
+            },
+            Agreement::Full => self.is_overlaid != Some(false) || is_overlay() != Some(false),
+        }
     }
 }
 
-/// Which mounts and filesystems are overlay filesystems. Unknown ones count, since an overlay filesystem that
-/// was unmounted lazily is one.
+/// Which mounts and filesystems are overlay filesystems. An unknown one may be one that was unmounted lazily.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overlays {
     own: Vec<Mount>,
@@ -128,23 +155,23 @@ impl Overlays {
         }
     }
 
-    /// Whether a mount is one.
-    pub(super) fn have_mount(&self, id: Option<u64>) -> bool {
-        id.and_then(|id| self.mounts.get(&id)).is_none_or(|is_overlay| *is_overlay)
+    /// Whether a mount is one; `None` if it is unknown.
+    pub(super) fn have_mount(&self, id: Option<u64>) -> Option<bool> {
+        self.mounts.get(&id?).copied()
     }
 
-    /// Whether a filesystem is one.
-    pub(super) fn have_filesystem(&self, number: Number) -> bool {
-        self.filesystems.get(&number).is_none_or(|is_overlay| *is_overlay)
+    /// Whether a filesystem is one; `None` if it is mounted nowhere.
+    pub(super) fn have_filesystem(&self, number: Number) -> Option<bool> {
+        self.filesystems.get(&number).copied()
     }
 
-    /// Whether a file is on one. On Btrfs and some layers, no mount has the device number of the file; then the
-    /// mount above its path decides.
-    pub(super) fn have(&self, id: FileId, path: &Path) -> bool {
+    /// Whether a file is on one; `None` if its filesystem is mounted nowhere. On Btrfs and some layers, no
+    /// mount has the device number of the file; then the mount above its path decides.
+    pub(super) fn have(&self, id: FileId, path: &Path) -> Option<bool> {
         if self.filesystems.contains_key(&id.device) || Resource::at(path) != Some(Resource::File(id)) {
             return self.have_filesystem(id.device);
         }
-        mountinfo::above(self.own.clone(), path).is_none_or(|mount| mount.filesystem == "overlay")
+        mountinfo::above(self.own.clone(), path).map(|mount| mount.filesystem == "overlay")
     }
 
     /// The numbers of the overlay filesystems that are known.
@@ -174,21 +201,82 @@ mod tests {
         fs::copy(&one, &other).expect("copied");
         let time = fs::metadata(&one).and_then(|it| it.modified()).expect("a time");
         let (original, copy) = (likeness(&one), likeness(&other));
-        assert!(original.is_like(&original) && !original.is_like(&copy));
+        let is_like = |it: &Likeness| original.compare(it) == Agreement::Full;
+        assert!(is_like(&original) && !is_like(&copy));
         // As an overlay filesystem shows it that numbers layers, and one that copied it up.
-        assert!(original.is_like(&Likeness { inode: original.inode | 1 << 63, ..original }));
-        assert!(original.is_like(&Likeness { inode: original.inode + 1, ..original }));
+        assert!(is_like(&Likeness { inode: original.inode | 1 << 63, ..original }));
+        assert!(is_like(&Likeness { inode: original.inode + 1, ..original }));
         // As a writer leaves it.
         File::options().write(true).open(&one).and_then(|it| it.set_modified(time)).expect("set");
         fs::write(&one, "longer").expect("written");
-        assert!(original.is_like(&likeness(&one)));
+        assert!(is_like(&likeness(&one)));
         // By its inode number alone, where nothing else is known.
         let unknown = Likeness { inode: original.inode, status: None };
-        assert!(unknown.is_like(&original) && !unknown.is_like(&copy));
+        assert_eq!(unknown.compare(&original), Agreement::InodeOnly);
+        assert_eq!(unknown.compare(&copy), Agreement::None);
+        // Without the time of birth, the inode number is enough: a file may grow between two looks.
+        let old = |it: &Likeness, size| {
+            let mut status = it.status.expect("reachable");
+            status.stx_mask &= !StatxFlags::BTIME.bits();
+            status.stx_size = size;
+            Likeness { inode: it.inode, status: Some(status) }
+        };
+        assert_eq!(old(&original, 6).compare(&old(&original, 7)), Agreement::Full);
+        let numbered = Likeness { inode: original.inode + 1, ..old(&original, 6) };
+        assert_eq!(numbered.compare(&old(&original, 6)), Agreement::Full);
+        assert_eq!(numbered.compare(&old(&original, 7)), Agreement::None);
     }
 
     #[test]
-    fn what_is_mounted_nowhere_may_be_an_overlay() {
+    fn one_filesystem_shows_a_file_by_one_number() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, "x").expect("written");
+        let Some(Resource::File(id)) = Resource::at(&path) else { panic!("no file") };
+        let likeness = likeness(&path);
+        let original = |device, is_overlaid| {
+            let id = FileId { device, inode: id.inode ^ 1 << 60 };
+            Original { id, likeness, is_overlaid }
+        };
+        let is_shown = |original: Original, is_overlay| original.is_shown_as(id, CWD, &path, || is_overlay);
+        for is_overlay in [None, Some(true), Some(false)] {
+            // Made in the same tick of the clock, and of one size.
+            assert!(!is_shown(original(id.device, Some(true)), is_overlay));
+            // An overlay filesystem, or one that is mounted nowhere, shows the file of another.
+            assert!(is_shown(original((0, 9999), Some(true)), is_overlay));
+            assert!(is_shown(original((0, 9999), None), is_overlay));
+        }
+        assert!(!is_shown(original((0, 9999), Some(false)), Some(false)));
+    }
+
+    #[test]
+    fn an_inode_number_alone_counts_only_on_a_known_overlay() {
+        let id = FileId { device: (254, 0), inode: 77 };
+        let nowhere = Path::new("/nowhere/deleted.img");
+        let original =
+            |is_overlaid| Original { is_overlaid, ..Original::new(id, nowhere, &Overlays::default()) };
+        let memfd = FileId { device: (0, 1), ..id };
+        let is_shown =
+            |original: Original, is_overlay| original.is_shown_as(memfd, CWD, nowhere, || is_overlay);
+        for (is_overlaid, is_overlay, expected) in [
+            (Some(false), None, false),
+            (Some(false), Some(false), false),
+            (Some(false), Some(true), true),
+            (Some(true), None, false),
+            (Some(true), Some(false), true),
+            (None, None, false),
+            (None, Some(true), true),
+        ] {
+            assert_eq!(
+                is_shown(original(is_overlaid), is_overlay),
+                expected,
+                "{is_overlaid:?} {is_overlay:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_mounted_nowhere_is_unknown() {
         let mount = |id, number, filesystem: &str| Mount {
             id,
             number,
@@ -200,10 +288,9 @@ mod tests {
         };
         let mut all = Overlays::default();
         all.add(&[mount(1, (254, 0), "ext4"), mount(2, (0, 39), "overlay"), mount(3, (0, 40), "tmpfs")]);
-        assert_eq!([1, 2, 3, 4].map(|id| all.have_mount(Some(id))), [false, true, false, true]);
-        assert!(
-            all.have_filesystem((0, 39)) && all.have_filesystem((0, 41)) && !all.have_filesystem((0, 40))
-        );
+        let expected = [Some(false), Some(true), Some(false), None];
+        assert_eq!([1, 2, 3, 4].map(|id| all.have_mount(Some(id))), expected);
+        assert_eq!([(254, 0), (0, 39), (0, 40), (0, 41)].map(|it| all.have_filesystem(it)), expected);
         assert_eq!(all.numbers().collect::<Vec<_>>(), [(0, 39)]);
     }
 }

@@ -250,7 +250,7 @@ impl<'a> Survey<'a> {
         found: Resource,
         folder: impl AsFd,
         path: impl Arg + Copy,
-        is_overlay: impl Fn() -> bool,
+        is_overlay: impl Fn() -> Option<bool>,
     ) -> Option<Resource> {
         if self.wanted.contains(&found) {
             return Some(found);
@@ -267,7 +267,7 @@ impl<'a> Survey<'a> {
         let found = Resource::at(Path::new(path))?;
         let is_overlay = || match found {
             Resource::File(id) => self.overlays.have_filesystem(id.device),
-            _ => false,
+            _ => Some(false),
         };
         self.wanted(found, CWD, path, is_overlay)
     }
