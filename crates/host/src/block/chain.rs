@@ -93,7 +93,7 @@ impl Chain {
                     Some(disk) => next = Some(disk),
                     None => chain.unknown = Some(format!("{} is not there", below.path.display())),
                 },
-                Backing::Known(Resource::Character(_)) | Backing::Served(_) => {
+                Backing::Known(Resource::Character(_)) | Backing::Served => {
                     chain.unknown = Some(format!("{} is no file", below.path.display()));
                 }
                 Backing::Unknown(why) => chain.unknown = Some(why),

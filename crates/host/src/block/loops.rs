@@ -1,11 +1,13 @@
 //! [`LoopFile`]: the file of a loop device.
 //!
 //! The kernel is asked for the numbers of the file, not for its name: a name belongs to the mount namespace
-//! of whoever made the loop device, and files are removed. A file of a server that may not answer is
-//! identified by the mount that it is below. Leaves out what uses the loop device.
+//! of whoever made the loop device, and files are removed. Where the name looks like a file of a server, the
+//! kernel may wait for that server; one that does not answer in time is known by the mount that the name is
+//! below. Leaves out what uses the loop device.
 
 use super::disk::{Number, line, numbers};
 use super::kernel;
+use super::patience::within;
 use crate::mountinfo::{self, Mount};
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, Statx, StatxFlags, statx};
 use rustix::io::Errno;
@@ -13,6 +15,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Time for the server of a file to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A file, by whatever name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,6 +78,8 @@ pub(super) struct LoopFile {
     pub node: PathBuf,
     /// The file, as the kernel names it here.
     pub path: PathBuf,
+    /// Whether the name looks like a file of a server, which may not answer.
+    is_below_server: bool,
     /// The file itself.
     pub backing: Backing,
 }
@@ -81,14 +89,14 @@ pub(super) struct LoopFile {
 pub(super) enum Backing {
     /// A known one.
     Known(Resource),
-    /// A file of a server, in the filesystem with that number.
-    Served(Number),
+    /// A file of a server that does not answer.
+    Served,
     /// It cannot be determined, and why.
     Unknown(String),
 }
 
 impl LoopFile {
-    /// The files of all loop devices. A server is asked about a file only if the number of its filesystem is
+    /// The files of all loop devices. Waits without limit for a server only if the number of its filesystem is
     /// in `asked`.
     pub(super) fn all(mounts: &[Mount], asked: &[Number]) -> Vec<LoopFile> {
         let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
@@ -104,11 +112,19 @@ impl LoopFile {
         let number = numbers(&line(&folder.join("dev"))?)?;
         let node = Path::new("/dev").join(folder.file_name()?);
         let served = mountinfo::above(mounts.to_vec(), &path).filter(Mount::is_served);
-        let backing = match served.map(|mount| mount.number).filter(|number| !asked.contains(number)) {
-            Some(number) => Backing::Served(number),
-            None => backing(&node, number, &path)?,
+        let is_below_server = served.is_some();
+        let backing = if served.is_some_and(|mount| !asked.contains(&mount.number)) {
+            let (node, path) = (node.clone(), path.clone());
+            within(PATIENCE, move || backing(&node, number, &path)).unwrap_or(Some(Backing::Served))?
+        } else {
+            backing(&node, number, &path)?
         };
-        Some(LoopFile { number, node, path, backing })
+        Some(LoopFile { number, node, path, is_below_server, backing })
+    }
+
+    /// A path at which the file can be looked at without waiting for a server; empty if there is none.
+    pub(super) fn path_without_server(&self) -> &Path {
+        if self.is_below_server { Path::new("") } else { &self.path }
     }
 }
 

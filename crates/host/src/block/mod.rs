@@ -30,6 +30,7 @@ mod kernel;
 mod loops;
 mod namespace;
 mod overlay;
+mod patience;
 mod process;
 pub(crate) mod scheduler;
 mod signature;

@@ -27,16 +27,16 @@ use super::guard::{Guard, exclusive};
 use super::loops::{Backing, FileId, LoopFile, Resource};
 use super::namespace::Namespace;
 use super::overlay::{Original, Overlays};
+use super::patience::within;
 use super::process::{self, Process, Survey, Unseen};
 use crate::mountinfo;
 use crate::objection::Objection;
 use rustix::fs::CWD;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::mpsc;
 use std::time::Duration;
 
 /// Directories whose filesystem a system cannot run without.
@@ -46,7 +46,8 @@ const OPTIONS_OF_DEVICES: [&str; 2] = ["logdev", "rtdev"];
 /// Where an erofs has its magic number, and that number (`fs/erofs/erofs_fs.h` of the kernel).
 const EROFS_OFFSET: u64 = 1024;
 const EROFS_MAGIC: u32 = 0xe0f5_e1e2;
-/// How long looking at all processes may take: one that waits for its disk may hold up whoever looks at its memory.
+/// Time to look at all processes, or at one file of a server: a process that waits for its disk may hold up
+/// whoever looks at its memory.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Holds what a device lies on.
@@ -92,7 +93,7 @@ pub(super) fn objections(disk: &Disk, guard: Option<&Guard>) -> Vec<Objection> {
         }
     }
     for (level, file) in chain.files() {
-        mounts_of_file(file, &namespaces, level, &mut all);
+        mounts_of_file(file, &namespaces, level, &mut all, &mut unseen);
     }
     loops(&mut all, own, &mut unseen);
     programs(&mut all, processes, namespaces, &mut unseen);
@@ -119,7 +120,7 @@ pub(super) fn of_file(file: &File, path: &Path) -> Vec<Objection> {
     let mut all = Objections { chain: &chain, all: Vec::new() };
     swaps(&mut all, 0, &mut unseen);
     for (level, file) in chain.files() {
-        mounts_of_file(file, &namespaces, level, &mut all);
+        mounts_of_file(file, &namespaces, level, &mut all, &mut unseen);
     }
     loops(&mut all, own, &mut unseen);
     programs(&mut all, processes, namespaces, &mut unseen);
@@ -215,35 +216,63 @@ fn mounts(device: &Device, namespaces: &[Namespace], level: usize, all: &mut Obj
 }
 
 /// Mounts of a file without a loop device, in all namespaces: an erofs needs none.
-fn mounts_of_file(file: &BackingFile, namespaces: &[Namespace], level: usize, all: &mut Objections<'_>) {
+fn mounts_of_file(
+    file: &BackingFile,
+    namespaces: &[Namespace],
+    level: usize,
+    all: &mut Objections<'_>,
+    unseen: &mut Unseen,
+) {
     let is_of_file = |mount: &&mountinfo::Mount| mount.filesystem == "erofs" && mount.number.0 == 0;
     for namespace in namespaces {
         for mount in namespace.mounts.iter().filter(is_of_file) {
-            let source = Path::new(&mount.source);
-            let path = source.is_absolute().then(|| namespace.path(source));
-            let is_it = match path.and_then(|path| Some((Resource::at(&path)?, path))) {
-                Some((Resource::File(id), path)) => {
-                    let is_overlay = || all.chain.overlays.have(id, &path);
-                    id == file.original.id || file.original.is_shown_as(id, CWD, &path, is_overlay)
+            let at = format!("{}{}", mount.point, namespace.place());
+            match is_source(file, mount, namespace, &all.chain.overlays) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let device = file.path.display().to_string();
+                    all.add(level, Objection::Mounted { device, at });
                 }
-                // A name that is relative, belongs to another root, or no longer exists may stand for any erofs.
-                _ => is_erofs(&file.path),
-            };
-            if is_it {
-                let device = file.path.display().to_string();
-                let at = format!("{}{}", mount.point, namespace.place());
-                all.add(level, Objection::Mounted { device, at });
+                Err(error) => {
+                    let file = file.path.display();
+                    unseen.extend([format!("whether {file} is the erofs at {at} cannot be known: {error}")]);
+                }
             }
         }
     }
 }
 
-/// Whether a file holds an erofs, or cannot be read.
-fn is_erofs(path: &Path) -> bool {
+/// Whether a file is what an erofs was mounted from.
+fn is_source(
+    file: &BackingFile,
+    mount: &mountinfo::Mount,
+    namespace: &Namespace,
+    overlays: &Overlays,
+) -> io::Result<bool> {
+    let source = Path::new(&mount.source);
+    let path = namespace.path(source);
+    let found = source.is_absolute().then(|| path.clone()).map(|path| {
+        within(PATIENCE, move || Resource::at(&path)).ok_or_else(|| {
+            io::Error::new(ErrorKind::TimedOut, format!("the server of {} does not answer", source.display()))
+        })
+    });
+    match found.transpose()?.flatten() {
+        Some(Resource::File(id)) => {
+            Ok(id == file.original.id
+                || file.original.is_shown_as(id, CWD, &path, || overlays.have(id, &path)))
+        }
+        // A name that is relative, belongs to another root, or no longer exists may stand for any erofs.
+        _ => is_erofs(&file.path),
+    }
+}
+
+/// Whether a file holds an erofs.
+fn is_erofs(path: &Path) -> io::Result<bool> {
     let mut magic = [0; 4];
     match File::open(path).and_then(|file| file.read_exact_at(&mut magic, EROFS_OFFSET)) {
-        Ok(()) => u32::from_le_bytes(magic) == EROFS_MAGIC,
-        Err(error) => error.kind() != ErrorKind::UnexpectedEof,
+        Ok(()) => Ok(u32::from_le_bytes(magic) == EROFS_MAGIC),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -317,7 +346,7 @@ fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount], unseen: &mut Unseen
                 levels
             }
             Backing::Known(resource) => all.levels(resource),
-            Backing::Served(_) => Vec::new(),
+            Backing::Served => Vec::new(),
             Backing::Unknown(why) => {
                 unseen.extend([why]);
                 continue;
@@ -331,7 +360,8 @@ fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount], unseen: &mut Unseen
 
 /// Whether the file of a loop device is this one, through an overlay filesystem.
 fn is_shown_by(by: &LoopFile, id: FileId, original: &Original, overlays: &Overlays) -> bool {
-    original.is_shown_as(id, CWD, &by.path, || overlays.have(id, &by.path))
+    let path = by.path_without_server();
+    original.is_shown_as(id, CWD, path, || overlays.have(id, path))
 }
 
 /// Programs that use any level.
@@ -344,15 +374,13 @@ fn programs(
     let wanted: BTreeSet<Resource> = all.chain.resources().map(|(_, resource)| resource).collect();
     let originals: Vec<Original> = all.chain.files().map(|(_, file)| file.original.clone()).collect();
     let overlays = all.chain.overlays.clone();
-    let (send, receive) = mpsc::channel();
-    std::thread::spawn(move || {
+    let answer = within(PATIENCE, move || {
         let mut unseen = Unseen::default();
         let mounts = namespaces.iter().flat_map(|namespace| &namespace.mounts);
         let users = Survey::new(&wanted, mounts, &mut unseen).through(originals, overlays).of(&processes);
-        // Whoever asked may have gone on without.
-        let _ = send.send((users, unseen));
+        (users, unseen)
     });
-    let Ok((users, more)) = receive.recv_timeout(PATIENCE) else {
+    let Some((users, more)) = answer else {
         unseen
             .extend(["a process does not let itself be looked at: one that waits for its disk?".to_owned()]);
         return;

@@ -126,6 +126,13 @@ pub const WAYS: &[Way] = &[
         let file = overlay(bench, begun, RELATIVE)?;
         begun.over(&file, &[]).map(drop)
     }),
+    way!("another loop device has the same file, by a name that here is below a FUSE", |bench, begun| {
+        let (folder, at) = (bench.file().parent().expect("a folder"), bench.folder.join("m"));
+        let script = "cd $0 && mkdir m && mount --bind $1 m && losetup --find --show $0/m/disk.img >node && \
+                      trap 'losetup --detach $(cat $0/node)' EXIT && echo ready && read x";
+        begun.program(&["unshare", "-m", "bash", "-c", script, text(bench.folder), text(folder)])?;
+        begun.python(&[], SERVED, &[&at]).map(drop)
+    }),
     way!("its file is one of an overlay filesystem, and open in the layer", |bench, begun| {
         let file = overlay(bench, begun, RELATIVE)?.with_file_name("other.img");
         shell(bench, begun, "truncate -s 16M $1/other.img", &[])?;
