@@ -131,6 +131,8 @@ pub const WAYS: &[Way] = &[
         let script = "cd $0 && mkdir m && mount --bind $1 m && losetup --find --show $0/m/disk.img >node && \
                       trap 'losetup --detach $(cat $0/node)' EXIT && echo ready && read x";
         begun.program(&["unshare", "-m", "bash", "-c", script, text(bench.folder), text(folder)])?;
+        // Undone in reverse: the FUSE can be unmounted once its program has ended.
+        shell(bench, begun, "true", &["umount", text(&at)])?;
         begun.python(&[], SERVED, &[&at]).map(drop)
     }),
     way!("its file is one of an overlay filesystem, and open in the layer", |bench, begun| {
