@@ -162,6 +162,7 @@ fn an_experiment_that_does_not_read_back_is_reported() {
     let mut campaign = sample::intel(&[10, 20], 40);
     let plain = Report::new(&campaign, &[]);
     campaign.resolved = Some("{}".to_owned());
+    campaign.experiment = "name = 't'".to_owned();
     let report = Report::new(&campaign, &[]);
     let (last, others) = report.verdict.split_last().expect("sentences");
     assert!(last.starts_with("Rounds and claims are left out: the experiment of campaign"), "{last}");

@@ -10,7 +10,7 @@ use super::level::{FactorName, Level};
 use super::load::{Load, Pattern};
 use super::oltp::Oltp;
 use super::schema;
-use super::step::Step;
+use super::step::{MOST_CELLS, Step};
 use super::target::Target;
 use lowtide_core::Bytes;
 use lowtide_core::workload::Access;
@@ -460,6 +460,13 @@ impl Whole<'_> {
     fn place_of_value(&self, path: &str) -> Option<Range<usize>> {
         self.document.place(path).map(|place| place.value.clone())
     }
+}
+
+/// Records that there are too many cells.
+pub(super) fn refuse_cells(document: &Document, cells: u128, problems: &mut Problems<'_>) {
+    let place = document.nearest_place("sweep").map_or(0..0, |place| place.value.clone());
+    let help = format!("at most {MOST_CELLS}: fewer levels of a factor, or fewer repetitions");
+    problems.add(place, format!("{cells} cells"), "here", help);
 }
 
 fn factors_of_databases() -> Vec<&'static str> {

@@ -217,7 +217,11 @@ impl Experiment {
         if let (Some(load), true) = (&load, problems.is_empty()) {
             check::Whole { document: &document, target: target.as_ref(), load, steps: &steps }
                 .check(problems);
-            track::check(&document, &steps, problems);
+            // Only a sweep of a sane size is gone through.
+            match step::too_many_cells(&steps) {
+                Some(cells) => check::refuse_cells(&document, cells, problems),
+                None => track::check(&document, &steps, problems),
+            }
         }
         std::mem::replace(problems, Problems::new(&document)).finish()?;
         let (Some(name), Some(target), Some(load)) = (name, target, load) else {

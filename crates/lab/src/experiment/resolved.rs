@@ -4,9 +4,13 @@
 //! # Not kept
 //! Events, the requests of a trace and addresses of servers: results do not depend on reading them again.
 
+use super::step::too_many_cells;
 use super::{Claim, Comparison, Experiment, FactorName, Level, Load, Repeat, Settings, Step, Target};
 use lowtide_record::Campaign;
 use serde::{Deserialize, Serialize};
+
+/// The name of an experiment's text in errors.
+const IN_STORE: &str = "the experiment in the store";
 
 /// What an experiment asks. There is at least one step, and every step has at least one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,16 +45,33 @@ impl Resolved {
     /// # Errors
     /// [`Unreadable`] where the store holds neither this nor a text that this version reads.
     pub fn of(campaign: &Campaign) -> Result<Option<Resolved>, Unreadable> {
-        let unreadable = |why: String| Unreadable { campaign: campaign.name.clone(), why };
-        match &campaign.resolved {
-            _ if campaign.is_imported() => Ok(None),
-            Some(json) => serde_json::from_str(json).map(Some).map_err(|error| unreadable(error.to_string())),
-            // Stores up to format 4 have only the text.
-            None => match Experiment::parse("the experiment in the store", &campaign.experiment, &[]) {
-                Ok(experiment) => Ok(Some(experiment.resolved)),
-                Err(error) => Err(unreadable(error.to_string())),
-            },
+        if campaign.is_imported() {
+            return Ok(None);
         }
+        if let Some(resolved) = campaign.resolved.as_deref().and_then(Resolved::from_json) {
+            return Ok(Some(resolved));
+        }
+        // Stores up to format 4 have only the text, and JSON may be damaged or of a later version.
+        match Experiment::parse(IN_STORE, &campaign.experiment, &[]) {
+            Ok(experiment) => Ok(Some(experiment.resolved)),
+            Err(error) => Err(Unreadable { campaign: campaign.name.clone(), why: error.to_string() }),
+        }
+    }
+
+    /// The resolved experiment of a JSON text; `None` where no experiment resolves to it. A store may be anybody's file.
+    fn from_json(json: &str) -> Option<Resolved> {
+        let resolved: Resolved = serde_json::from_str(json).ok()?;
+        let is_step = |step: &Step| {
+            step.sweep.iter().enumerate().all(|(at, factor)| {
+                let is_own = |level: &Level| level.factor() == factor.name;
+                let is_first = step.sweep[..at].iter().all(|before| before.name != factor.name);
+                is_first && !factor.levels.is_empty() && factor.levels.iter().all(is_own)
+            })
+        };
+        let sound = !resolved.steps.is_empty()
+            && too_many_cells(&resolved.steps).is_none()
+            && resolved.steps.iter().all(is_step);
+        sound.then_some(resolved)
     }
 
     /// As the store keeps it.
@@ -82,5 +103,88 @@ impl Resolved {
             settings.lasts(duration);
         }
         settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const TEXT: &str = "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-cell]\npurge = 'secure-erase'\n\
+        [workload]\npattern = 'random-write'\nblock = '4KiB'\nduration = '1min'\n[sweep]\nthreads = [1, 2, 3, 4]\n";
+
+    fn resolved() -> Resolved {
+        Experiment::parse("t.toml", TEXT, &[]).expect("valid").resolved
+    }
+
+    fn campaign(experiment: &str, resolved: &str) -> Campaign {
+        Campaign {
+            name: "t".to_owned(),
+            title: String::new(),
+            experiment: experiment.to_owned(),
+            resolved: Some(resolved.to_owned()),
+            target: "device:intel-320-160gb".to_owned(),
+            devices: Vec::new(),
+            seed: 1,
+            scale: 1,
+            version: String::new(),
+            started_at: String::new(),
+            command: String::new(),
+            environment: Vec::new(),
+            cells: Vec::new(),
+        }
+    }
+
+    /// Changes to the JSON that break what every resolved experiment holds.
+    fn harms() -> Vec<(&'static str, Value)> {
+        let factor = |name: &str, levels: Value| json!({ "name": name, "levels": levels });
+        let whole = serde_json::to_value(resolved()).expect("plain values serialise");
+        let with = |change: &dyn Fn(&mut Value)| {
+            let mut changed = whole.clone();
+            change(&mut changed);
+            changed
+        };
+        let threads = whole["steps"][0]["sweep"][0]["levels"].clone();
+        let many = |name: &&str| factor(name, (1..1000).map(|level| json!({ *name: level })).collect());
+        let all: Vec<Value> =
+            ["threads", "depth", "streams", "warehouses", "terminals"].iter().map(many).collect();
+        let sweep = |sweep: Value| with(&move |it| it["steps"][0]["sweep"] = sweep.clone());
+        vec![
+            ("no steps", with(&|it| it["steps"] = json!([]))),
+            ("a factor without levels", sweep(json!([factor("threads", json!([]))]))),
+            (
+                "a factor twice",
+                sweep(json!([factor("threads", threads.clone()), factor("threads", threads.clone())])),
+            ),
+            ("levels of another factor", sweep(json!([factor("depth", threads.clone())]))),
+            (
+                "too many repetitions",
+                with(&|it| it["steps"][0]["repeat"]["times"] = json!(4_000_000_000_u32)),
+            ),
+            ("too many points", sweep(json!(all))),
+            ("no JSON", json!("{")),
+            ("a key of a later version", with(&|it| it["load"]["pattern"] = json!("later"))),
+        ]
+    }
+
+    /// Symptom: a damaged store, or a stranger's, made `fit` panic and reports loop. Cause: any JSON of the right types was used.
+    /// Fix: JSON that no experiment resolves to is not used, and the text stands in for it.
+    #[test]
+    fn the_text_stands_in_for_json_that_no_experiment_resolves_to() {
+        for (name, harm) in harms() {
+            let read = Resolved::of(&campaign(TEXT, &harm.to_string()));
+            assert_eq!(read, Ok(Some(resolved())), "{name}");
+            let error = Resolved::of(&campaign("name = 't'", &harm.to_string())).expect_err(name);
+            assert!(error.to_string().contains("does not read back"), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_text_of_too_many_cells_is_refused() {
+        let range = "{ from = 1, to = 999, step = 1 }";
+        let text = TEXT.replace("[1, 2, 3, 4]", &format!("{range}\ndepth = {range}"));
+        let error = Resolved::of(&campaign(&text, "{}")).expect_err("too many");
+        assert!(error.why.contains("998001 cells"), "{error}");
     }
 }

@@ -17,6 +17,9 @@ use super::sweep::{self, Factor};
 use lowtide_core::Nanos;
 use serde::{Deserialize, Serialize};
 
+/// The most cells of an experiment: more is a slip of the keyboard.
+pub(super) const MOST_CELLS: u128 = 100_000;
+
 /// One pass over a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
@@ -86,10 +89,22 @@ impl Step {
         })
     }
 
+    /// The number of its cells: points times repetitions.
+    fn cells(&self) -> u128 {
+        let levels = self.sweep.iter().map(|factor| factor.levels.len() as u128);
+        levels.fold(u128::from(self.repeat.times.max(1)), u128::saturating_mul)
+    }
+
     /// The factor of that name, if this step varies it.
     pub fn factor(&self, name: FactorName) -> Option<&Factor> {
         self.sweep.iter().find(|factor| factor.name == name)
     }
+}
+
+/// The number of cells of all steps, where it is above [`MOST_CELLS`].
+pub(super) fn too_many_cells(steps: &[Step]) -> Option<u128> {
+    let cells = steps.iter().map(Step::cells).fold(0, u128::saturating_add);
+    (cells > MOST_CELLS).then_some(cells)
 }
 
 /// Reads the steps, over what holds for all of them.

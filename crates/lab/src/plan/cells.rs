@@ -10,9 +10,6 @@ use crate::experiment::{
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
 
-/// More cells than these are a slip of the keyboard.
-const MOST_CELLS: u128 = 100_000;
-
 /// What fits into memory, with room to spare: requests in flight, and rows of a cell.
 const MOST_IN_FLIGHT: u64 = 1 << 20;
 const MOST_ROWS: u64 = 2_000_000;
@@ -26,12 +23,6 @@ pub(super) fn all(
     let mut cells = Vec::new();
     for (number, step) in experiment.steps.iter().enumerate() {
         let mut begun: Vec<Option<String>> = Vec::new();
-        let points: u128 = step.sweep.iter().map(|factor| factor.levels.len() as u128).product();
-        let count = cells.len() as u128 + points * u128::from(step.repeat.times.max(1));
-        if count > MOST_CELLS {
-            let help = format!("at most {MOST_CELLS}: fewer levels of a factor, or fewer repetitions");
-            return Err(experiment.blame("sweep", format!("{count} cells"), help));
-        }
         for (point, repetition) in arrange(step, &step.repeat) {
             let written = experiment.settings(step, &point);
             check_rate(experiment, number, &written)?;
