@@ -74,6 +74,12 @@ impl Resolved {
         sound.then_some(resolved)
     }
 
+    /// What a store keeps of an experiment beside its text, made from the text; `None` where this version does not read the text.
+    pub(crate) fn json_of_text(text: &str) -> Option<String> {
+        let experiment = Experiment::parse(IN_STORE, text, &[]).ok()?;
+        Some(experiment.without_passwords(&experiment.to_json()))
+    }
+
     /// As the store keeps it.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("plain values serialise")

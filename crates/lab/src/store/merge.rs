@@ -12,6 +12,7 @@
 
 use super::whole::{Identity, Standing, Whole, cells, forget_spared, identity, put, remove, rows};
 use super::{Store, StoreError, schema};
+use crate::experiment::Resolved;
 use lowtide_record::fact;
 use rusqlite::types::Value;
 use rusqlite::{Transaction, params};
@@ -237,9 +238,19 @@ impl Merging<'_> {
         let (there, here) = (StoreError::on(&self.from.path), StoreError::on(self.at));
         let head = schema::select(&self.from.connection, "campaign")
             .and_then(|select| rows(&self.from.connection, &format!("{select} WHERE id = ?1"), params![was]));
+        let place = |name: &str| {
+            let columns = schema::columns_of("campaign").iter();
+            columns.clone().position(|column| column.name == name).expect("a campaign has this column")
+        };
+        let (experiment, resolved) = (place("experiment"), place("resolved"));
         for mut values in head.map_err(there)? {
             // The store gives it another number.
             values[0] = Value::Null;
+            // A stranger's JSON is not believed: the text was compared with the plan.
+            values[resolved] = match &values[experiment] {
+                Value::Text(text) => Resolved::json_of_text(text).map_or(Value::Null, Value::Text),
+                _ => Value::Null,
+            };
             schema::insert(self.to, "campaign", &values).map_err(&here)?;
         }
         Ok(self.to.last_insert_rowid())

@@ -243,6 +243,30 @@ fn stores_of_older_formats_are_merged() {
     }
 }
 
+/// Symptom: what a stranger's store said that its experiment asks was believed. Cause: the JSON was copied as it was. Fix: it is
+/// made again from the text.
+#[test]
+fn the_resolved_experiment_of_a_part_is_made_from_its_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let resolved = |store: &Store| only(store).resolved;
+    let part = store(&at("part.db"), &[0], &[], 0.0);
+    let honest = resolved(&part);
+    assert!(honest.is_some());
+    let taken = |name: &str| {
+        let adopted = at(&format!("adopted-{name}.db"));
+        Store::open(&adopted).expect("a new store").adopt(&at("part.db")).expect("adopts");
+        let (merged, _) = merge(&[at("part.db")], &at(&format!("merged-{name}.db"))).expect("merges");
+        [resolved(&Store::open_existing(&adopted).expect("a store")), resolved(&merged)]
+    };
+    assert_eq!(taken("honest"), [honest.clone(), honest.clone()]);
+    for (name, harm) in [("empty", "'{}'"), ("other", "replace(resolved, '4KiB', '0B')"), ("none", "NULL")] {
+        part.connection.execute_batch(&format!("UPDATE campaign SET resolved = {harm}")).expect("it has one");
+        assert_ne!(resolved(&part), honest, "{name}");
+        assert_eq!(taken(name), [honest.clone(), honest.clone()], "{name}");
+    }
+}
+
 /// A number that this version measures and a store does not have yet: read as zero, and added when the store is written to.
 #[test]
 fn a_store_without_a_column_of_intervals_reads_and_gets_it() {
