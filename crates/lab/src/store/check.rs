@@ -147,8 +147,6 @@ impl Store {
     /// [`StoreError::AnotherCampaign`], [`StoreError::BadPart`], or others where a store cannot be read.
     pub(super) fn check_is_of(&self, part: &Store, was: i64, campaign: i64) -> Result<(), StoreError> {
         const HEAD: &str = "SELECT plan, name, title, experiment, target, device, seed, scale, version FROM campaign WHERE id = ?1";
-        const CELL: &str = "SELECT step, factors, repetition, data_bytes, capacity_bytes, threads, read_share
-                            FROM cell WHERE campaign = ?1 AND cell = ?2";
         let here = StoreError::on(&self.path);
         let there = |error| told(&part.path, StoreError::on(&part.path)(error));
         let theirs = whole::identity(&part.connection, was).map_err(there)?;
@@ -156,11 +154,11 @@ impl Store {
         if (&theirs.plan, &theirs.on_device) != (&ours.plan, &ours.on_device) {
             return Err(StoreError::AnotherCampaign { path: part.path.clone(), name: ours.name, campaign });
         }
-        let row = |connection: &Connection, text, parameters: &[&dyn rusqlite::ToSql]| {
-            whole::rows(connection, text, parameters).map(|mut rows| rows.pop())
+        let row = |connection: &Connection, campaign: i64| {
+            whole::rows(connection, HEAD, params![campaign]).map(|mut rows| rows.pop().unwrap_or_default())
         };
-        let own = row(&self.connection, HEAD, params![campaign]).map_err(&here)?.unwrap_or_default();
-        let other = row(&part.connection, HEAD, params![was]).map_err(there)?.unwrap_or_default();
+        let own = row(&self.connection, campaign).map_err(&here)?;
+        let other = row(&part.connection, was).map_err(there)?;
         let columns = ["plan", "name", "title", "experiment", "target", "device", "seed", "scale", "version"];
         if let Some(column) = (0..columns.len()).find(|&at| own.get(at) != other.get(at)) {
             let what = format!("the {} of its campaign is another than here", columns[column]);
@@ -169,9 +167,11 @@ impl Store {
         let known = whole::numbers(&self.connection, campaign, None).map_err(&here)?;
         let mut plan: Option<Option<Plan>> = None;
         for number in whole::numbers(&part.connection, was, None).map_err(there)? {
-            let theirs = row(&part.connection, CELL, params![was, number]).map_err(there)?;
-            let is_ours = match row(&self.connection, CELL, params![campaign, number]).map_err(&here)? {
-                Some(ours) => Some(ours) == theirs,
+            let planned = whole::planned(&part.connection, &part.format, was, number).map_err(there)?;
+            let planned_here =
+                whole::planned(&self.connection, &self.format, campaign, number).map_err(&here)?;
+            let is_ours = match planned_here {
+                Some(here) => Some(here) == planned,
                 // This store found the cell needless. If the plan cannot be made again, the range of its
                 // numbers is known.
                 None => {
@@ -198,16 +198,14 @@ impl Store {
 /// What is wrong with a database as a file.
 fn file(connection: &Connection) -> rusqlite::Result<Option<Wrong>> {
     let format = schema::version(connection)?;
-    let known = schema::reference()?;
     let mut objects = connection.prepare("SELECT type, name FROM sqlite_schema ORDER BY name")?;
     let objects: Vec<(String, String)> =
         objects.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
     for (kind, name) in &objects {
-        if kind != "table" || schema::columns(&known, name)?.is_empty() {
+        if kind != "table" || schema::known_columns(name).is_none() {
             return Ok(Some(format!("it has the {kind} `{name}`, which no store has")));
         }
-        let (own, known) = (schema::columns(connection, name)?, schema::columns(&known, name)?);
-        if !schema::fits(&own, &known, format) {
+        if !schema::fits(name, &schema::columns(connection, name)?, format) {
             return Ok(Some(format!("its table `{name}` has other columns than that of a store")));
         }
     }

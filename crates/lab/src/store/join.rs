@@ -52,11 +52,13 @@ impl Store {
         let known = numbers(&from.connection, was, None).map_err(&there)?;
         let mut came = Vec::new();
         for &number in &known {
-            let Some(whole) = cell(&from.connection, was, number).map_err(&there)? else { continue };
+            let Some(whole) = cell(&from.connection, &from.format, was, number).map_err(&there)? else {
+                continue;
+            };
             if whole.standing() == Standing::Pending {
                 continue;
             }
-            let before = cell(&transaction, campaign, number).map_err(&here)?;
+            let before = cell(&transaction, &self.format, campaign, number).map_err(&here)?;
             let before = before.map_or(Standing::Pending, |before| before.standing());
             if whole.standing() > before {
                 put(&transaction, campaign, number, &whole).map_err(&here)?;
@@ -68,7 +70,8 @@ impl Store {
                 remove(&transaction, campaign, number).map_err(&here)?;
             }
         }
-        Merging { to: &transaction, at: &self.path, from: &from }.environment(was, campaign, false, true)?;
+        let merging = Merging { to: &transaction, format: &self.format, at: &self.path, from: &from };
+        merging.environment(was, campaign, false, true)?;
         transaction.commit().map_err(&here)?;
         Ok(came)
     }
@@ -86,10 +89,12 @@ impl Store {
     fn copy(&mut self, from: &Store, was: i64, keep: impl Fn(u32) -> bool) -> Result<i64, StoreError> {
         let (there, here) = (StoreError::on(&from.path), StoreError::on(&self.path));
         let transaction = self.connection.transaction().map_err(&here)?;
-        let merging = Merging { to: &transaction, at: &self.path, from };
+        let merging = Merging { to: &transaction, format: &self.format, at: &self.path, from };
         let campaign = merging.head(was)?;
         for number in numbers(&from.connection, was, None).map_err(&there)? {
-            let Some(whole) = cell(&from.connection, was, number).map_err(&there)? else { continue };
+            let Some(whole) = cell(&from.connection, &from.format, was, number).map_err(&there)? else {
+                continue;
+            };
             let whole = if keep(number) { whole } else { whole.not_begun() };
             put(&transaction, campaign, number, &whole).map_err(&here)?;
         }

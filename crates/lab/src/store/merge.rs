@@ -10,8 +10,9 @@
 //! stays two campaigns. What is predicted of sizes that were not measured follows from all that were: it stays where one part has
 //! measured everything that is there, and else `--resume` predicts anew. Leaves out baselines: they name campaigns of the store that they were set in.
 
+use super::schema::{self, StoreFormat};
 use super::whole::{Identity, Standing, Whole, cells, forget_spared, identity, put, remove, rows};
-use super::{Store, StoreError, schema};
+use super::{Store, StoreError};
 use crate::experiment::Resolved;
 use lowtide_record::fact;
 use rusqlite::types::Value;
@@ -57,7 +58,7 @@ impl Store {
             // What lies twice in one store was meant to.
             let mut taken = Vec::new();
             for number in part.campaigns_of_part()? {
-                let one = Merging { to: &transaction, at: &self.path, from: part };
+                let one = Merging { to: &transaction, format: &self.format, at: &self.path, from: part };
                 let merged = one.campaign(number, &taken)?;
                 taken.push(merged.campaign);
                 all.push(merged);
@@ -140,6 +141,8 @@ impl Predicts {
 pub(super) struct Merging<'a> {
     /// Where it goes.
     pub to: &'a Transaction<'a>,
+    /// The format of that.
+    pub format: &'a StoreFormat,
     /// The path of that.
     pub at: &'a Path,
     /// The input.
@@ -150,7 +153,7 @@ impl Merging<'_> {
     fn campaign(&self, was: i64, taken: &[i64]) -> Result<Merged, StoreError> {
         let (there, here) = (StoreError::on(&self.from.path), StoreError::on(self.at));
         let identity = identity(&self.from.connection, was).map_err(&there)?;
-        let cells = cells(&self.from.connection, was).map_err(&there)?;
+        let cells = cells(&self.from.connection, &self.from.format, was).map_err(&there)?;
         let found = self.partner(&identity, &cells, taken).map_err(&here)?;
         let (campaign, before) = match found {
             Some((campaign, before)) => (campaign, Some(before)),
@@ -193,7 +196,7 @@ impl Merging<'_> {
         if predicts != Predicts::Store {
             forget_spared(self.to, campaign)?;
         }
-        for (index, now) in self::cells(self.to, campaign)? {
+        for (index, now) in self::cells(self.to, self.format, campaign)? {
             if now.standing() != Standing::Spared {
                 continue;
             }
@@ -224,7 +227,7 @@ impl Merging<'_> {
             if identity(self.to, campaign)? != *wanted {
                 continue;
             }
-            let there = self::cells(self.to, campaign)?;
+            let there = self::cells(self.to, self.format, campaign)?;
             let goes = |(index, cell): (&u32, &Whole)| there.get(index).is_none_or(|it| it.goes_with(cell));
             if cells.iter().all(goes) {
                 return Ok(Some((campaign, there)));
@@ -236,8 +239,8 @@ impl Merging<'_> {
     /// A new campaign with the head of this one; its number.
     pub fn head(&self, was: i64) -> Result<i64, StoreError> {
         let (there, here) = (StoreError::on(&self.from.path), StoreError::on(self.at));
-        let head = schema::select(&self.from.connection, "campaign")
-            .and_then(|select| rows(&self.from.connection, &format!("{select} WHERE id = ?1"), params![was]));
+        let head = format!("{} WHERE id = ?1", self.from.format.select("campaign"));
+        let head = rows(&self.from.connection, &head, params![was]);
         let place = |name: &str| {
             let columns = schema::columns_of("campaign").iter();
             columns.clone().position(|column| column.name == name).expect("a campaign has this column")

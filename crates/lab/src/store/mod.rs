@@ -37,6 +37,7 @@ use lowtide_files::application::immutable;
 use lowtide_files::output::{self, CommandFiles};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use rustix::fs::FlockOperation;
+use schema::StoreFormat;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,7 @@ const ON_DEVICE: &str = "under-test";
 pub struct Store {
     connection: Connection,
     path: PathBuf,
+    format: StoreFormat,
     /// Keeps other writers out. It goes last: closing any descriptor of a file drops the locks that SQLite has on it.
     _lock: Option<File>,
 }
@@ -73,8 +75,8 @@ impl Store {
         refuse_all_but_files(path)?;
         let connection = Connection::open(path).map_err(StoreError::on(path))?;
         let lock = lock(path)?;
-        schema::prepare(&connection, path)?;
-        Ok(Store { connection, path: path.to_owned(), _lock: lock })
+        let format = schema::prepare(&connection, path)?;
+        Ok(Store { connection, path: path.to_owned(), format, _lock: lock })
     }
 
     /// A store in memory, gone when it is dropped: for a campaign of which only what it finds is kept.
@@ -84,8 +86,8 @@ impl Store {
     pub(crate) fn in_memory() -> Result<Store, StoreError> {
         let path = PathBuf::from("a store in memory");
         let connection = Connection::open_in_memory().map_err(StoreError::on(&path))?;
-        schema::prepare(&connection, &path)?;
-        Ok(Store { connection, path, _lock: None })
+        let format = schema::prepare(&connection, &path)?;
+        Ok(Store { connection, path, format, _lock: None })
     }
 
     /// Opens a store that exists, for writing.
@@ -108,19 +110,19 @@ impl Store {
         refuse_all_but_files(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(StoreError::on(path))?;
-        let connection = match schema::check(&connection, path) {
+        let (connection, format) = match schema::check(&connection, path) {
             // Beside a file in WAL mode SQLite makes others, unless it may take the file as one that never changes,
             // which it is where all of it has been written back.
             Err(StoreError::Sqlite { sqlite, .. }) if is_write_protected(&sqlite) && !has_log(path) => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
                 let frozen =
                     Connection::open_with_flags(immutable(path), flags).map_err(StoreError::on(path))?;
-                schema::check(&frozen, path)?;
-                frozen
+                let format = schema::check(&frozen, path)?;
+                (frozen, format)
             }
-            checked => checked.map(|()| connection)?,
+            checked => checked.map(|format| (connection, format))?,
         };
-        Ok(Store { connection, path: path.to_owned(), _lock: None })
+        Ok(Store { connection, path: path.to_owned(), format, _lock: None })
     }
 
     /// Closes a store, and removes its file where it has no campaign: while it is held, so nobody else has begun one.
@@ -129,7 +131,7 @@ impl Store {
     /// [`StoreError`] where the store cannot be read.
     pub fn close_or_remove_empty(self) -> Result<(), StoreError> {
         let empty = self.campaigns()?.is_empty();
-        let Store { connection, path, _lock: lock } = self;
+        let Store { connection, path, _lock: lock, .. } = self;
         // SQLite takes away what it made beside the file, but only while that is there.
         drop(connection);
         if empty {

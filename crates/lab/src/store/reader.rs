@@ -104,8 +104,7 @@ impl Store {
     /// A campaign without its cells.
     pub(super) fn head(&self, campaign: i64) -> Result<Campaign, StoreError> {
         let fail = StoreError::on(&self.path);
-        let select = schema::select(&self.connection, "campaign").map_err(&fail)?;
-        let text = format!("{select} WHERE id = ?1");
+        let text = format!("{} WHERE id = ?1", self.format.select("campaign"));
         let mut loaded = self
             .connection
             .query_row(&text, [campaign], |row| {
@@ -179,11 +178,8 @@ impl Store {
         let bytes = |column: usize| {
             row.get::<_, Option<i64>>(column).map(|n| n.map(|n| Bytes::new(n as u64))).map_err(&fail)
         };
-        let format = schema::version(&self.connection).map_err(&fail)?;
-        let factors = match text(1)? {
-            Some(old) if format < schema::KINDS => Some(schema::with_kinds(&old)),
-            factors => factors,
-        };
+        let format = self.format.version;
+        let factors = text(1)?.map(|stored| self.format.factors(stored));
         let mut cell = Cell {
             index,
             step: text(0)?,
@@ -273,7 +269,7 @@ impl Store {
     /// [`StoreError`] where the store cannot be read.
     pub fn rows(&self, campaign: i64, cell: u32) -> Result<Vec<Row>, StoreError> {
         let fail = StoreError::on(&self.path);
-        let select = schema::select(&self.connection, "interval").map_err(&fail)?;
+        let select = self.format.select("interval");
         let text = format!("{select} WHERE campaign = ?1 AND cell = ?2 ORDER BY start_ns");
         let mut statement = self.connection.prepare_cached(&text).map_err(&fail)?;
         let mut found = statement.query(params![campaign, cell]).map_err(&fail)?;
@@ -313,7 +309,7 @@ impl Store {
         if cell.oltp.is_none() {
             return Ok(());
         }
-        let select = schema::select(&self.connection, "transactions").map_err(&fail)?;
+        let select = self.format.select("transactions");
         let text = format!("{select} WHERE campaign = ?1 AND cell = ?2 ORDER BY start_ns");
         let mut statement = self.connection.prepare_cached(&text).map_err(&fail)?;
         let mut found = statement.query(params![campaign, cell.index]).map_err(&fail)?;

@@ -7,7 +7,7 @@ use lowtide_record::column::{Column, Known, Value as Number};
 use lowtide_record::{Done, FactorLevel, Row};
 use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params, params_from_iter};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -87,33 +87,78 @@ pub(super) fn columns(connection: &Connection, table: &str) -> rusqlite::Result<
     connection.prepare_cached(text)?.query_map([table], of)?.collect()
 }
 
+/// Every table that this version gives a store, with its columns.
+static KNOWN: LazyLock<BTreeMap<String, Vec<TableColumn>>> = LazyLock::new(|| {
+    let all = reference().and_then(|store| {
+        let names: Vec<String> = store
+            .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        names.into_iter().map(|name| Ok((name.clone(), columns(&store, &name)?))).collect()
+    });
+    all.expect("an empty store is made in memory")
+});
+
+/// The columns that this version gives a table of a store; `None` where stores have no such table.
+pub(super) fn known_columns(table: &str) -> Option<&'static [TableColumn]> {
+    KNOWN.get(table).map(Vec::as_slice)
+}
+
 /// The columns that this version gives a table of a store.
 ///
 /// # Panics
 /// Where there is no such table.
 pub(super) fn columns_of(table: &str) -> &'static [TableColumn] {
-    static TABLES: LazyLock<BTreeMap<String, Vec<TableColumn>>> = LazyLock::new(|| {
-        let all = reference().and_then(|store| {
-            let names: Vec<String> = store
-                .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?
-                .query_map([], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            names.into_iter().map(|name| Ok((name.clone(), columns(&store, &name)?))).collect()
-        });
-        all.expect("an empty store is made in memory")
-    });
-    TABLES.get(table).map_or_else(|| panic!("stores have no table `{table}`"), Vec::as_slice)
+    known_columns(table).unwrap_or_else(|| panic!("stores have no table `{table}`"))
 }
 
-/// Whether the columns of a store's table are those of [`columns_of`], in any order; a store of an older format may have fewer.
-pub(super) fn fits(own: &[TableColumn], known: &[TableColumn], format: i32) -> bool {
+/// Columns that a later format added to a table, each with the format that has it first.
+const ADDED: [(&str, &str, i32); 1] = [("campaign", "resolved", KINDS)];
+
+/// Whether these are the columns of a table in a store of a format, in any order.
+pub(super) fn fits(table: &str, own: &[TableColumn], format: i32) -> bool {
+    let known = columns_of(table);
+    let since = |column: &TableColumn| {
+        let added = ADDED.iter().find(|(of, name, _)| (*of, *name) == (table, column.name.as_str()));
+        added.map_or(OLDEST, |(_, _, since)| *since)
+    };
     own.iter().all(|own| known.contains(own))
-        && known.iter().all(|known| format < VERSION || own.contains(known))
+        && known.iter().all(|known| format < since(known) || own.contains(known))
 }
 
-/// `SELECT` of all columns of a table in the order of [`columns_of`], up to `FROM`; a store of an older format gives nothing, or
-/// zero, for columns that it does not have.
-pub(super) fn select(connection: &Connection, table: &str) -> rusqlite::Result<String> {
+/// The format of an open store, and how its tables are read; looked up once, when the store is opened. A store that another
+/// program upgrades later is read as it was: what it gained shows when it is opened again.
+#[derive(Debug)]
+pub(super) struct StoreFormat {
+    /// The number of the format.
+    pub version: i32,
+    /// `SELECT` of all columns, by table.
+    selects: BTreeMap<&'static str, String>,
+}
+
+impl StoreFormat {
+    fn of(connection: &Connection) -> rusqlite::Result<StoreFormat> {
+        let select = |table: &'static String| Ok((table.as_str(), select(connection, table)?));
+        let selects = KNOWN.keys().map(select).collect::<rusqlite::Result<_>>()?;
+        Ok(StoreFormat { version: version(connection)?, selects })
+    }
+
+    /// `SELECT` of all columns of a table in the order of [`columns_of`], up to `FROM`; a store of an older format gives nothing,
+    /// or zero, for columns that it does not have.
+    ///
+    /// # Panics
+    /// Where stores have no such table.
+    pub fn select(&self, table: &str) -> &str {
+        &self.selects[table]
+    }
+
+    /// The factors of a cell in the form that this version writes.
+    pub fn factors(&self, stored: String) -> String {
+        if self.version < KINDS { with_kinds(&stored) } else { stored }
+    }
+}
+
+fn select(connection: &Connection, table: &str) -> rusqlite::Result<String> {
     let there = columns(connection, table)?;
     let one = |column: &TableColumn| match column.kind.as_str() {
         _ if there.iter().any(|it| it.name == column.name) => column.name.clone(),
@@ -153,10 +198,11 @@ fn tables() -> String {
 ///
 /// # Errors
 /// [`StoreError::NotAStore`] where the file is something else.
-pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+pub(super) fn check(connection: &Connection, path: &Path) -> Result<StoreFormat, StoreError> {
+    secure(connection).map_err(|error| unreadable(path, error))?;
     match format_of(connection, path)? {
-        Some(_) => Ok(()),
-        None => Err(StoreError::NotAStore { path: path.to_owned(), found: "it is empty".to_owned() }),
+        Some(_) => StoreFormat::of(connection).map_err(StoreError::on(path)),
+        None => Err(not_a_store(path, "it is empty")),
     }
 }
 
@@ -164,14 +210,20 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<(), StoreErr
 ///
 /// # Errors
 /// [`StoreError::NotAStore`] where the file is something else.
-pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<StoreFormat, StoreError> {
     let fail = StoreError::on(path);
-    let format = format_of(connection, path)?;
-    if format != Some(VERSION) || !lacking(connection).map_err(&fail)?.is_empty() {
-        connection.execute_batch("BEGIN").and_then(|()| migrate(connection, format)).map_err(&fail)?;
+    secure(connection).map_err(|error| unreadable(path, error))?;
+    let is_current = format_of(connection, path)? == Some(VERSION);
+    if !is_current || !lacking(connection).map_err(&fail)?.is_empty() {
+        // Another program may have upgraded it by now: what it lacks is read once more, while nobody else can write.
+        let transaction =
+            Transaction::new_unchecked(connection, TransactionBehavior::Immediate).map_err(&fail)?;
+        let format = format_of(&transaction, path)?;
+        migrate(&transaction, format).and_then(|()| transaction.commit()).map_err(&fail)?;
     }
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(&fail)?;
-    connection.execute_batch("PRAGMA synchronous = NORMAL;").map_err(&fail)
+    connection.execute_batch("PRAGMA synchronous = NORMAL;").map_err(&fail)?;
+    StoreFormat::of(connection).map_err(fail)
 }
 
 /// Tables that may get more columns.
@@ -188,8 +240,8 @@ fn lacking(connection: &Connection) -> rusqlite::Result<Vec<(&'static str, &'sta
     Ok(lacking)
 }
 
-/// Upgrades a store of an older format, or an empty file, to this format, and commits.
-fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::Result<()> {
+/// Upgrades a store of an older format, or an empty file, to this format, in the transaction that is open.
+pub(super) fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::Result<()> {
     connection.execute_batch(&tables())?;
     for (table, TableColumn { name, kind, not_null, .. }) in lacking(connection)? {
         let not_null = if *not_null { " NOT NULL" } else { "" };
@@ -208,21 +260,20 @@ fn migrate(connection: &Connection, from: Option<i32>) -> rusqlite::Result<()> {
             update.execute(params![campaign, cell, with_kinds(&factors)])?;
         }
     }
-    let format =
-        format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;");
+    let format = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};");
     connection.execute_batch(&format)
 }
 
 /// Converts the factors of a cell from an older format to format [`KINDS`]. Anything else stays unchanged, and is reported
 /// as damaged when it is read.
-pub(super) fn with_kinds(factors: &str) -> String {
+fn with_kinds(factors: &str) -> String {
     let Ok(pairs) = serde_json::from_str::<Vec<(String, String)>>(factors) else { return factors.to_owned() };
     let factors: Vec<FactorLevel> = pairs.into_iter().map(|(name, level)| untyped(&name, level)).collect();
     serde_json::to_string(&factors).expect("factors serialise")
 }
 
 /// An empty database with every table that a store may have.
-pub(super) fn reference() -> rusqlite::Result<Connection> {
+fn reference() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(&format!("{} {};", tables(), super::baseline::TABLE))?;
     Ok(connection)
@@ -233,31 +284,45 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// The format of the store in the file; `None` where it is empty.
-fn format_of(connection: &Connection, path: &Path) -> Result<Option<i32>, StoreError> {
-    let not_a_store = |found: &str| StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() };
-    let fail = |error: rusqlite::Error| match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase) => not_a_store("it is not a database"),
-        _ => StoreError::on(path)(error),
-    };
-    connection.busy_timeout(Duration::from_secs(5)).map_err(fail)?;
-    // A store may be anybody's file: nothing that is written in its schema is run.
+/// Waits for other programs' locks, and runs nothing that is written in a schema: a store may be anybody's file.
+fn secure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_secs(5))?;
     for (setting, on) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
     ] {
-        connection.set_db_config(setting, on).map_err(fail)?;
+        connection.set_db_config(setting, on)?;
     }
+    Ok(())
+}
+
+fn not_a_store(path: &Path, found: &str) -> StoreError {
+    StoreError::NotAStore { path: path.to_owned(), found: found.to_owned() }
+}
+
+/// The error of a file that SQLite cannot read.
+fn unreadable(path: &Path, error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => not_a_store(path, "it is not a database"),
+        _ => StoreError::on(path)(error),
+    }
+}
+
+/// The format of the store in the file; `None` where it is empty.
+fn format_of(connection: &Connection, path: &Path) -> Result<Option<i32>, StoreError> {
+    let fail = |error| unreadable(path, error);
     let application = application(connection).map_err(fail)?;
     let version = version(connection).map_err(fail)?;
     let tables: i32 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(fail)?;
     match (application, version, tables) {
         (APPLICATION_ID, OLDEST..=VERSION, _) => Ok(Some(version)),
-        (APPLICATION_ID, later, _) => Err(not_a_store(&format!("it has format {later}, this one {VERSION}"))),
+        (APPLICATION_ID, later, _) => {
+            Err(not_a_store(path, &format!("it has format {later}, this one {VERSION}")))
+        }
         (0, 0, 0) => Ok(None),
-        _ => Err(not_a_store("it is a database of something else")),
+        _ => Err(not_a_store(path, "it is a database of something else")),
     }
 }

@@ -206,26 +206,54 @@ fn gaps_go_with_their_cell_and_are_gone_when_it_is_measured_again() {
     assert_eq!(of(&one), [2, 0, 0, 0, 0]);
 }
 
+/// Older formats, each with the tables that it does not have.
+const OLDER: [(i32, &[&str]); 4] = [
+    (4, &[]),
+    (3, &["gap"]),
+    (2, &["gap", "device_time", "predicted"]),
+    (1, &["gap", "device_time", "predicted", "oltp", "transactions"]),
+];
+
+/// A store of an older format with a campaign that measured some of the cells.
+fn older(path: &Path, (format, gone): (i32, &[&str]), measured: &[u32]) {
+    let older = store(path, measured, &[], 0.0);
+    for table in gone {
+        older.connection.execute_batch(&format!("DROP TABLE {table}")).expect("it was there");
+    }
+    let without_kinds = "ALTER TABLE campaign DROP COLUMN resolved; UPDATE cell SET factors =
+        (SELECT json_group_array(json_array(value ->> 0, value ->> 1)) FROM json_each(cell.factors))";
+    older.connection.execute_batch(without_kinds).expect("it had kinds");
+    older.connection.pragma_update(None, "user_version", format).expect("a format");
+}
+
+/// Symptom: a part of an older format was no part of its own campaign. Cause: factors were compared as they are written, and older
+/// formats write no kinds. Fix: they are converted first.
+#[test]
+fn parts_of_older_formats_are_joined_and_join() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for form in OLDER {
+        let at = |name: &str| folder.path().join(format!("{name}-{}.db", form.0));
+        older(&at("old"), form, &[0, 2]);
+        older(&at("begun"), form, &[]);
+        drop(store(&at("new"), &[1], &[], 0.0));
+        drop(store(&at("all"), &[], &[], 0.0));
+        let mut all = Store::open(&at("all")).expect("a store");
+        assert_eq!(all.join(&at("old"), 1).expect("an older one joins"), [0, 2], "format {}", form.0);
+        assert_eq!(stands(&all).0, "d.d..");
+        let mut all = Store::open(&at("begun")).expect("a store");
+        assert_eq!(all.join(&at("new"), 1).expect("a newer one joins"), [1], "format {}", form.0);
+        assert_eq!(all.join(&at("old"), 1).expect("an older one joins"), [0, 2], "format {}", form.0);
+        assert_eq!(stands(&all).0, "ddd..");
+    }
+}
+
 #[test]
 fn stores_of_older_formats_are_merged() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (format, gone) in [
-        (4, &[][..]),
-        (3, &["gap"]),
-        (2, &["gap", "device_time", "predicted"]),
-        (1, &["gap", "device_time", "predicted", "oltp", "transactions"]),
-    ] {
+    for form @ (format, _) in OLDER {
         let (old, new) =
             (folder.path().join(format!("{format}.db")), folder.path().join(format!("of-{format}.db")));
-        let older = store(&old, &[0, 2], &[], 0.0);
-        for table in gone {
-            older.connection.execute_batch(&format!("DROP TABLE {table}")).expect("it was there");
-        }
-        let without_kinds = "ALTER TABLE campaign DROP COLUMN resolved; UPDATE cell SET factors =
-            (SELECT json_group_array(json_array(value ->> 0, value ->> 1)) FROM json_each(cell.factors))";
-        older.connection.execute_batch(without_kinds).expect("it had kinds");
-        older.connection.pragma_update(None, "user_version", format).expect("a format");
-        drop(older);
+        older(&old, form, &[0, 2]);
         let (merged, what) = merge(std::slice::from_ref(&old), &new).expect("it is read");
         assert_eq!((what[0].cells, what[0].new), (2, true), "format {format}");
         assert_eq!(stands(&merged).0, "d.d..", "format {format}");
@@ -287,4 +315,62 @@ fn a_store_without_a_column_of_intervals_reads_and_gets_it() {
     assert_eq!(schema::version(&newer.connection), Ok(schema::KINDS));
     assert_eq!(read(&newer), wanted);
     done(1, 60).for_each(|entry| write(&newer.connection, 1, &entry).expect("all columns are there"));
+}
+
+/// Symptom: a part of an older format without a column was taken, and zeros with it. Cause: any column of those could be missing.
+/// Fix: only one that a later format added can.
+#[test]
+fn a_part_of_an_older_format_has_the_columns_of_its_format() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (number, harm) in [
+        "ALTER TABLE interval DROP COLUMN writes",
+        "ALTER TABLE interval DROP COLUMN counters",
+        "ALTER TABLE transactions DROP COLUMN committed",
+        "ALTER TABLE campaign DROP COLUMN title",
+        "ALTER TABLE cell DROP COLUMN wear",
+        "ALTER TABLE gap DROP COLUMN length_ns",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let at = |name: &str| folder.path().join(format!("{name}-{number}.db"));
+        older(&at("old"), OLDER[0], &[0]);
+        let connection = Connection::open(at("old")).expect("opens");
+        connection.execute_batch(harm).expect("it was there");
+        drop(connection);
+        let table = harm.split(' ').nth(2).expect("a table");
+        let wanted = format!("its table `{table}` has other columns");
+        let told = |done: Result<(), StoreError>| {
+            done.map_or_else(|error| error.to_string(), |()| "taken".to_owned())
+        };
+        let merged = told(merge(&[at("old")], &at("new")).map(drop));
+        assert!(merged.contains(&wanted), "{harm}: {merged}");
+        let adopted = told(Store::open(&at("adopted")).expect("a new store").adopt(&at("old")).map(drop));
+        assert!(adopted.contains(&wanted), "{harm}: {adopted}");
+    }
+}
+
+/// Symptom: two programs that opened an old store failed. Cause: what it lacks was read before the transaction began. Fix: it is
+/// read in it.
+#[test]
+fn a_store_that_another_upgrades_meanwhile_is_opened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("old.db");
+    older(&path, OLDER[1], &[0]);
+    let other = Connection::open(&path).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("begins");
+    let opening = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let connection = Connection::open(&path).expect("opens");
+            schema::prepare(&connection, &path).map(|_| connection)
+        }
+    });
+    // Long enough for the other thread to find an old store and wait; the result is the same if it does not.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    schema::migrate(&other, Some(OLDER[1].0)).expect("upgrades");
+    other.execute_batch("COMMIT").expect("commits");
+    let connection = opening.join().expect("no panic").expect("it is a store of this format");
+    assert_eq!(schema::version(&connection), Ok(schema::KINDS));
+    assert_eq!(only(&Store::open(&path).expect("opens")).cells[0].factors[0].name, "threads");
 }

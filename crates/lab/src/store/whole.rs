@@ -2,7 +2,8 @@
 //!
 //! Leaves out which campaigns belong together; see `merge` and `join`.
 
-use super::{ON_DEVICE, schema};
+use super::ON_DEVICE;
+use super::schema::{self, StoreFormat};
 use lowtide_record::fact;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -108,29 +109,57 @@ pub(super) fn identity(connection: &Connection, campaign: i64) -> rusqlite::Resu
 }
 
 /// The cells of a campaign by their number.
-pub(super) fn cells(connection: &Connection, campaign: i64) -> rusqlite::Result<BTreeMap<u32, Whole>> {
-    let own = rows(
-        connection,
-        &format!("{} WHERE campaign = ?1", schema::select(connection, "cell")?),
-        params![campaign],
-    )?;
-    own.into_iter().map(|own| whole(connection, campaign, own)).collect()
+pub(super) fn cells(
+    connection: &Connection,
+    format: &StoreFormat,
+    campaign: i64,
+) -> rusqlite::Result<BTreeMap<u32, Whole>> {
+    let text = format!("{} WHERE campaign = ?1", format.select("cell"));
+    let own = rows(connection, &text, params![campaign])?;
+    own.into_iter().map(|own| whole(connection, format, campaign, own)).collect()
 }
 
 /// The cell of that number, where there is one.
-pub(super) fn cell(connection: &Connection, campaign: i64, number: u32) -> rusqlite::Result<Option<Whole>> {
-    let text = format!("{} WHERE campaign = ?1 AND cell = ?2", schema::select(connection, "cell")?);
+pub(super) fn cell(
+    connection: &Connection,
+    format: &StoreFormat,
+    campaign: i64,
+    number: u32,
+) -> rusqlite::Result<Option<Whole>> {
+    let text = format!("{} WHERE campaign = ?1 AND cell = ?2", format.select("cell"));
     let own = rows(connection, &text, params![campaign, number])?.pop();
-    own.map(|own| whole(connection, campaign, own).map(|(_, whole)| whole)).transpose()
+    own.map(|own| whole(connection, format, campaign, own).map(|(_, whole)| whole)).transpose()
+}
+
+/// The values of table `cell` that are known before a cell is measured, without its number; `None` where there is no such cell.
+pub(super) fn planned(
+    connection: &Connection,
+    format: &StoreFormat,
+    campaign: i64,
+    number: u32,
+) -> rusqlite::Result<Option<Vec<Value>>> {
+    const TEXT: &str = "SELECT step, factors, repetition, data_bytes, capacity_bytes, threads, read_share
+                        FROM cell WHERE campaign = ?1 AND cell = ?2";
+    let mut planned = rows(connection, TEXT, params![campaign, number])?.pop();
+    planned.iter_mut().for_each(|values| convert_factors(format, &mut values[1]));
+    Ok(planned)
+}
+
+fn convert_factors(format: &StoreFormat, factors: &mut Value) {
+    if let Value::Text(factors) = factors {
+        *factors = format.factors(std::mem::take(factors));
+    }
 }
 
 /// A cell by its row of table `cell`.
-fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlite::Result<(u32, Whole)> {
-    let format = schema::version(connection)?;
+fn whole(
+    connection: &Connection,
+    format: &StoreFormat,
+    campaign: i64,
+    mut own: Vec<Value>,
+) -> rusqlite::Result<(u32, Whole)> {
     own.remove(0);
-    if let (true, Value::Text(factors)) = (format < schema::KINDS, &mut own[Whole::FACTORS]) {
-        *factors = schema::with_kinds(factors);
-    }
+    convert_factors(format, &mut own[Whole::FACTORS]);
     let number: u32 = match own[0] {
         Value::Integer(number) => {
             number.try_into().map_err(|_| rusqlite::Error::IntegralValueOutOfRange(1, number))?
@@ -138,9 +167,11 @@ fn whole(connection: &Connection, campaign: i64, mut own: Vec<Value>) -> rusqlit
         ref other => return Err(rusqlite::Error::InvalidColumnType(1, "cell".to_owned(), other.data_type())),
     };
     let mut tables = <[Vec<Vec<Value>>; OF_CELLS.len()]>::default();
-    for ((table, _), into) in OF_CELLS.iter().zip(&mut tables).filter(|((_, since), _)| *since <= format) {
+    for ((table, _), into) in
+        OF_CELLS.iter().zip(&mut tables).filter(|((_, since), _)| *since <= format.version)
+    {
         // In the order of their keys: tables without row numbers have no other.
-        let text = format!("{} WHERE campaign = ?1 AND cell = ?2", schema::select(connection, table)?);
+        let text = format!("{} WHERE campaign = ?1 AND cell = ?2", format.select(table));
         *into = rows(connection, &text, params![campaign, number])?;
         into.iter_mut().for_each(|row| drop(row.remove(0)));
     }
