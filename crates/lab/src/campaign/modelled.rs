@@ -10,9 +10,7 @@ use crate::plan::PlannedCell;
 use crate::store::Entry;
 use lowtide_core::{Bytes, DeviceError};
 use lowtide_engines::model::{self, ModelSettings};
-use lowtide_host::HostError;
 use lowtide_record::analysis::Verdict;
-use lowtide_record::fact::Fact;
 use lowtide_record::{MODELLED, Oltp as Facts, Row};
 
 /// Modelled databases on models of drives.
@@ -66,8 +64,5 @@ impl CellTarget for ModelledDatabases<'_> {
         })?;
         cells.ends(cell, &ended, history);
         Ok(ended)
-    }
-    fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
-        (Ok(()), Vec::new())
     }
 }

@@ -9,9 +9,7 @@ use crate::plan::{PlannedCell, PlannedDevice};
 use crate::prepare::{History, PreparedDrive};
 use crate::store::{CellEnd, CellStart, Entry};
 use lowtide_core::BlockDevice;
-use lowtide_host::HostError;
 use lowtide_record::Row;
-use lowtide_record::fact::Fact;
 use std::collections::BTreeMap;
 
 /// Models in virtual time, each with its history so far.
@@ -65,10 +63,6 @@ impl CellTarget for Models<'_> {
         }
         cells.ends(cell, &ended, history);
         Ok(ended)
-    }
-
-    fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
-        (Ok(()), Vec::new())
     }
 }
 

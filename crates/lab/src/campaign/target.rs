@@ -37,7 +37,9 @@ pub(super) trait CellTarget {
     fn skip(&mut self, _cell: &PlannedCell) {}
 
     /// Undoes what was done for the campaign, and returns facts to record.
-    fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>);
+    fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
+        (Ok(()), Vec::new())
+    }
 }
 
 /// A target of this machine, held from the beginning of a campaign to its end.
