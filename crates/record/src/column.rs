@@ -5,7 +5,7 @@
 //!
 //! Leaves out counters of devices: those are [`lowtide_core::Counters::ALL`].
 
-use super::{Done, Percentiles, Row};
+use super::{Done, Row};
 
 /// A number of records of type `R`.
 #[derive(Debug)]
@@ -86,62 +86,52 @@ macro_rules! column {
     };
 }
 
-/// A percentile of the latency in `$field`, whose names begin with `$name` and `$stored`.
-macro_rules! percentile {
+/// A number of the latency in `$field`.
+macro_rules! latency {
     ($kind:ident $($field:ident).+, $name:expr, $stored:expr, $doc:expr) => {
         Column { name: $name, stored: $stored, unit: "ns", doc: $doc, known: Known::AfterCompletion,
             value: value!($kind $($field).+) }
     };
 }
 
+/// A list of columns, then the numbers of latencies: field, how names begin here and in a store, whose latency, the longest.
+macro_rules! columns {
+    ($($own:expr),*; $($field:ident $name:literal $stored:literal $of:literal $longest:literal;)*) => {
+        &[
+            $($own,)*
+            $(
+                latency!(Real $field.mean_ns, concat!($name, "mean"), concat!($stored, "mean_ns"), concat!("mean of ", $of)),
+                latency!(Whole $field.p50_ns, concat!($name, "p50"), concat!($stored, "p50_ns"), concat!("median of ", $of)),
+                latency!(Whole $field.p95_ns, concat!($name, "p95"), concat!($stored, "p95_ns"), concat!("95th percentile of ", $of)),
+                latency!(Whole $field.p99_ns, concat!($name, "p99"), concat!($stored, "p99_ns"), concat!("99th percentile of ", $of)),
+                latency!(Whole $field.p999_ns, concat!($name, "p999"), concat!($stored, "p999_ns"), concat!("99.9th percentile of ", $of)),
+                latency!(Whole $field.max_ns, concat!($name, "max"), concat!($stored, "max_ns"), $longest),
+            )*
+        ]
+    };
+}
+
 impl Row {
     /// The numbers of an interval, in the order of the store's table.
-    pub const COLUMNS: &'static [Column<Row>] = &[
+    pub const COLUMNS: &'static [Column<Row>] = columns![
         column!(start_ns, "start_ns" "ns" Always "start of the interval since the start of the measurement"),
         column!(end_ns, "end_ns" "ns" Always "end of the interval"),
         column!(reads, "reads" "" WithDevice "reads completed"),
         column!(read_bytes, "read_bytes" "B" WithDevice "bytes read"),
         column!(writes, "writes" "" WithDevice "writes completed"),
         column!(write_bytes, "write_bytes" "B" WithDevice "bytes written"),
-        column!(errors, "errors" "" Always "operations that failed"),
-        percentile!(Real read.mean_ns, "read_latency_ns_mean", "read_mean_ns", "mean of the latency of reads"),
-        percentile!(Whole read.p50_ns, "read_latency_ns_p50", "read_p50_ns", "median of the latency of reads"),
-        percentile!(Whole read.p95_ns, "read_latency_ns_p95", "read_p95_ns", "95th percentile of the latency of reads"),
-        percentile!(Whole read.p99_ns, "read_latency_ns_p99", "read_p99_ns", "99th percentile of the latency of reads"),
-        percentile!(Whole read.p999_ns, "read_latency_ns_p999", "read_p999_ns", "99.9th percentile of the latency of reads"),
-        percentile!(Whole read.max_ns, "read_latency_ns_max", "read_max_ns", "longest read latency"),
-        percentile!(Real write.mean_ns, "write_latency_ns_mean", "write_mean_ns", "mean of the latency of writes"),
-        percentile!(Whole write.p50_ns, "write_latency_ns_p50", "write_p50_ns", "median of the latency of writes"),
-        percentile!(Whole write.p95_ns, "write_latency_ns_p95", "write_p95_ns", "95th percentile of the latency of writes"),
-        percentile!(Whole write.p99_ns, "write_latency_ns_p99", "write_p99_ns", "99th percentile of the latency of writes"),
-        percentile!(Whole write.p999_ns, "write_latency_ns_p999", "write_p999_ns", "99.9th percentile of the latency of writes"),
-        percentile!(Whole write.max_ns, "write_latency_ns_max", "write_max_ns", "longest write latency"),
+        column!(errors, "errors" "" Always "operations that failed");
+        read "read_latency_ns_" "read_" "the latency of reads" "longest read latency";
+        write "write_latency_ns_" "write_" "the latency of writes" "longest write latency";
     ];
 }
 
 impl Done {
     /// The numbers of one kind of transaction in an interval, in the order of the store's table.
-    pub const COLUMNS: &'static [Column<Done>] = &[
+    pub const COLUMNS: &'static [Column<Done>] = columns![
         column!(committed, "committed" "" Always "committed"),
         column!(rolled_back, "rolled_back" "" Always "rolled back as the benchmark specifies"),
-        column!(retries, "retries" "" Always "retried attempts"),
-        percentile!(Real latency.mean_ns, "latency_ns_mean", "mean_ns", "mean of their latency"),
-        percentile!(Whole latency.p50_ns, "latency_ns_p50", "p50_ns", "median of their latency"),
-        percentile!(Whole latency.p95_ns, "latency_ns_p95", "p95_ns", "95th percentile of their latency"),
-        percentile!(Whole latency.p99_ns, "latency_ns_p99", "p99_ns", "99th percentile of their latency"),
-        percentile!(Whole latency.p999_ns, "latency_ns_p999", "p999_ns", "99.9th percentile of their latency"),
-        percentile!(Whole latency.max_ns, "latency_ns_max", "max_ns", "longest latency"),
-    ];
-}
-
-impl Percentiles {
-    /// The percentiles of a latency; names are those after `latency_`.
-    pub const COLUMNS: &'static [Column<Percentiles>] = &[
-        percentile!(Real mean_ns, "ns_mean", "mean_ns", "mean"),
-        percentile!(Whole p50_ns, "ns_p50", "p50_ns", "median"),
-        percentile!(Whole p95_ns, "ns_p95", "p95_ns", "95th percentile"),
-        percentile!(Whole p99_ns, "ns_p99", "p99_ns", "99th percentile"),
-        percentile!(Whole p999_ns, "ns_p999", "p999_ns", "99.9th percentile"),
-        percentile!(Whole max_ns, "ns_max", "max_ns", "longest"),
+        column!(retries, "retries" "" Always "retried attempts");
+        latency "latency_ns_" "" "their latency" "longest latency";
     ];
 }
