@@ -36,29 +36,19 @@ pub enum LevelKind {
     Flag,
 }
 
-/// A factor as stores keep it: `["file_size","10GiB","size"]`; stores up to format 4 have no third part.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Stored {
-    Typed(String, String, LevelKind),
-    Untyped(String, String),
-}
+/// A factor as stores keep it: `["file_size","10GiB","size"]`. Stores up to format 4 have no third part; `lowtide_lab::store`
+/// converts them.
+type Stored = (String, String, LevelKind);
 
 impl From<FactorLevel> for Stored {
     fn from(FactorLevel { name, level, kind }: FactorLevel) -> Self {
-        Stored::Typed(name, level, kind)
+        (name, level, kind)
     }
 }
 
 impl From<Stored> for FactorLevel {
-    fn from(stored: Stored) -> Self {
-        match stored {
-            Stored::Typed(name, level, kind) => FactorLevel { name, level, kind },
-            Stored::Untyped(name, level) => {
-                let kind = LevelKind::of_text(&level);
-                FactorLevel { name, level, kind }
-            }
-        }
+    fn from((name, level, kind): Stored) -> Self {
+        FactorLevel { name, level, kind }
     }
 }
 
@@ -135,12 +125,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_factor_is_stored_with_its_kind_and_read_without() {
+    fn a_factor_is_stored_with_its_kind() {
         let factor = FactorLevel { name: "idle".into(), level: "30s".into(), kind: LevelKind::Time };
         let text = serde_json::to_string(&factor).expect("plain");
         assert_eq!(text, r#"["idle","30s","time"]"#);
         assert_eq!(serde_json::from_str::<FactorLevel>(&text).expect("reads back"), factor);
-        assert_eq!(serde_json::from_str::<FactorLevel>(r#"["idle","30s"]"#).expect("old form"), factor);
         assert_eq!(factor.number(), Some(30e9));
     }
 

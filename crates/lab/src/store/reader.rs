@@ -224,7 +224,8 @@ impl Store {
         };
         let text = |name| column(name).and_then(|value| String::column_result((&value).into()).ok());
         let number = |name| column(name).and_then(|value| i64::column_result((&value).into()).ok());
-        let factors = text("factors").and_then(|text| serde_json::from_str(&text).ok());
+        let factors =
+            text("factors").and_then(|stored| serde_json::from_str(&self.format.factors(stored)).ok());
         let bytes = |name| Bytes::new(number(name).unwrap_or(0).max(0) as u64);
         Cell {
             index,

@@ -374,3 +374,17 @@ fn a_store_that_another_upgrades_meanwhile_is_opened() {
     assert_eq!(schema::version(&connection), Ok(schema::KINDS));
     assert_eq!(only(&Store::open(&path).expect("opens")).cells[0].factors[0].name, "threads");
 }
+
+/// The factors of a damaged cell are shown, in a store of an older format too.
+#[test]
+fn a_damaged_cell_of_an_older_format_has_its_factors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("old.db");
+    older(&path, OLDER[0], &[0]);
+    let connection = Connection::open(&path).expect("opens");
+    connection.execute_batch("UPDATE cell SET verdict = '{' WHERE cell = 0").expect("it is there");
+    let cells = only(&Store::open_existing(&path).expect("a store")).cells;
+    assert_eq!((cells[0].status, cells[1].status), (Status::Damaged, Status::Pending));
+    let levels: Vec<&str> = cells[..2].iter().map(|cell| cell.factors[0].level.as_str()).collect();
+    assert_eq!(levels, ["1", "2"]);
+}

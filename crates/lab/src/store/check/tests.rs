@@ -272,8 +272,14 @@ const CASES: &[(&str, Harm, &str, bool)] = &[
     ),
     (
         "another factor",
-        Sql("UPDATE cell SET factors = '[[\"threads\",\"9\"]]' WHERE cell = 1"),
+        Sql("UPDATE cell SET factors = '[[\"threads\",\"9\",\"count\"]]' WHERE cell = 1"),
         "cell 1: it is not the cell that",
+        false,
+    ),
+    (
+        "a factor without its kind",
+        Sql("UPDATE cell SET factors = '[[\"threads\",\"2\"]]' WHERE cell = 1"),
+        "cell 1: ",
         false,
     ),
     (
