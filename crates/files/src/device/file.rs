@@ -11,6 +11,7 @@ use lowtide_device::log::LogParameters;
 use lowtide_device::volume::VolumeSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use toml::Value;
 
 /// The most members an array may have.
 pub(super) const MOST_MEMBERS: usize = 1024;
@@ -78,12 +79,42 @@ fn year<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u16>
     }
 }
 
+/// A device that another is made of.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "the name of a device, or its file as a table")]
+pub(super) enum Reference {
+    Name(String),
+    /// The table of its device file: what a campaign keeps of a file that was named by its path.
+    Table(toml::Table),
+}
+
+/// The places of references in a device file: tables with their keys.
+const REFERENCES: [(&str, &[&str]); 3] =
+    [("array", &["member", "members"]), ("cache", &["flash", "backing"]), ("log", &["over"])];
+
+/// Every reference in the table of a device file.
+pub(super) fn references(file: &mut toml::Table) -> Vec<&mut Value> {
+    let mut all = Vec::new();
+    for (key, value) in file.iter_mut() {
+        let keys = REFERENCES.iter().find(|(table, _)| table == key).map_or(&[][..], |(_, keys)| keys);
+        for (_, value) in
+            value.as_table_mut().into_iter().flatten().filter(|(key, _)| keys.contains(&key.as_str()))
+        {
+            match value {
+                Value::Array(list) => all.extend(list),
+                one => all.push(one),
+            }
+        }
+    }
+    all
+}
+
 /// The table `[cache]`: two devices by name, and how one caches the other.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct CacheTable {
-    pub(super) flash: String,
-    pub(super) backing: String,
+    pub(super) flash: Reference,
+    pub(super) backing: Reference,
     #[serde(flatten)]
     pub(super) parameters: CacheParameters,
 }
@@ -92,7 +123,7 @@ pub(super) struct CacheTable {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct LogTable {
-    pub(super) over: String,
+    pub(super) over: Reference,
     #[serde(flatten)]
     pub(super) parameters: LogParameters,
 }
@@ -102,9 +133,9 @@ pub(super) struct LogTable {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct ArrayTable {
     #[serde(default)]
-    pub(super) members: Vec<String>,
+    pub(super) members: Vec<Reference>,
     #[serde(default)]
-    pub(super) member: Option<String>,
+    pub(super) member: Option<Reference>,
     #[serde(default)]
     pub(super) count: Option<usize>,
     #[serde(flatten)]
@@ -113,13 +144,13 @@ pub(super) struct ArrayTable {
 
 impl ArrayTable {
     /// The names of the members, and how many of each in a row.
-    pub(super) fn members(&self) -> Result<Vec<(&str, usize)>, DeviceFileError> {
+    pub(super) fn members(&self) -> Result<Vec<(&Reference, usize)>, DeviceFileError> {
         match (&self.member, self.count, self.members.as_slice()) {
             (Some(member), Some(count), []) if (1..=MOST_MEMBERS).contains(&count) => {
                 Ok(vec![(member, count)])
             }
             (None, None, members) if !members.is_empty() => {
-                Ok(members.iter().map(|member| (member.as_str(), 1)).collect())
+                Ok(members.iter().map(|member| (member, 1)).collect())
             }
             _ => Err(DeviceFileError::Members),
         }

@@ -1,11 +1,12 @@
 //! Device names as people write them: `NAME` or `PATH`, with `:MODE`, and two of them as `DATA+LOG`.
 //!
-//! Syntax only: a path is told from a name by how it is written, and no file is opened. In front of `:` or `+`, a path
-//! with a `/` has to end in `.toml`, so both characters can stand in the names of directories and files.
+//! A path is told from a name by how it is written. In front of `:` or `+`, a path with a `/` has to end in `.toml`, so both
+//! characters can stand in the names of directories and files. Where a file has a name that could be two devices, it is that file.
+//! Opens no file.
 
 use crate::catalogue::is_path;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A device name, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,11 +30,11 @@ impl DeviceName {
     /// Takes a name apart.
     pub fn new(text: &str) -> DeviceName {
         let is_end = |text: &str| !text.contains('/') || Part::new(text).file.ends_with(".toml");
-        let split = text
-            .match_indices('+')
-            .map(|(at, _)| (&text[..at], &text[at + 1..]))
-            .find(|(data, log)| !data.is_empty() && !log.is_empty() && is_end(data));
-        match split {
+        let splits = || text.match_indices('+').map(|(at, _)| (&text[..at], &text[at + 1..]));
+        let by_syntax = splits().find(|(data, log)| !data.is_empty() && !log.is_empty() && is_end(data));
+        let split = by_syntax.filter(|_| !is_file(text));
+        let by_file = || splits().find(|(data, log)| !log.is_empty() && data.contains('+') && is_file(data));
+        match split.map(|split| by_file().unwrap_or(split)) {
             Some((data, log)) => DeviceName { data: Part::new(data), log: Some(Part::new(log)) },
             None => DeviceName { data: Part::new(text), log: None },
         }
@@ -48,6 +49,12 @@ impl DeviceName {
     pub fn paths(&self) -> impl Iterator<Item = PathBuf> {
         self.parts().filter(|part| is_path(&part.file)).map(|part| PathBuf::from(&part.file))
     }
+}
+
+/// Whether there is a file of that name, with a mode or without.
+fn is_file(text: &str) -> bool {
+    let file = Part::new(text).file;
+    is_path(&file) && Path::new(&file).is_file()
 }
 
 impl Part {

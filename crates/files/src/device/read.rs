@@ -4,7 +4,7 @@
 //! NAME:MODE ─► Shelf ─► file ─► like, overlaid ─► mode, overlaid ─► File ─► parts ─► Device
 //! ```
 
-use super::file::{ArrayTable, CacheTable, File, LogTable};
+use super::file::{ArrayTable, CacheTable, File, LogTable, Reference, references};
 use super::name::Part;
 use super::{Device, DeviceError, DeviceFileError, DeviceName, UnknownMode, list};
 use crate::catalogue::{self, CatalogueError, is_path};
@@ -13,6 +13,7 @@ use lowtide_device::array::ArraySpec;
 use lowtide_device::cache::CacheSpec;
 use lowtide_device::log::LogSpec;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -25,7 +26,8 @@ const MODE: &str = "mode";
 /// Sources of device-file texts: those that a campaign keeps, the catalogue, and files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Shelf<'a> {
-    /// Texts that a campaign keeps. A name is looked for in them first.
+    /// Texts that a campaign keeps. A name is looked for in them first, and then no file is opened: a campaign may be anybody's, and
+    /// a file may have become another.
     pub(super) stored: &'a [String],
 }
 
@@ -48,6 +50,10 @@ impl<'a> Shelf<'a> {
             return Ok(found);
         }
         let wanted = part.file.as_str();
+        if is_path(wanted) && !self.stored.is_empty() {
+            let source = std::io::Error::other("it was not kept with the campaign");
+            return Err(CatalogueError::Read { what: "device", path: wanted.to_owned(), source }.into());
+        }
         if is_path(wanted) {
             let text = std::fs::read_to_string(wanted).map_err(|source| CatalogueError::Read {
                 what: "device",
@@ -105,6 +111,8 @@ pub(super) struct Reader<'a> {
     chain: Vec<String>,
     texts: Vec<String>,
     files: Vec<PathBuf>,
+    /// The devices that were named by paths, written out.
+    inlined: BTreeMap<String, Table>,
     fitted_to: Vec<String>,
 }
 
@@ -145,8 +153,8 @@ fn text_of(
     depth: usize,
 ) -> Result<Device, DeviceFileError> {
     let (chain, texts) = (vec![text.to_owned()], vec![text.to_owned()]);
-    let reader = Reader { shelf, depth, chain, texts, files: Vec::new(), fitted_to: Vec::new() };
-    reader.read(text, mode)
+    let (files, inlined, fitted_to) = (Vec::new(), BTreeMap::new(), Vec::new());
+    Reader { shelf, depth, chain, texts, files, inlined, fitted_to }.read(text, mode)
 }
 
 /// The device file that a composition stands for: data at the beginning, the log at the end, no controller.
@@ -175,14 +183,10 @@ pub(super) fn composition(shelf: Shelf<'_>, name: &DeviceName, depth: usize) -> 
 
 impl Reader<'_> {
     fn read(mut self, text: &str, mode: Option<&str>) -> Result<Device, DeviceFileError> {
-        let own: Table = toml::from_str(text)?;
+        let mut own: Table = toml::from_str(text)?;
         let file: File = if mode.is_some() || own.contains_key("like") {
-            let table = self.resolved(own, mode)?;
-            if mode.is_some() {
-                // First, so that the first text of a campaign is the device itself.
-                self.texts.insert(0, stated(&table));
-            }
-            table.try_into()?
+            own = self.resolved(own, mode)?;
+            own.clone().try_into()?
         } else {
             // From the text itself, so that an error names its line.
             toml::from_str(text)?
@@ -207,9 +211,27 @@ impl Reader<'_> {
         let Some(spec) = specs.pop().filter(|_| found == 1) else {
             return Err(DeviceFileError::Kinds { found });
         };
+        self.keep(own, mode.is_some());
         let File { name, title, year, interface, price_usd, .. } = file;
         let Reader { texts, files, fitted_to, .. } = self;
         Ok(Device { name, title, year, interface, price_usd, fitted_to, spec, texts, files })
+    }
+
+    /// Puts a text first that is the device itself: of a mode all keys, and of a device that names paths what lies there.
+    fn keep(&mut self, mut table: Table, is_mode: bool) {
+        if self.files.is_empty() {
+            if is_mode {
+                self.texts.insert(0, stated(&table));
+            }
+            return;
+        }
+        table.remove(MODE);
+        for reference in references(&mut table) {
+            if let Some(inlined) = reference.as_str().and_then(|name| self.inlined.get(name)) {
+                *reference = Value::Table(inlined.clone());
+            }
+        }
+        self.texts[0] = written_out(&table);
     }
 
     /// The table of a file over that of the device it is like, with a mode over both.
@@ -257,7 +279,9 @@ impl Reader<'_> {
             None => {
                 let found = self.shelf.find_but(&name.data, &self.chain).map_err(fail)?;
                 self.chain.push(found.text.to_string());
-                self.note(&found.text);
+                if name.paths().next().is_none() {
+                    self.note(&found.text);
+                }
                 self.resolved(toml::from_str(&found.text)?, found.mode.as_deref()).map_err(|error| {
                     match error {
                         DeviceFileError::Mode(unknown) => fail(unknown.into()),
@@ -271,11 +295,25 @@ impl Reader<'_> {
         Ok(base)
     }
 
-    /// The device of that name; its texts and what it was fitted to are noted, once each.
-    fn device(&mut self, name: &str) -> Result<DeviceSpec, DeviceFileError> {
+    /// The device of a reference; its texts and what it was fitted to are noted, once each.
+    fn device(&mut self, reference: &Reference) -> Result<DeviceSpec, DeviceFileError> {
+        let device = match reference {
+            Reference::Name(name) => self.named_device(name)?,
+            Reference::Table(table) => self.table_device(table)?,
+        };
+        for row in device.fitted_to {
+            if !self.fitted_to.contains(&row) {
+                self.fitted_to.push(row);
+            }
+        }
+        self.files.extend(device.files);
+        Ok(device.spec)
+    }
+
+    /// The device of that name.
+    fn named_device(&mut self, name: &str) -> Result<Device, DeviceFileError> {
         self.go_deeper(name)?;
         let named = DeviceName::new(name);
-        self.files.extend(named.paths());
         let device = match &named.log {
             None => {
                 let found = self.shelf.find_but(&named.data, &self.chain);
@@ -287,19 +325,27 @@ impl Reader<'_> {
                 text_of(self.shelf, &text.map_err(|error| reference(name, error))?, None, self.depth)
             }
         };
-        let device = device.map_err(|error| match error {
-            DeviceFileError::Reference { .. } => error,
-            error => DeviceFileError::Reference { name: name.to_owned(), reason: error.to_string() },
-        })?;
+        let device = device.map_err(|error| within(name, error))?;
         self.depth += 1;
-        device.texts.iter().for_each(|text| self.note(text));
-        for row in device.fitted_to {
-            if !self.fitted_to.contains(&row) {
-                self.fitted_to.push(row);
-            }
+        let is_path = named.paths().next().is_some();
+        self.files.extend(named.paths());
+        if is_path {
+            let table = toml::from_str(&device.texts[0]).expect("a device was read from it");
+            self.inlined.insert(name.to_owned(), table);
         }
-        self.files.extend(device.files);
-        Ok(device.spec)
+        device.texts.iter().skip(usize::from(is_path)).for_each(|text| self.note(text));
+        Ok(device)
+    }
+
+    /// The device of a table.
+    fn table_device(&mut self, table: &Table) -> Result<Device, DeviceFileError> {
+        let name = table.get("name").and_then(Value::as_str).unwrap_or("a table");
+        self.go_deeper(name)?;
+        let text = toml::to_string(table).expect("what was read can be written");
+        let device = text_of(self.shelf, &text, None, self.depth).map_err(|error| within(name, error))?;
+        self.depth += 1;
+        device.texts.iter().skip(1).for_each(|text| self.note(text));
+        Ok(device)
     }
 
     fn note(&mut self, text: &str) {
@@ -319,11 +365,19 @@ impl Reader<'_> {
 
     fn array(&mut self, table: ArrayTable) -> Result<ArraySpec, DeviceFileError> {
         let mut members = Vec::new();
-        for (name, count) in table.members()? {
-            let member = self.device(name)?;
+        for (reference, count) in table.members()? {
+            let member = self.device(reference)?;
             members.extend(std::iter::repeat_n(member, count));
         }
         Ok(ArraySpec { parameters: table.parameters, members })
+    }
+}
+
+/// The error of a device that another refers to.
+fn within(name: &str, error: DeviceFileError) -> DeviceFileError {
+    match error {
+        DeviceFileError::Reference { .. } => error,
+        error => DeviceFileError::Reference { name: name.to_owned(), reason: error.to_string() },
     }
 }
 
@@ -338,6 +392,12 @@ fn reference(name: &str, error: DeviceError) -> DeviceFileError {
 fn stated(table: &Table) -> String {
     let keys = toml::to_string(table).expect("what was read can be written");
     format!("# A mode with every key of its device; their sources are in the device file.\n{keys}")
+}
+
+/// A device file without paths, for a campaign to keep.
+fn written_out(table: &Table) -> String {
+    let keys = toml::to_string(table).expect("what was read can be written");
+    format!("# Devices that were named by their paths are written out here.\n{keys}")
 }
 
 fn overlay(base: &mut Table, changes: Table) {

@@ -311,3 +311,85 @@ fn a_mode_of_an_own_file_is_read_from_what_was_stored() {
     let whole = stored(&device.texts[1..], "mtron-32gb").expect("it was kept");
     assert_eq!(whole.spec, find("mtron-32gb").unwrap_or_else(|error| panic!("{error}")).spec);
 }
+
+/// Writes a device file; its path.
+fn own_file(folder: &std::path::Path, name: &str, text: &str) -> String {
+    let path = folder.join(format!("{name}.toml"));
+    std::fs::write(&path, text).expect("written");
+    path.display().to_string()
+}
+
+/// Symptom: a report on another machine had no device. Cause: what a campaign kept of a composition named the paths of its parts. Fix:
+/// they are written out in it.
+#[test]
+fn what_is_kept_of_own_files_needs_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = |name: &str, text: &str| own_file(folder.path(), name, text);
+    // Both have the same name, which is that of a device of the catalogue.
+    let titled = |like: &str| format!("name = 'mtron-32gb'\ntitle = 'Mine'\nlike = '{like}'\n");
+    let small = "[mode.small]\nflash.capacity = '16GB'\n";
+    let (a, b) =
+        (own("a", &format!("{}{small}", titled("mtron-32gb"))), own("b", &titled("intel-320-160gb")));
+    let like = own("c", &format!("name = 'c'\ntitle = 'C'\nlike = '{b}'\n"));
+    let pair = own("d", &format!("{PAIR}members = ['{a}', 'mtron-32gb']\n"));
+    let pairs = own("e", &format!("{}member = '{pair}'\ncount = 2\n", PAIR.replace("pair", "pairs")));
+    let cache = own(
+        "f",
+        &format!(
+            "name = 'f'\ntitle = 'F'\n[cache]\nflash = '{a}:small'\nbacking = 'sata-7k2-1tb'\nmode = 'write-back'\n"
+        ),
+    );
+    let log = own("g", &format!("name = 'g'\ntitle = 'G'\n[log]\nover = '{pair}'\n"));
+    let names = [
+        format!("{a}+{b}"),
+        format!("{b}+{a}:small"),
+        format!("mtron-32gb+{b}"),
+        format!("{pairs}+{like}"),
+        like,
+        pair,
+        pairs,
+        cache,
+        log,
+    ];
+    let found = names.map(|name| (find(&name).unwrap_or_else(|error| panic!("{name}: {error}")), name));
+    let kept = folder.path().display().to_string();
+    drop(folder);
+    for (device, name) in found {
+        assert!(device.texts.iter().all(|text| !text.contains(&kept)), "{name}: {:#?}", device.texts);
+        let again = read::of_text(Shelf { stored: &device.texts }, &device.texts[0]);
+        let again = again.unwrap_or_else(|error| panic!("{name}: {error}\n{:#?}", device.texts));
+        assert_eq!(
+            (&again.spec, &again.name, &again.title),
+            (&device.spec, &device.name, &device.title),
+            "{name}"
+        );
+        assert_eq!(again.fitted_to, device.fitted_to, "{name}");
+    }
+}
+
+/// Symptom: a report of a stranger's store opened files of this machine. Fix: a device is read from kept texts and the catalogue.
+#[test]
+fn kept_texts_open_no_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let a = own_file(folder.path(), "a", "name = 'a'\ntitle = 'A'\nlike = 'mtron-32gb'\n");
+    let text = format!("{PAIR}members = ['{a}']\n");
+    parse(&text).unwrap_or_else(|error| panic!("{error}"));
+    let error = read::of_text(Shelf { stored: std::slice::from_ref(&text) }, &text)
+        .expect_err("it names a file")
+        .to_string();
+    assert!(error.contains("cannot read the device"), "{error}");
+}
+
+/// Symptom: `my+disk.toml` was taken for two devices. Fix: a file of that name is that file.
+#[test]
+fn a_file_with_a_plus_in_its_name_is_that_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "name = 'mine'\ntitle = 'Mine'\nlike = 'mtron-32gb'\n[mode.small]\nflash.capacity = '16GB'\n";
+    std::fs::write(folder.path().join("x.toml+disk.toml"), text).expect("written");
+    let own = folder.path().join("x.toml+disk.toml").display().to_string();
+    let named = |name: &str| find(name).unwrap_or_else(|error| panic!("{name}: {error}")).name;
+    assert_eq!(named(&own), "mine");
+    assert_eq!(named(&format!("{own}:small")), "mine-small");
+    assert_eq!(named(&format!("{own}+intel-320-160gb")), "mine+intel-320-160gb");
+    assert_eq!(named(&format!("intel-320-160gb+{own}")), "intel-320-160gb+mine");
+}
