@@ -52,7 +52,6 @@ impl Interval {
 pub struct Recorder {
     length_ns: u64,
     current: Interval,
-    empty: Latency,
 }
 
 impl Recorder {
@@ -63,11 +62,7 @@ impl Recorder {
     pub fn new(length: Nanos) -> Self {
         assert!(length > Nanos::ZERO, "intervals have a length");
         let length_ns = length.get();
-        Recorder {
-            length_ns,
-            current: Interval { end_ns: length_ns, ..Interval::default() },
-            empty: Latency::default(),
-        }
+        Recorder { length_ns, current: Interval { end_ns: length_ns, ..Interval::default() } }
     }
 
     /// When the current interval ends, in nanoseconds since the beginning.
@@ -113,12 +108,18 @@ impl Recorder {
             return None;
         }
         let start_ns = self.current.end_ns;
+        // Without `..Interval::default()`, which would make two more histograms and drop them.
         let next = Interval {
             start_ns,
             end_ns: start_ns + self.length_ns,
-            read_latency: self.empty.clone(),
-            write_latency: self.empty.clone(),
-            ..Interval::default()
+            reads: 0,
+            read_bytes: 0,
+            writes: 0,
+            write_bytes: 0,
+            errors: 0,
+            read_latency: Latency::default(),
+            write_latency: Latency::default(),
+            counters: None,
         };
         let mut ended = std::mem::replace(&mut self.current, next);
         ended.counters = counters;
