@@ -1,7 +1,7 @@
 //! Drives for tests: as plain as a description allows, so that one thing is tested at a time.
 #![allow(dead_code, missing_docs)]
 
-use lowtide_core::virtual_load;
+use lowtide_core::virtual_load::{self, Span};
 use lowtide_core::{BlockDevice, Bytes, Control, Extents, Nanos, Seed, VirtualTime, Workload};
 use lowtide_device::SimulatedSsd;
 use lowtide_device::flash::FlashSpec;
@@ -63,16 +63,14 @@ pub fn fill(drive: &mut SimulatedSsd, now: VirtualTime) -> VirtualTime {
     })
 }
 
-/// Writes 4 KiB at random until `bytes` are written.
-pub fn overwrite(drive: &mut SimulatedSsd, bytes: u64, seed: Seed, now: VirtualTime) -> VirtualTime {
+/// Writes `bytes` at random, 4 KiB each.
+pub fn overwrite(drive: &mut SimulatedSsd, bytes: u64, seed: Seed, start: VirtualTime) -> VirtualTime {
     let extents = Extents::whole(drive.capacity().get());
     let workload = Workload { threads: 4, ..Workload::random_write(Bytes::kib(4)) };
-    let mut written = 0;
-    let each = &mut |interval: lowtide_core::Interval| {
-        written += interval.write_bytes;
-        if written >= bytes { Control::Stop } else { Control::Continue }
-    };
-    virtual_load::run(drive, &extents, &workload, seed, now, Nanos::from_millis(20), each).expect("in range")
+    // Each interval has two histograms of some hundred KiB: short ones would cost more than the writes in them.
+    let span = Span { start, interval: Nanos::from_secs(3600), requests: Some(bytes.div_ceil(4 << 10)) };
+    virtual_load::run_span(drive, &extents, &workload, seed, span, &mut |_| Control::Continue)
+        .expect("in range")
 }
 
 /// The drive of `devices/intel-320-160gb.toml`.
