@@ -33,6 +33,21 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// Adds what `other`, the same period of another thread, counted.
+    pub fn merge(&mut self, other: &Interval) {
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.reads += other.reads;
+        self.read_bytes += other.read_bytes;
+        self.writes += other.writes;
+        self.write_bytes += other.write_bytes;
+        self.errors += other.errors;
+        if other.reads > 0 {
+            self.read_latency.merge(&other.read_latency);
+        }
+        if other.writes > 0 {
+            self.write_latency.merge(&other.write_latency);
+        }
+    }
     /// The length of the interval.
     pub fn span(&self) -> Nanos {
         Nanos::new(self.end_ns - self.start_ns)

@@ -32,7 +32,7 @@ impl Collector {
         }
         let (merged, count) = &mut self.pending[place];
         match merged {
-            Some(merged) => merge(merged, &interval),
+            Some(merged) => merged.merge(&interval),
             None => *merged = Some(interval),
         }
         *count += 1;
@@ -53,22 +53,6 @@ impl Collector {
                 return interval;
             }
         }
-    }
-}
-
-/// Adds what `other`, the same period in another thread, counted.
-fn merge(into: &mut Interval, other: &Interval) {
-    into.end_ns = into.end_ns.max(other.end_ns);
-    into.reads += other.reads;
-    into.read_bytes += other.read_bytes;
-    into.writes += other.writes;
-    into.write_bytes += other.write_bytes;
-    into.errors += other.errors;
-    if other.reads > 0 {
-        into.read_latency.merge(&other.read_latency);
-    }
-    if other.writes > 0 {
-        into.write_latency.merge(&other.write_latency);
     }
 }
 
