@@ -17,7 +17,7 @@ mod store;
 
 pub use advise::AdviseArguments;
 pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
-pub use bench::{BenchArguments, BenchFormat, BenchVerb, EngineName};
+pub use bench::{BenchArguments, BenchFormat, BenchVerb};
 pub use drive::DriveVerb;
 pub use fit::FitArguments;
 pub use live::{

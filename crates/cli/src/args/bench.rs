@@ -3,8 +3,10 @@
 //! Leaves out the benchmarks themselves (`lowtide_studies::bench`, and those of crates `oltp` and `host`).
 
 use super::{OltpBenchArguments, size};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use lowtide_core::Bytes;
+use lowtide_host::engine::EngineChoice;
 use lowtide_studies::ask::scale;
 use std::path::PathBuf;
 
@@ -93,8 +95,8 @@ pub enum BenchVerb {
         #[arg(long, default_value_t = 10)]
         seconds: u64,
         /// Which engine
-        #[arg(long, default_value = "auto")]
-        engine: EngineName,
+        #[arg(long, default_value = "auto", value_parser = io_engine())]
+        engine: EngineChoice,
         /// How to print it
         #[arg(long, default_value = "table")]
         format: BenchFormat,
@@ -110,13 +112,7 @@ pub enum BenchFormat {
     Json,
 }
 
-/// The engines by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
-    /// io_uring where the kernel has it
-    Auto,
-    /// io_uring
-    Uring,
-    /// pread and pwrite
-    Sync,
+fn io_engine() -> impl TypedValueParser<Value = EngineChoice> {
+    let values = EngineChoice::NAMES.map(|(name, _, help)| PossibleValue::new(name).help(help));
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
 }

@@ -1,12 +1,11 @@
 //! `lowtide bench`: figures of lowtide itself, that anyone can check.
 
-use crate::args::{BenchArguments, BenchFormat, BenchVerb, EngineName};
+use crate::args::{BenchArguments, BenchFormat, BenchVerb};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 use lowtide_core::{Bytes, Seed};
 use lowtide_files::output::{CommandFiles, Role};
 use lowtide_host::bench::{Requests, engine_bench, null_bench};
-use lowtide_host::engine::EngineChoice;
 use lowtide_oltp::bench::measure;
 use lowtide_studies::bench::{logdisk, nbd, simulate, steady};
 
@@ -42,18 +41,13 @@ pub fn run(arguments: &BenchArguments) -> Result<u8, Failure> {
             (serde_json::to_value(figures), arguments.format)
         }
         BenchVerb::Engine { file, size, depth, mix, seconds, engine, format } => {
-            let engine = match engine {
-                EngineName::Auto => EngineChoice::Auto,
-                EngineName::Uring => EngineChoice::Uring,
-                EngineName::Sync => EngineChoice::Sync,
-            };
             let read_share = mix.clamp(0.0, 1.0);
             let requests = Requests { block: Bytes::kib(4), depth: *depth, read_share };
             // Whoever only reads may read any file.
             if read_share < 1.0 || !file.exists() {
                 lowtide_files::output::in_place(BENCH_FILE, file, &CommandFiles::default())?;
             }
-            let figures = engine_bench(file, *size, requests, *seconds, engine, Seed::new(1))?;
+            let figures = engine_bench(file, *size, requests, *seconds, *engine, Seed::new(1))?;
             (serde_json::to_value(figures), *format)
         }
     };

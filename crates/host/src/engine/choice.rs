@@ -55,24 +55,30 @@ impl fmt::Display for EngineChoice {
 impl FromStr for EngineChoice {
     type Err = HostError;
     fn from_str(text: &str) -> Result<Self, HostError> {
-        match text {
-            "auto" => Ok(EngineChoice::Auto),
-            "uring" => Ok(EngineChoice::Uring),
-            "sync" => Ok(EngineChoice::Sync),
-            other => {
-                let near = suggest::nearest(other, ["auto", "uring", "sync"]);
-                let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-                Err(HostError::Invalid {
-                    what: "the engine",
-                    value: format!("`{other}`"),
-                    accepted: format!("use auto, uring or sync{hint}"),
-                })
-            }
+        let all = EngineChoice::NAMES;
+        if let Some((_, choice, _)) = all.iter().find(|(name, _, _)| *name == text) {
+            return Ok(*choice);
         }
+        let names = all.map(|(name, _, _)| name);
+        let near = suggest::nearest(text, names);
+        let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        let (last, others) = names.split_last().expect("there are engines");
+        Err(HostError::Invalid {
+            what: "the engine",
+            value: format!("`{text}`"),
+            accepted: format!("use {} or {last}{hint}", others.join(", ")),
+        })
     }
 }
 
 impl EngineChoice {
+    /// Every choice that has a name, with a line of help for each.
+    pub const NAMES: [(&str, EngineChoice, &str); 3] = [
+        ("auto", EngineChoice::Auto, "io_uring where the kernel has it"),
+        ("uring", EngineChoice::Uring, "io_uring"),
+        ("sync", EngineChoice::Sync, "pread and pwrite"),
+    ];
+
     /// The engine to use, given what an attempt to set up a ring said, and why it is not the first choice.
     ///
     /// # Errors

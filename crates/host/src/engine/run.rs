@@ -39,7 +39,7 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
     let workload = load.workload;
     let files = match engine {
         Engine::Null => OpenFiles { files: Vec::new(), direct: true },
-        Engine::Uring | Engine::Sync => OpenFiles::open(load.data, load.unit(), load.changes_data())?,
+        _ => OpenFiles::open(load.data, load.unit(), load.changes_data())?,
     };
     let shared = Arc::new(Shared {
         data: load.data.clone(),
