@@ -26,5 +26,5 @@ pub use cache::Cache;
 pub use disk::SimulatedDisk;
 pub use flash::SimulatedSsd;
 pub use partition::Partition;
-pub use spec::{AnyDevice, DeviceSpec, SpecError};
+pub use spec::{AnyDevice, DeviceSpec, SpecError, Wear};
 pub use volume::Volume;

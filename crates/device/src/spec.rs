@@ -1,14 +1,19 @@
 //! The description of any simulated device ([`DeviceSpec`]), and how a device is made from it.
 //!
-//! One variant for each kind of device; a composite holds the descriptions of its members. Leaves out names,
-//! titles, prices and how device files are read, see `lowtide_files::device`.
+//! One variant for each kind of device; a composite holds the descriptions of its members. Every question about a device of
+//! any kind is answered here, so a new kind is added here and has no other match to extend. Leaves out names, titles, prices
+//! and how device files are read, see `lowtide_files::device`.
+
+pub(crate) mod durability;
 
 use crate::array::{Array, ArraySpec};
 use crate::cache::{Cache, CacheSpec};
 use crate::disk::{DiskSpec, SimulatedDisk};
+use crate::flash::spec::Cycles;
 use crate::flash::{FlashSpec, SimulatedSsd};
 use crate::log::LogSpec;
 use crate::volume::{Volume, VolumeSpec};
+use durability::CacheKind;
 use lowtide_core::{BlockDevice, Bytes, Seed};
 use serde::Serialize;
 
@@ -38,6 +43,22 @@ pub struct SpecError {
     pub key: String,
     /// What is wrong and what would be right.
     pub message: String,
+}
+
+/// The wear of a device's NAND.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Wear {
+    /// Rated by cycles.
+    Rated {
+        /// All of its NAND.
+        raw: Bytes,
+        /// The cycles that each block is rated for.
+        cycles: Cycles,
+    },
+    /// It has no NAND.
+    Never,
+    /// Not known, with the reason.
+    Unknown(&'static str),
 }
 
 impl SpecError {
@@ -131,6 +152,72 @@ impl DeviceSpec {
             DeviceSpec::Volume(volume) => DeviceSpec::Volume(volume.scaled(factor)),
             DeviceSpec::Disk(disk) => DeviceSpec::Disk(disk.scaled(factor)),
             DeviceSpec::Log(log) => DeviceSpec::Log(log.scaled(factor)),
+        }
+    }
+
+    /// The wear that the description lets one compute.
+    pub fn wear(&self) -> Wear {
+        match self {
+            DeviceSpec::Flash(flash) => match flash.nand.pe_cycles {
+                Some(cycles) => Wear::Rated { raw: flash.nand.raw, cycles },
+                None => Wear::Unknown("its file has no rated cycles"),
+            },
+            DeviceSpec::Array(array) => array.wear(),
+            DeviceSpec::Cache(_) => Wear::Unknown("the flash is a cache before something else"),
+            DeviceSpec::Volume(_) => Wear::Unknown("the provider of a volume does not tell"),
+            DeviceSpec::Disk(_) => Wear::Never,
+            DeviceSpec::Log(log) => match log.over.wear() {
+                Wear::Never => Wear::Never,
+                _ => Wear::Unknown("a log layer writes to the flash"),
+            },
+        }
+    }
+
+    /// What the device keeps acknowledged writes in. Of a device made of others it is the most that may be lost: the sizes of
+    /// what is volatile are added, and one part that does not honour a flush makes the whole dishonest.
+    ///
+    /// # Not modelled
+    /// The order in which a log layer gives back what it did not flush; and writes that are larger than the protected cache of
+    /// an array and go past it to members whose own is volatile.
+    pub fn cache(&self) -> durability::Cache {
+        match self {
+            DeviceSpec::Flash(flash) => flash.cache(),
+            DeviceSpec::Array(array) => array.cache(),
+            DeviceSpec::Cache(cache) => cache.cache(),
+            DeviceSpec::Volume(_) => durability::Cache::Protected,
+            DeviceSpec::Disk(disk) => disk.cache(),
+            DeviceSpec::Log(log) => log.cache(),
+        }
+    }
+
+    /// The same device with a cache of another kind, in its timing too. A disk has a protected cache when it has none.
+    ///
+    /// # Errors
+    /// [`SpecError`] where the device cannot have such a cache: a volume, a disk without memory for writes, and an array
+    /// whose own has a battery are always protected; a log layer never is.
+    pub fn with_cache(&self, kind: CacheKind) -> Result<DeviceSpec, SpecError> {
+        let mut spec = self.clone();
+        spec.set_cache(kind);
+        let found = spec.cache().kind();
+        if found == kind {
+            return Ok(spec);
+        }
+        let message = format!("cannot be {kind} here: the device as described is always {found}");
+        Err(SpecError { key: "cache".to_owned(), message })
+    }
+
+    /// Makes every cache that can be of this kind one.
+    pub(crate) fn set_cache(&mut self, kind: CacheKind) {
+        match self {
+            DeviceSpec::Flash(flash) => flash.set_cache(kind),
+            DeviceSpec::Array(array) => array.members.iter_mut().for_each(|member| member.set_cache(kind)),
+            DeviceSpec::Cache(cache) => {
+                cache.flash.set_cache(kind);
+                cache.backing.set_cache(kind);
+            }
+            DeviceSpec::Volume(_) => {}
+            DeviceSpec::Disk(disk) => disk.set_cache(kind),
+            DeviceSpec::Log(log) => log.over.set_cache(kind),
         }
     }
 

@@ -3,7 +3,8 @@
 //!
 //! Leaves out the names of members and how they are found, see `lowtide_files::device`.
 
-use crate::spec::{DeviceSpec, SpecError};
+use crate::spec::durability::Cache;
+use crate::spec::{DeviceSpec, SpecError, Wear};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -153,8 +154,41 @@ impl ArraySpec {
     }
 
     /// Members that hold the same.
-    pub(crate) fn copies(&self) -> usize {
+    fn copies(&self) -> usize {
         self.parameters.level.shape(self.members.len()).copies
+    }
+
+    /// Chunks in turn wear all members of a stripe alike.
+    pub(crate) fn wear(&self) -> Wear {
+        let members: Vec<Wear> = self.members.iter().map(DeviceSpec::wear).collect();
+        if members.iter().all(|member| *member == Wear::Never) {
+            return Wear::Never;
+        }
+        match members.first() {
+            Some(&Wear::Rated { raw, cycles })
+                if self.parameters.level == Level::Stripe
+                    && members.iter().all(|member| *member == members[0]) =>
+            {
+                Wear::Rated { raw: raw * members.len() as u64, cycles }
+            }
+            _ => Wear::Unknown("an array that is no stripe of equal drives"),
+        }
+    }
+
+    /// Of copies, the one that may lose most; of groups, all of them. A controller's own cache has a battery, and gives its
+    /// members writes that are durable when they are complete, if the members honour that.
+    pub(crate) fn cache(&self) -> Cache {
+        let copies = self.copies().max(1);
+        let groups = self
+            .members
+            .chunks(copies)
+            .map(|group| group.iter().map(DeviceSpec::cache).reduce(Cache::or).unwrap_or(Cache::Protected));
+        match groups.fold(Cache::Protected, Cache::beside) {
+            Cache::Volatile { honours_flush: true, .. } if self.parameters.write_cache.is_some() => {
+                Cache::Protected
+            }
+            members => members,
+        }
     }
 
     /// Checks that the parts fit together.

@@ -3,6 +3,7 @@
 //!
 //! Leaves out the names of the devices and how they are found, see `lowtide_files::device`.
 
+use crate::spec::durability::Cache;
 use crate::spec::{DeviceSpec, SpecError};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,14 @@ impl CacheSpec {
     pub fn capacity(&self) -> Bytes {
         let block = self.parameters.block();
         Bytes::new(self.backing.capacity().get() / block * block)
+    }
+
+    /// What the two devices keep acknowledged writes in. Without write-back, all that the flash holds is a copy.
+    pub(crate) fn cache(&self) -> Cache {
+        match self.parameters.mode {
+            Mode::WriteThrough => self.backing.cache(),
+            Mode::WriteBack => self.flash.cache().beside(self.backing.cache()),
+        }
     }
 
     /// Checks that the parts fit together.

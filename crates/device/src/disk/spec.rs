@@ -7,6 +7,7 @@ mod validate;
 
 use super::{SECTOR, SeekCurve, Surface};
 pub use crate::spec::SpecError;
+use crate::spec::durability::{Cache, CacheKind};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -123,6 +124,25 @@ fn honours_flush() -> bool {
 }
 
 impl DiskSpec {
+    /// What the disk keeps acknowledged writes in.
+    pub(crate) fn cache(&self) -> Cache {
+        match self.write_cache {
+            Some(WriteCache { size, honours_flush }) if size > Bytes::ZERO => {
+                Cache::Volatile { size, honours_flush }
+            }
+            _ => Cache::Protected,
+        }
+    }
+
+    /// Gives the write cache another kind; a disk without one stays so.
+    pub(crate) fn set_cache(&mut self, kind: CacheKind) {
+        let honours_flush = kind != CacheKind::Lying;
+        self.write_cache = match kind {
+            CacheKind::Protected => None,
+            _ => self.write_cache.map(|cache| WriteCache { honours_flush, ..cache }),
+        };
+    }
+
     /// Time of a revolution.
     pub fn revolution(&self) -> Nanos {
         Nanos::new(60_000_000_000 / u64::from(self.rpm.max(1)))

@@ -10,6 +10,7 @@ mod validate;
 pub use self::extras::{HostFtl, LogUnits, SlcCache, WhenFull};
 use super::Geometry;
 pub use crate::spec::SpecError;
+use crate::spec::durability::{Cache, CacheKind};
 pub use cycles::{Cycles, CyclesError};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -191,6 +192,18 @@ pub struct Idle {
 }
 
 impl FlashSpec {
+    /// What the drive keeps acknowledged writes in.
+    pub(crate) fn cache(&self) -> Cache {
+        let WriteBuffer { size, protected, honours_flush } = self.write_buffer;
+        if protected { Cache::Protected } else { Cache::Volatile { size, honours_flush } }
+    }
+
+    /// Gives the write buffer another kind.
+    pub(crate) fn set_cache(&mut self, kind: CacheKind) {
+        self.write_buffer.protected = kind == CacheKind::Protected;
+        self.write_buffer.honours_flush = kind != CacheKind::Lying;
+    }
+
     /// Map units in an erase block.
     pub fn units_per_block(&self) -> u64 {
         self.nand.page.get() / self.map.unit.get() * u64::from(self.nand.pages_per_block)

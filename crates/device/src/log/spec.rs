@@ -3,6 +3,7 @@
 //!
 //! Leaves out the name of the device and how it is found, see `lowtide_files::device`.
 
+use crate::spec::durability::Cache;
 use crate::spec::{AnyDevice, DeviceSpec, SpecError};
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_logdisk::disk::Running;
@@ -111,9 +112,11 @@ impl LogSpec {
         Running { checkpoint_slots: share.max(FEWEST_SLOTS).min(usual.checkpoint_slots), ..usual }
     }
 
-    /// Bytes that may wait for a flush: a checkpoint after so many makes them durable.
-    pub(crate) fn unflushed(&self) -> Bytes {
-        Bytes::new(self.running().checkpoint_slots * BLOCK as u64)
+    /// What the layer and its device keep acknowledged writes in. What was not flushed is lost with anything before it in the
+    /// log, so there is no less than between two checkpoints.
+    pub(crate) fn cache(&self) -> Cache {
+        let size = Bytes::new(self.running().checkpoint_slots * BLOCK as u64);
+        Cache::Volatile { size, honours_flush: true }.beside(self.over.cache())
     }
 
     /// The share of what the layer has room for that is live when the share `fill` of its capacity holds data; `None` where there can be

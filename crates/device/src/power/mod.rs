@@ -11,16 +11,16 @@
 //! The rules, and what they leave out, stand in `docs/models/power.md`. Leaves out time: a write is durable when the caller
 //! says that it was acknowledged, or flushed.
 
-mod cache;
 mod cut;
-mod described;
 mod fate;
 mod left;
 mod pending;
 mod runs;
+mod tear;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Cache, CacheKind, CacheKindError, Tear};
+pub use crate::spec::durability::{Cache, CacheKind, CacheKindError};
 pub use cut::PowerCut;
 pub use pending::{CutWrite, Loss, Number, Part, Pending, Tally};
+pub use tear::Tear;

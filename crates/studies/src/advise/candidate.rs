@@ -6,8 +6,7 @@ use super::AdviseError;
 use super::question::{Asked, Question};
 use lowtide_core::Bytes;
 use lowtide_core::suggest::nearest;
-use lowtide_device::DeviceSpec;
-use lowtide_device::array::spec::Level;
+use lowtide_device::{DeviceSpec, Wear};
 use lowtide_files::device::{self, Device, DeviceError, Listed};
 use lowtide_report::lifetime::Endurance;
 
@@ -121,35 +120,10 @@ fn sold(spec: &DeviceSpec) -> bool {
 }
 
 fn wearing(spec: &DeviceSpec) -> Wearing {
-    match spec {
-        DeviceSpec::Flash(flash) => match flash.nand.pe_cycles {
-            Some(cycles) => Wearing::Rated(Endurance { raw: flash.nand.raw, cycles }),
-            None => Wearing::Unknown("its file has no rated cycles"),
-        },
-        DeviceSpec::Disk(_) => Wearing::Never,
-        DeviceSpec::Volume(_) => Wearing::Unknown("the provider of a volume does not tell"),
-        DeviceSpec::Cache(_) => Wearing::Unknown("the flash is a cache before something else"),
-        DeviceSpec::Log(log) => match wearing(&log.over) {
-            Wearing::Never => Wearing::Never,
-            _ => Wearing::Unknown("a log layer writes to the flash"),
-        },
-        DeviceSpec::Array(array) => {
-            let members: Vec<Wearing> = array.members.iter().map(wearing).collect();
-            if members.iter().all(|member| *member == Wearing::Never) {
-                return Wearing::Never;
-            }
-            match members.first() {
-                // Chunks in turn wear all members alike.
-                Some(Wearing::Rated(first))
-                    if array.parameters.level == Level::Stripe
-                        && members.iter().all(|member| *member == members[0]) =>
-                {
-                    let raw = first.raw * members.len() as u64;
-                    Wearing::Rated(Endurance { raw, cycles: first.cycles })
-                }
-                _ => Wearing::Unknown("an array that is no stripe of equal drives"),
-            }
-        }
+    match spec.wear() {
+        Wear::Rated { raw, cycles } => Wearing::Rated(Endurance { raw, cycles }),
+        Wear::Never => Wearing::Never,
+        Wear::Unknown(why) => Wearing::Unknown(why),
     }
 }
 

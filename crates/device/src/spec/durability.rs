@@ -1,4 +1,4 @@
-//! What a device keeps acknowledged writes in ([`Cache`]), and in which pieces a write tears ([`Tear`]).
+//! The memory that holds acknowledged writes ([`Cache`]): volatile or protected.
 //!
 //! Leaves out which device has which: [`crate::DeviceSpec::cache`] tells.
 
@@ -27,6 +27,26 @@ impl Cache {
             Cache::Protected => CacheKind::Protected,
             Cache::Volatile { honours_flush: true, .. } => CacheKind::Volatile,
             Cache::Volatile { honours_flush: false, .. } => CacheKind::Lying,
+        }
+    }
+
+    /// Two devices that hold different data.
+    pub(crate) fn beside(self, other: Cache) -> Cache {
+        self.with(other, |one, other| Bytes::new(one.get().saturating_add(other.get())))
+    }
+
+    /// Two devices of which either may be read.
+    pub(crate) fn or(self, other: Cache) -> Cache {
+        self.with(other, Bytes::max)
+    }
+
+    fn with(self, other: Cache, sizes: impl Fn(Bytes, Bytes) -> Bytes) -> Cache {
+        match (self, other) {
+            (Cache::Protected, cache) | (cache, Cache::Protected) => cache,
+            (
+                Cache::Volatile { size, honours_flush },
+                Cache::Volatile { size: other, honours_flush: also },
+            ) => Cache::Volatile { size: sizes(size, other), honours_flush: honours_flush && also },
         }
     }
 }
@@ -73,25 +93,5 @@ impl FromStr for CacheKind {
             let hint = near.map_or(String::new(), |word| format!("; did you mean `{word}`?"));
             CacheKindError { value: text.to_owned(), hint }
         })
-    }
-}
-
-/// The pieces that a write may tear into: each is written whole or not at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tear {
-    /// Sectors of 512 bytes.
-    Sector,
-    /// Pages of 4 KiB.
-    #[default]
-    Page,
-}
-
-impl Tear {
-    /// Bytes of a piece; pieces begin at multiples of it.
-    pub const fn granule(self) -> u64 {
-        match self {
-            Tear::Sector => 512,
-            Tear::Page => 4096,
-        }
     }
 }
