@@ -127,9 +127,7 @@ impl Options {
             Engine::Mariadb => options.innodb(settings, known)?,
             Engine::MariadbAria => options.aria(settings, known)?,
             Engine::MariadbMyisam => options.myisam(settings, known),
-            Engine::Sqlite | Engine::Postgresql | Engine::InnodbModel | Engine::MyisamModel => {
-                return Err(OltpError::Invalid(format!("`{}` is not MariaDB", settings.engine.name())));
-            }
+            other => return Err(OltpError::Invalid(format!("`{}` is not MariaDB", other.name()))),
         }
         for (name, value) in &settings.options {
             if is_ours(name) {
