@@ -91,11 +91,9 @@ pub(crate) fn measured(mut cell: Cell, count: u32, from: u32, level: impl Fn(u32
             read_bytes: 0,
             writes: 0,
             write_bytes: 0,
-            errors: 0,
             read: Percentiles::default(),
             write: Percentiles::default(),
-            counters: None,
-            transactions: None,
+            ..Row::default()
         };
         if reads {
             (row.reads, row.read_bytes, row.read) = (blocks, blocks * BLOCK, Percentiles::of(&waited));

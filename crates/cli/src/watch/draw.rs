@@ -179,11 +179,9 @@ mod tests {
             read_bytes: 0,
             writes: mib,
             write_bytes: mib << 20,
-            errors: 0,
             read: Percentiles::default(),
             write: Percentiles { p99_ns: 3_000_000, ..Percentiles::default() },
-            counters: None,
-            transactions: None,
+            ..Row::default()
         }
     }
 

@@ -111,8 +111,7 @@ fn job(place: &Place<'_>, global: &Options, alone: bool) -> Result<Run, ImportEr
         errors,
         read: read.percentiles,
         write: write.percentiles,
-        counters: None,
-        transactions: None,
+        ..Row::default()
     };
     run.measured.push(Measured::new(row, &read.latency, &write.latency));
     Ok(run)

@@ -352,11 +352,9 @@ fn rows(
             read_bytes: whole(bytes, 0),
             writes: whole(counts, 1),
             write_bytes: whole(bytes, 1),
-            errors: 0,
             read: percentiles(&read, means[0][at]),
             write: percentiles(&write, means[1][at]),
-            counters: None,
-            transactions: None,
+            ..Row::default()
         };
         rows.push(Measured::new(row, &read, &write));
     }

@@ -99,11 +99,9 @@ pub(super) fn read(source: &Source) -> Result<Run, ImportError> {
             read_bytes: read_bytes as u64,
             writes: writes as u64,
             write_bytes: write_bytes as u64,
-            errors: 0,
             read: latency,
             write: Percentiles::default(),
-            counters: None,
-            transactions: None,
+            ..Row::default()
         };
         run.measured = vec![Measured::new(row, &Latency::default(), &Latency::default())];
         return Ok(run);
@@ -136,11 +134,9 @@ fn report_row(report: &Report, start_s: f64, block: Option<Bytes>, only_reads: b
         read_bytes,
         writes: count(write_bytes),
         write_bytes,
-        errors: 0,
         read: Percentiles { p95_ns, ..Percentiles::default() },
         write: Percentiles::default(),
-        counters: None,
-        transactions: None,
+        ..Row::default()
     })
 }
 

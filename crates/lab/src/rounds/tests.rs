@@ -33,11 +33,9 @@ fn row(start_s: u64, writes: u64) -> Row {
         read_bytes: 0,
         writes,
         write_bytes: writes * 4096,
-        errors: 0,
         read: none,
         write: lowtide_record::Percentiles { mean_ns: 1e9 / writes as f64, ..none },
-        counters: None,
-        transactions: None,
+        ..Row::default()
     }
 }
 

@@ -89,11 +89,9 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
             read_bytes: reads * 16384,
             writes,
             write_bytes: writes * 16384,
-            errors: 0,
-            read: Percentiles::default(),
-            write: Percentiles::default(),
             counters: Some(counters),
             transactions: Some(Box::new(transactions)),
+            ..Row::default()
         });
     }
     oltp.latency = kinds.map(Distribution::from);

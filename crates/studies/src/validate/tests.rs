@@ -78,11 +78,9 @@ fn row(second: u64, mib: u64) -> Row {
         read_bytes: 0,
         writes: mib,
         write_bytes: mib << 20,
-        errors: 0,
         read: Percentiles::default(),
         write: Percentiles { mean_ns: mib as f64 * 1e6, ..Percentiles::default() },
-        counters: None,
-        transactions: None,
+        ..Row::default()
     }
 }
 
