@@ -1,6 +1,6 @@
 //! Errors of device lookup: an unknown name or mode, or an invalid device file.
 
-use super::file::MOST_MEMBERS;
+use super::file::{KINDS, MOST_MEMBERS};
 use crate::catalogue::CatalogueError;
 use lowtide_core::suggest::nearest;
 use miette::Diagnostic;
@@ -89,9 +89,7 @@ pub enum DeviceFileError {
     #[error("{0}")]
     Text(#[from] toml::de::Error),
     /// There is no table for a kind of device, or more than one.
-    #[error(
-        "a device file holds one of [flash], [disk], [array], [cache], [log], [volume]; this one holds {found}"
-    )]
+    #[error("a device file holds one of {KINDS}; this one holds {found}")]
     Kinds {
         /// How many it holds.
         found: usize,

@@ -1,13 +1,14 @@
-//! The tables of a device file, as serde reads them.
+//! The kinds of devices: their tables in a device file, as serde reads them, and their classes in lists.
 //!
-//! Leaves out what they refer to (`read`).
+//! A new kind is added here, and to [`DeviceSpec`]. Leaves out finding the devices that a table names (`read`).
 
-use super::DeviceFileError;
-use lowtide_device::array::ArrayParameters;
-use lowtide_device::cache::CacheParameters;
+use super::{Device, DeviceFileError};
+use lowtide_device::DeviceSpec;
+use lowtide_device::array::{ArrayParameters, ArraySpec};
+use lowtide_device::cache::{CacheParameters, CacheSpec};
 use lowtide_device::disk::DiskSpec;
 use lowtide_device::flash::FlashSpec;
-use lowtide_device::log::LogParameters;
+use lowtide_device::log::{LogParameters, LogSpec};
 use lowtide_device::volume::VolumeSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ use toml::Value;
 
 /// The most members an array may have.
 pub(super) const MOST_MEMBERS: usize = 1024;
+
+/// The tables of which a device file holds one.
+pub(super) const KINDS: &str = "[flash], [disk], [array], [cache], [log], [volume]";
 
 /// The years a device can be of.
 const YEARS: std::ops::RangeInclusive<u16> = 1956..=2100;
@@ -48,17 +52,42 @@ pub(super) struct File {
     #[serde(default, rename = "mode")]
     _modes: BTreeMap<String, toml::Table>,
     #[serde(default)]
-    pub(super) flash: Option<FlashSpec>,
+    flash: Option<FlashSpec>,
     #[serde(default)]
-    pub(super) disk: Option<DiskSpec>,
+    disk: Option<DiskSpec>,
     #[serde(default)]
-    pub(super) array: Option<ArrayTable>,
+    array: Option<ArrayTable>,
     #[serde(default)]
-    pub(super) cache: Option<CacheTable>,
+    cache: Option<CacheTable>,
     #[serde(default)]
-    pub(super) log: Option<LogTable>,
+    log: Option<LogTable>,
     #[serde(default)]
-    pub(super) volume: Option<VolumeSpec>,
+    volume: Option<VolumeSpec>,
+}
+
+impl File {
+    /// The descriptions that its tables give: one, where the file is valid. `find` reads a device that a table names.
+    pub(super) fn specs(
+        &mut self,
+        mut find: impl FnMut(&Reference) -> Result<DeviceSpec, DeviceFileError>,
+    ) -> Result<Vec<DeviceSpec>, DeviceFileError> {
+        let mut specs = Vec::new();
+        specs.extend(self.flash.take().map(DeviceSpec::Flash));
+        specs.extend(self.disk.take().map(DeviceSpec::Disk));
+        specs.extend(self.volume.take().map(DeviceSpec::Volume));
+        if let Some(array) = self.array.take() {
+            specs.push(DeviceSpec::Array(array.spec(&mut find)?));
+        }
+        if let Some(CacheTable { flash, backing, parameters }) = self.cache.take() {
+            let (flash, backing) = (Box::new(find(&flash)?), Box::new(find(&backing)?));
+            specs.push(DeviceSpec::Cache(CacheSpec { parameters, flash, backing }));
+        }
+        if let Some(LogTable { over, parameters }) = self.log.take() {
+            let over = Box::new(find(&over)?);
+            specs.push(DeviceSpec::Log(LogSpec { parameters, over }));
+        }
+        Ok(specs)
+    }
 }
 
 fn price<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
@@ -112,39 +141,51 @@ pub(super) fn references(file: &mut toml::Table) -> Vec<&mut Value> {
 /// The table `[cache]`: two devices by name, and how one caches the other.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct CacheTable {
-    pub(super) flash: Reference,
-    pub(super) backing: Reference,
+struct CacheTable {
+    flash: Reference,
+    backing: Reference,
     #[serde(flatten)]
-    pub(super) parameters: CacheParameters,
+    parameters: CacheParameters,
 }
 
 /// The table `[log]`: a device by name, and how a log lies on it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct LogTable {
-    pub(super) over: Reference,
+struct LogTable {
+    over: Reference,
     #[serde(flatten)]
-    pub(super) parameters: LogParameters,
+    parameters: LogParameters,
 }
 
 /// The table `[array]`: members by name, one after the other or so many of one.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) struct ArrayTable {
+struct ArrayTable {
     #[serde(default)]
-    pub(super) members: Vec<Reference>,
+    members: Vec<Reference>,
     #[serde(default)]
-    pub(super) member: Option<Reference>,
+    member: Option<Reference>,
     #[serde(default)]
-    pub(super) count: Option<usize>,
+    count: Option<usize>,
     #[serde(flatten)]
-    pub(super) parameters: ArrayParameters,
+    parameters: ArrayParameters,
 }
 
 impl ArrayTable {
+    fn spec(
+        self,
+        find: &mut impl FnMut(&Reference) -> Result<DeviceSpec, DeviceFileError>,
+    ) -> Result<ArraySpec, DeviceFileError> {
+        let mut members = Vec::new();
+        for (name, count) in self.members()? {
+            let member = find(name)?;
+            members.extend(std::iter::repeat_n(member, count));
+        }
+        Ok(ArraySpec { parameters: self.parameters, members })
+    }
+
     /// The names of the members, and how many of each in a row.
-    pub(super) fn members(&self) -> Result<Vec<(&Reference, usize)>, DeviceFileError> {
+    fn members(&self) -> Result<Vec<(&Reference, usize)>, DeviceFileError> {
         match (&self.member, self.count, self.members.as_slice()) {
             (Some(member), Some(count), []) if (1..=MOST_MEMBERS).contains(&count) => {
                 Ok(vec![(member, count)])
@@ -153,6 +194,67 @@ impl ArrayTable {
                 Ok(members.iter().map(|member| (member, 1)).collect())
             }
             _ => Err(DeviceFileError::Members),
+        }
+    }
+}
+
+/// The class under which lists show a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// A flash drive behind SATA.
+    SataDrive,
+    /// A flash card with a driver of its own, of one drive or several.
+    Card,
+    /// An NVMe drive.
+    NvmeDrive,
+    /// A flash drive whose file does not say its interface.
+    FlashDrive,
+    /// A hard disk.
+    Disk,
+    /// Several devices behind one controller.
+    Array,
+    /// Data on one device, the log on another.
+    DataAndLog,
+    /// Flash in front of a slower device.
+    Cache,
+    /// A log-structured layer.
+    LogLayer,
+    /// A cloud volume.
+    Volume,
+}
+
+impl Class {
+    /// The class of a device.
+    pub fn of(device: &Device) -> Class {
+        match (&device.spec, device.interface) {
+            (DeviceSpec::Array(_), _) if device.spec.first_part() != device.spec.capacity() => {
+                Class::DataAndLog
+            }
+            (DeviceSpec::Flash(_) | DeviceSpec::Array(_), Some(Interface::Sata)) => Class::SataDrive,
+            (DeviceSpec::Flash(_) | DeviceSpec::Array(_), Some(Interface::PciExpress)) => Class::Card,
+            (DeviceSpec::Flash(_) | DeviceSpec::Array(_), Some(Interface::Nvme)) => Class::NvmeDrive,
+            (DeviceSpec::Flash(_), None) => Class::FlashDrive,
+            (DeviceSpec::Array(_), None) => Class::Array,
+            (DeviceSpec::Disk(_), _) => Class::Disk,
+            (DeviceSpec::Cache(_), _) => Class::Cache,
+            (DeviceSpec::Log(_), _) => Class::LogLayer,
+            (DeviceSpec::Volume(_), _) => Class::Volume,
+        }
+    }
+
+    /// Its heading in a list.
+    pub fn title(self) -> &'static str {
+        match self {
+            Class::SataDrive => "SATA SSDs",
+            Class::Card => "PCI Express flash cards",
+            Class::NvmeDrive => "NVMe SSDs",
+            Class::FlashDrive => "Other flash drives",
+            Class::Disk => "Hard disks",
+            Class::Array => "Arrays",
+            Class::DataAndLog => "Data and log on separate devices",
+            Class::Cache => "Flash caches",
+            Class::LogLayer => "Log layers",
+            Class::Volume => "Cloud volumes",
         }
     }
 }

@@ -2,11 +2,9 @@
 //!
 //! Leaves out how they are shown (`lowtide devices`).
 
-use super::file::Interface;
 use super::read::{Shelf, modes, of_file};
 use super::{Device, DeviceName};
 use crate::catalogue::{self, Entry};
-use lowtide_device::DeviceSpec;
 use std::sync::LazyLock;
 
 /// A name of the catalogue.
@@ -69,65 +67,4 @@ pub fn catalogue() -> &'static [Listed] {
         KNOWN.iter().map(read).collect()
     });
     &ALL
-}
-
-/// The class under which lists show a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// A flash drive behind SATA.
-    SataDrive,
-    /// A flash card with a driver of its own, of one drive or several.
-    Card,
-    /// An NVMe drive.
-    NvmeDrive,
-    /// A flash drive whose file does not say its interface.
-    FlashDrive,
-    /// A hard disk.
-    Disk,
-    /// Several devices behind one controller.
-    Array,
-    /// Data on one device, the log on another.
-    DataAndLog,
-    /// Flash in front of a slower device.
-    Cache,
-    /// A log-structured layer.
-    LogLayer,
-    /// A cloud volume.
-    Volume,
-}
-
-impl Class {
-    /// The class of a device.
-    pub fn of(device: &Device) -> Class {
-        match (&device.spec, device.interface) {
-            (DeviceSpec::Array(_), _) if device.spec.first_part() != device.spec.capacity() => {
-                Class::DataAndLog
-            }
-            (DeviceSpec::Flash(_) | DeviceSpec::Array(_), Some(Interface::Sata)) => Class::SataDrive,
-            (DeviceSpec::Flash(_) | DeviceSpec::Array(_), Some(Interface::PciExpress)) => Class::Card,
-            (DeviceSpec::Flash(_) | DeviceSpec::Array(_), Some(Interface::Nvme)) => Class::NvmeDrive,
-            (DeviceSpec::Flash(_), None) => Class::FlashDrive,
-            (DeviceSpec::Array(_), None) => Class::Array,
-            (DeviceSpec::Disk(_), _) => Class::Disk,
-            (DeviceSpec::Cache(_), _) => Class::Cache,
-            (DeviceSpec::Log(_), _) => Class::LogLayer,
-            (DeviceSpec::Volume(_), _) => Class::Volume,
-        }
-    }
-
-    /// Its heading in a list.
-    pub fn title(self) -> &'static str {
-        match self {
-            Class::SataDrive => "SATA SSDs",
-            Class::Card => "PCI Express flash cards",
-            Class::NvmeDrive => "NVMe SSDs",
-            Class::FlashDrive => "Other flash drives",
-            Class::Disk => "Hard disks",
-            Class::Array => "Arrays",
-            Class::DataAndLog => "Data and log on separate devices",
-            Class::Cache => "Flash caches",
-            Class::LogLayer => "Log layers",
-            Class::Volume => "Cloud volumes",
-        }
-    }
 }

@@ -14,8 +14,8 @@ mod read;
 mod tests;
 
 pub use error::{DeviceError, DeviceFileError, UnknownMode};
-pub use file::Interface;
-pub use list::{Class, Listed, catalogue};
+pub use file::{Class, Interface};
+pub use list::{Listed, catalogue};
 pub use name::{DeviceName, Part};
 
 use crate::catalogue::is_path;

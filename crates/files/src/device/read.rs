@@ -4,14 +4,11 @@
 //! NAME:MODE ─► Shelf ─► file ─► like, overlaid ─► mode, overlaid ─► File ─► parts ─► Device
 //! ```
 
-use super::file::{ArrayTable, CacheTable, File, LogTable, Reference, references};
+use super::file::{File, Reference, references};
 use super::name::Part;
 use super::{Device, DeviceError, DeviceFileError, DeviceName, UnknownMode, list};
 use crate::catalogue::{self, CatalogueError, is_path};
 use lowtide_device::DeviceSpec;
-use lowtide_device::array::ArraySpec;
-use lowtide_device::cache::CacheSpec;
-use lowtide_device::log::LogSpec;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -184,29 +181,15 @@ pub(super) fn composition(shelf: Shelf<'_>, name: &DeviceName, depth: usize) -> 
 impl Reader<'_> {
     fn read(mut self, text: &str, mode: Option<&str>) -> Result<Device, DeviceFileError> {
         let mut own: Table = toml::from_str(text)?;
-        let file: File = if mode.is_some() || own.contains_key("like") {
+        let mut file: File = if mode.is_some() || own.contains_key("like") {
             own = self.resolved(own, mode)?;
             own.clone().try_into()?
         } else {
             // From the text itself, so that an error names its line.
             toml::from_str(text)?
         };
-        self.fitted_to.extend(file.fitted_to);
-        let mut specs = Vec::new();
-        specs.extend(file.flash.map(DeviceSpec::Flash));
-        specs.extend(file.disk.map(DeviceSpec::Disk));
-        specs.extend(file.volume.map(DeviceSpec::Volume));
-        if let Some(array) = file.array {
-            specs.push(DeviceSpec::Array(self.array(array)?));
-        }
-        if let Some(CacheTable { flash, backing, parameters }) = file.cache {
-            let (flash, backing) = (Box::new(self.device(&flash)?), Box::new(self.device(&backing)?));
-            specs.push(DeviceSpec::Cache(CacheSpec { parameters, flash, backing }));
-        }
-        if let Some(LogTable { over, parameters }) = file.log {
-            let over = Box::new(self.device(&over)?);
-            specs.push(DeviceSpec::Log(LogSpec { parameters, over }));
-        }
+        self.fitted_to.append(&mut file.fitted_to);
+        let mut specs = file.specs(|name| self.device(name))?;
         let found = specs.len();
         let Some(spec) = specs.pop().filter(|_| found == 1) else {
             return Err(DeviceFileError::Kinds { found });
@@ -361,15 +344,6 @@ impl Reader<'_> {
         };
         self.depth = depth;
         Ok(())
-    }
-
-    fn array(&mut self, table: ArrayTable) -> Result<ArraySpec, DeviceFileError> {
-        let mut members = Vec::new();
-        for (reference, count) in table.members()? {
-            let member = self.device(reference)?;
-            members.extend(std::iter::repeat_n(member, count));
-        }
-        Ok(ArraySpec { parameters: table.parameters, members })
     }
 }
 
