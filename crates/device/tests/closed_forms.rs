@@ -45,7 +45,7 @@ fn published(policy: Policy, rho: f64, block_units: u32) -> f64 {
 }
 
 /// Victims that a measurement must average over. How many valid units a random victim has, or the better of two, varies
-/// widely: with a quarter of these, errors of single seeds reached 1.7 %; with these, eight seeds gave −0.3 ± 0.3 % and at
+/// widely: with a quarter of these, errors of single seeds reached 2.0 %; with these, eight seeds gave −0.3 ± 0.3 % and at
 /// most 1.0 %, half of the tolerance. Greedy and FIFO victims are all alike.
 fn victims(policy: Policy) -> f64 {
     match policy {
