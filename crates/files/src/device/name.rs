@@ -51,10 +51,10 @@ impl DeviceName {
     }
 }
 
-/// Whether there is a file of that name, with a mode or without.
+/// Whether there is a file of that name, with a mode or without. Modes have no `+`: what follows one is a log device.
 fn is_file(text: &str) -> bool {
-    let file = Part::new(text).file;
-    is_path(&file) && Path::new(&file).is_file()
+    let Part { file, mode } = Part::new(text);
+    mode.is_none_or(|mode| !mode.contains('+')) && is_path(&file) && Path::new(&file).is_file()
 }
 
 impl Part {

@@ -391,5 +391,7 @@ fn a_file_with_a_plus_in_its_name_is_that_file() {
     assert_eq!(named(&own), "mine");
     assert_eq!(named(&format!("{own}:small")), "mine-small");
     assert_eq!(named(&format!("{own}+intel-320-160gb")), "mine+intel-320-160gb");
+    let both = format!("{own}:small+intel-320-160gb");
+    assert_eq!(named(&both), "mine-small+intel-320-160gb");
     assert_eq!(named(&format!("intel-320-160gb+{own}")), "intel-320-160gb+mine");
 }
