@@ -1,4 +1,4 @@
-//! The exit code and the look of what went wrong. Leaves out the words: [`Failure`] has them.
+//! Exit codes, and the printing of failures. The text of a failure is in [`Failure`].
 
 use crate::say::say;
 use lowtide_files::passwords;
@@ -6,7 +6,7 @@ pub use lowtide_studies::failure::Failure;
 use lowtide_studies::failure::Kind;
 use std::process::ExitCode;
 
-/// Measured to the end, but not all is well.
+/// The command ran to its end and found a failure.
 pub const FAILED: u8 = 1;
 /// The input cannot be used.
 const BAD_INPUT: u8 = 2;
@@ -34,7 +34,7 @@ pub fn print(failure: &Failure) {
     failure.reports().iter().for_each(|report| say(format_args!("{report:?}")));
 }
 
-/// Tells what is wrong with the command line, or what was asked of it (`--help`); without passwords that stood in it.
+/// Prints clap's error or the requested help, with passwords from the command line removed.
 pub fn of_arguments(error: &clap::Error) -> ExitCode {
     let plain = error.render().to_string();
     let shown = passwords::without_in_prose(&plain);

@@ -1,8 +1,8 @@
-//! What is said beside the results, on standard error.
+//! Messages on standard error, separate from the results.
 
 use std::io::{self, Write};
 
-/// Says something on standard error; that nobody listens there is no failure.
+/// Prints to standard error; write errors are ignored.
 pub fn say(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }

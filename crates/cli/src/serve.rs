@@ -5,8 +5,9 @@
 //! GET /report.json  the same as JSON
 //! ```
 //!
-//! It is made when somebody asks and something is new, not for every request. Leaves out the server and its limits
-//! (`lowtide_host::http`), TLS and passwords: whoever reaches the address under one of its names reads the report.
+//! The report is rendered on request, and only if the campaign has changed since. Leaves out the server and
+//! its limits (`lowtide_host::http`), TLS and passwords: anyone who can reach the address by one of its host
+//! names can read the report.
 
 use crate::failure::Failure;
 use lowtide_host::http::{self, Hosts, Page, Rendering, Site};
@@ -19,7 +20,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// What makes the page follow the run.
+/// Script that reloads the page during the run.
 const FOLLOW: &str = include_str!("follow.html");
 
 /// Where the report is.
@@ -35,7 +36,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address`, and serves what there is in the store of the campaigns that are added.
+    /// Listens at `address` and serves the added campaigns as far as they are stored.
     pub fn start(address: SocketAddr, hosts: Hosts, store: &Path) -> Result<Server, Failure> {
         let campaigns = Arc::<Mutex<Vec<i64>>>::default();
         let growing = Growing {
@@ -48,7 +49,7 @@ impl Server {
             TcpListener::bind(address).and_then(|listener| http::Server::start(listener, hosts, growing));
         let http = http.map_err(|error| {
             Failure::usage(
-                format_args!("nothing can be served at {address}: {error}"),
+                format_args!("cannot listen at {address}: {error}"),
                 "name another port with `--serve PORT`; 0 takes any that is free",
             )
         })?;
@@ -68,7 +69,7 @@ impl Server {
 
 const UNPOISONED: &str = "nobody panics while holding it";
 
-/// The page with what makes it follow the run.
+/// The page with the reload script inserted.
 fn following(page: &str) -> String {
     page.replacen("</head>", &format!("{FOLLOW}</head>"), 1)
 }
@@ -80,9 +81,9 @@ type Progress = (i64, [u32; 3]);
 struct Growing {
     store: PathBuf,
     campaigns: Arc<Mutex<Vec<i64>>>,
-    /// The last one, and of what.
+    /// The last report, and the progress it was made from.
     report: Option<(Vec<Progress>, Report)>,
-    /// What each page was last made of.
+    /// Progress that each page was last rendered from.
     sent: BTreeMap<&'static str, Vec<Progress>>,
 }
 

@@ -22,7 +22,7 @@ pub struct Show {
     server: Option<Server>,
 }
 
-/// Something on the terminal that goes away at the end.
+/// A terminal display that is removed at the end of the run.
 trait Display: Progress {
     fn end(&self);
 }
@@ -40,7 +40,8 @@ impl Display for Watch {
 }
 
 impl Show {
-    /// Begins to show a run of so many cells. Nothing is written before the port, where one is asked for, is there.
+    /// Begins to show a run of so many cells. If a port was requested, it is opened before anything is
+    /// printed.
     pub fn begin(
         arguments: &RunArguments,
         title: &str,
@@ -51,7 +52,7 @@ impl Show {
         let serve = |address| Server::start(address, hosts(), &arguments.store);
         let server = arguments.serve.map(serve).transpose()?;
         if let Some(server) = &server {
-            output::say(format_args!("the report grows at {}", server.url()));
+            output::say(format_args!("live report at {}", server.url()));
         }
         let watch = if arguments.watch { Watch::begin(title, cells, Arc::clone(interrupt)) } else { None };
         let watched = watch.is_some();
@@ -60,14 +61,13 @@ impl Show {
             None => Box::new(Shown::new(cells)),
         };
         if arguments.watch && !watched {
-            display.note(
-                "--watch draws on a terminal of 80 columns and 24 lines or more: plain progress instead",
-            );
+            display
+                .note("--watch needs a terminal of at least 80 columns and 24 lines; showing plain progress");
         }
         Ok(Show { display, server })
     }
 
-    /// What hears of the campaign.
+    /// The campaign's progress listener.
     pub fn progress(&self) -> &dyn Progress {
         self
     }

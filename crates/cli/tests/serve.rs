@@ -575,7 +575,7 @@ fn a_port_that_is_taken_is_an_error_before_anything_is_written() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = taken.local_addr().expect("it has an address").to_string();
     let error = lab.refuses(&["run", "./reads.toml", "--scale", "1/256", "--serve", &address], 2);
-    assert_says(&error, &["nothing can be served at 127.0.0.1:", "0 takes any that is free"]);
+    assert_says(&error, &["cannot listen at 127.0.0.1:", "0 takes any that is free"]);
     let error = lab.refuses(&["run", "./reads.toml", "--serve", "localhost:x"], 2);
     assert_says(&error, &["write a port such as `8080`"]);
 }
@@ -584,5 +584,5 @@ fn a_port_that_is_taken_is_an_error_before_anything_is_written() {
 fn without_a_terminal_watching_is_plain_progress() {
     let lab = Lab::new();
     let (_, error) = lab.ends(&["run", "./reads.toml", "--scale", "1/256", "--watch"], 0);
-    assert_says(&error, &["--watch draws on a terminal of 80 columns", "[1/1] cell 0:"]);
+    assert_says(&error, &["--watch needs a terminal of at least 80 columns", "[1/1] cell 0:"]);
 }

@@ -1,6 +1,6 @@
 //! The arguments of `lowtide advise`.
 //!
-//! Leaves out arguments that contradict each other: `lowtide_studies::advise` checks that.
+//! `lowtide_studies::advise` checks for arguments that contradict each other.
 
 use super::{Format, above_zero, rate, scale, share, size};
 use clap::{ArgGroup, Args};
@@ -19,67 +19,69 @@ use std::path::PathBuf;
     after_help = "lowtide advise --data 100GB --writes 20MB/s --budget 8000\n\
     lowtide advise --data 60GB --requests 3000/s --reads 70% --price intel-320-160gb=299\n\
     lowtide advise --data 50GB --tpmc 10000 --years 3 -o check.toml\n\
-    Exit code 1 where nothing meets all that is asked."
+    Exits with code 1 if no device meets all requirements."
 )]
 pub struct AdviseArguments {
-    /// How much data there is, such as 100GB
+    /// Size of the data, such as 100GB
     #[arg(long, value_parser = size)]
     pub data: Bytes,
-    /// What is written at random places, such as 20MB/s or 1TB/day
+    /// Random write rate, such as 20MB/s or 1TB/day
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub writes: Option<WriteRate>,
-    /// Random requests a second, such as 3000/s
+    /// Random requests per second, such as 3000/s
     #[arg(long, value_name = "NUMBER", value_parser = per_second)]
     pub requests: Option<f64>,
-    /// The share of the requests that reads [default: 0]
+    /// Share of requests that are reads [default: 0]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub reads: Option<f64>,
-    /// New orders a minute of TPC-C on a modelled database
+    /// TPC-C new orders per minute on a modelled database
     #[arg(long, value_name = "NUMBER", value_parser = positive)]
     pub tpmc: Option<f64>,
-    /// Data that takes 90 % of the accesses [default: all alike]
+    /// Size of the data that gets 90 % of the accesses [default: uniform accesses]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub working_set: Option<Bytes>,
-    /// Bytes of a request [default: 16KiB]
+    /// Request size [default: 16KiB]
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "tpmc")]
     pub block: Option<Bytes>,
     /// Requests in flight [default: 32]
     #[arg(long, value_name = "NUMBER", conflicts_with = "tpmc", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub depth: Option<u32>,
-    /// Terminals of TPC-C, which do not think [default: 32]
+    /// TPC-C terminals, without think time [default: 32]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub terminals: Option<u32>,
     /// Processors of the database server [default: 16]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cores: Option<u32>,
-    /// Processor time of a transaction [default: 500us]
+    /// Processor time per transaction [default: 500us]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub cpu: Option<Nanos>,
-    /// What device and memory may cost, in US dollars
+    /// Budget for device and memory, in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = positive)]
     pub budget: Option<f64>,
-    /// Years that it has to last
+    /// Required lifetime in years
     #[arg(long, default_value = "5", value_parser = above_zero)]
     pub years: f64,
-    /// The share of all time that the rate lasts, for wear and cost
+    /// Share of time at that rate, for wear and cost
     #[arg(long, default_value = "1", value_name = "SHARE", value_parser = busy)]
     pub busy: f64,
-    /// What a GB of memory costs, in US dollars
+    /// Price of memory per GB, in US dollars
     #[arg(long, default_value = "5", value_name = "DOLLARS", value_parser = not_negative)]
     pub memory_price: f64,
-    /// What a device costs, such as intel-320-160gb=299 (may be given more than once) [default: as its file says]
+    /// Price of a device, such as intel-320-160gb=299 (may be given more than once)
+    /// [default: as its file says]
     #[arg(long, value_name = "DEVICE=DOLLARS", value_parser = price)]
     pub price: Vec<(String, f64)>,
-    /// Only these, names or files, with commas between them [default: all drives, disks and arrays of the catalogue]
+    /// Consider only these devices (comma-separated names or files)
+    /// [default: all drives, disks and arrays of the catalogue]
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     pub device: Vec<String>,
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Simulate everything so much smaller, such as 1/16 [default: chosen for each device]
+    /// Simulation scale, such as 1/16 [default: chosen for each device]
     #[arg(long, value_parser = scale)]
     pub scale: Option<u64>,
-    /// Write the experiment of the choice, for `lowtide run`
+    /// Write an experiment that checks the choice, for `lowtide run`
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// How to print it

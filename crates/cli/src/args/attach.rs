@@ -7,36 +7,37 @@ use std::path::PathBuf;
 /// Arguments of `attach`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Needs root, FUSE and loop devices: the drive is the file /run/lowtide/attached/NAME/disk, and a loop\n\
-    device with direct I/O makes a block device of it. Requests are answered when the model says so.\n\
-    `lowtide drive detach NAME` takes everything away again, also what was mounted by hand, and after a kill."
+    after_help = "Needs root, FUSE and loop devices. The drive is the file /run/lowtide/attached/NAME/disk, \
+    behind a loop device with direct I/O. Requests complete when the model says so.\n\
+    `lowtide drive detach NAME` removes everything, including manual mounts and what a killed process left."
 )]
 pub struct AttachArguments {
     /// A simulated device: a name (see `lowtide devices`) or the path of a file
     #[arg(required_unless_present_any = ["list", "again"], conflicts_with_all = ["list", "again"])]
     pub device: Option<String>,
-    /// What to call it [default: the device's name]
+    /// Name of the attached drive [default: the device's name]
     #[arg(long, value_name = "NAME", requires = "device")]
     pub name: Option<String>,
     /// Make a filesystem on it
     #[arg(long, value_name = "KIND", requires = "device")]
     pub mkfs: Option<FilesystemName>,
-    /// Mount it at a folder, which is made where it is not there
+    /// Mount it at this folder, created if missing
     #[arg(long, value_name = "DIR", requires = "device")]
     pub mount: Option<PathBuf>,
     /// Mount options, such as noatime
     #[arg(short = 'o', long = "options", value_name = "OPTIONS", requires = "mount", default_value = "")]
     pub options: String,
-    /// Take filesystem and block device of NAME off and put them on again: after a power cut, all that was open is dead
+    /// Reattach NAME after a power cut: recreate its block device and mount it again; files opened before
+    /// stay unusable
     #[arg(long, value_name = "NAME", conflicts_with = "list")]
     pub again: Option<String>,
-    /// With --again: although programs use it
+    /// With --again: even if programs use it
     #[arg(long, requires = "again")]
     pub force: bool,
-    /// Bytes of a logical block of the block device: 512 or 4096
+    /// Logical block size of the block device in bytes: 512 or 4096
     #[arg(long, default_value = "4096", value_name = "BYTES", value_parser = block)]
     pub block: u32,
-    /// Where the bytes lie: a sparse file, made where there is none; in a folder, one that goes with the drive
+    /// Where to store the data: a sparse file (created if missing), or a folder (for a temporary file)
     /// [default: in memory]
     #[arg(long, value_name = "FILE", requires = "device")]
     pub data: Option<PathBuf>,
@@ -63,13 +64,13 @@ pub struct AttachArguments {
 /// Arguments of `detach`.
 #[derive(Debug, Args)]
 pub struct DetachArguments {
-    /// Which: its name, its block device, or where it is mounted
+    /// The drive: its name, block device or mount point
     #[arg(value_name = "NAME|DIR|/dev/loopN", required_unless_present = "all", conflicts_with = "all")]
     pub which: Option<String>,
-    /// Every attached drive
+    /// Detach every attached drive
     #[arg(long)]
     pub all: bool,
-    /// Although programs use it: they get errors
+    /// Detach even if programs use it; they get errors
     #[arg(long)]
     pub force: bool,
 }
@@ -90,7 +91,7 @@ pub enum FilesystemName {
 pub enum PlainFormat {
     /// For a terminal
     Table,
-    /// JSON: an object for each drive, a line each
+    /// One JSON object per line, one for each drive
     Json,
 }
 

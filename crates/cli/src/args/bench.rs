@@ -21,7 +21,8 @@ pub struct BenchArguments {
 /// What to measure of lowtide itself.
 #[derive(Debug, Subcommand)]
 pub enum BenchVerb {
-    /// Host writes a simulated drive of 160 GiB serves per processor second (uniform 4 KiB overwrites at 90 %)
+    /// Measure the simulator: host writes per processor second on a drive of 160 GiB (uniform 4 KiB
+    /// overwrites at 90 % utilisation)
     Simulate {
         /// How to print it
         #[arg(long, default_value = "table")]
@@ -30,7 +31,7 @@ pub enum BenchVerb {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// How near the steady-state rule comes to a run ten times longer, beside the rules of others
+    /// Compare steady-state rules, lowtide's and others, with runs ten times longer
     Steady {
         /// Runs per file size
         #[arg(long, default_value_t = 20)]
@@ -42,30 +43,30 @@ pub enum BenchVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
-    /// What lowtide itself costs per request, with requests that complete at once
+    /// Measure lowtide's own cost per request, with requests that complete at once
     EngineNull {
-        /// How long
+        /// Duration in seconds
         #[arg(long, default_value_t = 5)]
         seconds: u64,
-        /// The share of requests that read
+        /// Share of requests that are reads
         #[arg(long, default_value_t = 0.5, value_name = "SHARE")]
         mix: f64,
         /// How to print it
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
-    /// What the NBD server costs per 4 KiB read, and how well it keeps to a model's time
+    /// Measure the NBD server: its cost per 4 KiB read, and how closely it keeps to a model's latencies
     Nbd {
-        /// How long, for each figure
+        /// Duration of each measurement in seconds
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
         /// How to print it
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
-    /// What the log layer gives a drive that is bad at random writes, and a file, and what it costs
+    /// Measure the log layer: its gain on a drive with slow random writes and on a file, and its cost
     Logdisk {
-        /// The file to make, use and remove
+        /// The file to create, use and remove
         #[arg(long, default_value = "lowtide-logdisk-bench.dat", value_name = "PATH")]
         file: PathBuf,
         /// Its size
@@ -75,26 +76,26 @@ pub enum BenchVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
-    /// New orders per minute of TPC-C on a database of its own, how fast it loads, and what the client costs
+    /// Measure TPC-C on a new database: new orders per minute, load rate, and the client's cost
     Oltp(OltpBenchArguments),
-    /// What the I/O engine costs per 4 KiB random request
+    /// Measure the I/O engine's cost per 4 KiB random request
     Engine {
-        /// The file to read; made where there is none
+        /// The file to read, created if missing
         #[arg(long, value_name = "PATH")]
         file: PathBuf,
-        /// Its size where it is made
+        /// Its size if it is created
         #[arg(long, default_value = "4GiB", value_parser = size)]
         size: Bytes,
         /// Requests in flight
         #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
         depth: u32,
-        /// The share of requests that read; the others write, to a file that lowtide made
+        /// Share of requests that are reads; writes need a file that lowtide created
         #[arg(long, default_value_t = 1.0, value_name = "SHARE")]
         mix: f64,
-        /// How long
+        /// Duration in seconds
         #[arg(long, default_value_t = 10)]
         seconds: u64,
-        /// Which engine
+        /// The I/O engine
         #[arg(long, default_value = "auto", value_parser = io_engine())]
         engine: EngineChoice,
         /// How to print it
@@ -106,7 +107,7 @@ pub enum BenchVerb {
 /// How to print a figure of merit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BenchFormat {
-    /// Name and value, a line each
+    /// One name and value per line
     Table,
     /// One JSON object per line
     Json,

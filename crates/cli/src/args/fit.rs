@@ -1,6 +1,6 @@
 //! The arguments of `lowtide fit`.
 //!
-//! Leaves out which of them the data need: `lowtide_studies::fit` checks that.
+//! `lowtide_studies::fit` checks which of them the data need.
 
 use super::{Format, size};
 use clap::Args;
@@ -19,31 +19,31 @@ pub struct FitArguments {
     /// A table of comma-separated values, or a campaign: NUMBER or NAME in the store, FILE:NUMBER, or FILE for its last one
     #[arg(value_name = "MEASUREMENTS|RUN")]
     pub source: String,
-    /// The store that a campaign is in
+    /// The store of the campaign
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// What the host may address [default: what the campaign says]
+    /// Capacity that the host can address [default: as the campaign says]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub capacity: Option<Bytes>,
-    /// Bytes of a request, a multiple of 512B up to 16MiB [default: what the campaign says, or 16KiB]
+    /// Request size, a multiple of 512B up to 16MiB [default: as the campaign says, or 16KiB]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub block: Option<Bytes>,
-    /// Requests in flight [default: what the campaign says, or 16]
+    /// Requests in flight [default: as the campaign says, or 16]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub threads: Option<u32>,
-    /// Data under test, of a timeline
+    /// For a timeline: size of the data under test
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub data: Option<Bytes>,
-    /// A device that is like it in everything that is not fitted: a name (see `lowtide devices`) or the path of a file
+    /// Device to copy all other parameters from: a name (see `lowtide devices`) or the path of a file
     #[arg(long, value_name = "DEVICE")]
     pub like: Option<String>,
-    /// Take a parameter as known, such as raw=512GiB (may be given more than once)
+    /// Fix a parameter at a known value, such as raw=512GiB (may be given more than once)
     #[arg(long = "fix", value_name = "KEY=VALUE")]
     pub fix: Vec<String>,
-    /// Sizes of data to tell the fitted drive's level at, such as 50GiB,100GiB
+    /// Predict the fitted drive's level at these data sizes, such as 50GiB,100GiB
     #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = size)]
     pub predict: Vec<Bytes>,
-    /// What to call the device [default: the name of the output, or `fitted`]
+    /// Name of the device [default: the name of the output, or `fitted`]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Where to write the device file
@@ -52,7 +52,7 @@ pub struct FitArguments {
     /// The seed of every random choice
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Requests to simulate at most; with fewer a fit ends sooner, and may find nothing
+    /// Maximum number of simulated requests; with a smaller one, the fit ends sooner but may find nothing
     #[arg(long, default_value_t = fit::BUDGET, value_name = "REQUESTS")]
     pub budget: u64,
     /// How to print it: table or json

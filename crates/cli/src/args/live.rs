@@ -15,8 +15,9 @@ use std::path::PathBuf;
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without --unix, --tcp, --stdio or sockets of systemd it listens at 127.0.0.1:10809.\n\
-    `lowtide drive stat SOCKET`, `powercut`, `pause`, `fail` and others take the path of the unix socket, or of --control."
+    after_help = "Without --unix, --tcp, --stdio or systemd sockets, the server listens at 127.0.0.1:10809.\n\
+    `lowtide drive stat SOCKET`, `powercut`, `pause`, `fail` and others accept the path of --unix or \
+    --control."
 )]
 pub struct ServeArguments {
     /// Simulated devices: names (see `lowtide devices`) or paths of files; NAME=DEVICE gives the export a name. The first is
@@ -26,14 +27,14 @@ pub struct ServeArguments {
     /// Listen at a unix socket
     #[arg(long, value_name = "PATH")]
     pub unix: Option<PathBuf>,
-    /// Listen at a port; port 0 is a free one
+    /// Listen at a TCP port; 0 takes any free port
     #[arg(long, value_name = "HOST:PORT")]
     pub tcp: Option<String>,
     /// Serve the one client at stdin and stdout
     #[arg(short = 's', long, conflicts_with_all = ["unix", "tcp"])]
     pub stdio: bool,
-    /// Where the bytes lie: `memory`, or a sparse file, made where there is none; in a folder, one that goes with the
-    /// server; NAME=FILE with several drives
+    /// Where to store the data: `memory`, a sparse file (created if missing), or a folder (for a temporary
+    /// file); NAME=FILE with several drives
     #[arg(long, default_value = "memory", value_name = "FILE")]
     pub data: Vec<String>,
     /// Keep map, wear and history of the drive in a file; NAME=FILE with several drives
@@ -42,28 +43,29 @@ pub struct ServeArguments {
     /// What the drives are like
     #[command(flatten)]
     pub drive: DriveArguments,
-    /// Allow no change
+    /// Serve read-only
     #[arg(long)]
     pub read_only: bool,
-    /// Where orders are taken [default: the unix socket's path and `.control`]
+    /// Control socket, for `lowtide drive stat` and others [default: the unix socket's path plus `.control`]
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
-    /// Serve counters for Prometheus at http://ADDRESS/metrics; a port alone is of this machine
+    /// Serve counters for Prometheus at http://ADDRESS/metrics; a port alone listens at 127.0.0.1
     #[arg(long, value_name = "ADDRESS", value_parser = super::address)]
     pub metrics: Option<SocketAddr>,
-    /// With --metrics: also answer requests for this host, beside localhost and this machine's name and address
+    /// With --metrics: also answer requests for this host, besides localhost and this machine's name and
+    /// address
     #[arg(long, value_name = "HOST", requires = "metrics", value_parser = Hosts::parse)]
     pub accept_host: Vec<Host>,
     /// Record every request from the start into a new file; see `lowtide drive record`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Whether clients may or must use TLS
+    /// TLS for clients
     #[arg(long, default_value = "off", requires_ifs = [("on", "certificates"), ("require", "certificates")])]
     pub tls: TlsUse,
     /// A folder with server-cert.pem, server-key.pem, and ca-cert.pem to verify clients
     #[arg(long = "tls-certificates", value_name = "DIR", id = "certificates")]
     pub certificates: Option<PathBuf>,
-    /// Let in only clients with a certificate that ca-cert.pem signed
+    /// Accept only clients with a certificate signed by ca-cert.pem
     #[arg(long, requires = "certificates")]
     pub tls_verify_peer: bool,
     /// How many clients there may be
@@ -74,11 +76,11 @@ pub struct ServeArguments {
 /// How many clients a server has, and what they may hold.
 #[derive(Debug, Args)]
 pub struct ClientsArguments {
-    /// Clients that use exports at the same time; those that have not chosen one yet do not count
+    /// Maximum concurrent clients, not counting those still choosing an export
     #[arg(long, default_value_t = 128, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_clients: u16,
-    /// Memory for the requests and replies of all clients together: at least 64MiB, and 512KiB for each client
-    /// [default: 256MiB, or 1MiB for each client where that is more]
+    /// Memory for the requests and replies of all clients together: at least 64MiB, and at least 512KiB per
+    /// client [default: 256MiB, or 1MiB per client if that is more]
     #[arg(long, value_parser = size, value_name = "SIZE")]
     pub buffers: Option<Bytes>,
 }
@@ -96,22 +98,22 @@ impl ClientsArguments {
 /// What a live drive is like, however it is reached.
 #[derive(Debug, Args)]
 pub struct DriveArguments {
-    /// Answer when the model says so, as without this flag
+    /// Complete each request when the model says so (the default)
     #[arg(long, conflicts_with = "no_delay")]
     pub real_time: bool,
-    /// Answer at once; the model lives in a time of its own
+    /// Complete each request at once; the model runs in virtual time
     #[arg(long)]
     pub no_delay: bool,
-    /// Run before all ordinary programs (SCHED_FIFO)
+    /// Run with real-time priority (SCHED_FIFO), before all ordinary programs
     #[arg(long)]
     pub rt: bool,
-    /// Another cache for writes than the device has
+    /// Replace the device's write cache
     #[arg(long, value_name = "protected|volatile|lying")]
     pub cache: Option<CacheKind>,
     /// Leave a share of the capacity unused
     #[arg(long, default_value = "0", value_parser = share, value_name = "SHARE")]
     pub reserve: f64,
-    /// A smaller drive, such as 1/16
+    /// Scale the drive down, such as 1/16
     #[arg(long, default_value = "1", value_parser = scale)]
     pub scale: u64,
     /// The seed of every random choice
@@ -147,11 +149,11 @@ impl DriveArguments {
 /// Whether clients use TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TlsUse {
-    /// They cannot
+    /// Clients cannot use TLS
     Off,
-    /// They may
+    /// Clients may use TLS
     On,
-    /// They must
+    /// Clients must use TLS
     Require,
 }
 
@@ -161,7 +163,7 @@ pub struct ServerArguments {
     /// The server: its unix socket, its control socket, or the name of an attached drive
     #[arg(value_name = "SOCKET")]
     pub socket: PathBuf,
-    /// Only this drive of it
+    /// Only this drive of the server
     #[arg(long, value_name = "NAME")]
     pub drive: Option<String>,
 }
@@ -172,7 +174,7 @@ pub struct StatArguments {
     /// The server
     #[command(flatten)]
     pub server: ServerArguments,
-    /// Again every so often, until Ctrl-C
+    /// Repeat at this interval until Ctrl-C
     #[arg(long, value_name = "TIME")]
     pub every: Option<Nanos>,
     /// How to print it
@@ -183,15 +185,15 @@ pub struct StatArguments {
 /// Arguments of `powercut`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What was flushed or written with forced unit access survives. Every other write that the drive's volatile\n\
-    cache holds is kept, dropped or torn, as the server's seed chooses. Connections end; a drive that is attached is put\n\
-    on again with `lowtide drive attach --again NAME`."
+    after_help = "Flushed data and writes with forced unit access survive. Every other write in the drive's \
+    volatile cache is kept, dropped or torn, chosen by the server's seed. Connections end. Reattach an \
+    attached drive with `lowtide drive attach --again NAME`."
 )]
 pub struct CutArguments {
     /// The server
     #[command(flatten)]
     pub server: ServerArguments,
-    /// Bytes that are written whole or not at all: 512 or 4096
+    /// Atomic write size in bytes: 512 or 4096
     #[arg(long, default_value_t = 4096, value_name = "BYTES")]
     pub tear: u32,
     /// Leave the power off; every request fails until `lowtide drive power-on`
@@ -202,30 +204,30 @@ pub struct CutArguments {
 /// Arguments of `fail`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("slowness").multiple(true))]
-#[command(after_help = "Each call replaces the faults the drive had; without any, the drive has none.")]
+#[command(after_help = "Each call replaces all faults of the drive; without options, it removes them.")]
 pub struct FailArguments {
     /// The server
     #[command(flatten)]
     pub server: ServerArguments,
-    /// Reads of a range fail, or a share of them: `all`, `10GiB..11GiB`, `1%`, `0..1GiB@50%`
+    /// Fail reads of a range, or a share of them: `all`, `10GiB..11GiB`, `1%`, `0..1GiB@50%`
     #[arg(long, value_name = "RANGE[@SHARE]")]
     pub read_errors: Option<String>,
-    /// Writes fail, the same way
+    /// Fail writes, in the same form
     #[arg(long, value_name = "RANGE[@SHARE]")]
     pub write_errors: Option<String>,
-    /// Requests take so many times as long
+    /// Multiply the time of requests by this factor
     #[arg(long, value_parser = factor, value_name = "FACTOR", group = "slowness")]
     pub slow: Option<f64>,
-    /// Requests take so much longer
+    /// Delay requests by this time
     #[arg(long, value_name = "TIME", group = "slowness")]
     pub delay: Option<Nanos>,
-    /// Only a share of requests is slow
+    /// Slow down only this share of the requests
     #[arg(long, value_parser = share, value_name = "SHARE", requires = "slowness")]
     pub slow_share: Option<f64>,
-    /// Requests are slow for so long
+    /// Stop slowing down requests after this time
     #[arg(long = "for", value_name = "TIME", requires = "slowness")]
     pub span: Option<Nanos>,
-    /// The drive takes no more writes: `now`, or a number of erase cycles of its blocks
+    /// Refuse writes: `now`, or once blocks have been erased this many times on average
     #[arg(long, value_name = "now|CYCLES")]
     pub end_of_life: Option<String>,
 }
@@ -233,8 +235,8 @@ pub struct FailArguments {
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The file is a trace: `lowtide run replay --set workload.trace=FILE --target device:NAME` makes the same\n\
-    requests of any device, in virtual time."
+    after_help = "The file is a trace: `lowtide run replay --set workload.trace=FILE --target device:NAME` \
+    sends the same requests to any device, in virtual time."
 )]
 pub struct RecordArguments {
     /// What to do
@@ -242,7 +244,7 @@ pub struct RecordArguments {
     pub verb: RecordVerb,
 }
 
-/// What to do about a recording.
+/// What to do with a recording.
 #[derive(Debug, Subcommand)]
 pub enum RecordVerb {
     /// Record every request into a new file

@@ -1,4 +1,4 @@
-//! What `lowtide logdisk` is told.
+//! Arguments of `lowtide logdisk`.
 
 use super::live::ClientsArguments;
 use super::{BenchFormat, FilesystemName, PlainFormat, size};
@@ -17,7 +17,7 @@ pub struct LogdiskArguments {
 /// What to do with a log disk.
 #[derive(Debug, Subcommand)]
 pub enum LogdiskVerb {
-    /// Make a log disk in a file or on a block device
+    /// Create a log disk in a file or on a block device
     Format(LogdiskFormatArguments),
     /// Serve a log disk to NBD clients
     Serve {
@@ -29,22 +29,23 @@ pub enum LogdiskVerb {
         /// Listen at ADDRESS:PORT [default: 127.0.0.1:10809]
         #[arg(long, value_name = "ADDRESS")]
         tcp: Option<String>,
-        /// What clients call it [default: the name of the file]
+        /// Export name [default: the name of the file]
         #[arg(long)]
         name: Option<String>,
-        /// Let nothing be changed
+        /// Serve read-only
         #[arg(long)]
         read_only: bool,
-        /// Memory for the map [default: as much as it takes]
+        /// Memory for the map [default: as much as it needs]
         #[arg(long, value_parser = size)]
         map_memory: Option<Bytes>,
         /// How many clients there may be
         #[command(flatten)]
         clients: ClientsArguments,
     },
-    /// Make a block device of this machine of a log disk, with a filesystem if wanted
+    /// Attach a log disk as a block device of this machine, optionally with a filesystem
     Attach(LogdiskAttachArguments),
-    /// Tell how full a log disk is, and how it was left; while it is served or attached, what has happened since
+    /// Show how full a log disk is and how it was closed; while it is served or attached, also its activity
+    /// since it was opened
     Stat {
         /// The file or block device, or the name of an attached log disk
         target: PathBuf,
@@ -52,7 +53,7 @@ pub enum LogdiskVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
-    /// Look whether a log disk contradicts itself; nothing is written
+    /// Check the consistency of a log disk without writing to it
     Check {
         /// The file or block device
         target: PathBuf,
@@ -60,7 +61,7 @@ pub enum LogdiskVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
-    /// The same, and read every block to see that its checksum fits
+    /// Check the consistency of a log disk and the checksum of every block, without writing to it
     Scrub {
         /// The file or block device
         target: PathBuf,
@@ -68,35 +69,36 @@ pub enum LogdiskVerb {
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
-    /// Make a log disk usable whose flushed end was spoiled, and say how many blocks are lost
+    /// Repair a log disk whose flushed end is damaged, and report how many blocks are lost
     #[command(
-        after_help = "Blocks that are known to be lost are errors until they are written again. Where nothing says which blocks the\n\
-        spoiled part held, any block may read as older data afterwards: a filesystem or a database on it must be checked."
+        after_help = "Reading a block that is known to be lost is an error until the block is written again. \
+        If it is unknown which blocks are lost, any block may read as older data afterwards: check the \
+        filesystem or the database on it."
     )]
     Repair {
         /// The file or block device
         target: PathBuf,
-        /// Take what may be older data for what cannot be read; without it, nothing is changed
+        /// Accept that any block may read as older data; without this option, nothing is changed
         #[arg(long)]
         accept_old_data: bool,
     },
-    /// Make a log disk larger, with all that is on it; it is not served meanwhile
+    /// Enlarge a log disk and keep its contents; it must not be served or attached
     Resize {
         /// The file or block device
         target: PathBuf,
-        /// Make the file this large first [default: as large as it is, or as the block device has become]
+        /// Grow the file to this size first [default: the current size of the file or block device]
         #[arg(long, value_parser = size)]
         size: Option<Bytes>,
-        /// The share that is not offered from now on [default: as it was]
+        /// New share of the capacity to hold back [default: unchanged]
         #[arg(long, value_name = "SHARE")]
         reserve: Option<f64>,
     },
-    /// Tell how full a log disk may be for which gain
+    /// Estimate the gain in random writes at each fill level
     Advise {
-        /// Random writes a second of the drive by itself
+        /// Random writes per second of the drive without a log disk
         #[arg(long, value_name = "IOPS")]
         bare: f64,
-        /// What it writes in sequence, in a second
+        /// Sequential writes of the drive per second, such as 80MB
         #[arg(long, value_name = "SIZE", value_parser = size)]
         sequential: Bytes,
         /// How to print it
@@ -110,22 +112,23 @@ pub enum LogdiskVerb {
 pub struct LogdiskFormatArguments {
     /// The file, or the block device
     pub target: PathBuf,
-    /// Make the file this large [default: as large as it is]
+    /// Size of the file [default: its current size]
     #[arg(long, value_parser = size)]
     pub size: Option<Bytes>,
-    /// Bytes that are written in one sequence: 1MiB to 64MiB, what the drive erases or merges at once
+    /// Segment size, from 1MiB to 64MiB: what the drive erases or merges at once, or a multiple
     #[arg(long, default_value = "4MiB", value_parser = size)]
     pub segment: Bytes,
-    /// The share that is not offered: more makes random writes faster on a full disk
+    /// Share of the capacity to hold back; a larger one makes random writes on a full disk faster
     #[arg(long, default_value_t = 0.1, value_name = "SHARE")]
     pub reserve: f64,
-    /// Although the file holds something, but for a store: all of that is lost
+    /// Overwrite the contents of the file; a lowtide store is never overwritten
     #[arg(long)]
     pub overwrite: bool,
-    /// Overwrite the block device with this serial number; without it, the refusal says which it is
+    /// Overwrite the block device with this serial number; without it, the error shows the number
     #[arg(long, value_name = "SERIAL")]
     pub destroy: Option<String>,
-    /// With --destroy: although it has partitions or carries a filesystem, RAID, LVM, LUKS or ZFS label, or a log disk
+    /// With --destroy: even if the device has partitions, a filesystem, RAID, LVM, LUKS or ZFS label, or a
+    /// log disk
     #[arg(long, requires = "destroy")]
     pub force_signature: bool,
 }
@@ -133,25 +136,25 @@ pub struct LogdiskFormatArguments {
 /// Arguments of `logdisk attach`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Needs root, FUSE and loop devices, as `lowtide drive attach` does. `lowtide drive attach --list` lists it too, and\n\
-    `lowtide drive detach NAME` takes it away and closes the log disk in order."
+    after_help = "Needs root, FUSE and loop devices, as `lowtide drive attach` does. `lowtide drive attach \
+    --list` includes attached log disks; `lowtide drive detach NAME` detaches one and closes it cleanly."
 )]
 pub struct LogdiskAttachArguments {
     /// The file or block device
     pub target: PathBuf,
-    /// What to call it [default: the name of the file]
+    /// Name of the attached log disk [default: the name of the file]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Make a filesystem on it; the log disk must be empty
     #[arg(long, value_name = "KIND")]
     pub mkfs: Option<FilesystemName>,
-    /// Mount it at a folder, which is made where it is not there
+    /// Mount it at this folder, created if missing
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,
     /// Mount options, such as noatime
     #[arg(short = 'o', long = "options", value_name = "OPTIONS", requires = "mount", default_value = "")]
     pub options: String,
-    /// Memory for the map [default: as much as it takes]
+    /// Memory for the map [default: as much as it needs]
     #[arg(long, value_parser = size)]
     pub map_memory: Option<Bytes>,
     /// How to print it

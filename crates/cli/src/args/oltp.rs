@@ -1,6 +1,6 @@
 //! The arguments of `lowtide bench oltp`.
 //!
-//! Leaves out experiments with databases: those are files.
+//! Experiments with databases are files, not arguments.
 
 use super::{BenchFormat, size};
 use clap::Args;
@@ -13,25 +13,25 @@ use std::path::PathBuf;
 /// What to measure of a database.
 #[derive(Debug, Args)]
 pub struct OltpBenchArguments {
-    /// The database; servers are started for it and ended
+    /// The database; a server is started and stopped automatically
     #[arg(long, default_value = "sqlite", value_parser = engine())]
     engine: Engine,
     /// Warehouses, about 100 MB each
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     warehouses: u32,
-    /// Terminals, which ask again at once
+    /// TPC-C terminals, without think time
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=450))]
     terminals: u32,
-    /// How long they ask
+    /// Duration of the measurement in seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
-    /// Memory for pages
+    /// Buffer pool size
     #[arg(long, default_value = "1GiB", value_parser = size)]
     buffer_pool: Bytes,
-    /// What a commit waits for: the engine's own where it is not given
+    /// What a commit waits for [default: the engine's own setting]
     #[arg(long, value_parser = durability())]
     durability: Option<Durability>,
-    /// Where the data lie while it runs; the directory for temporary files where it is not given
+    /// Directory for the data during the run [default: the directory for temporary files]
     #[arg(long, value_name = "PATH")]
     directory: Option<PathBuf>,
     /// The seed of rows and inputs

@@ -18,17 +18,17 @@ pub struct RunArguments {
     /// What to run
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// With --interleave: the experiments to measure in turns with the first
+    /// With --interleave: more experiments, measured in turns with the first
     #[arg(value_name = "OTHERS", requires = "interleave")]
     pub others: Vec<String>,
-    /// Measure two or more experiments in turns, cell by cell, so that a machine that drifts, drifts for all; then
-    /// compare them
+    /// Measure two or more experiments in turns, cell by cell, so that drift of the machine affects all of
+    /// them; then compare them
     #[arg(long, requires = "others")]
     pub interleave: bool,
     /// The store that keeps every number
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// Go on with the last campaign of the same experiment, seed and scale, and the same --adaptive and --precision
+    /// Continue the last campaign with the same experiment, seed, scale, --adaptive and --precision
     #[arg(long)]
     pub resume: bool,
     /// Where to write the HTML report
@@ -37,31 +37,33 @@ pub struct RunArguments {
     /// How to print the answer
     #[arg(long, default_value = "table")]
     pub format: Format,
-    /// Exit with code 4 where a cell has no steady state
+    /// Exit with code 4 if a cell has no steady state
     #[arg(long)]
     pub require_steady: bool,
-    /// Overwrite the block device with this serial number; `lowtide plan` says which it is
+    /// Overwrite the block device with this serial number; `lowtide plan` shows the number
     #[arg(long, value_name = "SERIAL")]
     pub destroy: Option<String>,
-    /// With --destroy: although it has partitions or carries a filesystem, RAID, LVM, LUKS or ZFS label
+    /// With --destroy: even if the device has partitions or a filesystem, RAID, LVM, LUKS or ZFS label
     #[arg(long, requires = "destroy")]
     pub force_signature: bool,
     /// Draw the running cell in the terminal: throughput, latency, the verdict so far
     #[arg(long)]
     pub watch: bool,
-    /// Show the growing report to a browser while it runs, at http://127.0.0.1:PORT; 0 takes any free port
+    /// Serve the live report to browsers during the run, at http://127.0.0.1:PORT; 0 takes any free port
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = address)]
     pub serve: Option<SocketAddr>,
-    /// With --serve: also answer requests for this host, beside localhost and this machine's name and address
+    /// With --serve: also answer requests for this host, besides localhost and this machine's name and
+    /// address
     #[arg(long, value_name = "HOST", requires = "serve", value_parser = Hosts::parse)]
     pub accept_host: Vec<Host>,
-    /// Measure only those sizes of data that are needed to know the level at all of them, and predict the others
+    /// Measure only as many data sizes as needed, and predict the levels at the others
     #[arg(long, conflicts_with_all = ["interleave", "part"])]
     pub adaptive: bool,
-    /// With --adaptive: half of the 95 % interval of each level at most, as a share of it
+    /// With --adaptive: maximum half-width of each 95 % interval, as a share of the level
     #[arg(long, value_name = "SHARE", default_value = "5%", requires = "adaptive", value_parser = precision)]
     pub precision: Precision,
-    /// Run only part K of N, such as 2/4: cells that share a history stay together; `lowtide store merge` makes the parts one
+    /// Run only part K of N, such as 2/4; cells that share a history stay together, and `lowtide store merge`
+    /// joins the parts
     #[arg(long, value_name = "K/N", conflicts_with_all = ["interleave", "require_steady"])]
     pub part: Option<Part>,
     /// Cells that run at the same time on simulated devices [default: one per core]

@@ -1,6 +1,7 @@
 //! Old spellings of verbs that moved into a group, and suggestions for mistyped verbs.
 //!
-//! The old spelling (`lowtide serve` for `lowtide drive serve`) is for scripts: no help and no completion has it.
+//! Old spellings (`lowtide serve` for `lowtide drive serve`) keep scripts working; help and completion do not
+//! list them.
 
 use super::Arguments;
 use clap::error::{ContextKind, ContextValue};

@@ -20,7 +20,7 @@ pub enum StoreVerb {
     Import(ImportArguments),
     /// Merge stores: parts of a campaign become one
     Merge(MergeArguments),
-    /// Name campaigns, to compare others with them
+    /// Name campaigns as baselines for comparison
     Baseline(BaselineArguments),
 }
 
@@ -46,13 +46,13 @@ pub struct BaselineArguments {
 /// What to do with baselines.
 #[derive(Debug, Subcommand)]
 pub enum BaselineVerb {
-    /// Give a campaign a name, to compare with as @NAME
+    /// Name a campaign as a baseline: `lowtide compare` takes it as @NAME
     Set {
         /// The name: letters, digits, - _ and .
         name: String,
         /// The campaign: NUMBER or NAME in the store, FILE:NUMBER in another store, or FILE for its last one
         campaign: String,
-        /// Take the name from the campaign that has it
+        /// Reassign the name if another campaign has it
         #[arg(long)]
         replace: bool,
         /// The store that keeps the name
@@ -68,7 +68,7 @@ pub enum BaselineVerb {
         #[arg(long, default_value = "table")]
         format: Format,
     },
-    /// Forget a name; its campaign stays
+    /// Remove a name; its campaign stays
     Remove {
         /// The name
         name: String,
@@ -87,10 +87,10 @@ pub struct ExportArguments {
     /// csv: one row per interval; json: everything; fio: the load as a job of fio
     #[arg(long, default_value = "csv")]
     pub format: RawFormat,
-    /// With --format fio: the load of this experiment instead, a name of the catalogue or a file
+    /// With --format fio: export the load of this experiment (catalogue name or file) instead
     #[arg(long, value_name = "EXPERIMENT", conflicts_with = "campaign")]
     pub experiment: Option<String>,
-    /// With --experiment: change a key of it (may be given more than once)
+    /// With --experiment: change one of its keys (may be given more than once)
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "experiment")]
     pub set: Vec<String>,
     /// Where to write [default: standard output]
@@ -105,7 +105,7 @@ pub enum RawFormat {
     Csv,
     /// Everything
     Json,
-    /// CSV: one row per interval and kind of transaction, of databases
+    /// For databases: CSV, one row per interval and transaction type
     Transactions,
     /// The load as a job of fio
     Fio,
@@ -114,24 +114,25 @@ pub enum RawFormat {
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One campaign of all files: fio --output-format=json or json+, fio's logs (job_bw.1.log and so on;\n\
-    those of a job become one series), and what sysbench fileio printed. A fio iolog is a load: see workload.trace."
+    after_help = "All files become one campaign. Accepted: output of fio --output-format=json or json+, \
+    fio's logs (such as job_bw.1.log; the logs of one job become one series), and output of sysbench fileio. \
+    A fio iolog is a load, not a measurement: see workload.trace."
 )]
 pub struct ImportArguments {
-    /// What fio or sysbench wrote
+    /// Output files of fio or sysbench
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// What every file is: fio-json, fio-bw-log, fio-iops-log, fio-lat-log, fio-hist-log or sysbench
-    /// [default: by its content]
+    /// Format of all files: fio-json, fio-bw-log, fio-iops-log, fio-lat-log, fio-hist-log or sysbench
+    /// [default: detected from the content]
     #[arg(long, value_name = "KIND")]
     pub kind: Option<Kind>,
     /// The store that keeps every number
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// What to call the campaign [default: the name of the first file]
+    /// Name of the campaign [default: the name of the first file]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Bytes of data under test, where no file states it; without it, writes have no steady state
+    /// Size of the data under test, if no file states it; without it, writes have no steady state
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub size: Option<Bytes>,
     /// How to print the answer
@@ -142,8 +143,9 @@ pub struct ImportArguments {
 /// Arguments of `merge`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Campaigns of the same experiment, device, seed and scale become one where no cell was measured twice with other\n\
-    numbers; all others are copied unchanged. An existing store keeps its campaigns, and the rest are added."
+    after_help = "Campaigns with the same experiment, device, seed and scale are merged unless a cell was \
+    measured twice with different numbers; all others are copied unchanged. An existing output store keeps \
+    its contents and gains the rest."
 )]
 pub struct MergeArguments {
     /// Stores to take campaigns from

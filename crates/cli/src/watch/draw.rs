@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! title, cells done, time left
-//! the running cell, and what can be said of it so far
+//! the running cell, and its verdict so far
 //! throughput                      | latency
 //! cells that ended
 //! ```
 //!
-//! Pure: from [`State`] to a frame. Where several cells run at the same time the first is drawn, and the others are
+//! A pure function of [`State`]. If several cells run at the same time, the first is drawn and the others are
 //! counted.
 
 use super::SMALLEST;
@@ -55,7 +55,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State) {
     }
     frame.render_widget(list(state, ended), ended);
     let note = state.notes.last().map(|note| format!("; {}", plain(note))).unwrap_or_default();
-    let last = format!("Ctrl-C ends in good order{note}");
+    let last = format!("Ctrl-C stops cleanly{note}");
     frame.render_widget(Line::from(last).style(Style::default().add_modifier(Modifier::DIM)), foot);
 }
 
@@ -81,7 +81,7 @@ fn running(state: &State) -> Paragraph<'static> {
     let Some(first) = state.running.first() else { return Paragraph::new("between two cells") };
     let doing = match first.stage {
         Stage::Prepare => format!("preparing, {:.0} %", first.share * 100.0),
-        Stage::Replay => format!("again for its history, {:.0} %", first.share * 100.0),
+        Stage::Replay => format!("repeating to restore the drive's history, {:.0} %", first.share * 100.0),
         Stage::Measure => {
             let rate = first.levels.last().map(|(_, rate)| format!(", {}", first.quantity.running(*rate)));
             format!("measuring, {:.0} %{}", first.share * 100.0, rate.unwrap_or_default())
@@ -103,7 +103,7 @@ fn so_far(running: &Running) -> String {
     running.verdict.as_ref().map_or_else(|| "too early to tell".to_owned(), words)
 }
 
-/// A line over the seconds of the measurement, from zero.
+/// A line chart over time in seconds; both axes start at zero.
 fn line(frame: &mut Frame<'_>, area: Rect, title: &str, points: &[(f64, f64)], colour: Color) {
     let block = Block::default().borders(Borders::ALL).title(title);
     if points.is_empty() {
@@ -223,7 +223,7 @@ mod tests {
             "latency p99, ms",
             "file_size 10GiB: 40.0 ± 0.4 MiB/s",
             "file_size 20GiB: failed: the drive [2J left",
-            "Ctrl-C ends in good order",
+            "Ctrl-C stops cleanly",
         ] {
             assert!(text.contains(wanted), "`{wanted}` is not in:\n{text}");
         }
