@@ -1,23 +1,23 @@
 //! The experiment: a question about storage, as a file that can be run.
 //!
 //! [`Experiment::parse`] takes the text as written and resolves it once: every default is filled in, every size
-//! and time is parsed, every name is known, and nothing after this stage parses again. What is wrong is told as
-//! [`BadInput`], all of it at once, at the line of the file or the `--set` that it stands on.
+//! and time is parsed, every name is known, and nothing after this stage parses again. All errors are
+//! reported together as one [`BadInput`], each at the line of the file or the `--set` that caused it.
 //!
 //! ```text
-//! name, title, question, source   who it is
+//! name, title, question, source   identity and origin
 //! [target]            device | file | directory | block
 //! [before-each-cell]  purge, layout, fill              history is explicit
-//! [workload]          pattern, block, threads, …       what is asked, how long
+//! [workload]          pattern, block, threads, …       the load and its length
 //! [inserts]           connections, data, …             or: rows into an index, until all are in
 //! [oltp]              engine, warehouses, …            or: TPC-C on a database
 //! [sweep]             factors; the cells are their product
 //! [repeat]            times, order, seed, track
-//! [[event]]           what happens to a device meanwhile
+//! [[event]]           power cuts, faults and pauses during a cell
 //! [[step]]            the sweep again, prepared differently
 //! [[published]]       numbers to compare with
 //! [[claim]]           sentences to check
-//! [[not-compared]]    published numbers that nothing is put beside, and why
+//! [[not-compared]]    published numbers that are not compared, and why
 //! ```
 //!
 //! Leaves out what needs the target (does the data fit?): later stages ask [`Experiment::blame`] to point at
@@ -91,13 +91,13 @@ use std::ops::{Deref, DerefMut, Range};
 pub struct Experiment {
     /// A short name, as files and campaigns are called.
     pub name: String,
-    /// A line for people; the name where none is given.
+    /// One-line title; defaults to the name.
     pub title: String,
     /// What it asks.
     pub question: Option<String>,
     /// Where it comes from: `published/e02`, or an address.
     pub source: Option<String>,
-    /// Published numbers that nothing is put beside.
+    /// Published numbers that are not compared, and why.
     pub not_compared: Vec<NotCompared>,
     resolved: Resolved,
     document: Document,
@@ -132,13 +132,13 @@ impl Experiment {
         self.document.text()
     }
 
-    /// A text of this experiment or about it as it may be kept and shown: addresses of servers without their passwords. The
-    /// experiment's own text is an experiment still.
+    /// Removes server passwords from a text, so that it can be stored and shown. The experiment's own text
+    /// still parses afterwards.
     pub fn without_passwords(&self, text: &str) -> String {
         let servers = || self.load.oltp.iter().flat_map(|oltp| &oltp.servers);
         let mut plain = text.to_owned();
         if text == self.text() {
-            // Those that are written with escapes, last first, so that places stay.
+            // Addresses written with escapes, from last to first, so that earlier spans stay valid.
             let all: Vec<&Address> = servers().collect();
             for (at, address) in all.iter().enumerate().rev() {
                 let place = self.document.place(&format!("oltp.servers.{at}"));
@@ -217,7 +217,7 @@ impl Experiment {
         if let (Some(load), true) = (&load, problems.is_empty()) {
             check::Whole { document: &document, target: target.as_ref(), load, steps: &steps }
                 .check(problems);
-            // Only a sweep of a sane size is gone through.
+            // Checks individual cells only if there are not too many.
             match step::too_many_cells(&steps) {
                 Some(cells) => check::refuse_cells(&document, cells, problems),
                 None => track::check(&document, &steps, problems),
@@ -257,8 +257,8 @@ pub fn excuses(name_of_source: &str, text: &str) -> Result<Vec<NotCompared>, Bad
     Ok(excuses)
 }
 
-/// Published numbers that no experiment of the catalogue compares, and why, besides those that experiments excuse
-/// themselves.
+/// Published numbers that no experiment of the catalogue compares, and why, in addition to the
+/// `[[not-compared]]` tables of experiment files.
 pub fn compared_by_none() -> Vec<NotCompared> {
     let text = include_str!("../../../../published/not-compared.toml");
     excuses("published/not-compared.toml", text).expect("a test reads the list")

@@ -1,4 +1,4 @@
-//! Cells for the tests of stores, as the writer leaves those that were measured.
+//! Cells for store tests, in the form in which the writer stores measured cells.
 
 use super::writer::{Entry, Measured};
 use lowtide_core::{Counters, Interval, Latency, Nanos};

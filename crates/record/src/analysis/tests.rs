@@ -1,7 +1,7 @@
 //! What the analysis promises, tested on synthetic series with a known truth.
 //!
-//! Every figure is a count over seeds, so that it is the same on every machine; a failure prints the seeds.
-//! Leaves out real and simulated devices: their tests compare with runs many times longer.
+//! Assertions count seeds, so results are the same on every machine; a failure prints the seeds.
+//! Not covered: real and simulated devices, whose own tests compare with much longer runs.
 
 use super::shapes::Shape;
 use super::*;
@@ -36,7 +36,7 @@ fn reason(verdict: Verdict) -> String {
     }
 }
 
-/// The deep shape: 80 fresh, 10 in the dip, 70 after it, 30 at last.
+/// MiB/s: 80 fresh, 10 in the dip, 70 after the dip, 30 settled.
 fn deep() -> Shape {
     Shape::drive(100.0, 10.0, 70.0, 30.0)
 }
@@ -165,7 +165,7 @@ fn nothing_stops_it_in_the_honeymoon_and_the_naive_rules_do_stop_there() {
             let answer = stopped.expect("it stops");
             assert!((answer.mean / 80.0 - 1.0).abs() < 0.01, "{name} takes the plateau: {answer:?}");
             assert_eq!(answer.to_ns, 300_000_000_000, "{name}");
-            // The whole hour gives what the running rule gave.
+            // Judged over the entire hour, the rule gives the same answer as when it stopped the run.
             assert_eq!(estimate(steady(&shape.series(1, 360), &criterion)), Some(answer), "{name}");
             assert_eq!(watcher.series().points().len(), 30, "{name}");
         }
