@@ -19,28 +19,47 @@ const MOST_COUNTED: u64 = 1 << 53;
 const HEADER: usize = 40;
 
 /// How long operations took.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// It grows with the longest that it counts: simulated loads make a new one for each interval, most of which would hold
+/// nothing but zeroes.
+#[derive(Debug, Clone)]
 pub struct Latency(Histogram<u64>);
+
+/// Equal where they counted the same, however far each has grown.
+impl PartialEq for Latency {
+    fn eq(&self, other: &Self) -> bool {
+        self.count() == other.count() && self.buckets().eq(other.buckets())
+    }
+}
 
 impl Default for Latency {
     fn default() -> Self {
-        Latency(
-            Histogram::new_with_bounds(1, MAX_NS, DIGITS)
-                .expect("the bounds are constants that hdrhistogram accepts"),
-        )
+        Latency::up_to(Nanos::new(2))
     }
 }
 
 impl Latency {
+    /// An empty histogram that need not grow for latencies up to `longest`.
+    fn up_to(longest: Nanos) -> Self {
+        let longest = longest.get().clamp(2, MAX_NS);
+        let mut histogram = Histogram::new_with_bounds(1, longest, DIGITS)
+            .expect("the bounds are ones that hdrhistogram accepts");
+        histogram.auto(true);
+        Latency(histogram)
+    }
+    /// An empty histogram that need not grow for the latencies that this one has counted.
+    pub fn empty_as_large(&self) -> Self {
+        Latency::up_to(self.max())
+    }
     /// Counts one operation.
     #[inline]
     pub fn record(&mut self, span: Nanos) {
-        self.0.saturating_record(span.get());
+        self.record_many(span, 1);
     }
     /// Counts `count` operations that took as long.
     #[inline]
     pub fn record_many(&mut self, span: Nanos, count: u64) {
-        self.0.saturating_record_n(span.get(), count);
+        self.0.record_n(span.get().min(MAX_NS), count).expect("it grows to the longest");
     }
     /// Operations counted.
     pub fn count(&self) -> u64 {
@@ -88,6 +107,9 @@ impl Latency {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&self.0, &mut bytes).expect("writing to a Vec cannot fail");
+        // However far it has grown, its bounds are those of all histograms.
+        let counts = (bytes.len() - HEADER) as u32;
+        bytes[..HEADER].copy_from_slice(&header(counts));
         bytes
     }
     /// Reads what [`Latency::to_bytes`] wrote; `None` where the bytes are not such a histogram. They may be anybody's: no

@@ -123,18 +123,12 @@ impl Recorder {
             return None;
         }
         let start_ns = self.current.end_ns;
-        // Without `..Interval::default()`, which would make two more histograms and drop them.
         let next = Interval {
             start_ns,
             end_ns: start_ns + self.length_ns,
-            reads: 0,
-            read_bytes: 0,
-            writes: 0,
-            write_bytes: 0,
-            errors: 0,
-            read_latency: Latency::default(),
-            write_latency: Latency::default(),
-            counters: None,
+            read_latency: self.current.read_latency.empty_as_large(),
+            write_latency: self.current.write_latency.empty_as_large(),
+            ..Interval::default()
         };
         let mut ended = std::mem::replace(&mut self.current, next);
         ended.counters = counters;
