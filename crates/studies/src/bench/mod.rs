@@ -4,6 +4,7 @@
 
 mod logdisk;
 mod logdisk_file;
+mod mapping;
 mod nbd;
 mod simulate;
 mod steady;

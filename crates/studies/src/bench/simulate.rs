@@ -4,11 +4,12 @@
 //! ρ 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. Leaves out other
 //! drives: cost grows with write amplification and shrinks with larger map units.
 
+use super::mapping::Mapping;
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Seed, VirtualTime, Workload, virtual_load,
 };
 use lowtide_device::SimulatedSsd;
-use lowtide_device::flash::FlashSpec;
+use lowtide_device::flash::{FlashSpec, Geometry};
 
 /// What the simulator did, and what it cost.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -23,6 +24,13 @@ pub struct Simulated {
     pub write_amplification: f64,
     /// Virtual seconds meanwhile.
     pub virtual_s: f64,
+    /// Host writes per second of processor time of a loop that does nothing but map the same writes: what the
+    /// processor and its memory allow.
+    pub mapping_only_host_writes_per_cpu_second: f64,
+    /// Write amplification of that loop.
+    pub mapping_only_write_amplification: f64,
+    /// The first rate divided by that of the loop: the same on any machine, but for its caches.
+    pub fraction_of_mapping_only: f64,
 }
 
 /// The drive of the figure, as a device file has it.
@@ -34,8 +42,9 @@ pub fn drive() -> FlashSpec {
     device.spec.flash().expect("it is a flash drive").clone()
 }
 
-/// Measures the simulator: one drive write to steady state, then a quarter of one.
+/// Measures the simulator, and the loop that only maps: each one drive write to steady state, then a quarter of one.
 pub fn simulate(seed: Seed) -> Simulated {
+    let (ceiling, mapping_only_write_amplification) = mapping_only(seed);
     let mut drive = SimulatedSsd::new(&drive(), seed).expect("the description is valid");
     let capacity = drive.capacity();
     let chunk = Bytes::mib(1).get();
@@ -49,13 +58,29 @@ pub fn simulate(seed: Seed) -> Simulated {
     let cpu_s = lowtide_host::cpu::time().as_secs_f64() - began;
     let after = drive.counters();
     let host_writes = (after.host_written_bytes - before.host_written_bytes) / 4096;
+    let host_writes_per_cpu_second = host_writes as f64 / cpu_s;
     Simulated {
-        host_writes_per_cpu_second: host_writes as f64 / cpu_s,
+        host_writes_per_cpu_second,
         host_writes,
         cpu_s,
         write_amplification: after.write_amplification_since(&before).expect("the host wrote"),
         virtual_s: now.since(begin).as_secs_f64(),
+        mapping_only_host_writes_per_cpu_second: ceiling,
+        mapping_only_write_amplification,
+        fraction_of_mapping_only: host_writes_per_cpu_second / ceiling,
     }
+}
+
+/// Host writes per second of processor time of a loop that only maps, and its write amplification.
+fn mapping_only(seed: Seed) -> (f64, f64) {
+    let geometry = Geometry::new(&drive());
+    let mut mapping = Mapping::filled(geometry.blocks, geometry.block_units, geometry.logical_units);
+    let mut rng = seed.part("mapping", 0).stream();
+    mapping.overwrite(u64::from(geometry.logical_units), &mut rng);
+    let (moved, began) = (mapping.moved, lowtide_host::cpu::time().as_secs_f64());
+    let written = mapping.overwrite(u64::from(geometry.logical_units / 4), &mut rng) as f64;
+    let cpu_s = lowtide_host::cpu::time().as_secs_f64() - began;
+    (written / cpu_s, 1.0 + (mapping.moved - moved) as f64 / written)
 }
 
 /// Uniform 4 KiB overwrites by 32 threads until `bytes` are written.
