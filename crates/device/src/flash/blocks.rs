@@ -69,6 +69,11 @@ impl Blocks {
     pub(super) fn is_full(&self, block: u32) -> bool {
         self.counts[block as usize] & NOT_FULL == 0
     }
+    /// Whether a block is full and has this count.
+    #[inline]
+    pub(super) fn is_full_with(&self, block: u32, count: u32) -> bool {
+        self.counts[block as usize] == count
+    }
     /// The erased blocks.
     pub(super) fn free(&self) -> impl Iterator<Item = u32> {
         self.free.iter().flatten().map(|&(block, _)| block)
@@ -91,20 +96,18 @@ impl Blocks {
     pub(super) fn add(&mut self, block: u32) {
         self.counts[block as usize] += 1;
     }
+    /// So many units of a block that is being cleaned are now in an open one.
+    #[inline]
+    pub(super) fn moved(&mut self, from: u32, to: u32, units: u32) {
+        self.counts[from as usize] -= units;
+        self.counts[to as usize] += units;
+    }
     /// One valid unit fewer; the count with [`NOT_FULL`] where that applies.
     #[inline]
     pub(super) fn remove(&mut self, block: u32) -> u32 {
         let count = &mut self.counts[block as usize];
         *count -= 1;
         *count
-    }
-
-    /// Loads the counts of blocks into the processor's cache.
-    #[inline]
-    pub(super) fn warm<const N: usize>(&self, blocks: [u32; N]) {
-        let sum =
-            blocks.iter().fold(0, |sum, &block| sum ^ self.counts.get(block as usize).copied().unwrap_or(0));
-        std::hint::black_box(sum);
     }
 
     /// An erased block, of `die` if there is one, else of the die with the fewest of the open blocks that `open_on`

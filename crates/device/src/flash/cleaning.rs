@@ -5,9 +5,13 @@
 //! erased before that page is programmed. A drive with log units has nothing to clean: [`super::log_units`] erases what dies.
 
 use super::SimulatedSsd;
+use super::divisor::Divisor;
 
 /// Steps of cleaning that one host page may wait for; debt beyond them stays for the next page.
 const MAX_STEPS_PER_PAGE: u32 = 64;
+
+/// Units that are moved at once, at the most.
+const MOST_AT_ONCE: usize = 64;
 
 impl SimulatedSsd {
     /// Opens a block for host data; cleans first where only the collector's own blocks are left.
@@ -19,7 +23,7 @@ impl SimulatedSsd {
             self.collector.pay(credit);
         }
         let block = self.host.open(&mut self.blocks).expect("the floor leaves a block for the host");
-        self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
+        self.table.prefetch_block(block * self.geometry.block_units, self.geometry.block_units);
         self.observe_pool();
     }
 
@@ -52,9 +56,10 @@ impl SimulatedSsd {
             let victim = self.selector.take(&mut self.blocks, &mut self.rng)?;
             let slot = &mut self.collector.slots[index];
             slot.begin(victim, self.blocks.count(victim), units_per_block);
-            self.table.warm_held(slot.cursor, slot.end);
+            self.table.prefetch_block(slot.cursor, units_per_block);
+            self.table.prefetch_held(slot.cursor, slot.end, self.collector.step_units);
         }
-        let (moved, credit) = self.move_some(index, now_ns, self.geometry.page_units, self.geometry.read_ns);
+        let (moved, credit) = self.move_some(index, now_ns, self.geometry.per_page, self.geometry.read_ns);
         self.counts.moved_units += u64::from(moved);
         Some(credit)
     }
@@ -66,7 +71,7 @@ impl SimulatedSsd {
         &mut self,
         index: usize,
         now_ns: u64,
-        victim_page: u32,
+        victim_page: Divisor,
         victim_read_ns: u64,
     ) -> (u32, i64) {
         let units_per_block = self.geometry.block_units;
@@ -77,45 +82,40 @@ impl SimulatedSsd {
 
         let mut moved = 0;
         let (mut pages_read, mut units_read) = (0, 0);
-        let mut last_page = u32::MAX;
+        // Units from here on lie in a page that is not read yet.
+        let mut read_to = 0;
         let mut done_ns = start_ns;
         let (mut cursor, end) = (slot.cursor, slot.end);
         let begun_at = cursor;
-        // Nothing but this loop changes the victim meanwhile, so 64 units of its validity may be kept at hand.
-        let mut valid = if cursor < end { self.table.valid_from(cursor) } else { 0 };
+        let mut run = [0; MOST_AT_ONCE];
         while moved < self.collector.step_units {
-            if valid == 0 {
-                cursor = (cursor | 63) + 1;
-                if cursor >= end {
-                    break;
+            let room = self.cleaned.room_in_page().min(self.collector.step_units - moved) as usize;
+            let taken = self.table.take_valid(&mut cursor, end, &mut run[..room.min(MOST_AT_ONCE)]);
+            if taken == 0 {
+                break;
+            }
+            for &from in &run[..taken] {
+                if from >= read_to {
+                    read_to = victim_page.multiple_above(from);
+                    pages_read += 1;
                 }
-                valid = self.table.valid_from(cursor);
-                continue;
             }
-            let from = (cursor & !63) + valid.trailing_zeros();
-            valid &= valid - 1;
-            let page = from / victim_page;
-            units_read += 1;
-            if page != last_page {
-                last_page = page;
-                pages_read += 1;
-            }
+            let units = taken as u32;
+            units_read += units;
+            moved += units;
             if self.cleaned.needs_block() {
                 let block =
                     self.cleaned.open(&mut self.blocks).expect("the floor leaves blocks for the collector");
-                self.table.warm_block(block * units_per_block, units_per_block);
+                self.table.prefetch_block(block * units_per_block, units_per_block);
                 self.observe_pool();
             }
-            let placed = self.cleaned.place();
-            self.table.map(self.table.logical(from), placed.physical);
-            self.blocks.remove(victim);
-            self.blocks.add(placed.block);
-            moved += 1;
+            let placed = self.cleaned.place_run(units);
+            self.table.map_moved(&run[..taken], placed.physical);
+            self.blocks.moved(victim, placed.block, units);
             if let Some(ready_ns) = placed.page_full {
                 let read_ns =
                     self.nand.read_for(die, now_ns, start_ns, pages_read, units_read, victim_read_ns);
-                (pages_read, units_read) = (0, 0);
-                last_page = u32::MAX;
+                (pages_read, units_read, read_to) = (0, 0, 0);
                 let to = self.blocks.die_of(placed.block);
                 let programmed_ns =
                     self.nand.program(to, now_ns, read_ns.max(ready_ns), self.geometry.page_units);
@@ -131,13 +131,14 @@ impl SimulatedSsd {
         }
         let controller = &self.spec.controller;
         // A victim without valid units is erased unread.
-        let passed = if moved > 0 { (cursor.min(end) - begun_at).div_ceil(victim_page) } else { 0 };
+        let passed = if moved > 0 { (cursor.min(end) - begun_at).div_ceil(victim_page.by()) } else { 0 };
         self.controller_busy_ns = self.controller_busy_ns.max(now_ns)
             + controller.gc_unit.get() * u64::from(moved)
             + controller.gc_page.get() * u64::from(passed);
         let slot = &mut self.collector.slots[index];
         // Units already moved are no longer valid, so the next step may begin at the same 64 again.
         slot.cursor = cursor.min(end);
+        self.table.prefetch_held(slot.cursor, end, self.collector.step_units);
         slot.busy_ns = done_ns;
         let mut credit = slot.credit(moved);
         debug_assert!(

@@ -30,6 +30,17 @@ impl Divisor {
         ((u128::from(self.reciprocal) * u128::from(number)) >> 64) as u32
     }
 
+    /// The number that it divides by.
+    pub(super) fn by(self) -> u32 {
+        self.by
+    }
+
+    /// The smallest multiple above a number.
+    #[inline]
+    pub(super) fn multiple_above(self, number: u32) -> u32 {
+        (self.divide(number) + 1) * self.by
+    }
+
     #[inline]
     pub(super) fn remainder(self, number: u32) -> u32 {
         number - self.divide(number) * self.by

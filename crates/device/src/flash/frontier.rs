@@ -38,9 +38,9 @@ pub(super) struct Frontier {
 pub(super) struct Placed {
     pub(super) physical: u32,
     pub(super) block: u32,
-    /// The instant the block can be programmed, when this unit completed its page.
+    /// The instant the block can be programmed, where the page is now full.
     pub(super) page_full: Option<u64>,
-    /// Whether the unit completed its block, too.
+    /// Whether the block is full, too.
     pub(super) block_full: bool,
 }
 
@@ -91,12 +91,25 @@ impl Frontier {
     /// The place of the next unit.
     #[inline]
     pub(super) fn place(&mut self) -> Placed {
+        self.place_run(1)
+    }
+
+    /// Units that the current page still takes.
+    #[inline]
+    pub(super) fn room_in_page(&self) -> u32 {
+        self.page_units - self.in_page
+    }
+
+    /// The place of the next `units`, at least one and no more than the page takes: one after the other from
+    /// [`Placed::physical`] on.
+    #[inline]
+    pub(super) fn place_run(&mut self, units: u32) -> Placed {
         let lane = &mut self.lanes[self.turn];
         let block = lane.block;
         debug_assert_ne!(block, NONE, "a block was opened");
         let physical = block * self.block_units + lane.written;
-        lane.written += 1;
-        self.in_page += 1;
+        lane.written += units;
+        self.in_page += units;
         if self.in_page < self.page_units {
             return Placed { physical, block, page_full: None, block_full: false };
         }

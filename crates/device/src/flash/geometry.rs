@@ -20,6 +20,8 @@ pub struct Geometry {
     /// Map units in an erase block.
     pub block_units: u32,
     per_block: Divisor,
+    /// Divides by the map units of a page.
+    pub(super) per_page: Divisor,
     /// Erase blocks.
     pub blocks: u32,
     /// Dies.
@@ -114,6 +116,7 @@ impl Geometry {
             page_units: (nand.page.get() / unit_bytes) as u32,
             block_units,
             per_block: Divisor::new(block_units),
+            per_page: Divisor::new((nand.page.get() / unit_bytes) as u32),
             blocks,
             dies: nand.dies,
             channels: nand.channels.min(nand.dies),

@@ -125,7 +125,7 @@ impl SimulatedSsd {
     fn place_in_row(&mut self, row: &mut Frontier) -> Placed {
         if row.needs_block() {
             let block = row.open(&mut self.blocks).expect("a valid drive has room for every row");
-            self.table.warm_block(block * self.geometry.block_units, self.geometry.block_units);
+            self.table.prefetch_block(block * self.geometry.block_units, self.geometry.block_units);
             self.observe_pool();
         }
         row.place()

@@ -23,6 +23,7 @@ mod invariants;
 mod log_units;
 mod map_cache;
 mod nand;
+mod prefetch;
 mod read;
 mod slc;
 pub mod spec;

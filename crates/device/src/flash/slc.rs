@@ -7,6 +7,7 @@
 //! folding within a die without its channel, and reads that keep a block in the cache.
 
 use super::SimulatedSsd;
+use super::divisor::Divisor;
 use super::frontier::{Frontier, Placed};
 use super::spec::{SlcCache, WhenFull};
 use super::{Geometry, device::NOT_A_BLOCK};
@@ -127,7 +128,7 @@ impl SimulatedSsd {
         let block = slc.frontier.open(&mut self.blocks)?;
         slc.holds[block as usize] = true;
         slc.in_use += 1;
-        self.table.warm_block(block * self.geometry.block_units, self.geometry.slc_block_units);
+        self.table.prefetch_block(block * self.geometry.block_units, self.geometry.slc_block_units);
         let placed = self.slc.as_mut()?.frontier.place();
         self.observe_pool();
         Some(placed)
@@ -197,8 +198,8 @@ impl SimulatedSsd {
         }
         let block = slot.victim.unwrap_or(NOT_A_BLOCK);
         let index = slc.first_slot + turn;
-        let (page_units, read_ns) = (slc.page_units, slc.read_ns);
-        let (moved, credit) = self.move_some(index, now_ns, page_units, read_ns);
+        let (page, read_ns) = (Divisor::new(slc.page_units), slc.read_ns);
+        let (moved, credit) = self.move_some(index, now_ns, page, read_ns);
         let slc = self.slc.as_mut()?;
         slc.folded_units += u64::from(moved);
         if self.collector.slots[index].victim.is_none() {

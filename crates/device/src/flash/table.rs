@@ -2,6 +2,8 @@
 //!
 //! Four bytes per map unit each way and one bit. Leaves out blocks, time and cost.
 
+use super::prefetch::prefetch;
+
 /// An entry that maps to nothing.
 pub(super) const UNMAPPED: u32 = u32::MAX;
 
@@ -66,38 +68,72 @@ impl Table {
         self.valid[(physical >> 6) as usize] & (u64::MAX << (physical & 63))
     }
 
-    /// Loads the entries of logical units, and the validity of where they are, into the processor's cache. The
-    /// loads of one pass do not depend on each other, so their misses overlap. Gives where the units are.
+    /// Asks for the entry of a logical unit.
     #[inline]
-    pub(super) fn warm<const N: usize>(&self, logical: &[u32; N]) -> [u32; N] {
-        let physical = logical.map(|unit| self.physical_of.get(unit as usize).copied().unwrap_or(UNMAPPED));
-        let sum =
-            physical.iter().fold(0, |sum, at| sum ^ self.valid.get((at >> 6) as usize).copied().unwrap_or(0));
-        std::hint::black_box(sum);
-        physical
+    pub(super) fn prefetch(&self, logical: u64) {
+        prefetch(&self.physical_of, logical as usize);
     }
 
-    /// Loads the entries of what a range of physical units holds into the processor's cache.
+    /// Where a logical unit is, or [`UNMAPPED`], also where there is no such unit.
     #[inline]
-    pub(super) fn warm_held(&self, from: u32, to: u32) {
-        let mut sum = 0;
+    pub(super) fn physical_or_unmapped(&self, logical: u64) -> u32 {
+        self.physical_of.get(logical as usize).copied().unwrap_or(UNMAPPED)
+    }
+
+    /// Takes up to `out.len()` of the valid units from `*cursor`, a multiple of 64, to `end`: they are no longer valid.
+    /// How many there were; `*cursor` is where to go on, so it stays at 64 units of which some may be left.
+    #[inline]
+    pub(super) fn take_valid(&mut self, cursor: &mut u32, end: u32, out: &mut [u32]) -> usize {
+        let mut taken = 0;
+        while taken < out.len() && *cursor < end {
+            let valid = &mut self.valid[(*cursor >> 6) as usize];
+            if *valid == 0 {
+                *cursor += 64;
+                continue;
+            }
+            while *valid != 0 && taken < out.len() {
+                out[taken] = *cursor + valid.trailing_zeros();
+                *valid &= *valid - 1;
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    /// Maps what the units `from`, which [`Table::take_valid`] took, hold to the units from `to` on, of one page.
+    #[inline]
+    pub(super) fn map_moved(&mut self, from: &[u32], to: u32) {
+        for (at, &from) in (to..).zip(from) {
+            let logical = self.logical_of[from as usize];
+            self.physical_of[logical as usize] = at;
+            self.logical_of[at as usize] = logical;
+            self.valid[(at >> 6) as usize] |= 1 << (at & 63);
+        }
+    }
+
+    /// Asks for the entries of what the next valid units hold, from `from`, a multiple of 64, to `to`: `most` of them.
+    #[inline]
+    pub(super) fn prefetch_held(&self, from: u32, to: u32, most: u32) {
+        let mut left = most;
         for first in (from..to).step_by(64) {
             let mut bits = self.valid_from(first);
             while bits != 0 {
+                if left == 0 {
+                    return;
+                }
+                left -= 1;
                 let held = self.logical_of[(first + bits.trailing_zeros()) as usize];
-                sum ^= self.physical_of[held as usize];
+                prefetch(&self.physical_of, held as usize);
                 bits &= bits - 1;
             }
         }
-        std::hint::black_box(sum);
     }
 
-    /// Loads the reverse entries of a block about to be written into the processor's cache.
+    /// Asks for the reverse entries of a block that is about to be written or cleaned.
     #[inline]
-    pub(super) fn warm_block(&self, from: u32, units: u32) {
+    pub(super) fn prefetch_block(&self, from: u32, units: u32) {
         let line = 16;
-        let entries = &self.logical_of[from as usize..(from + units) as usize];
-        std::hint::black_box(entries.iter().step_by(line).fold(0, |sum, held| sum ^ held));
+        (from..from + units).step_by(line).for_each(|at| prefetch(&self.logical_of, at as usize));
     }
 
     /// Where each logical unit is: all that must be kept of the tables.

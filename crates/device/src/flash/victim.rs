@@ -10,8 +10,6 @@ use lowtide_core::rng::{Rng, below};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-const NONE: u32 = u32::MAX;
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Selector {
     Greedy(CountLists),
@@ -21,9 +19,9 @@ pub(super) enum Selector {
 }
 
 impl Selector {
-    pub(super) fn new(policy: Policy, blocks: u32, block_units: u32) -> Self {
+    pub(super) fn new(policy: Policy, block_units: u32) -> Self {
         match policy {
-            Policy::Greedy => Selector::Greedy(CountLists::new(blocks, block_units)),
+            Policy::Greedy => Selector::Greedy(CountLists::new(block_units)),
             Policy::DChoices(d) => Selector::DChoices(d),
             Policy::Random => Selector::DChoices(1),
             Policy::Fifo => Selector::Fifo(VecDeque::new()),
@@ -34,7 +32,7 @@ impl Selector {
     /// A block was filled.
     pub(super) fn filled(&mut self, block: u32, count: u32) {
         match self {
-            Selector::Greedy(lists) => lists.enter(block, count),
+            Selector::Greedy(lists) => lists.reached(block, count),
             Selector::Fifo(queue) => queue.push_back(block),
             Selector::DChoices(_) | Selector::CostBenefit { .. } => {}
         }
@@ -43,10 +41,8 @@ impl Selector {
     /// A unit of a block became invalid; `count` as [`Blocks::remove`] gives it.
     #[inline]
     pub(super) fn lowered(&mut self, block: u32, count: u32) {
-        if let Selector::Greedy(lists) = self
-            && count < lists.threshold
-        {
-            lists.lower(block, count);
+        if let Selector::Greedy(lists) = self {
+            lists.reached(block, count);
         }
     }
 
@@ -73,9 +69,6 @@ impl Selector {
                 *blocks.full().iter().max_by(|&&a, &&b| score(a).total_cmp(&score(b)).then(b.cmp(&a)))?
             }
         };
-        if let Selector::Greedy(lists) = self {
-            lists.leave(victim, blocks.count(victim));
-        }
         blocks.take_full(victim);
         Some(victim)
     }
@@ -107,77 +100,44 @@ impl Selector {
     }
 }
 
-/// Doubly linked lists of the full blocks whose count is below `threshold`, one list per count.
+/// The full blocks whose count is below `threshold`: a list for each count, in the order in which they reached it.
+///
+/// The victim is the block that reached the lowest count last. Entries are not taken out when their block goes on to a
+/// lower count or is cleaned: one whose block has another count is void. A block that comes back to a count has a newer
+/// entry above the void one, so that the newest entry of a block is the one that holds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CountLists {
     threshold: u32,
     block_units: u32,
-    heads: Vec<u32>,
-    next: Vec<u32>,
-    previous: Vec<u32>,
-    /// No list below this one has an entry.
+    lists: Vec<Vec<u32>>,
+    /// No list below this one has an entry that holds.
     lowest: u32,
 }
 
 impl CountLists {
-    fn new(blocks: u32, block_units: u32) -> Self {
-        CountLists {
-            threshold: 0,
-            block_units,
-            heads: vec![NONE; block_units as usize + 1],
-            next: vec![NONE; blocks as usize],
-            previous: vec![NONE; blocks as usize],
-            lowest: 0,
-        }
+    fn new(block_units: u32) -> Self {
+        CountLists { threshold: 0, block_units, lists: vec![Vec::new(); block_units as usize + 1], lowest: 0 }
     }
 
-    fn enter(&mut self, block: u32, count: u32) {
+    /// `block` now has `count`.
+    #[inline]
+    fn reached(&mut self, block: u32, count: u32) {
         if count < self.threshold {
-            self.link(block, count);
-        }
-    }
-
-    fn leave(&mut self, block: u32, count: u32) {
-        if count < self.threshold {
-            self.unlink(block, count);
-        }
-    }
-
-    /// `count` is the new, lower count.
-    fn lower(&mut self, block: u32, count: u32) {
-        self.leave(block, count + 1);
-        self.link(block, count);
-    }
-
-    fn link(&mut self, block: u32, count: u32) {
-        let head = self.heads[count as usize];
-        self.next[block as usize] = head;
-        self.previous[block as usize] = NONE;
-        if head != NONE {
-            self.previous[head as usize] = block;
-        }
-        self.heads[count as usize] = block;
-        self.lowest = self.lowest.min(count);
-    }
-
-    fn unlink(&mut self, block: u32, count: u32) {
-        let (next, previous) = (self.next[block as usize], self.previous[block as usize]);
-        if previous == NONE {
-            self.heads[count as usize] = next;
-        } else {
-            self.next[previous as usize] = next;
-        }
-        if next != NONE {
-            self.previous[next as usize] = previous;
+            self.lists[count as usize].push(block);
+            self.lowest = self.lowest.min(count);
         }
     }
 
     fn lowest(&mut self, blocks: &Blocks) -> Option<u32> {
         loop {
             while self.lowest < self.threshold {
-                let head = self.heads[self.lowest as usize];
-                if head != NONE {
-                    return Some(head);
+                let list = &mut self.lists[self.lowest as usize];
+                while let Some(&block) = list.last() {
+                    if blocks.is_full_with(block, self.lowest) {
+                        self.forget_void(blocks);
+                        return Some(block);
+                    }
+                    list.pop();
                 }
                 self.lowest += 1;
             }
@@ -185,44 +145,52 @@ impl CountLists {
         }
     }
 
+    /// Drops the void entries of lists that have become long.
+    fn forget_void(&mut self, blocks: &Blocks) {
+        let long = 2 * blocks.len() as usize + 64;
+        for count in self.lowest..self.threshold {
+            let list = &mut self.lists[count as usize];
+            if list.len() > long {
+                let mut seen = vec![false; blocks.len() as usize];
+                list.reverse();
+                list.retain(|&block| {
+                    blocks.is_full_with(block, count) && !std::mem::replace(&mut seen[block as usize], true)
+                });
+                list.reverse();
+            }
+        }
+    }
+
     /// Lists every full block up to a little above the lowest count; `None` where nothing is full.
     fn raise(&mut self, blocks: &Blocks) -> Option<()> {
         let lowest = blocks.full().iter().map(|&block| blocks.count(block)).min()?;
-        self.heads.fill(NONE);
+        self.clear();
         self.threshold = (lowest + 1 + (self.block_units / 64).max(2)).min(self.block_units + 1);
         self.lowest = lowest;
         for &block in blocks.full() {
             let count = blocks.count(block);
             debug_assert_eq!(count & NOT_FULL, 0, "counts of full blocks carry no flag");
-            if count < self.threshold {
-                self.link(block, count);
-            }
+            self.reached(block, count);
         }
         Some(())
     }
 
     fn clear(&mut self) {
-        self.heads.fill(NONE);
+        self.lists.iter_mut().for_each(Vec::clear);
         self.threshold = 0;
         self.lowest = 0;
     }
 
-    /// Every full block below the threshold is in the list of its count, and nothing else is listed.
+    /// Every full block below the threshold has an entry in the list of its count.
     fn check(&self, blocks: &Blocks) {
-        let mut listed = 0;
-        for (count, &head) in self.heads.iter().enumerate() {
-            let (mut block, mut previous) = (head, NONE);
-            while block != NONE {
-                assert!(count >= self.lowest as usize, "nothing is listed below the lowest");
-                assert_eq!(blocks.count(block) as usize, count, "block {block} is in the list of its count");
-                assert!(blocks.is_full(block), "block {block} is listed, so it is full");
-                assert_eq!(self.previous[block as usize], previous, "block {block} is linked both ways");
-                (previous, block) = (block, self.next[block as usize]);
-                listed += 1;
-                assert!(listed <= blocks.full().len(), "no block is listed twice");
-            }
+        for (count, list) in self.lists.iter().enumerate() {
+            let holds = list.iter().any(|&block| blocks.is_full_with(block, count as u32));
+            assert!(!holds || count >= self.lowest as usize, "nothing is listed below the lowest");
         }
-        let below = blocks.full().iter().filter(|&&block| blocks.count(block) < self.threshold).count();
-        assert_eq!(listed, below, "every full block below the threshold is listed");
+        for &block in blocks.full() {
+            let count = blocks.count(block);
+            let listed = count >= self.threshold || self.lists[count as usize].contains(&block);
+            assert!(listed, "block {block} is in the list of its count");
+        }
     }
 }

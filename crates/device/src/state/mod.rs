@@ -22,7 +22,7 @@ use std::io::{self, Read, Write};
 const MAGIC: &str = "lowtide state\n";
 
 /// Raised with every change of what a device writes.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Bytes of the header between the magic and its checksum.
 const HEADER: usize = 4 + 8 + 8 + 8;
