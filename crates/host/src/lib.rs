@@ -1,4 +1,4 @@
-//! Everything Linux that lowtide needs, and all of its `unsafe`.
+//! Everything Linux that lowtide needs, and all of its `unsafe` but the prefetch of simulated drives.
 //!
 //! ```text
 //!   target  ──►  TestData  ──►  engine::run  ──►  Interval, Interval, … , Summary

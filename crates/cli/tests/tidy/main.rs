@@ -21,6 +21,8 @@ const MOST_FITTED: usize = 4;
 /// Devices that have more fitted parameters, and how many: see docs/models/validation.md for why.
 const MORE_FITTED: [(&str, usize); 1] = [("intel-320-160gb.toml", 7)];
 
+/// The only file outside `host` that may hold `unsafe` code: one instruction that reads nothing.
+const PREFETCH: &str = "crates/device/src/flash/prefetch.rs";
 /// The native module of the Python package, a crate outside of the workspace.
 const PYTHON: &str = "python";
 
@@ -89,7 +91,7 @@ fn the_tree_is_tidy() {
         let within = |crates: &[&str], part: &str| {
             crates.iter().any(|it| name.starts_with(&format!("crates/{it}/{part}")))
         };
-        if !within(&["host"], "") {
+        if !within(&["host"], "") && name != PREFETCH {
             complaints.extend(unsafe_code(&name, &text));
         }
         if within(&["cli", "files", "lab", "live", "powercut", "record", "report", "studies"], "src/")
@@ -224,7 +226,8 @@ fn unfinished(name: &str, text: &str) -> Vec<String> {
 }
 
 fn unsafe_code(name: &str, text: &str) -> Option<String> {
-    has_word(&code(text, false), "unsafe").then(|| format!("{name}: `unsafe` outside crates/host"))
+    has_word(&code(text, false), "unsafe")
+        .then(|| format!("{name}: `unsafe` outside crates/host and {PREFETCH}"))
 }
 
 fn impure(name: &str, text: &str) -> Vec<String> {

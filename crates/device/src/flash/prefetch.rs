@@ -1,7 +1,8 @@
 //! [`prefetch`]: asks the processor to load an entry of a table that will be needed soon.
 //!
 //! Tables of a drive are far larger than any cache, and are read at random places: a plain load would hold up what comes
-//! after it. Does nothing on processors other than x86-64. The only `unsafe` outside crate `host`.
+//! after it. Does nothing on processors other than x86-64. It is the only `unsafe` code
+//! outside crate `host`.
 
 #![allow(unsafe_code)]
 
