@@ -16,7 +16,7 @@ mod spelling;
 mod store;
 
 pub use advise::AdviseArguments;
-pub use attach::{AttachArguments, DetachArguments, FilesystemName, PlainFormat};
+pub use attach::{AttachArguments, DetachArguments, PlainFormat};
 pub use bench::{BenchArguments, BenchFormat, BenchVerb};
 pub use drive::DriveVerb;
 pub use fit::FitArguments;

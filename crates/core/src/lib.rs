@@ -8,6 +8,7 @@
 pub mod batch;
 pub mod block;
 pub mod extents;
+mod filesystem;
 mod in_flight;
 pub mod measure;
 pub mod rng;
@@ -21,6 +22,7 @@ pub mod workload;
 
 pub use block::{BlockDevice, Completion, Counter, Counters, DeviceError, Op, Request, Tag, rest};
 pub use extents::Extents;
+pub use filesystem::Filesystem;
 pub use measure::{Distribution, Interval, Latency, Recorder};
 pub use rng::Seed;
 pub use state::StateError;

@@ -6,23 +6,7 @@
 //! copy-on-write (files on btrfs are taken as overwritten in place, as with `nodatacow`).
 
 use lowtide_core::storage::Journal;
-use lowtide_core::{Bytes, Extents};
-use serde::{Deserialize, Serialize};
-
-/// Kinds of filesystem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Filesystem {
-    /// The data lies on the bare device from its beginning.
-    #[default]
-    None,
-    /// XFS.
-    Xfs,
-    /// ext4.
-    Ext4,
-    /// btrfs.
-    Btrfs,
-}
+use lowtide_core::{Bytes, Extents, Filesystem};
 
 /// A filesystem on a device: its own areas and the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +17,8 @@ pub struct Layout {
     pub mkfs_writes: Vec<(u64, u64)>,
     /// The filesystem's journal.
     pub journal: Option<Journal>,
-    /// Which it is.
-    pub filesystem: Filesystem,
+    /// Which it is; `None` is the bare device.
+    pub filesystem: Option<Filesystem>,
     size: u64,
     metadata: Vec<Area>,
 }
@@ -60,7 +44,7 @@ const JBD_COMMIT: &[u64] = &[8 << 10, 4 << 10];
 const XFS_COMMIT: &[u64] = &[4 << 10];
 
 /// Bytes of files that fit on a device (or partition) of `size`.
-pub fn room(filesystem: Filesystem, size: Bytes) -> Bytes {
+pub fn room(filesystem: Option<Filesystem>, size: Bytes) -> Bytes {
     match lay_out(filesystem, size, Bytes::new(u64::MAX)) {
         Ok(_) => size,
         Err(DoesNotFit { available, .. }) => available,
@@ -71,13 +55,13 @@ pub fn room(filesystem: Filesystem, size: Bytes) -> Bytes {
 ///
 /// # Errors
 /// [`DoesNotFit`] where the filesystem's own areas leave too little room.
-pub fn lay_out(filesystem: Filesystem, size: Bytes, data: Bytes) -> Result<Layout, DoesNotFit> {
+pub fn lay_out(filesystem: Option<Filesystem>, size: Bytes, data: Bytes) -> Result<Layout, DoesNotFit> {
     let metadata = metadata(filesystem, size.get());
     if metadata.iter().any(|area| area.offset + area.length > size.get()) {
         return Err(DoesNotFit { wanted: data, available: Bytes::ZERO, size });
     }
     let mut free = match filesystem {
-        Filesystem::None => vec![(0, size.get())],
+        None => vec![(0, size.get())],
         _ => gaps(&metadata, size.get()),
     };
     let available: u64 = free.iter().map(|(_, length)| length).sum();
@@ -92,7 +76,7 @@ pub fn lay_out(filesystem: Filesystem, size: Bytes, data: Bytes) -> Result<Layou
     let mkfs_writes =
         metadata.iter().filter(|area| area.written).map(|area| (area.offset, area.length)).collect();
     let files = Extents::new(free);
-    let commit = if filesystem == Filesystem::Ext4 { JBD_COMMIT } else { XFS_COMMIT };
+    let commit = if filesystem == Some(Filesystem::Ext4) { JBD_COMMIT } else { XFS_COMMIT };
     let journal = metadata.iter().find(|area| area.journal);
     let journal = journal.map(|area| Journal { offset: area.offset, length: area.length, commit });
     Ok(Layout { files, mkfs_writes, journal, filesystem, size: size.get(), metadata })
@@ -105,13 +89,13 @@ impl Layout {
     pub fn elsewhere(&self, bytes: u64) -> Option<u64> {
         let end = self.files.pieces().last().map_or(0, |piece| piece.device_offset + piece.length);
         let (wanted, until) = match self.filesystem {
-            Filesystem::None | Filesystem::Btrfs => return None,
-            Filesystem::Xfs => {
+            None | Some(Filesystem::Btrfs) => return None,
+            Some(Filesystem::Xfs) => {
                 let (groups, group) = xfs_groups(self.size);
                 let next = end.div_ceil(group);
                 (next * group, if next < groups { (next + 1) * group } else { 0 })
             }
-            Filesystem::Ext4 => ((self.size / 16 * 15 / MIB * MIB).max(end), self.size),
+            Some(Filesystem::Ext4) => ((self.size / 16 * 15 / MIB * MIB).max(end), self.size),
         };
         // The areas of the filesystem there come first.
         let after = self.metadata.iter().fold(wanted, |at, area| {
@@ -133,12 +117,12 @@ struct Area {
     journal: bool,
 }
 
-fn metadata(filesystem: Filesystem, size: u64) -> Vec<Area> {
+fn metadata(filesystem: Option<Filesystem>, size: u64) -> Vec<Area> {
     match filesystem {
-        Filesystem::None => Vec::new(),
-        Filesystem::Xfs => xfs(size),
-        Filesystem::Ext4 => ext4(size),
-        Filesystem::Btrfs => btrfs(size),
+        None => Vec::new(),
+        Some(Filesystem::Xfs) => xfs(size),
+        Some(Filesystem::Ext4) => ext4(size),
+        Some(Filesystem::Btrfs) => btrfs(size),
     }
 }
 
@@ -227,7 +211,7 @@ mod tests {
     #[test]
     fn files_avoid_the_filesystems_own_areas() {
         let size = Bytes::new(160_000_000_000);
-        for filesystem in [Filesystem::Xfs, Filesystem::Ext4, Filesystem::Btrfs] {
+        for filesystem in [Some(Filesystem::Xfs), Some(Filesystem::Ext4), Some(Filesystem::Btrfs)] {
             let layout = lay_out(filesystem, size, Bytes::gib(140)).expect("fits");
             assert_eq!(layout.files.length(), Bytes::gib(140).get());
             for extent in layout.files.pieces() {
@@ -252,22 +236,23 @@ mod tests {
             let elsewhere = layout.elsewhere(GIB).map(|offset| offset / GIB);
             (elsewhere, layout.journal.map(|journal| journal.offset / GIB))
         };
-        assert_eq!(at(Filesystem::Xfs), (Some(40), Some(80)));
-        assert_eq!(at(Filesystem::Ext4), (Some(150), Some(80)));
-        assert_eq!(at(Filesystem::None), (None, None));
+        assert_eq!(at(Some(Filesystem::Xfs)), (Some(40), Some(80)));
+        assert_eq!(at(Some(Filesystem::Ext4)), (Some(150), Some(80)));
+        assert_eq!(at(None), (None, None));
         // The journal of XFS lies at the beginning of its group.
-        let layout = lay_out(Filesystem::Xfs, size, Bytes::gib(50)).expect("fits");
+        let layout = lay_out(Some(Filesystem::Xfs), size, Bytes::gib(50)).expect("fits");
         let Journal { offset, length, .. } = layout.journal.expect("it has one");
         assert_eq!(layout.elsewhere(GIB), Some(offset + length));
         assert_eq!(layout.elsewhere(40 * GIB), None, "it reaches the next group");
         // Data that reach the last group, also where four groups are less than the drive.
         for size in [size, Bytes::new(160_000_000_000), Bytes::new(32_000_001 * 512)] {
             for share in [76, 90, 99] {
-                let data = Bytes::new(room(Filesystem::Xfs, size).get() / 100 * share);
-                let layout = lay_out(Filesystem::Xfs, size, data).expect("fits");
+                let data = Bytes::new(room(Some(Filesystem::Xfs), size).get() / 100 * share);
+                let layout = lay_out(Some(Filesystem::Xfs), size, data).expect("fits");
                 assert_eq!(layout.elsewhere(MIB), None, "{share} % of {size}");
                 let layout =
-                    lay_out(Filesystem::Ext4, size, data.min(room(Filesystem::Ext4, size))).expect("fits");
+                    lay_out(Some(Filesystem::Ext4), size, data.min(room(Some(Filesystem::Ext4), size)))
+                        .expect("fits");
                 assert!(layout.elsewhere(MIB).is_none_or(|at| at + MIB <= size.get()), "{share} % of {size}");
                 assert_eq!(layout.elsewhere(size.get() / 8), None, "{share} % of {size}");
             }
@@ -277,15 +262,12 @@ mod tests {
     #[test]
     fn too_much_data_is_refused_with_what_would_fit() {
         let error =
-            lay_out(Filesystem::Ext4, Bytes::gib(10), Bytes::gib(10)).expect_err("metadata takes room");
+            lay_out(Some(Filesystem::Ext4), Bytes::gib(10), Bytes::gib(10)).expect_err("metadata takes room");
         assert!(error.available < Bytes::gib(10) && error.available > Bytes::gib(9), "{error}");
         for whole in [Bytes::gib(10), Bytes::new(160_000_000_000)] {
-            assert!(
-                lay_out(Filesystem::None, whole, whole).is_ok(),
-                "the bare device takes data to its last byte"
-            );
+            assert!(lay_out(None, whole, whole).is_ok(), "the bare device takes data to its last byte");
         }
-        for filesystem in [Filesystem::Xfs, Filesystem::Btrfs] {
+        for filesystem in [Some(Filesystem::Xfs), Some(Filesystem::Btrfs)] {
             assert!(
                 lay_out(filesystem, Bytes::mib(1), Bytes::ZERO).is_err(),
                 "{filesystem:?} needs room for itself"

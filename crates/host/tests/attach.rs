@@ -8,10 +8,9 @@ mod common;
 
 use common::loopback::run;
 use common::skipped;
-use lowtide_core::{Op, Request};
+use lowtide_core::{Filesystem, Op, Request};
 use lowtide_host::HostError;
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
-use lowtide_host::block::FilesystemKind;
 use lowtide_host::live::{Done, Port};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, OpenOptions};
@@ -146,7 +145,7 @@ impl Drive {
         self.folder.path().join("mnt")
     }
 
-    fn wish<'a>(&'a self, filesystem: Option<FilesystemKind>, mount: Option<&'a Path>) -> Wish<'a> {
+    fn wish<'a>(&'a self, filesystem: Option<Filesystem>, mount: Option<&'a Path>) -> Wish<'a> {
         Wish { block: 512, filesystem, mount, ..Wish::of(&self.name, "memory") }
     }
 
@@ -154,7 +153,7 @@ impl Drive {
         attach::attach(&self.wish(None, None), server(&self.name, self.block), &never()).expect("attached")
     }
 
-    fn mounted(&self, filesystem: FilesystemKind) -> Attachment {
+    fn mounted(&self, filesystem: Filesystem) -> Attachment {
         let at = self.at();
         let wish = Wish { options: "noatime", ..self.wish(Some(filesystem), Some(&at)) };
         attach::attach(&wish, server(&self.name, self.block), &never()).expect("attached and mounted")
@@ -358,9 +357,9 @@ fn flushes_trims_and_durable_writes_arrive_as_what_they_are() {
 #[test]
 fn filesystems_find_what_was_written_and_are_clean() {
     for (kind, check) in [
-        (FilesystemKind::Ext4, &["e2fsck", "-f", "-n"][..]),
-        (FilesystemKind::Xfs, &["xfs_repair", "-n"]),
-        (FilesystemKind::Btrfs, &["btrfs", "check", "--readonly"]),
+        (Filesystem::Ext4, &["e2fsck", "-f", "-n"][..]),
+        (Filesystem::Xfs, &["xfs_repair", "-n"]),
+        (Filesystem::Btrfs, &["btrfs", "check", "--readonly"]),
     ] {
         let Some(drive) = Drive::new(4096) else { return };
         let attached = drive.mounted(kind);
@@ -418,7 +417,7 @@ fn fio_verifies_what_it_wrote() {
 
 #[test]
 fn a_server_that_is_killed_under_a_busy_filesystem_leaves_nothing() {
-    for kind in [FilesystemKind::Xfs, FilesystemKind::Ext4] {
+    for kind in [Filesystem::Xfs, Filesystem::Ext4] {
         let Some(drive) = Drive::new(4096) else { return };
         let attached = drive.mounted(kind);
         let at = drive.at();
@@ -448,7 +447,7 @@ fn a_drive_that_never_answers_is_detached() {
     // Without force after half a minute; the test takes the shorter way.
     for mounted in [false, true] {
         let Some(drive) = Drive::new(4096) else { return };
-        let attached = if mounted { drive.mounted(FilesystemKind::Xfs) } else { drive.attach() };
+        let attached = if mounted { drive.mounted(Filesystem::Xfs) } else { drive.attach() };
         let path = if mounted { drive.at().join("data") } else { node(&attached).to_owned() };
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).expect("opened");
         file.write_all_at(&[1; 1 << 20], 0).expect("into the cache");
@@ -468,7 +467,7 @@ fn a_drive_that_never_answers_is_detached() {
 
 #[test]
 fn handles_of_an_old_life_fail_and_the_drive_comes_again() {
-    for kind in [FilesystemKind::Xfs, FilesystemKind::Ext4] {
+    for kind in [Filesystem::Xfs, Filesystem::Ext4] {
         let Some(drive) = Drive::new(4096) else { return };
         let attached = drive.mounted(kind);
         let at = drive.at();
@@ -505,7 +504,7 @@ fn handles_of_an_old_life_fail_and_the_drive_comes_again() {
 #[test]
 fn what_is_in_use_is_told_and_taken_away_by_force_only() {
     let Some(drive) = Drive::new(4096) else { return };
-    drive.mounted(FilesystemKind::Ext4);
+    drive.mounted(Filesystem::Ext4);
     let at = drive.at();
     fs::write(at.join("file"), "x").expect("written");
     let file = File::open(at.join("file")).expect("opened");

@@ -7,11 +7,10 @@
 mod loopback;
 
 use loopback::{run, skipped};
-use lowtide_core::{BlockDevice, Bytes, Nanos, Request, Seed, VirtualTime};
+use lowtide_core::{BlockDevice, Bytes, Filesystem, Nanos, Request, Seed, VirtualTime};
 use lowtide_device::AnyDevice;
 use lowtide_device::power::Tear;
 use lowtide_host::attach::{self, State};
-use lowtide_host::block::FilesystemKind;
 use lowtide_live::attached::{self, Attached, AttachedError, Serving, Wanted};
 use lowtide_live::{Data, Known, Offer};
 use std::fs::{self, File, OpenOptions};
@@ -98,7 +97,7 @@ fn wanted(offer: Offer) -> Wanted<'static> {
     Wanted {
         offer,
         history: None,
-        filesystem: FilesystemKind::Xfs,
+        filesystem: Filesystem::Xfs,
         size: None,
         trims: false,
         options: "noatime",
@@ -155,9 +154,9 @@ fn what_is_written_is_there_after_mounting_again_whatever_the_pace() {
         return;
     }
     for (kind, options, shown) in [
-        (FilesystemKind::Xfs, "noatime", "xfs rw,noatime"),
-        (FilesystemKind::Ext4, "nodiratime,data=writeback", "ext4 rw,nodiratime,relatime,data=writeback"),
-        (FilesystemKind::Btrfs, "", "btrfs rw,"),
+        (Filesystem::Xfs, "noatime", "xfs rw,noatime"),
+        (Filesystem::Ext4, "nodiratime,data=writeback", "ext4 rw,nodiratime,relatime,data=writeback"),
+        (Filesystem::Btrfs, "", "btrfs rw,"),
     ] {
         let mut drive =
             Attached::new(Wanted { filesystem: kind, options, ..wanted(offer("again")) }).expect("attached");

@@ -25,13 +25,12 @@ use super::open::{Data, Known, Offer, OpenError};
 use super::stat::Stat;
 use super::time::Pace;
 use super::{Orders, Service};
-use lowtide_core::{Bytes, VirtualTime};
+use lowtide_core::{Bytes, Filesystem, VirtualTime};
 use lowtide_device::AnyDevice;
 use lowtide_device::power::{Loss, Tear};
 use lowtide_device::state::Restored;
 use lowtide_host::HostError;
 use lowtide_host::attach::{self, Force, Server, Wish};
-use lowtide_host::block::FilesystemKind;
 use lowtide_host::live::{Buffers, Clock};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,7 +52,7 @@ pub struct Wanted<'a> {
     /// Its history, and the instant at which it goes on; as new where absent. The model is one of the same description.
     pub history: Option<(&'a AnyDevice, VirtualTime)>,
     /// The filesystem that is made.
-    pub filesystem: FilesystemKind,
+    pub filesystem: Filesystem,
     /// Its size, from the first byte of the drive; the whole drive where absent.
     pub size: Option<Bytes>,
     /// Whether making it trims the drive first.

@@ -16,13 +16,12 @@ use super::evidence::{self, Evidence};
 use super::keep::Keeper;
 use super::kernel::{self, KernelLog};
 use super::ledger::Ledger;
-use super::{Asked, Filesystem, PowercutError, Promise, Row, Setting, contradiction};
+use super::{Asked, PowercutError, Promise, Row, Setting, contradiction};
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_device::power::Tear;
 use lowtide_engines::tpcc::random::{Random, RunConstants};
 use lowtide_engines::tpcc::{Deck, Inputs, Scale};
 use lowtide_engines::{Engine, Settings};
-use lowtide_host::block::FilesystemKind;
 use lowtide_lab::prepare::{data_set, home};
 use lowtide_live::Offer;
 use lowtide_live::attached::{self, Attached, Wanted};
@@ -156,11 +155,7 @@ impl<'a> Rounds<'a> {
         self.drive = None;
         self.drives += 1;
         let setting = &self.row.setting;
-        let filesystem = match setting.filesystem {
-            Filesystem::Ext4 => FilesystemKind::Ext4,
-            Filesystem::Xfs => FilesystemKind::Xfs,
-            Filesystem::Simulated => unreachable!("that is in virtual time"),
-        };
+        let filesystem = setting.filesystem.expect("a simulated one is cut in virtual time");
         let offer = Offer {
             name: Some("powercut".to_owned()),
             scale: self.asked.scale,

@@ -2,7 +2,8 @@
 //!
 //! Leaves out what then happens.
 
-use super::{Asked, Filesystem, Journal, PowercutError, Setting};
+use super::{Asked, Journal, PowercutError, Setting};
+use lowtide_core::Filesystem;
 use lowtide_device::power::CacheKind;
 use lowtide_engines::{Durability, Engine};
 use lowtide_live::Offer;
@@ -16,8 +17,8 @@ pub struct Factors {
     pub durability: Vec<Durability>,
     /// SQLite's journals; other databases have their own.
     pub journal: Vec<Journal>,
-    /// What they lie on; empty is [`Filesystem::Simulated`] for SQLite and XFS for servers.
-    pub filesystem: Vec<Filesystem>,
+    /// What they lie on; empty is simulated for SQLite and XFS for servers.
+    pub filesystem: Vec<Option<Filesystem>>,
     /// Whether the filesystem flushes the drive.
     pub barrier: Vec<bool>,
     /// Caches of the drive; empty is the one that the device file says.
@@ -70,11 +71,11 @@ impl Factors {
         if engine == Engine::Sqlite { self.journal.clone() } else { vec![Journal::Wal] }
     }
 
-    fn filesystems(&self, engine: Engine) -> Vec<Filesystem> {
+    fn filesystems(&self, engine: Engine) -> Vec<Option<Filesystem>> {
         match (self.filesystem.is_empty(), engine) {
             (false, _) => self.filesystem.clone(),
-            (true, Engine::Sqlite) => vec![Filesystem::Simulated],
-            (true, _) => vec![Filesystem::Xfs],
+            (true, Engine::Sqlite) => vec![None],
+            (true, _) => vec![Some(Filesystem::Xfs)],
         }
     }
 }
@@ -88,12 +89,12 @@ impl Setting {
                 "{engine} has no transactions that could be lost or not: take sqlite, mariadb or postgresql"
             ));
         }
-        if *filesystem == Filesystem::Simulated && *engine != Engine::Sqlite {
+        if filesystem.is_none() && *engine != Engine::Sqlite {
             return Err(format!(
                 "{engine} is a program of its own, and runs on filesystems of this machine: take xfs or ext4"
             ));
         }
-        if *filesystem == Filesystem::Xfs && !barrier {
+        if *filesystem == Some(Filesystem::Xfs) && !barrier {
             return Err(
                 "XFS has had barriers always since Linux 4.19 (`nobarrier` is no option any more): take \
                         ext4, which has `barrier=0`"
@@ -107,7 +108,7 @@ impl Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowtide_core::Seed;
+    use lowtide_core::{Filesystem, Seed};
 
     fn asked(device: &str) -> Asked {
         Asked { device: device.to_owned(), scale: 16, cuts: None, seed: Seed::new(1), keep: None }
@@ -128,10 +129,10 @@ mod tests {
     fn what_is_not_said_follows_from_engine_and_device() {
         let settings = factors().settings(&asked("intel-320-160gb"), false).expect("possible");
         let [one] = settings.as_slice() else { panic!("{settings:?}") };
-        assert_eq!((one.filesystem, one.cache), (Filesystem::Simulated, CacheKind::Protected));
+        assert_eq!((one.filesystem, one.cache), (None, CacheKind::Protected));
         let server = Factors { engine: vec![Engine::Postgresql], ..factors() };
         let settings = server.settings(&asked("mtron-32gb"), false).expect("possible");
-        assert_eq!((settings[0].filesystem, settings[0].cache), (Filesystem::Xfs, CacheKind::Volatile));
+        assert_eq!((settings[0].filesystem, settings[0].cache), (Some(Filesystem::Xfs), CacheKind::Volatile));
     }
 
     #[test]
@@ -140,15 +141,11 @@ mod tests {
         for (wrong, told) in [
             (Factors { engine: vec![Engine::MariadbMyisam], ..factors() }, "no transactions"),
             (
-                Factors {
-                    engine: vec![Engine::Mariadb],
-                    filesystem: vec![Filesystem::Simulated],
-                    ..factors()
-                },
+                Factors { engine: vec![Engine::Mariadb], filesystem: vec![None], ..factors() },
                 "a program of its own",
             ),
             (
-                Factors { filesystem: vec![Filesystem::Xfs], barrier: vec![false], ..factors() },
+                Factors { filesystem: vec![Some(Filesystem::Xfs)], barrier: vec![false], ..factors() },
                 "`nobarrier` is no option any more",
             ),
         ] {
@@ -157,7 +154,7 @@ mod tests {
             assert!(wrong.settings(&device, true).is_err(), "nothing is left");
         }
         let all = Factors {
-            filesystem: vec![Filesystem::Xfs, Filesystem::Ext4],
+            filesystem: vec![Some(Filesystem::Xfs), Some(Filesystem::Ext4)],
             barrier: vec![true, false],
             cache: vec![CacheKind::Protected, CacheKind::Lying],
             ..factors()

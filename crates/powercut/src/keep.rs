@@ -11,7 +11,7 @@
 //!
 //! Leaves out the drive as a whole, and databases in virtual time: the same seed gives them again.
 
-use super::{KEPT, Row, Setting};
+use super::{KEPT, Row, Setting, filesystem_name};
 use lowtide_files::output::{CommandFiles, OutputFolder};
 use lowtide_oltp::{OltpError, snapshot};
 use std::fs::{self, File};
@@ -75,7 +75,11 @@ impl<'a> Keeper<'a> {
     fn folder(&self, row: &Row) -> PathBuf {
         let Setting { engine, durability, filesystem, barrier, cache, .. } = row.setting;
         let barrier = if barrier { "" } else { "-no-barrier" };
-        let name = format!("{engine}-{durability}-{}{barrier}-{cache}-cut-{}", filesystem.name(), row.cuts);
+        let name = format!(
+            "{engine}-{durability}-{}{barrier}-{cache}-cut-{}",
+            filesystem_name(filesystem),
+            row.cuts
+        );
         self.directory.join(name)
     }
 }

@@ -23,7 +23,7 @@ pub use factors::Factors;
 pub use ledger::{Found, Ledger};
 pub use show::{csv, json, table};
 
-use lowtide_core::{Nanos, Seed};
+use lowtide_core::{Filesystem, Nanos, Seed};
 use lowtide_device::power::CacheKind;
 use lowtide_engines::tpcc::Scale;
 use lowtide_engines::{Durability, Engine};
@@ -75,7 +75,7 @@ pub fn run(
         OutputFolder::new(KEPT, directory, &files)?;
     }
     let in_virtual_time = |setting: &Setting| -> Result<Option<Row>, PowercutError> {
-        if setting.filesystem != Filesystem::Simulated {
+        if setting.filesystem.is_some() {
             return Ok(None);
         }
         simulated::run(setting, asked, asked.cuts.unwrap_or(CUTS), interrupt).map(Some)
@@ -90,21 +90,14 @@ pub fn run(
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// The filesystem that a database lies on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filesystem {
-    /// The minimum that a database needs, in this process and in virtual time.
-    Simulated,
-    /// The kernel's XFS.
-    Xfs,
-    /// The kernel's ext4.
-    Ext4,
-}
+/// What a database lies on: a filesystem of the kernel, or `None`: the minimum that a database needs, in this process and in virtual
+/// time. With the name of each.
+pub const FILESYSTEMS: [(&str, Option<Filesystem>); 3] =
+    [("simulated", None), ("xfs", Some(Filesystem::Xfs)), ("ext4", Some(Filesystem::Ext4))];
 
-impl Filesystem {
-    /// All of them, with the name that people call them by.
-    pub const NAMES: [(&str, Filesystem); 3] =
-        [("simulated", Filesystem::Simulated), ("xfs", Filesystem::Xfs), ("ext4", Filesystem::Ext4)];
+/// The name of it.
+fn filesystem_name(filesystem: Option<Filesystem>) -> &'static str {
+    filesystem.map_or("simulated", Filesystem::name)
 }
 
 /// SQLite's journal mode.
@@ -138,8 +131,8 @@ pub struct Setting {
     pub durability: Durability,
     /// SQLite's journal; servers have their own.
     pub journal: Journal,
-    /// The filesystem below it.
-    pub filesystem: Filesystem,
+    /// The filesystem below it, one of [`FILESYSTEMS`].
+    pub filesystem: Option<Filesystem>,
     /// Whether the filesystem flushes the drive.
     pub barrier: bool,
     /// The drive's write cache.
@@ -198,7 +191,7 @@ impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Setting { engine, durability, filesystem, cache, .. } = self;
         let barrier = if self.barrier { "" } else { ", no barrier" };
-        write!(f, "{engine} {durability} on {}{barrier}, {cache}", filesystem.name())
+        write!(f, "{engine} {durability} on {}{barrier}, {cache}", filesystem_name(*filesystem))
     }
 }
 

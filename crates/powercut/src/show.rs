@@ -2,7 +2,7 @@
 //!
 //! Leaves out what is promised, and how rows come about.
 
-use super::{Filesystem, Journal, Promise, Row};
+use super::{Journal, Promise, Row, filesystem_name};
 use lowtide_engines::Engine;
 use lowtide_files::table as plain;
 use serde::Serialize;
@@ -39,7 +39,7 @@ impl<'a> Record<'a> {
             engine: setting.engine.name(),
             durability: setting.durability.name(),
             journal: (setting.engine == Engine::Sqlite).then(|| setting.journal.name()),
-            filesystem: setting.filesystem.name(),
+            filesystem: filesystem_name(setting.filesystem),
             barrier: if setting.barrier { "on" } else { "off" },
             cache: setting.cache.to_string(),
             device: &row.device,
@@ -63,13 +63,6 @@ impl Journal {
     /// Its name.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, journal)| *journal == self).expect("each has a name").0
-    }
-}
-
-impl Filesystem {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, filesystem)| *filesystem == self).expect("each has a name").0
     }
 }
 
@@ -108,7 +101,7 @@ pub fn table(rows: &[Row], columns: usize) -> String {
         vec![
             setting.engine.name().to_owned(),
             format!("{}{journal}", setting.durability),
-            setting.filesystem.name().to_owned(),
+            filesystem_name(setting.filesystem).to_owned(),
             if setting.barrier { "on" } else { "off" }.to_owned(),
             setting.cache.to_string(),
             row.cuts.to_string(),
@@ -142,7 +135,7 @@ fn short(seconds: f64) -> String {
 mod tests {
     use super::*;
     use crate::{Asked, Setting};
-    use lowtide_core::{Nanos, Seed};
+    use lowtide_core::{Filesystem, Nanos, Seed};
     use lowtide_device::power::CacheKind;
     use lowtide_engines::Durability;
 
@@ -158,7 +151,7 @@ mod tests {
             engine: Engine::Sqlite,
             durability: Durability::Full,
             journal: Journal::Wal,
-            filesystem: Filesystem::Simulated,
+            filesystem: None,
             barrier: true,
             cache: CacheKind::Protected,
         };
@@ -170,7 +163,7 @@ mod tests {
         let (lost, corrupt, oldest_lost) = (80_001, 4_321, Some(Nanos::from_millis(20)));
         let first_damage = Some("after cut 3: told".to_owned());
         let lying = Row { setting: lying, lost, corrupt, oldest_lost, first_damage, ..durable.clone() };
-        let (engine, filesystem) = (Engine::Mariadb, Filesystem::Ext4);
+        let (engine, filesystem) = (Engine::Mariadb, Some(Filesystem::Ext4));
         let broken = Setting { engine, filesystem, ..setting };
         let broken = Row { setting: broken, cuts: 50, lost: 1, ..durable.clone() };
         vec![durable, lying, broken]

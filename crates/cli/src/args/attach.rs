@@ -1,7 +1,9 @@
 //! Arguments of `attach` and `detach`.
 
 use super::DriveArguments;
+use super::oltp::named;
 use clap::{Args, ValueEnum};
+use lowtide_core::Filesystem;
 use std::path::PathBuf;
 
 /// Arguments of `attach`.
@@ -19,8 +21,8 @@ pub struct AttachArguments {
     #[arg(long, value_name = "NAME", requires = "device")]
     pub name: Option<String>,
     /// Make a filesystem on it
-    #[arg(long, value_name = "KIND", requires = "device")]
-    pub mkfs: Option<FilesystemName>,
+    #[arg(long, value_name = "KIND", requires = "device", value_parser = named(Filesystem::NAMES))]
+    pub mkfs: Option<Filesystem>,
     /// Mount it at this folder, created if missing
     #[arg(long, value_name = "DIR", requires = "device")]
     pub mount: Option<PathBuf>,
@@ -73,17 +75,6 @@ pub struct DetachArguments {
     /// Detach even if programs use it; they get errors
     #[arg(long)]
     pub force: bool,
-}
-
-/// A filesystem to make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FilesystemName {
-    /// ext4
-    Ext4,
-    /// XFS
-    Xfs,
-    /// Btrfs
-    Btrfs,
 }
 
 /// How to print a plain answer.

@@ -1,9 +1,10 @@
 //! Arguments of `lowtide logdisk`.
 
 use super::live::ClientsArguments;
-use super::{BenchFormat, FilesystemName, PlainFormat, size};
+use super::oltp::named;
+use super::{BenchFormat, PlainFormat, size};
 use clap::{Args, Subcommand};
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, Filesystem};
 use std::path::PathBuf;
 
 /// Arguments of `logdisk`.
@@ -146,8 +147,8 @@ pub struct LogdiskAttachArguments {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Make a filesystem on it; the log disk must be empty
-    #[arg(long, value_name = "KIND")]
-    pub mkfs: Option<FilesystemName>,
+    #[arg(long, value_name = "KIND", value_parser = named(Filesystem::NAMES))]
+    pub mkfs: Option<Filesystem>,
     /// Mount it at this folder, created if missing
     #[arg(long, value_name = "DIR")]
     pub mount: Option<PathBuf>,

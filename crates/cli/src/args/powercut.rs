@@ -4,9 +4,10 @@
 
 use super::oltp::{durability, engine, named};
 use clap::{Args, Subcommand, ValueEnum};
+use lowtide_core::Filesystem;
 use lowtide_device::power::CacheKind;
 use lowtide_engines::{Durability, Engine};
-use lowtide_powercut::{Filesystem, Journal};
+use lowtide_powercut::{FILESYSTEMS, Journal};
 use lowtide_studies::ask::scale;
 use std::path::PathBuf;
 
@@ -37,8 +38,8 @@ pub struct PowercutOltpArguments {
     #[arg(long, default_value = "wal", value_delimiter = ',', value_parser = named(Journal::NAMES))]
     pub journal: Vec<Journal>,
     /// Filesystem below the database [default: simulated for SQLite, xfs for servers]
-    #[arg(long, value_delimiter = ',', value_parser = named(Filesystem::NAMES))]
-    pub filesystem: Vec<Filesystem>,
+    #[arg(long, value_delimiter = ',', value_parser = named(FILESYSTEMS))]
+    pub filesystem: Vec<Option<Filesystem>>,
     /// Whether the filesystem flushes the drive; XFS always does
     #[arg(long, default_value = "on", value_delimiter = ',')]
     pub barrier: Vec<OnOff>,

@@ -4,13 +4,12 @@
 //! (`lowtide_host::live`) and how a block device is made of it (`lowtide_host::attach`).
 
 use super::logdisk::CLOSED;
-use crate::args::{self, AttachArguments, DetachArguments, DriveArguments, FilesystemName, PlainFormat};
+use crate::args::{self, AttachArguments, DetachArguments, DriveArguments, PlainFormat};
 use crate::failure::{FAILED, Failure};
 use crate::{failure, interrupt, output};
 use lowtide_files::output::CommandFiles;
 use lowtide_files::table;
 use lowtide_host::attach::{self, Attachment, Force, State, Wish};
-use lowtide_host::block::FilesystemKind;
 use lowtide_live::attached::{self, Served, Serving};
 use lowtide_live::control::{self, Order, Question};
 use lowtide_live::{Data, Known, Offer, Power};
@@ -36,7 +35,7 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     }
     let wish = Wish {
         block: arguments.block,
-        filesystem: arguments.mkfs.map(FilesystemName::kind),
+        filesystem: arguments.mkfs,
         mount: arguments.mount.as_deref(),
         options: &arguments.options,
         ..Wish::of(&known.name, device)
@@ -243,16 +242,6 @@ fn json(attached: &Attachment) -> serde_json::Value {
         "log": attached.log,
         "process": attached.process,
     })
-}
-
-impl FilesystemName {
-    pub(super) fn kind(self) -> FilesystemKind {
-        match self {
-            FilesystemName::Ext4 => FilesystemKind::Ext4,
-            FilesystemName::Xfs => FilesystemKind::Xfs,
-            FilesystemName::Btrfs => FilesystemKind::Btrfs,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use super::process::Process;
 use super::server::GO;
 use super::watch::Watch;
 use super::{Force, Way};
-use crate::block::{Filesystem, FilesystemKind, new_uuid, tool};
+use crate::block::{Mkfs, new_uuid, tool};
 use crate::error::{HostError, Operation};
 use crate::mountinfo;
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, Filesystem};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -38,7 +38,7 @@ pub struct Wish<'a> {
     /// Bytes of a logical block of the block device, 512 or 4096, where those of the drive are not larger.
     pub block: u32,
     /// The filesystem to make on it.
-    pub filesystem: Option<FilesystemKind>,
+    pub filesystem: Option<Filesystem>,
     /// Bytes of the filesystem, from the first of the device on; the whole device where absent.
     pub size: Option<Bytes>,
     /// Whether making the filesystem discards the device first.
@@ -447,12 +447,12 @@ impl Making<'_> {
         })
     }
 
-    fn filesystem(&self, device: LoopDevice, kind: FilesystemKind, wish: &Wish<'_>) -> Result<(), HostError> {
+    fn filesystem(&self, device: LoopDevice, kind: Filesystem, wish: &Wish<'_>) -> Result<(), HostError> {
         let (size, trims) = (wish.size, wish.trims);
         let (node, uuid, interrupt) = (device.node(), new_uuid()?, Arc::clone(self.interrupt));
         let mut watch = self.watch(device, Force::No);
         watch.call("making the filesystem", move || {
-            let filesystem = Filesystem { kind, size, trims, options: "" };
+            let filesystem = Mkfs { kind, size, trims, options: "" };
             filesystem.write_to(&node, &uuid, &node, &interrupt)
         })?
     }
@@ -461,7 +461,7 @@ impl Making<'_> {
         &self,
         device: LoopDevice,
         mount: &MountPoint,
-        kind: Option<FilesystemKind>,
+        kind: Option<Filesystem>,
     ) -> Result<(), HostError> {
         if mount.made {
             match fs::create_dir(&mount.at) {

@@ -7,7 +7,7 @@ use super::discard::{Discard, discard};
 use super::disk::{Disk, Identity};
 use super::erase::{self, Erase};
 use super::examine_held;
-use super::filesystem::{Filesystem, Formatted};
+use super::filesystem::{Formatted, Mkfs};
 use super::guard::Guard;
 use super::journal::{Change, Journal};
 use super::{keep, scheduler, tool, usage};
@@ -156,7 +156,7 @@ impl Claim {
     ///
     /// # Errors
     /// [`HostError`] where that fails; the device is given up, and may be taken again.
-    pub fn format(self, how: &Filesystem<'_>, interrupt: &AtomicBool) -> Result<Formatted, HostError> {
+    pub fn format(self, how: &Mkfs<'_>, interrupt: &AtomicBool) -> Result<Formatted, HostError> {
         Formatted::make(self, how, interrupt)
     }
 

@@ -9,7 +9,7 @@ use super::journal::{Change, mount_point};
 use super::tool::{self, Program};
 use crate::error::{HostError, Operation};
 use crate::mountinfo;
-use lowtide_core::Bytes;
+use lowtide_core::{Bytes, Filesystem};
 use rustix::mount::UnmountFlags;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,22 +19,11 @@ use std::time::{Duration, Instant};
 /// How long to wait for programs that look at what was just closed (udev does).
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The kinds of filesystem that are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilesystemKind {
-    /// ext4, with all of its tables written at once.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// Btrfs.
-    Btrfs,
-}
-
 /// A filesystem to make.
 #[derive(Debug, Clone, Copy)]
-pub struct Filesystem<'a> {
+pub struct Mkfs<'a> {
     /// Its kind.
-    pub kind: FilesystemKind,
+    pub kind: Filesystem,
     /// Its size, from the first byte of the device; the whole device where absent.
     pub size: Option<Bytes>,
     /// Whether making it discards the device first.
@@ -43,26 +32,16 @@ pub struct Filesystem<'a> {
     pub options: &'a str,
 }
 
-impl FilesystemKind {
-    /// As mount(8) calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            FilesystemKind::Ext4 => "ext4",
-            FilesystemKind::Xfs => "xfs",
-            FilesystemKind::Btrfs => "btrfs",
-        }
-    }
-
-    fn program(self) -> Program {
-        match self {
-            FilesystemKind::Ext4 => ("mkfs.ext4", "of e2fsprogs"),
-            FilesystemKind::Xfs => ("mkfs.xfs", "of xfsprogs"),
-            FilesystemKind::Btrfs => ("mkfs.btrfs", "of btrfs-progs"),
-        }
+/// The program that makes it, and the package that has it.
+fn program(kind: Filesystem) -> Program {
+    match kind {
+        Filesystem::Ext4 => ("mkfs.ext4", "of e2fsprogs"),
+        Filesystem::Xfs => ("mkfs.xfs", "of xfsprogs"),
+        Filesystem::Btrfs => ("mkfs.btrfs", "of btrfs-progs"),
     }
 }
 
-impl Filesystem<'_> {
+impl Mkfs<'_> {
     /// Makes it on the device with that node, which nobody else uses; `path` is what the user calls it.
     ///
     /// # Errors
@@ -76,7 +55,7 @@ impl Filesystem<'_> {
     ) -> Result<(), HostError> {
         let arguments = self.arguments(&node.to_string_lossy(), uuid);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        tool::run_until(self.kind.program(), &arguments, path, interrupt).map(drop)
+        tool::run_until(program(self.kind), &arguments, path, interrupt).map(drop)
     }
 
     /// The command that makes it on `node`, without the program.
@@ -85,7 +64,7 @@ impl Filesystem<'_> {
         let mut add = |words: &[&str]| all.extend(words.iter().map(|&word| word.to_owned()));
         let node = node.to_owned();
         match self.kind {
-            FilesystemKind::Ext4 => {
+            Filesystem::Ext4 => {
                 // What is left for later would be written while the load is measured; and nothing is kept for root.
                 let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                 let discard = if self.trims { "discard" } else { "nodiscard" };
@@ -106,7 +85,7 @@ impl Filesystem<'_> {
                     add(&[&format!("{}k", size.get() / 1024)]);
                 }
             }
-            FilesystemKind::Xfs => {
+            Filesystem::Xfs => {
                 add(&["-q", "-f", "-m", &format!("uuid={uuid}"), "-L", "lowtide"]);
                 add(if self.trims { &[] } else { &["-K"] });
                 if let Some(size) = self.size {
@@ -114,7 +93,7 @@ impl Filesystem<'_> {
                 }
                 add(&[&node]);
             }
-            FilesystemKind::Btrfs => {
+            Filesystem::Btrfs => {
                 add(&["-q", "-f", "-U", uuid, "-L", "lowtide"]);
                 add(if self.trims { &[] } else { &["-K"] });
                 if let Some(size) = self.size {
@@ -144,7 +123,7 @@ impl Formatted {
     /// by dropping the claim.
     pub(super) fn make(
         mut claim: Claim,
-        how: &Filesystem<'_>,
+        how: &Mkfs<'_>,
         interrupt: &AtomicBool,
     ) -> Result<Formatted, HostError> {
         let disk = claim.disk().clone();
@@ -258,20 +237,20 @@ mod tests {
 
     #[test]
     fn commands_leave_nothing_for_later_and_discard_only_where_asked() {
-        let how = Filesystem { kind: FilesystemKind::Ext4, size: None, trims: false, options: "" };
+        let how = Mkfs { kind: Filesystem::Ext4, size: None, trims: false, options: "" };
         assert_eq!(
             how.arguments("/dev/x", "U").join(" "),
             "-q -F -m 0 -U U -L lowtide -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/x"
         );
         let size = Some(Bytes::mib(512));
-        let how = Filesystem { kind: FilesystemKind::Ext4, size, trims: true, options: "" };
+        let how = Mkfs { kind: Filesystem::Ext4, size, trims: true, options: "" };
         assert!(how.arguments("/dev/x", "U").join(" ").ends_with(",discard /dev/x 524288k"));
-        let how = Filesystem { kind: FilesystemKind::Xfs, ..how };
+        let how = Mkfs { kind: Filesystem::Xfs, ..how };
         assert_eq!(
             how.arguments("/dev/x", "U").join(" "),
             "-q -f -m uuid=U -L lowtide -d size=536870912 /dev/x"
         );
-        let how = Filesystem { kind: FilesystemKind::Btrfs, trims: false, ..how };
+        let how = Mkfs { kind: Filesystem::Btrfs, trims: false, ..how };
         assert_eq!(how.arguments("/dev/x", "U").join(" "), "-q -f -U U -L lowtide -K -b 536870912 /dev/x");
     }
 }

@@ -43,7 +43,7 @@ pub use discard::Discard;
 pub use disk::{Disk, Identity};
 pub use erase::Erase;
 pub(crate) use filesystem::new_uuid;
-pub use filesystem::{Filesystem, FilesystemKind, Formatted};
+pub use filesystem::{Formatted, Mkfs};
 pub use guard::Guard;
 pub use health::Traffic;
 pub(crate) use keep::check_loops;

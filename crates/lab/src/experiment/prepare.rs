@@ -45,6 +45,18 @@ words! {
     Btrfs = "btrfs",
 }
 
+impl Filesystem {
+    /// The filesystem that is made, or that the model lays out; `None` on the bare device.
+    pub(crate) fn made(self) -> Option<lowtide_core::Filesystem> {
+        match self {
+            Filesystem::None => None,
+            Filesystem::Xfs => Some(lowtide_core::Filesystem::Xfs),
+            Filesystem::Ext4 => Some(lowtide_core::Filesystem::Ext4),
+            Filesystem::Btrfs => Some(lowtide_core::Filesystem::Btrfs),
+        }
+    }
+}
+
 words! {
     /// How the data is written for the first time, before the measurement.
     Fill, "fill";

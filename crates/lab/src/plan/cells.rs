@@ -201,7 +201,7 @@ fn fit(
         return fit_inserts(experiment, &name, inserts, devices[&name].spec.first_part(), capacity);
     }
     let Layout { filesystem: kind, partition, .. } = written.preparation.layout;
-    let filesystem = filesystem(kind);
+    let filesystem = kind.made();
     let wanted = settings.load.file_size.unwrap_or(usable);
     if let Some(share) = share {
         let room = layout::room(filesystem, usable);
@@ -274,16 +274,6 @@ pub(crate) fn usable(settings: &Settings, capacity: Bytes) -> Result<Bytes, (&'s
     };
     let left = (size.get() as f64 * (1.0 - layout.reserve)) as u64;
     Ok(Bytes::new(left).align_down(Bytes::kib(4)))
-}
-
-/// The layout model of a filesystem.
-pub(crate) fn filesystem(filesystem: Filesystem) -> layout::Filesystem {
-    match filesystem {
-        Filesystem::None => layout::Filesystem::None,
-        Filesystem::Xfs => layout::Filesystem::Xfs,
-        Filesystem::Ext4 => layout::Filesystem::Ext4,
-        Filesystem::Btrfs => layout::Filesystem::Btrfs,
-    }
 }
 
 /// The name of a level's device, where it is one.

@@ -45,7 +45,7 @@ pub(super) fn fit(
     }
     let usable = cells::usable(settings, capacity)
         .map_err(|(key, message)| experiment.blame(key, message, format!("the device has {capacity}")))?;
-    let filesystem = cells::filesystem(settings.preparation.layout.filesystem);
+    let filesystem = settings.preparation.layout.filesystem.made();
     if let (PlanTarget::Simulated(devices), Some(name)) = (target, &oltp.log_device)
         && let Err(error) = lay_out(filesystem, devices[name].spec.capacity(), with_log)
     {

@@ -8,7 +8,7 @@ use crate::experiment::{Filesystem, Fill, Purge};
 use crate::plan::{PlannedBlock, PlannedCell, cells, erase};
 use lowtide_core::{Bytes, Seed};
 use lowtide_host::HostError;
-use lowtide_host::block::{self, Claim, Consent, Discard, Disk, FilesystemKind, Formatted};
+use lowtide_host::block::{self, Claim, Consent, Discard, Disk, Formatted};
 use lowtide_host::target::{Preparation, Progress, Target, TargetSpec, TestData};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -52,8 +52,8 @@ impl Block {
         let claim = self.purged(cell)?;
         let layout = &cell.settings.preparation.layout;
         let usable = cells::usable(&cell.settings, cell.capacity).expect("the plan checked the partition");
-        let how = block::Filesystem {
-            kind: kind(layout.filesystem).expect("a filesystem is asked for"),
+        let how = block::Mkfs {
+            kind: layout.filesystem.made().expect("a filesystem is asked for"),
             size: (usable < cell.capacity).then_some(usable),
             trims: layout.mkfs_trims,
             options: &layout.mount_options,
@@ -192,15 +192,5 @@ impl Purge {
     /// The commands that are given to a drive, as a user would type them; none where the kernel does it.
     pub fn commands(self, disk: &Disk) -> Vec<String> {
         erase(self).map(|erase| erase.commands(disk)).unwrap_or_default()
-    }
-}
-
-/// The filesystem that is made.
-pub(super) fn kind(filesystem: Filesystem) -> Option<FilesystemKind> {
-    match filesystem {
-        Filesystem::None => None,
-        Filesystem::Ext4 => Some(FilesystemKind::Ext4),
-        Filesystem::Xfs => Some(FilesystemKind::Xfs),
-        Filesystem::Btrfs => Some(FilesystemKind::Btrfs),
     }
 }

@@ -85,7 +85,7 @@ impl History {
         });
         self.files = database.as_ref().map(|database| (database.engine.data_files, database.data));
         let room = database.as_ref().map(|database| database.room);
-        let filesystem = cells::filesystem(preparation.layout.filesystem);
+        let filesystem = preparation.layout.filesystem.made();
         let layout = lay_out(filesystem, usable, room.unwrap_or(cell.data))
             .expect("the plan checked that the data fits");
         if preparation.layout.mkfs_trims {

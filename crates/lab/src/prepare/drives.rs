@@ -12,7 +12,7 @@ use crate::plan::{Plan, PlannedCell, PlannedDevice, cells};
 use lowtide_core::{BlockDevice, Bytes, Counters, Seed};
 use lowtide_engines::Preset;
 use lowtide_host::HostError;
-use lowtide_host::block::{Disk, FilesystemKind, Traffic};
+use lowtide_host::block::{Disk, Traffic};
 use lowtide_live::attached::{self, Attached, AttachedError, Wanted};
 use lowtide_live::{Data, Offer, Stat};
 use lowtide_record::analysis::Medium;
@@ -124,7 +124,7 @@ impl<'a> Drives<'a> {
         let wanted = Wanted {
             offer,
             history: Some(prepared.history()),
-            filesystem: kind(layout.filesystem),
+            filesystem: layout.filesystem.made().expect("the plan asked for a filesystem"),
             size: (usable < capacity).then_some(usable),
             trims: layout.mkfs_trims,
             options: &layout.mount_options,
@@ -228,10 +228,6 @@ fn goes_on<H>(name: &str, before: Option<Option<H>>, cell: &PlannedCell) -> Resu
         )),
         before => Ok(before.flatten()),
     }
-}
-
-fn kind(filesystem: Filesystem) -> FilesystemKind {
-    super::block::kind(filesystem).expect("the plan asked for a filesystem")
 }
 
 /// Whether servers are asked to write neighbours along: those of today do so only on what they take for a disk.

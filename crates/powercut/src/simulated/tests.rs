@@ -1,7 +1,7 @@
 //! Every kind of setting through a few hundred cuts, and the machinery broken on purpose.
 
 use super::*;
-use crate::{Filesystem, Journal, Promise};
+use crate::{Journal, Promise};
 use lowtide_core::Seed;
 use lowtide_device::power::CacheKind;
 use lowtide_engines::{Durability, Engine};
@@ -9,7 +9,7 @@ use lowtide_engines::{Durability, Engine};
 const SEED: u64 = 1;
 
 fn setting(durability: Durability, cache: CacheKind, barrier: bool) -> Setting {
-    let (engine, journal, filesystem) = (Engine::Sqlite, Journal::Wal, Filesystem::Simulated);
+    let (engine, journal, filesystem) = (Engine::Sqlite, Journal::Wal, None);
     Setting { engine, durability, journal, filesystem, barrier, cache }
 }
 

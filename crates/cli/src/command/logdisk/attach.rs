@@ -32,19 +32,14 @@ pub fn run(arguments: &LogdiskAttachArguments) -> Result<u8, Failure> {
                 "{} holds {} already, which {} on it would destroy",
                 target.display(),
                 Bytes::new(figures.live_bytes),
-                kind.kind().name()
+                kind.name()
             ),
             "leave out `--mkfs`, or make it anew with `lowtide logdisk format`",
         ));
     }
     let path = std::fs::canonicalize(target).map_err(Failure::failed)?;
     let device = path.to_string_lossy();
-    let wish = Wish {
-        filesystem: mkfs.map(|kind| kind.kind()),
-        mount: mount.as_deref(),
-        options,
-        ..Wish::of(&name, &device)
-    };
+    let wish = Wish { filesystem: *mkfs, mount: mount.as_deref(), options, ..Wish::of(&name, &device) };
     let attached = attach::attach(&wish, server_again(&["logdisk", "attach"], &name)?, &interrupt::flag())?;
     tell(&attached, *format)
 }
