@@ -42,7 +42,7 @@ pub const MODULES: [(&str, &[&str]); 14] = [
     (
         "core",
         &[
-            "in_flight rng state suggest",
+            "filesystem in_flight rng state suggest",
             "units",
             "block",
             "batch extents measure storage trace workload",
