@@ -81,8 +81,7 @@ impl DeviceSpec {
         }
     }
 
-    /// What the host may address on the first of several devices that follow one another; the whole capacity of
-    /// any other device.
+    /// The capacity of the first member of a linear array; the whole capacity of any other device.
     pub fn first_part(&self) -> Bytes {
         match self {
             DeviceSpec::Array(array) => array.first_part(),
@@ -94,7 +93,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Memory of the host that the driver takes, where it keeps the map there.
+    /// Host memory for a map that the driver keeps on the host.
     pub fn host_memory(&self) -> Bytes {
         match self {
             DeviceSpec::Flash(flash) => flash.host_memory(),
@@ -173,12 +172,12 @@ impl DeviceSpec {
         }
     }
 
-    /// What the device keeps acknowledged writes in. Of a device made of others it is the most that may be lost: the sizes of
-    /// what is volatile are added, and one part that does not honour a flush makes the whole dishonest.
+    /// The write cache that holds acknowledged writes. For a device made of others, the worst case: the sizes of volatile caches
+    /// are added, and one member that ignores flushes makes the whole device ignore them.
     ///
     /// # Not modelled
-    /// The order in which a log layer gives back what it did not flush; and writes that are larger than the protected cache of
-    /// an array and go past it to members whose own is volatile.
+    /// * The order in which a log layer loses writes that were not flushed.
+    /// * Writes larger than an array's protected cache, which bypass it and are in the volatile caches of members.
     pub fn cache(&self) -> durability::Cache {
         match self {
             DeviceSpec::Flash(flash) => flash.cache(),
@@ -190,7 +189,8 @@ impl DeviceSpec {
         }
     }
 
-    /// The same device with a cache of another kind, in its timing too. A disk has a protected cache when it has none.
+    /// The same device with a write cache of another kind; its timing changes, too. A disk without a volatile write cache counts
+    /// as protected.
     ///
     /// # Errors
     /// [`SpecError`] where the device cannot have such a cache: a volume, a disk without memory for writes, and an array
@@ -206,7 +206,7 @@ impl DeviceSpec {
         Err(SpecError { key: "cache".to_owned(), message })
     }
 
-    /// Makes every cache that can be of this kind one.
+    /// Sets every cache of the device to `kind`, if it can have that kind.
     pub(crate) fn set_cache(&mut self, kind: CacheKind) {
         match self {
             DeviceSpec::Flash(flash) => flash.set_cache(kind),

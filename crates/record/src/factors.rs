@@ -28,7 +28,7 @@ pub enum LevelKind {
     Time,
     /// A whole number.
     Count,
-    /// A number, a share among them.
+    /// A number, including shares.
     Number,
     /// A word.
     Word,
@@ -94,13 +94,13 @@ impl FactorLevel {
     }
 }
 
-/// Step and factors of a cell; what identifies it apart from its repetition.
+/// The step and the factors of a cell: everything that identifies it except the repetition.
 pub fn identity(cell: &Cell) -> Vec<FactorLevel> {
     let step = cell.step.iter().map(|step| FactorLevel::word("step", step));
     step.chain(cell.factors.iter().cloned()).collect()
 }
 
-/// Names of steps and factors, in sweep order, that take more than one value.
+/// Names of factors that take more than one value, `step` among them, in the order of their first appearance.
 pub fn varying<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<String> {
     let mut seen: Vec<(String, Vec<Option<String>>)> = Vec::new();
     let identities: Vec<Vec<FactorLevel>> = cells.into_iter().map(identity).collect();

@@ -1,6 +1,6 @@
 //! The head and the turning surface: where they are, and when they are free ([`Mechanism`]).
 //!
-//! One transfer at a time, never broken off. Leaves out what to do next, which is the queue's choice.
+//! One transfer at a time, which only a power cut breaks off. Leaves out the next request, which the queue chooses.
 
 use super::seek::{Coarse, SeekCurve};
 use super::surface::Surface;
@@ -19,7 +19,7 @@ pub(super) struct Mechanism {
     write_settle_ns: u64,
     /// The angle at instant 0, in nanoseconds.
     phase_ns: u64,
-    /// When the transfer it is at, or was last at, is over.
+    /// The end of the current or last transfer.
     pub(super) free_ns: u64,
     /// The byte after that transfer.
     pub(super) byte: u64,
@@ -99,7 +99,7 @@ impl Mechanism {
         start_ns + self.curve.ns(distance) + settle
     }
 
-    /// Transfers the bytes from `first` to `end`, going there at `start_ns` or when free.
+    /// Transfers the bytes from `first` to `end`. The seek begins at `start_ns`, or when the head is free if that is later.
     #[inline]
     pub(super) fn transfer(&mut self, start_ns: u64, first: u64, end: u64, write: bool) -> Transfer {
         let (place, end_place) = (self.surface.place(first), self.surface.place(end));
@@ -134,7 +134,7 @@ impl Mechanism {
         (ns as f64 * self.units_per_ns) as u32
     }
 
-    /// Writes into `costs` when each of the targets would be reached, in coarse units from when the head is free.
+    /// Fills `costs` with the positioning time of each target, in coarse units from the instant at which the head is free.
     pub(super) fn costs(&self, cylinders: &[i32], angles: &[u32], settles: &[u32], costs: &mut Vec<u32>) {
         let revolution = self.surface.revolution_ns();
         let angle = self.units((self.free_ns + self.phase_ns) % revolution);
@@ -148,7 +148,7 @@ impl Mechanism {
         }));
     }
 
-    /// Forgets what it was to do after `now_ns`.
+    /// Ends the current transfer at `now_ns`, as a power cut does.
     pub(super) fn interrupt(&mut self, now_ns: u64) {
         self.free_ns = self.free_ns.min(now_ns);
     }

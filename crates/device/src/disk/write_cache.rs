@@ -1,6 +1,6 @@
 //! Writes that were acknowledged and are not on the surface ([`WriteCache`]): runs of bytes, neighbours merged.
 //!
-//! Leaves out when they are written, which is the disk's choice, and reads that overlap them in part.
+//! Leaves out the time at which they are written, which the disk chooses, and reads that overlap a run only partly.
 
 use super::mechanism::Mechanism;
 use super::spec::{Queue, Scheduler};
@@ -25,9 +25,9 @@ pub(super) struct WriteCache {
     /// End of each run, by its first byte; they neither overlap nor touch.
     runs: BTreeMap<u64, u64>,
     bytes: u64,
-    /// First bytes in the order they came, for `fifo`; some are gone.
+    /// First bytes of runs in the order of arrival, for `fifo`; some of these runs no longer exist.
     order: VecDeque<u64>,
-    /// Being written; in memory until then.
+    /// Runs that are being written; they can be read from the cache until then.
     landing: VecDeque<Landing>,
     landing_bytes: u64,
 }
@@ -51,7 +51,7 @@ impl WriteCache {
         self.runs.is_empty()
     }
 
-    /// Whether `length` more bytes find room at `now_ns`. What is larger than the cache finds it when all is empty.
+    /// Whether there is room for `length` more bytes at `now_ns`. A write larger than the cache needs an empty cache.
     #[inline]
     pub(super) fn has_room(&mut self, now_ns: u64, length: u64) -> bool {
         while let Some(landing) = self.landing.front()
@@ -105,7 +105,7 @@ impl WriteCache {
         }
     }
 
-    /// Forgets what is held of these bytes: they were written another way.
+    /// Removes these bytes from the cache, because a newer write of them bypassed it.
     pub(super) fn drop_range(&mut self, first: u64, end: u64) {
         let overlapping: Vec<(u64, u64)> = self
             .runs
@@ -142,8 +142,8 @@ impl WriteCache {
         self.runs.range(byte..).chain(self.runs.range(..byte)).map(|(&run, _)| run)
     }
 
-    /// The run that the head reaches first, of the next ones inwards. The search ends where the way alone takes
-    /// longer than the best.
+    /// Of the next runs inwards, the one with the shortest positioning time. The search ends at a run to which the seek
+    /// alone takes longer than that.
     fn nearest(&self, mechanism: &Mechanism) -> Option<u64> {
         let start_ns = mechanism.free_ns;
         let mut best = None;
@@ -172,7 +172,7 @@ impl WriteCache {
         self.runs.keys().next().copied()
     }
 
-    /// The bytes from `first`, where a run begins, to `end` are being written until `until_ns`.
+    /// Marks the bytes from `first`, where a run begins, to `end` as being written until `until_ns`.
     pub(super) fn land(&mut self, first: u64, end: u64, until_ns: u64) {
         let run_end = self.runs.remove(&first).expect("a run begins here");
         self.bytes -= end - first;
@@ -186,7 +186,7 @@ impl WriteCache {
         self.landing_bytes += end - first;
     }
 
-    /// When the last of what is being written will have been.
+    /// When the last write in progress is complete; 0 where there is none.
     pub(super) fn landed_ns(&self) -> u64 {
         self.landing.back().map_or(0, |landing| landing.until_ns)
     }

@@ -17,9 +17,9 @@ use lowtide_engines::model::{self, Done, Files, ModelLoad, ModelSettings};
 use lowtide_record::Row;
 use std::sync::atomic::AtomicBool;
 
-/// Runs `load` on a model of an engine whose data lie on a prepared drive, in one piece where the filesystem begins to put them; its log and
-/// its system tablespace lie elsewhere on it, or the log, and with it what the settings say, on a drive of its own. `each` hears of
-/// every interval.
+/// Runs `load` on a modelled engine. Its data is contiguous on the prepared drive, from where the filesystem puts its first file. Its log
+/// and system tablespace are elsewhere on that drive; or on a drive of their own, the tablespace only if the settings say so. `each` is
+/// called for every interval.
 ///
 /// # Errors
 /// [`DeviceError`] where a drive refuses a request, or fails at one.

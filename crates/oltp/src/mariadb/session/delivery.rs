@@ -1,4 +1,4 @@
-//! Delivery (clause 2.7): the oldest order of each district, all districts in two crossings.
+//! Delivery (clause 2.7): the oldest order of each district, in two round trips.
 //!
 //! All ten districts are one transaction, as clause 2.7.4 allows. Leaves out the queue of deferred deliveries, and its file
 //! of results.
@@ -8,7 +8,7 @@ use crate::{Failure, Outcome};
 use lowtide_engines::tpcc::{DISTRICTS, Delivery};
 use std::fmt::Write;
 
-/// How long a delivery waits for another of its warehouse, in seconds, on engines without transactions.
+/// Seconds that a delivery waits for another delivery of its warehouse, on engines without transactions.
 const WAIT: u32 = 50;
 
 impl TpccSession {
@@ -37,7 +37,7 @@ impl TpccSession {
             ));
         }
         let mut oldest: Vec<(u32, u32)> = Vec::with_capacity(DISTRICTS as usize);
-        // The first statement is the lock, where there is one; its answer is 1 where we have it.
+        // On engines without transactions the first statement takes the lock; its answer is 1 if the lock was taken.
         let (locks, mut alone) = (!self.transactions, self.transactions);
         self.ask(|statement, row| {
             if locks && statement == 0 {
@@ -63,7 +63,7 @@ impl TpccSession {
             let mut text = String::with_capacity(32 * oldest.len());
             for (index, (d, o)) in oldest.iter().enumerate() {
                 let or = if index > 0 { " OR " } else { "" };
-                // A string takes everything.
+                // Writing to a string cannot fail.
                 let _ = write!(text, "{or}{district} = {d} AND {order} = {o}");
             }
             text

@@ -1,7 +1,7 @@
-//! New-Order (clause 2.4): everything is read and the stock locked in one crossing, everything written in the second.
+//! New-Order (clause 2.4): one round trip reads everything and locks the stock, a second one writes everything.
 //!
-//! The district's row, which all orders of its terminals change, is locked in the second only. Leaves out showing what was
-//! read.
+//! The district's row, which every order of the district changes, is locked in the second only, so for a short time. Leaves
+//! out showing what was read.
 
 use super::{List, TpccSession, column};
 use crate::{Failure, Outcome};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 pub(super) struct Lines {
     /// In the order of the input.
     lines: Vec<Found>,
-    /// Their numbers, by supplying warehouse and item; where an item stands in several, those follow each other.
+    /// Indices into `lines`, by supplying warehouse and item, so that lines with the same item are adjacent.
     sorted: Vec<usize>,
 }
 
@@ -158,7 +158,7 @@ impl TpccSession {
         for (number, line) in (1..).zip(&lines.lines) {
             let Found { item, supply, quantity, price: Some(price), ref dist, .. } = *line else { continue };
             let amount = i64::from(quantity) * price;
-            // A string takes everything.
+            // Writing to a string cannot fail.
             let _ = write!(
                 self.batch,
                 "{comma}(LAST_INSERT_ID(),{district},{warehouse},{number},{item},{supply},NULL,{quantity},{amount},{})",
@@ -167,7 +167,7 @@ impl TpccSession {
             comma = ',';
         }
     }
-    /// One statement for each supplying warehouse, and one more for each time that an item stands in the order again.
+    /// One statement for each supplying warehouse, and one more for each repetition of an item: a statement changes a row once.
     fn update_stock(&mut self, order: &NewOrder, lines: &Lines) {
         for of_one in lines.by_supply() {
             for time in 0.. {
