@@ -1,7 +1,7 @@
 //! Lists the files of `devices/`, `experiments/` and `published/` in a table that the catalogue compiles in.
 //!
 //! A file added to one of these folders is found by the next build; its name without ending is what it is
-//! looked up by, so two files of one name are an error. Leaves out reading them.
+//! looked up by, so two files of one name are an error. Not here: reading them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! The command line: verbs and their arguments.
 //!
-//! Leaves out what they do; see `command`.
+//! Not here: what they do; see `command`.
 
 mod advise;
 mod attach;
@@ -119,7 +119,7 @@ pub enum Verb {
 pub struct ExperimentArguments {
     /// An experiment of the catalogue (see `lowtide experiments`) or the path of a file
     pub experiment: String,
-    /// Run on something else: device:NAME, file:PATH, dir:PATH or block:PATH
+    /// Replace the experiment's target: device:NAME, file:PATH, dir:PATH or block:PATH
     #[arg(long, value_name = "TARGET", value_parser = target)]
     pub target: Option<String>,
     /// Change a key of the experiment, such as threads=4 (may be given more than once)
@@ -139,7 +139,7 @@ pub struct PlanArguments {
     /// What to plan
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
 }
@@ -181,7 +181,7 @@ pub struct CompareArguments {
     /// The store
     #[arg(long, default_value = "lowtide.db", value_name = "FILE")]
     pub store: PathBuf,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
     /// Also write the comparison as HTML
@@ -266,7 +266,7 @@ pub struct LifetimeArguments {
     /// The store that has the campaign [default: lowtide.db]
     #[arg(long, value_name = "FILE", conflicts_with = "smart")]
     pub store: Option<PathBuf>,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
 }
@@ -289,7 +289,7 @@ pub struct CostArguments {
     /// Compute a published table again instead: e10
     #[arg(long, value_name = "STUDY")]
     pub published: Option<String>,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
 }
@@ -319,7 +319,7 @@ pub struct ValidateArguments {
     /// Exit with code 5 where a claim fails that the documents do not explain
     #[arg(long)]
     pub require: bool,
-    /// How to print it; json is one object a line, the summary last
+    /// Output format; json is one object a line, the summary last
     #[arg(long, default_value = "table")]
     pub format: Format,
 }

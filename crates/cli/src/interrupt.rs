@@ -1,7 +1,7 @@
 //! Ctrl-C, and all other signals that end programs unless they are caught: the first ends the campaign in good order,
 //! a second Ctrl-C ends the program.
 //!
-//! Leaves out signals that tell of a fault of the program itself, and SIGPIPE, which is an error of the write.
+//! Not here: signals that tell of a fault of the program itself, and SIGPIPE, which is an error of the write.
 
 use crate::output;
 use signal_hook::consts::{

@@ -1,6 +1,6 @@
 //! The command `lowtide`: parses arguments, calls the crates below, prints results.
 //!
-//! Results go to standard output, everything else to standard error. Leaves out all measuring and judging.
+//! Results go to standard output, everything else to standard error. Not here: all measuring and judging.
 
 mod args;
 mod command;

@@ -1,6 +1,6 @@
 //! Counters of live drives for Prometheus.
 //!
-//! Leaves out the server and its limits (`lowtide_host::http`), TLS and passwords: whoever reaches the address under one of
+//! Not here: the server and its limits (`lowtide_host::http`), TLS and passwords; whoever reaches the address under one of
 //! its names reads the counters.
 
 use crate::failure::Failure;

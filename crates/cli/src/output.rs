@@ -1,7 +1,7 @@
 //! Prints results to standard output in the requested format; names of the files that commands write, for
 //! errors.
 //!
-//! Leaves out writing files ([`lowtide_files::output`]).
+//! Not here: writing files ([`lowtide_files::output`]).
 
 use crate::args::Format;
 use crate::failure::Failure;

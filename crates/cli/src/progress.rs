@@ -1,7 +1,7 @@
 //! Progress on standard error: a bar over all cells with the time left, and a line for each running cell; without
 //! a terminal a line whenever a cell ends.
 //!
-//! Leaves out results, which go to standard output at the end.
+//! Not here: results, which go to standard output at the end.
 
 use crate::output;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};

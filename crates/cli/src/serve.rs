@@ -5,7 +5,7 @@
 //! GET /report.json  the same as JSON
 //! ```
 //!
-//! The report is rendered on request, and only if the campaign has changed since. Leaves out the server and
+//! The report is rendered on request, and only if the campaign has changed since. Not here: the server and
 //! its limits (`lowtide_host::http`), TLS and passwords: anyone who can reach the address by one of its host
 //! names can read the report.
 

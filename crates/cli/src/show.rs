@@ -1,6 +1,6 @@
 //! What is shown while a campaign runs: progress or the live view on the terminal, and a page for a browser.
 //!
-//! Leaves out how each is drawn: `progress`, `watch`, `serve`.
+//! Not here: how each is drawn; `progress`, `watch`, `serve`.
 
 use crate::args::RunArguments;
 use crate::failure::Failure;

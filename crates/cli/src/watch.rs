@@ -2,7 +2,7 @@
 //! the time left, and the cells that ended with their answers.
 //!
 //! It is drawn on standard error, by a thread of its own, a few times a second, on the terminal's other screen; what was
-//! on the terminal comes back at the end, on Ctrl-C and on a panic. After Ctrl-C nothing more is drawn. Leaves out what is
+//! on the terminal comes back at the end, on Ctrl-C and on a panic. After Ctrl-C nothing more is drawn. Not here: what is
 //! drawn where: `draw`.
 
 mod draw;

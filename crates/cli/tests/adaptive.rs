@@ -1,7 +1,7 @@
 //! `lowtide run --adaptive`: a curve from a part of its sizes, as near to the whole sweep as it says, the same from the same seed, and
 //! gone on with after a break.
 //!
-//! Leaves out curves without a drive: those are in `crates/studies/src/adaptive/tests.rs`.
+//! Not here: curves without a drive; those are in `crates/studies/src/adaptive/tests.rs`.
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! `lowtide powercut oltp` from the outside: rows, formats, exit codes, what is refused; and a server on an attached drive.
 //!
-//! Leaves out which settings lose data; the tests of `lowtide_powercut` cover that.
+//! Not here: which settings lose data; the tests of `lowtide_powercut` cover that.
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Rounds: the tests of the SNIA specification end where its rule, computed here from the exported rows, says so; bursts
-//! pause; a precondition is written. Leaves out resuming (`resume.rs`).
+//! pause; a precondition is written. Not here: resuming (`resume.rs`).
 
 mod common;
 

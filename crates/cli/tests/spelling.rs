@@ -1,6 +1,6 @@
 //! Verbs that are spelled in another way: as before there were groups, or wrongly.
 //!
-//! Leaves out which words become which (unit tests of `args::spelling`).
+//! Not here: which words become which (unit tests of `args::spelling`).
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! `run --watch` on a terminal: what it draws is there, and the terminal comes back as it was.
 //!
-//! Leaves out where on the screen things stand: the tests of `watch::draw` have that.
+//! Not here: where on the screen things stand; the tests of `watch::draw` have that.
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! What tells a store from other files: the application id in the header of its SQLite file.
 //!
 //! The header is 100 bytes, with the id at 68 (<https://sqlite.org/fileformat.html>). A store with one damaged byte in
-//! it is still a store. Leaves out formats of stores (`lowtide_lab::store`).
+//! it is still a store. Not here: formats of stores (`lowtide_lab::store`).
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::File;

@@ -3,7 +3,7 @@
 //! Two kinds of text are read. A file ([`spans`]) is TOML, or nearly TOML, since errors also show files that
 //! do not parse. In it `servers` and everything that looks like the address of a server is searched; where
 //! the end of a password is not clear, more is hidden than need be. Prose ([`without_in_prose`]) is a message
-//! that quotes what a user wrote. Leaves out what an address is (`lowtide_oltp::passwords`), and passwords
+//! that quotes what a user wrote. Not here: what an address is (`lowtide_oltp::passwords`), and passwords
 //! outside of addresses.
 
 use lowtide_core::suggest::nearest;

@@ -1,6 +1,6 @@
 //! Plain tables of words, for lists that are not reports: columns of text with a heading.
 //!
-//! Leaves out numbers, units and what reports need; see `lowtide_report`.
+//! Not here: numbers, units and what reports need; see `lowtide_report`.
 
 use comfy_table::{ContentArrangement, Row, Table, TableComponent, presets};
 

@@ -1,7 +1,7 @@
 //! [`engine_bench`]: what the engine itself costs: processor time per random read, everything counted.
 //!
 //! Runs the engine as measurements do, with histograms and intervals on, and divides the processor time that
-//! the whole process used meanwhile by the requests completed. Leaves out comparing with other programs; see
+//! the whole process used meanwhile by the requests completed. Not here: comparing with other programs; see
 //! `examples/compare_with_fio.py`.
 
 use crate::engine::{Control, EngineChoice, Load, run};

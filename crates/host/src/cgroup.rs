@@ -1,7 +1,7 @@
 //! Limits that the control group of this process sets on processors, memory and I/O (cgroup v2): a container measures
 //! them, and not the machine.
 //!
-//! Leaves out version 1, which systems no longer use.
+//! Not here: version 1, which systems no longer use.
 
 use std::fs;
 use std::path::Path;

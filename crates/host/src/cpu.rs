@@ -1,4 +1,4 @@
-//! Processor time of this process. Leaves out its split into user and system.
+//! Processor time of this process. Not here: its split into user and system.
 
 use lowtide_core::Nanos;
 use rustix::time::{ClockId, clock_gettime};

@@ -1,6 +1,6 @@
 //! [`describe`]: on what machine, filesystem and device a measurement was made.
 //!
-//! Facts come from `/proc` and `/sys`; one that is not there is left out, and nothing here fails. Leaves out
+//! Facts come from `/proc` and `/sys`; one that is not there is left out, and nothing here fails. Not here:
 //! SMART and firmware, which need a device of their own and the rights to ask it.
 
 use crate::block::Disk;

@@ -1,6 +1,6 @@
 //! [`HostError`]: what can go wrong between lowtide and Linux, for programs to match and people to read.
 //!
-//! Every variant says what was done, where, and what would have been accepted. Leaves out exit codes: the
+//! Every variant says what was done, where, and what would have been accepted. Not here: exit codes; the
 //! command line maps variants to those.
 
 use crate::objection::Objection;

@@ -9,7 +9,7 @@
 //! for devices, which are overwritten only where the user typed which; [`engine`]
 //! runs a workload of `lowtide-core` on them; [`environment`] says on what machine that happened; [`bench`]
 //! measures what the engine itself costs; [`clock`] leaves out what lowtide does not run; [`memory`] backs large tables with huge pages; [`attach`] makes a drive that is
-//! served [`live`] a block device of the kernel; [`sqlite_vfs`] gives SQLite files of our own. Leaves out
+//! served [`live`] a block device of the kernel; [`sqlite_vfs`] gives SQLite files of our own. Not here:
 //! simulated devices and any judgement about what was measured. Linux only.
 
 pub mod attach;

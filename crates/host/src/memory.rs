@@ -4,7 +4,7 @@
 //! touches also miss the TLB. Allocations of 4 MiB and more come straight from `mmap`, aligned to 2 MiB and
 //! with `MADV_HUGEPAGE`, so that the kernel may use huge pages even where it does so only on request
 //! (`/sys/kernel/mm/transparent_hugepage/enabled` = `madvise`). They stay lazily zero: `vec![0; n]` touches
-//! nothing. Smaller ones go to the system's allocator. Leaves out explicit hugetlbfs pages, which an
+//! nothing. Smaller ones go to the system's allocator. Not here: explicit hugetlbfs pages, which an
 //! administrator would have to reserve, and NUMA.
 
 #![allow(unsafe_code)]

@@ -1,6 +1,6 @@
 //! What is mounted where: the lines of `/proc/…/mountinfo` (proc(5)).
 //!
-//! Leaves out mounting.
+//! Not here: mounting.
 
 use std::fs;
 use std::io;

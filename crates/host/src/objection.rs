@@ -1,6 +1,6 @@
 //! [`Objection`]: one thing that speaks against overwriting a device.
 //!
-//! Leaves out finding them.
+//! Not here: finding them.
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 //!
 //! The stamp is the page's offset in the test data and a number that never repeats in a run, so that a drive
 //! that deduplicates gains nothing and a test can see that data landed where it was sent. Refreshing a buffer
-//! costs two stores per page. Leaves out checksums: lowtide measures drives and does not verify them.
+//! costs two stores per page. Not here: checksums; lowtide measures drives and does not verify them.
 
 use lowtide_core::rng::Rng;
 use rand_xoshiro::rand_core::RngCore;

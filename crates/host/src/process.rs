@@ -1,6 +1,6 @@
 //! What a process and those it started have used: processor time, and bytes of files.
 //!
-//! What a child used that has ended is its parent's from then on: a server may have a process for each session. Leaves out
+//! What a child used that has ended is its parent's from then on: a server may have a process for each session. Not here:
 //! processes that have ended and that nobody waited for.
 
 use lowtide_core::{Bytes, Nanos};

@@ -1,6 +1,6 @@
 //! [`Region`]: owned memory for I/O: zeroed, aligned for direct requests, on huge pages where possible.
 //!
-//! Leaves out knowing who uses which part of it.
+//! Not here: knowing who uses which part of it.
 
 #![allow(unsafe_code)]
 

@@ -2,7 +2,7 @@
 //!
 //! It belongs to the user that runs lowtide, and nobody else may write to it: what stands there is acted upon. Others may go
 //! through it, to what is mounted below and lets them in: servers of databases run as users of their own. `/run` is
-//! empty after the machine was started anew. Leaves out what is kept there.
+//! empty after the machine was started anew. Not here: what is kept there.
 
 use crate::error::{HostError, Operation};
 use std::fs::{self, DirBuilder};

@@ -2,7 +2,7 @@
 //!
 //! One connection at a time may have its files open: locks are granted without a look. There is no shared memory, so a
 //! connection that wants a write-ahead log needs `PRAGMA locking_mode = EXCLUSIVE` first; and no temporary files, so
-//! `PRAGMA temp_store = MEMORY`. Leaves out what the files are made of, and connections. Written for SQLite's own
+//! `PRAGMA temp_store = MEMORY`. Not here: what the files are made of, and connections. Written for SQLite's own
 //! documentation of `sqlite3_vfs` and `sqlite3_io_methods` (sqlite.org/c3ref), version 3.37 and later.
 
 #![allow(unsafe_code)]

@@ -1,6 +1,6 @@
 //! The loop that serves drives, with a drive of the simplest kind: what clients see, how they come and go, power cuts.
 //!
-//! Leaves out negotiation and models.
+//! Not here: negotiation and models.
 
 use lowtide_core::{Op, Request};
 use lowtide_host::live::contents::{Memory, Run};

@@ -1,8 +1,7 @@
 //! The load of an experiment as a job file of fio: a section for each cell, one after the other (`stonewall`).
 //!
-//! What fio says otherwise, or not at all, stands as a comment where it would have been. A target that the job would
-//! overwrite without asking, a block device, is a comment, too. Leaves out running it, and inserts and
-//! databases, which are no requests that could be written down.
+//! What fio cannot express becomes a comment in its place. So does a block device as the target: the job would overwrite it without
+//! asking. Inserts and databases have no job file: they are not a list of requests. lowtide does not run the job.
 
 use crate::experiment::{Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Sync, Target};
 use crate::plan::{Plan, PlannedCell};

@@ -1,7 +1,7 @@
 //! What else is known of a campaign on the host: the drive's own counters before and after, and whether others used
 //! the device meanwhile.
 //!
-//! Leaves out what the counters mean for the drive's life (`lowtide_report::lifetime`).
+//! Not here: what the counters mean for the drive's life (`lowtide_report::lifetime`).
 
 use crate::smart::Reading;
 use lowtide_core::Bytes;

@@ -1,6 +1,6 @@
 //! Live drives on a clock of the test's own: what is answered when, what survives power cuts, what is recorded.
 //!
-//! Nothing here waits: the test says what time it is. Leaves out sockets and the loop (`lowtide-host`).
+//! Nothing here waits: the test says what time it is. Not here: sockets and the loop (`lowtide-host`).
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::trace::{Pacing, Trace};

@@ -1,7 +1,7 @@
 //! Live drives that answer at once and then when the model says so, on a clock of the test's own: the first requests in
 //! time wait for nothing that was asked before, nothing that was in flight is lost, and the model's time is its own.
 //!
-//! Leaves out sockets, the loop and filesystems.
+//! Not here: sockets, the loop and filesystems.
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Nanos, Request, Seed, rest};

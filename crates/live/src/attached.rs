@@ -17,7 +17,7 @@
 //! completes what it has acknowledged, so that nobody waits for that; from then on a second of the host is one of the model.
 //! Bytes that were never written through the block device read as zeroes, whatever the history of the model says.
 //!
-//! Leaves out what is stored there, and how the program is told that it is to be a server.
+//! Not here: what is stored there, and how the program is told that it is to be a server.
 
 use super::control::{self, AskError, Order, Question, Report};
 use super::drive::LiveDrive;

@@ -10,7 +10,7 @@
 //!   The first read tells which; from then on it is that one.
 //!
 //! The check uses none of the drive's own rules: no model, no undo, no order among writes in flight. Contents
-//! from before the log are taken as first read. Leaves out that pages of 4 KiB survive whole where the power
+//! from before the log are taken as first read. Not here: that pages of 4 KiB survive whole where the power
 //! cut says so, and contents that were trimmed in ranges above [`MOST_TRIMMED`], which count as unknown.
 
 use super::request_log::{Event, Requests, SECTOR, zeroes};

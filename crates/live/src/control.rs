@@ -5,7 +5,7 @@
 //! {"do":"power-cut","tear":4096}     {"ok":{"losses":[{…}],…}}
 //! ```
 //!
-//! Leaves out who may: the socket's mode says that.
+//! Not here: who may; the socket's mode says that.
 
 use super::drive::LiveDrive;
 use super::figures::Figures;

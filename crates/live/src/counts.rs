@@ -1,6 +1,6 @@
 //! What a live drive has counted since it was opened ([`Counts`]).
 //!
-//! Leaves out the model's counters: host and NAND bytes, erasures, stalls.
+//! Not here: the model's counters; host and NAND bytes, erasures, stalls.
 
 use lowtide_core::{Latency, Nanos, Op, Request};
 use serde::{Deserialize, Serialize};

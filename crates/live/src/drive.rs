@@ -10,7 +10,7 @@
 //! are within what a drive may do with requests that are in flight together. A drive has whole blocks only, so for
 //! bytes that begin or end within one, the model reads the blocks around them, and for a write then writes them: the
 //! host does that to a real drive. The contents change by those bytes alone, so writes to other bytes of a block are
-//! never lost. Leaves out who asks: see `lowtide_host::live`.
+//! never lost. Not here: who asks; see `lowtide_host::live`.
 
 mod served;
 

@@ -1,6 +1,6 @@
 //! How a log disk is ([`Figures`]): for people, and for programs as JSON.
 //!
-//! Leaves out what cannot be said without reading it all: see `lowtide_logdisk::check`.
+//! Not here: what cannot be said without reading it all; see `lowtide_logdisk::check`.
 
 use lowtide_host::live::Usage;
 use lowtide_logdisk::{BLOCK, Disk, Medium};

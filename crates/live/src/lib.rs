@@ -6,7 +6,7 @@
 //!   Offer ─► Known ─► LiveDrive ─► Service (loop, control socket) ─► close ─► state
 //! ```
 //!
-//! Leaves out the protocols and the serving loop (`lowtide_host::{nbd, live}`), and the models
+//! Not here: the protocols and the serving loop (`lowtide_host::{nbd, live}`), and the models
 //! (`lowtide_device`).
 
 pub mod attached;

@@ -1,6 +1,6 @@
 //! Opening a simulated device to be served live ([`Offer`]): device file, contents, state, cache, clock.
 //!
-//! Leaves out who is served.
+//! Not here: who is served.
 
 use super::drive::{Closed, LiveDrive, Parts};
 use super::state::{Kept, STATE};

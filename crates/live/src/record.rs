@@ -1,6 +1,6 @@
 //! Recording what a live drive is asked ([`Recorder`]), as a trace that can be replayed on any device.
 //!
-//! The loop must not wait for a disk, so a thread of its own writes the file. Leaves out the format, which is
+//! The loop must not wait for a disk, so a thread of its own writes the file. Not here: the format, which is
 //! [`lowtide_files::trace::native`]'s.
 
 use lowtide_core::Request;

@@ -19,7 +19,7 @@
 //!
 //! `end` has the Linux error number, 0 for none; `risk` is a write that was not durable at the cut, with the
 //! runs of bytes that survived. The log is kept in memory, up to [`MOST_BYTES`]; a log that outgrew that ends
-//! with `full`. Leaves out the contents themselves, and what the log means: see [`super::contract`].
+//! with `full`. Not here: the contents themselves, and what the log means; see [`super::contract`].
 
 use lowtide_core::{Op, Request};
 use lowtide_device::power::{CutWrite, Tear};

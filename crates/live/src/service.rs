@@ -1,6 +1,6 @@
 //! Drives that are served ([`Service`]): the loop on a thread of its own, and where it can be asked from.
 //!
-//! Leaves out listening for NBD clients, and attaching: both hand their clients to [`Service::handle`].
+//! Not here: listening for NBD clients, and attaching; both hand their clients to [`Service::handle`].
 
 use super::control::{self, Answer, Question};
 use super::drive::LiveDrive;

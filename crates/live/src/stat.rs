@@ -1,6 +1,6 @@
 //! What a live drive says of itself ([`Stat`]): for people, for programs as JSON, for Prometheus.
 //!
-//! Leaves out where it is asked for: see `control`.
+//! Not here: where it is asked for; see `control`.
 
 use super::counts::{Requests, Spread};
 use lowtide_core::Counters;

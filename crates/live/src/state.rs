@@ -1,7 +1,7 @@
 //! A drive's map, wear and history in a file, from one server to the next ([`Kept`]).
 //!
 //! The file is written when a server ends in order. While one runs, a file beside it says so: a server that was killed
-//! leaves it behind, and the next one knows that the history is older than the contents. Leaves out the bytes of the file
+//! leaves it behind, and the next one knows that the history is older than the contents. Not here: the bytes of the file
 //! (`lowtide_device::state`) and the contents of the drive.
 
 use lowtide_core::{BlockDevice, Seed, StateError, VirtualTime};

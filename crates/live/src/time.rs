@@ -1,6 +1,6 @@
 //! The time of a drive that is served live ([`Time`]): it stands still while the drive is paused, and may run ahead.
 //!
-//! Leaves out the wall clock, which is the loop's.
+//! Not here: the wall clock, which is the loop's.
 
 use lowtide_core::VirtualTime;
 

@@ -1,6 +1,6 @@
 //! `cargo run --release --example bench -- postgresql 10 16 30`: what `lowtide bench oltp` measures, built without the rest.
 //!
-//! Leaves out all other options.
+//! Not here: all other options.
 
 use lowtide_engines::Engine;
 use lowtide_oltp::bench::{Asked, measure};

@@ -1,6 +1,6 @@
 //! Addresses of servers, as they may be shown.
 //!
-//! Leaves out what an address means: that is its engine's. What is hidden need not be an address that an engine takes: one
+//! Not here: what an address means; that is its engine's. What is hidden need not be an address that an engine takes: one
 //! that is mistyped is shown in an error, and is hidden as well.
 
 use std::fmt;

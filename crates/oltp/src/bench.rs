@@ -1,6 +1,6 @@
 //! What a database does on this machine with a load of terminals, and what the client costs: `lowtide bench oltp`.
 //!
-//! A database of our own in a new directory, loaded, asked for a while without thinking, and removed. Leaves out steady
+//! A database of our own in a new directory, loaded, asked for a while without thinking, and removed. Not here: steady
 //! states, preparation and drives: those are experiments.
 
 use crate::terminals::{self, Load, Part, WallClock};

@@ -1,6 +1,6 @@
 //! What every database can do for the benchmark, and what it says when it cannot.
 //!
-//! Leaves out how: each engine has its own module.
+//! Not here: how; each engine has its own module.
 
 use crate::OltpError;
 use lowtide_core::Seed;

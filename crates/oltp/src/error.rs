@@ -1,6 +1,6 @@
 //! What can go wrong between lowtide and a database, for people.
 //!
-//! Leaves out what a terminal meets while it runs ([`crate::Failure`]): those are counted, and some are tried again.
+//! Not here: what a terminal meets while it runs ([`crate::Failure`]); those are counted, and some are tried again.
 
 use crate::Failure;
 use lowtide_engines::SettingsError;

@@ -2,7 +2,7 @@
 //!
 //! The file `.lowtide` in it says so, and is locked as long as its process lives: numbers of processes are given again, and
 //! those of containers are the same in each. What has no such file, or is locked, is somebody else's, whatever it is called.
-//! Where a filesystem knows no locks the directory is not marked, and what a killed process leaves there stays. Leaves out
+//! Where a filesystem knows no locks the directory is not marked, and what a killed process leaves there stays. Not here:
 //! what is in it.
 
 use crate::postgres::shared_memory;

@@ -1,6 +1,6 @@
 //! A database of our own: made in a directory, started, stopped.
 //!
-//! Leaves out what each server needs for that (its engine's module), and copies of loaded data (`snapshot`).
+//! Not here: what each server needs for that (its engine's module), and copies of loaded data (`snapshot`).
 
 use crate::named::Named;
 use crate::{Database, OltpError, without_password};

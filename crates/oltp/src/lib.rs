@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The benchmark itself is `lowtide_engines::tpcc`: the rows, the inputs of each transaction and their mix.
-//! Each engine has a module that turns them into statements. Leaves out where the data directory lies and how
+//! Each engine has a module that turns them into statements. Not here: where the data directory lies and how
 //! long a measurement is (crate `lowtide-lab`), and what its numbers mean (crate `lowtide-record`).
 //!
 //! Source: TPC Benchmark C, Standard Specification, Revision 5.11 (clauses are named in the code).

@@ -1,6 +1,6 @@
 //! A server that somebody else runs: what fails there names its address, without the password.
 //!
-//! Leaves out how it is asked: its engine does that.
+//! Not here: how it is asked; its engine does that.
 
 use crate::{Counter, Database, Failure, OltpError, Outcome, Session};
 use lowtide_core::Seed;

@@ -2,7 +2,7 @@
 //!
 //! A peer that vanishes without a word (a machine that loses power, a network that drops packets) would be waited for
 //! without end. So connecting and logging in have a limit, and the kernel asks the other side whether it is still
-//! there. A server that is there and takes long is waited for: a slow drive is what is measured. Leaves out the protocols.
+//! there. A server that is there and takes long is waited for: a slow drive is what is measured. Not here: the protocols.
 
 use rustix::fd::{AsFd, OwnedFd, RawFd};
 use rustix::io::Errno;

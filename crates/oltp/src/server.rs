@@ -1,7 +1,7 @@
 //! The process of a server: found, started under a user of its own, watched, ended; it never outlives lowtide.
 //!
 //! `setpriv` of util-linux drops root and asks the kernel to kill the server when the thread that started it ends. So a
-//! thread that does nothing else starts it, and lives as long as the [`Process`]. Leaves out what servers are told and how
+//! thread that does nothing else starts it, and lives as long as the [`Process`]. Not here: what servers are told and how
 //! they are asked whether they are up: that is their engines'.
 
 use crate::OltpError;

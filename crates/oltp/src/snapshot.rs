@@ -1,7 +1,7 @@
 //! Copies of the directories of a database that is stopped: loaded once, and begun from again and again.
 //!
 //! Where the filesystem can share blocks between files (Btrfs, XFS), a copy shares them; else holes stay holes and the
-//! kernel copies the rest. Owners and modes are kept, because servers refuse directories of others. Leaves out databases
+//! kernel copies the rest. Owners and modes are kept, because servers refuse directories of others. Not here: databases
 //! that run, times of files, and extended attributes.
 
 use crate::OltpError;

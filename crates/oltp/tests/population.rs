@@ -1,6 +1,6 @@
 //! The rows of a load against clause 4.3.3: how many, which values, in which order, and the same for the same seed.
 //!
-//! Leaves out databases: what they make of the rows is checked by the conditions of consistency.
+//! Not here: databases; what they make of the rows is checked by the conditions of consistency.
 
 use lowtide_core::Seed;
 use lowtide_engines::tpcc::population::{count, write};

@@ -1,6 +1,6 @@
 //! TPC-C on a real PostgreSQL server: load, transactions, and everything that may happen to a server.
 //!
-//! Where PostgreSQL is missing, tests say that they were skipped; with `LOWTIDE_REQUIRE_REAL=1` they fail. Leaves out
+//! Where PostgreSQL is missing, tests say that they were skipped; with `LOWTIDE_REQUIRE_REAL=1` they fail. Not here:
 //! settings in words (unit tests of the crate) and figures (`lowtide bench oltp`).
 
 #[path = "common/network.rs"]

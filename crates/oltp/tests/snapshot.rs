@@ -1,6 +1,6 @@
 //! Copies of directories: what is in them, whose they are, what they share, and what is left when a copy fails.
 //!
-//! Filesystems that share blocks need root and loop devices; without, those tests say that they were skipped. Leaves out
+//! Filesystems that share blocks need root and loop devices; without, those tests say that they were skipped. Not here:
 //! databases (`mariadb`, `postgres`).
 #![allow(clippy::print_stdout)]
 

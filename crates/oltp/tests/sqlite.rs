@@ -1,6 +1,6 @@
 //! TPC-C on SQLite: load, conditions of consistency, terminals, and what the data say of them afterwards.
 //!
-//! Leaves out how fast it is.
+//! Not here: how fast it is.
 
 use lowtide_core::{Bytes, Control, Nanos, Seed};
 use lowtide_engines::Interval;

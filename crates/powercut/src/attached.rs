@@ -10,7 +10,7 @@
 //! is mounted again and the server started, both recover, and everything that was acknowledged is looked for. Several
 //! terminals ask at once, so nothing is said about which commit came first. A database that was found corrupt, or whose
 //! filesystem cannot be mounted, is replaced by the one that was loaded, on a new drive. SQLite has one terminal, and its
-//! file to itself. Leaves out log disks, and how fast all this is. It needs root, FUSE and loop devices.
+//! file to itself. Not here: log disks, and how fast all this is. It needs root, FUSE and loop devices.
 
 use super::evidence::{self, Evidence};
 use super::keep::Keeper;

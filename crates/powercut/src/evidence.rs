@@ -8,7 +8,7 @@
 //!   a copy of the files, opened elsewhere ─► is everything in it?                 then: the harness, else: the database
 //! ```
 //!
-//! Leaves out copies of servers' databases, which are not opened.
+//! Not here: copies of servers' databases, which are not opened.
 
 use super::ledger::Ledger;
 use super::{Row, contradiction};

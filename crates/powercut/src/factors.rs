@@ -1,6 +1,6 @@
 //! From values of several factors to settings, each a row ([`Factors`]); and which cannot be.
 //!
-//! Leaves out what then happens.
+//! Not here: what then happens.
 
 use super::{Asked, Journal, PowercutError, Setting};
 use lowtide_core::Filesystem;

@@ -9,7 +9,7 @@
 //!                                       requests.log   what happened to the drive since the cut before
 //! ```
 //!
-//! Leaves out the drive as a whole, and databases in virtual time: the same seed gives them again.
+//! Not here: the drive as a whole, and databases in virtual time; the same seed gives them again.
 
 use super::{KEPT, Row, Setting, filesystem_name};
 use lowtide_files::output::{CommandFiles, OutputFolder};

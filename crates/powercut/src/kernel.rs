@@ -1,7 +1,7 @@
 //! Messages of the kernel about a block device and the filesystem on it ([`KernelLog`]): a database only gets
 //! "I/O error".
 //!
-//! Leaves out messages that name no device, and kernels whose log may not be read.
+//! Not here: messages that name no device, and kernels whose log may not be read.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;

@@ -2,7 +2,7 @@
 //!
 //! Payments have amounts that no other has, so each is found by its own; new orders are counted by customer, deliveries in all;
 //! of what is missing among equals, the newest is taken for lost. What was under way when the power went may be there or
-//! not, and what a cut before took may come back. Leaves out whether rows fit each other, which the conditions of consistency tell (`lowtide_oltp::check`).
+//! not, and what a cut before took may come back. Not here: whether rows fit each other, which the conditions of consistency tell (`lowtide_oltp::check`).
 
 use lowtide_core::Nanos;
 use lowtide_engines::tpcc::{DISTRICTS, Scale, Transaction};

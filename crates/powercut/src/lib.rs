@@ -8,7 +8,7 @@
 //!
 //! `simulated` runs SQLite in virtual time, all of it in this process. `attached` runs database servers and
 //! SQLite on a kernel filesystem on an attached drive. A [`Setting`] is a database, its durability and the
-//! storage below it, with what that promises; a [`Row`] is the result. Leaves out log disks.
+//! storage below it, with what that promises; a [`Row`] is the result. Not here: log disks.
 
 mod attached;
 mod evidence;

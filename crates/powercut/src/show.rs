@@ -1,6 +1,6 @@
 //! Rows for people and for programs: a table, JSON, CSV.
 //!
-//! Leaves out what is promised, and how rows come about.
+//! Not here: what is promised, and how rows come about.
 
 use super::{Journal, Promise, Row, filesystem_name};
 use lowtide_engines::Engine;

@@ -3,7 +3,7 @@
 //! The tables of a store, their writer and reader, exports and frames all follow these lists. A new number is added to
 //! the record, to its list, and where it is measured.
 //!
-//! Leaves out counters of devices: those are [`lowtide_core::Counters::ALL`].
+//! Not here: counters of devices; those are [`lowtide_core::Counters::ALL`].
 
 use super::{Done, Row};
 

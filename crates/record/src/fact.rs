@@ -1,6 +1,6 @@
 //! Facts about the machine, the target and the campaign: a name and a value each.
 //!
-//! Leaves out who finds them (`lowtide_lab::{witness, campaign}`).
+//! Not here: who finds them (`lowtide_lab::{witness, campaign}`).
 
 /// A fact: name and value.
 pub type Fact = (String, String);

@@ -1,6 +1,6 @@
 //! Factors of cells, and how the cells of a campaign differ: the step and the factors of each, and which of them vary.
 //!
-//! Leaves out what is drawn or compared over them (crate `lowtide-report`).
+//! Not here: what is drawn or compared over them (crate `lowtide-report`).
 
 use super::Cell;
 use lowtide_core::{Bytes, Nanos};

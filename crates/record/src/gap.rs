@@ -1,6 +1,6 @@
 //! The text for a gap in a measurement.
 //!
-//! Leaves out how a gap is noticed (`lowtide_host::clock`).
+//! Not here: how a gap is noticed (`lowtide_host::clock`).
 
 use lowtide_core::measure::{Cause, Gap};
 

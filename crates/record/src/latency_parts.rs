@@ -1,7 +1,7 @@
 //! Latency percentiles of equal parts of a measured window, which show how certain those of the whole window
 //! are.
 //!
-//! The histograms of a window are merged part by part, so that at most one part is in memory beside the whole. Leaves out
+//! The histograms of a window are merged part by part, so that at most one part is in memory beside the whole. Not here:
 //! what is made of them (`lowtide_report::compare`).
 
 use super::Percentiles;

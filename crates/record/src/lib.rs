@@ -2,7 +2,7 @@
 //! ([`analysis`]).
 //!
 //! Every record is a fact that was measured or written down, so a report made from a store years later says
-//! the same. Leaves out how records come about (`lowtide_lab::{plan, load}`) and where they are kept
+//! the same. Not here: how records come about (`lowtide_lab::{plan, load}`) and where they are kept
 //! (`lowtide_lab::store`).
 
 pub mod analysis;

@@ -1,6 +1,6 @@
 //! What is recorded of a database beside what its device did.
 //!
-//! Leaves out how it was asked (crate `lowtide-oltp`).
+//! Not here: how it was asked (crate `lowtide-oltp`).
 
 use super::Percentiles;
 use lowtide_core::Distribution;

@@ -1,6 +1,6 @@
 //! What the steady-state analysis of a cell found ([`Verdict`]).
 //!
-//! Leaves out how it is found (`analysis`).
+//! Not here: how it is found (`analysis`).
 
 use serde::{Deserialize, Serialize};
 

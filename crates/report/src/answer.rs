@@ -1,7 +1,7 @@
 //! What a cell says: the figures every table, sentence and chart of the report takes from it.
 //!
 //! Sizes and times are those of the experiment as written: what a scaled campaign divided is multiplied back.
-//! Leaves out the search for the steady window: that is [`lowtide_record::analysis`].
+//! Not here: the search for the steady window; that is [`lowtide_record::analysis`].
 
 use lowtide_core::{Distribution, Latency};
 use lowtide_record::analysis::{Departure, Estimate, Verdict, departures};

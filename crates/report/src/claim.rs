@@ -1,6 +1,6 @@
 //! A sentence of a study and whether it holds: what whoever validates hands over, ready to show.
 //!
-//! Leaves out the check.
+//! Not here: the check.
 
 /// A claim that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]

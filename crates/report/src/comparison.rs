@@ -1,6 +1,6 @@
 //! Published numbers beside measured ones: what the caller hands over, ready to show.
 //!
-//! Leaves out where published numbers are kept and how a cell is found for one: whoever validates knows.
+//! Not here: where published numbers are kept and how a cell is found for one; whoever validates knows.
 
 /// One published number and what this campaign says in its place.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@
 //! place, at 15 000 turns a minute 250 a second; NAND takes at least 75 µs to program a page (XL-FLASH; R. Yamashita et
 //! al., "A 128Gb 1-bit/cell 96-word-line-layer 3D flash memory …", ISSCC 2019), and planar SLC and today's TLC several
 //! times that. Whoever is faster keeps data elsewhere: in a cache that is protected, in a medium that is not NAND, or
-//! nowhere. Leaves out power cuts, which alone tell these apart.
+//! nowhere. Not here: power cuts, which alone tell these apart.
 
 use super::number::{significant, span};
 use crate::answer::Answer;

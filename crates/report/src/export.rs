@@ -1,6 +1,6 @@
 //! Raw numbers: every interval of a campaign as CSV, the transactions of databases as CSV, every record as JSON.
 //!
-//! The same records give the same bytes. Leaves out wall-clock time, the environment and the command line,
+//! The same records give the same bytes. Not here: wall-clock time, the environment and the command line,
 //! which differ between runs that measured the same.
 
 use lowtide_core::measure::Gap;

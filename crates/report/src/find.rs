@@ -1,6 +1,6 @@
 //! Finding a number in the cells of a campaign, or the reason why there is none.
 //!
-//! Numbers are in the units used inside: MiB/s, requests per second, new orders per minute, seconds. Leaves out what they are held
+//! Numbers are in the units used inside: MiB/s, requests per second, new orders per minute, seconds. Not here: what they are held
 //! against.
 
 use lowtide_core::{Bytes, Latency};

@@ -9,7 +9,7 @@
 //! figures. The HTML page is one file that needs no network and no JavaScript. [`export_csv`] and
 //! [`export_json`] give the raw numbers instead; the same records give the same bytes.
 //!
-//! Leaves out judging steady state ([`lowtide_record::analysis`]), finding published numbers (the caller
+//! Not here: judging steady state ([`lowtide_record::analysis`]), finding published numbers (the caller
 //! hands over [`Comparison`]s), reading the store, and deciding where output goes.
 
 pub mod answer;

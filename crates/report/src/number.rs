@@ -1,6 +1,6 @@
 //! Numbers as people read them: significant digits, grouped thousands, sizes and spans of time.
 //!
-//! Leaves out machine formats: JSON and CSV carry every digit.
+//! Not here: machine formats; JSON and CSV carry every digit.
 
 use lowtide_record::Quantity;
 

@@ -1,7 +1,7 @@
 //! How the cells of a campaign differ: which factors vary, which of them drives an axis, what is left to
 //! tell the curves apart.
 //!
-//! Leaves out values of the axes: the caller says what is on x.
+//! Not here: values of the axes; the caller says what is on x.
 
 use super::number;
 use crate::answer::Answer;

@@ -1,6 +1,6 @@
 //! The verdict: what a campaign found, in plain sentences made from the same figures as the tables.
 //!
-//! Says the level first, then what it depends on, then what is missing. Leaves out advice.
+//! Says the level first, then what it depends on, then what is missing. Not here: advice.
 
 use super::comparison::Comparison;
 use super::number::{

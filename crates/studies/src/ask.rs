@@ -1,7 +1,7 @@
 //! A user's request, the same for the command line and for Python: an experiment, changed by overrides, on a
 //! target, at a scale, with a seed.
 //!
-//! Leaves out how it is asked (a command line, a call in Python) and what is done with it.
+//! Not here: how it is asked (a command line, a call in Python) and what is done with it.
 
 use crate::failure::Failure;
 use crate::validate;

@@ -1,7 +1,7 @@
 //! Failures as people see them: a message, what is accepted instead, and the kind of failure.
 //!
 //! Every program reports errors in the same words; the command line prints them in colour and maps kinds to
-//! exit codes, Python raises them. Leaves out the errors themselves: each stage has its own.
+//! exit codes, Python raises them. Not here: the errors themselves; each stage has its own.
 
 use crate::advise::{AdviseError, CandidateError, TrialError};
 use crate::bench::LogdiskBenchError;

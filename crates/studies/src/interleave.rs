@@ -7,7 +7,7 @@
 //! A round has the matching cells (step, factors, repetition) of every experiment. Their order is reversed
 //! from one round to the next (A B, B A, A B, …; the seed decides which comes first), so that a steady drift
 //! affects all alike. On the host every cell's target is prepared anew, because a cell of another experiment
-//! ran before it. Virtual time does not drift: cells on models run concurrently, as always. Leaves out
+//! ran before it. Virtual time does not drift: cells on models run concurrently, as always. Not here:
 //! comparing (`lowtide_report::compare`).
 
 use lowtide_core::rng::below;

@@ -1,7 +1,7 @@
 //! Questions that take many campaigns: are the models right, which drive meets a rate, what would another
 //! size give.
 //!
-//! [`ask`] is the entry point for the command line and for Python. Leaves out running a single campaign
+//! [`ask`] is the entry point for the command line and for Python. Not here: running a single campaign
 //! (crate `lowtide-lab`) and reporting its results (crate `lowtide-report`).
 
 pub mod adaptive;

@@ -84,7 +84,7 @@ pub struct AdviseArguments {
     /// Write an experiment that checks the choice, for `lowtide run`
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
 }

@@ -52,7 +52,7 @@ pub struct AttachArguments {
     /// List attached drives
     #[arg(long)]
     pub list: bool,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: PlainFormat,
     /// As the server: answer at once until told otherwise

@@ -1,6 +1,6 @@
 //! Arguments of `lowtide bench`.
 //!
-//! Leaves out the benchmarks themselves (`lowtide_studies::bench`, and those of crates `oltp` and `host`).
+//! Not here: the benchmarks themselves (`lowtide_studies::bench`, and those of crates `oltp` and `host`).
 
 use super::{OltpBenchArguments, size};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -24,7 +24,7 @@ pub enum BenchVerb {
     /// Measure the simulator: host writes per processor second on a drive of 160 GiB (uniform 4 KiB
     /// overwrites at 90 % utilisation)
     Simulate {
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
         /// The seed
@@ -39,7 +39,7 @@ pub enum BenchVerb {
         /// Divide sizes and durations, such as 1/16
         #[arg(long, default_value = "1/16", value_parser = scale)]
         scale: u64,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
@@ -51,7 +51,7 @@ pub enum BenchVerb {
         /// Share of requests that are reads
         #[arg(long, default_value_t = 0.5, value_name = "SHARE")]
         mix: f64,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
@@ -60,7 +60,7 @@ pub enum BenchVerb {
         /// Duration of each measurement in seconds
         #[arg(long, default_value_t = 3.0)]
         seconds: f64,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
@@ -72,7 +72,7 @@ pub enum BenchVerb {
         /// Its size
         #[arg(long, default_value = "4GiB", value_parser = size)]
         size: Bytes,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
@@ -98,7 +98,7 @@ pub enum BenchVerb {
         /// The I/O engine
         #[arg(long, default_value = "auto", value_parser = io_engine())]
         engine: EngineChoice,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },

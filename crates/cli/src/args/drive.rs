@@ -1,6 +1,6 @@
 //! The verbs of a live drive: serve or attach it, then give it orders.
 //!
-//! Leaves out their arguments (`live`, `attach`).
+//! Not here: their arguments (`live`, `attach`).
 
 use super::live::{
     CutArguments, FailArguments, RecordArguments, ServeArguments, ServerArguments, StatArguments,

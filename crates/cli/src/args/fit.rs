@@ -55,7 +55,7 @@ pub struct FitArguments {
     /// Maximum number of simulated requests; with a smaller one, the fit ends sooner but may find nothing
     #[arg(long, default_value_t = fit::BUDGET, value_name = "REQUESTS")]
     pub budget: u64,
-    /// How to print it: table or json
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
 }

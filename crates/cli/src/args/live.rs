@@ -177,7 +177,7 @@ pub struct StatArguments {
     /// Repeat at this interval until Ctrl-C
     #[arg(long, value_name = "TIME")]
     pub every: Option<Nanos>,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: PlainFormat,
 }

@@ -50,7 +50,7 @@ pub enum LogdiskVerb {
     Stat {
         /// The file or block device, or the name of an attached log disk
         target: PathBuf,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
@@ -58,7 +58,7 @@ pub enum LogdiskVerb {
     Check {
         /// The file or block device
         target: PathBuf,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
@@ -66,7 +66,7 @@ pub enum LogdiskVerb {
     Scrub {
         /// The file or block device
         target: PathBuf,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
@@ -102,7 +102,7 @@ pub enum LogdiskVerb {
         /// Sequential writes of the drive per second, such as 80MB
         #[arg(long, value_name = "SIZE", value_parser = size)]
         sequential: Bytes,
-        /// How to print it
+        /// Output format
         #[arg(long, default_value = "table")]
         format: BenchFormat,
     },
@@ -158,7 +158,7 @@ pub struct LogdiskAttachArguments {
     /// Memory for the map [default: as much as it needs]
     #[arg(long, value_parser = size)]
     pub map_memory: Option<Bytes>,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: PlainFormat,
     /// Be the server of the log disk

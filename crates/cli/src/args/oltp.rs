@@ -37,7 +37,7 @@ pub struct OltpBenchArguments {
     /// The seed of rows and inputs
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: BenchFormat,
 }

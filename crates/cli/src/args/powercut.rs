@@ -31,7 +31,7 @@ pub struct PowercutOltpArguments {
     /// Databases; servers are started and stopped automatically
     #[arg(long, default_value = "sqlite", value_delimiter = ',', value_parser = engine())]
     pub engine: Vec<Engine>,
-    /// What a commit waits for
+    /// How durable a commit is when the database answers; several give one row each
     #[arg(long, default_value = "full", value_delimiter = ',', value_parser = durability())]
     pub durability: Vec<Durability>,
     /// SQLite's journal mode
@@ -65,7 +65,7 @@ pub struct PowercutOltpArguments {
     /// log, and the cause
     #[arg(long, value_name = "DIRECTORY")]
     pub keep: Option<PathBuf>,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: RowsFormat,
 }

@@ -1,6 +1,6 @@
 //! The arguments of `lowtide run`.
 //!
-//! Leaves out which experiment (`ExperimentArguments`).
+//! Not here: which experiment (`ExperimentArguments`).
 
 use super::{ExperimentArguments, Format, address};
 use clap::Args;

@@ -1,6 +1,6 @@
 //! The verbs of a store, and their arguments.
 //!
-//! Leaves out `report` and `compare`, which read stores, too, but are at the top level.
+//! Not here: `report` and `compare`, which read stores, too, but are at the top level.
 
 use super::{CampaignArguments, Format, size};
 use clap::{Args, Subcommand, ValueEnum};
@@ -30,7 +30,7 @@ pub struct ShowArguments {
     /// Which campaign
     #[command(flatten)]
     pub campaign: CampaignArguments,
-    /// How to print it
+    /// Output format
     #[arg(long, default_value = "table")]
     pub format: Format,
 }

@@ -1,6 +1,6 @@
 //! `lowtide advise`: which device for so much data at a rate, how full, with how much memory, for how long and how much.
 //!
-//! Leaves out the trials and the choice (`lowtide_studies::advise`).
+//! Not here: the trials and the choice (`lowtide_studies::advise`).
 
 use crate::args::{AdviseArguments, Format};
 use crate::failure::{FAILED, Failure};

@@ -1,6 +1,6 @@
 //! `lowtide drive attach` and `lowtide drive detach`: a simulated drive as a block device of this machine.
 //!
-//! The server is this program, started once more with `--server`. Leaves out how a drive is served
+//! The server is this program, started once more with `--server`. Not here: how a drive is served
 //! (`lowtide_host::live`) and how a block device is made of it (`lowtide_host::attach`).
 
 use super::logdisk::CLOSED;

@@ -1,6 +1,6 @@
 //! `lowtide store baseline`: names for campaigns, so that others are compared with `@NAME`.
 //!
-//! Leaves out comparing.
+//! Not here: comparing.
 
 use crate::args::{BaselineArguments, BaselineVerb, Format};
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! `lowtide drive`: orders to a running server (`stat`, `powercut`, `power-on`, `pause`, `resume`, `secure-erase`, `fail`, `record`).
 //!
-//! Leaves out what they do; see `lowtide_live::control`.
+//! Not here: what they do; see `lowtide_live::control`.
 
 use crate::args::live::errors;
 use crate::args::{

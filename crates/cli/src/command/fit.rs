@@ -1,6 +1,6 @@
 //! `lowtide fit`: a device file from what was measured.
 //!
-//! Leaves out the fitting (`lowtide_studies::fit`).
+//! Not here: the fitting (`lowtide_studies::fit`).
 
 use super::campaign_named;
 use crate::args::{FitArguments, Format};

@@ -1,6 +1,6 @@
 //! `lowtide logdisk`: a log-structured layer in a file or on a block device, served to NBD clients, attached, looked at and checked.
 //!
-//! Leaves out the layer itself (`lowtide_logdisk`), and the file or device below it and its service
+//! Not here: the layer itself (`lowtide_logdisk`), and the file or device below it and its service
 //! (`lowtide_live::logdisk`).
 
 mod attach;

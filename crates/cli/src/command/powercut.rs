@@ -1,6 +1,6 @@
 //! `lowtide powercut oltp`: databases through power cuts.
 //!
-//! Leaves out orders to live drives (`control`), and running databases through power cuts
+//! Not here: orders to live drives (`control`), and running databases through power cuts
 //! (`lowtide_powercut`).
 
 use crate::args::{PowercutOltpArguments, RowsFormat};

@@ -1,6 +1,6 @@
 //! `lowtide drive serve`: simulated drives for NBD clients.
 //!
-//! Leaves out the protocol and the loop (`lowtide_host`), and the drives (`lowtide_live`).
+//! Not here: the protocol and the loop (`lowtide_host`), and the drives (`lowtide_live`).
 
 use crate::args::{ServeArguments, TlsUse};
 use crate::failure::{Failure, INTERRUPTED};

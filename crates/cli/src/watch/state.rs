@@ -1,6 +1,6 @@
 //! What the live view knows: the cells that run, those that ended, and what was said meanwhile.
 //!
-//! Leaves out drawing, and the terminal.
+//! Not here: drawing, and the terminal.
 
 use lowtide_lab::campaign::Stage;
 use lowtide_lab::plan::PlannedCell;

@@ -1,6 +1,6 @@
 //! Changed stores: by SQL statements, so that SQLite still reads them, or in their bytes, so that it may not.
 //!
-//! Leaves out how stores are read.
+//! Not here: how stores are read.
 
 use super::mutate::{Random, edge};
 use rusqlite::Connection;

@@ -2,7 +2,7 @@
 //! input.
 //!
 //! Each function reads the input to its end or refuses it with a message; it never panics, runs on or takes
-//! much memory. The tests here and the fuzzers in `fuzz/` call the same functions. Leaves out inputs over
+//! much memory. The tests here and the fuzzers in `fuzz/` call the same functions. Not here: inputs over
 //! networks (`fuzz/`).
 
 // Each fuzzer uses one of these.

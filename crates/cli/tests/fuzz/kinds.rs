@@ -1,7 +1,7 @@
 //! The kinds of input: good samples of each, a case made from them, how a case runs in this process, and the
 //! arguments for the command.
 //!
-//! Leaves out running and watching the cases (`main`, `worker`).
+//! Not here: running and watching the cases (`main`, `worker`).
 
 use super::entries::{self, Options, Outcome};
 use super::mutate::{Pool, Random, edge};

@@ -10,7 +10,7 @@
 //! A case is identified by its kind, the seed and its number. `cargo test` runs a few hundred,
 //! `LOWTIDE_LONG=1` a hundred thousand; `LOWTIDE_FUZZ_CASES`, `LOWTIDE_FUZZ_SEED` and
 //! `LOWTIDE_FUZZ_ONLY=KIND[:NUMBER]` choose others. A failure keeps its input in a folder, and names it.
-//! Leaves out inputs over networks (`tests/nbd`) and log disks (`crates/logdisk/tests`).
+//! Not here: inputs over networks (`tests/nbd`) and log disks (`crates/logdisk/tests`).
 #![allow(clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]

@@ -1,7 +1,7 @@
 //! Changes good inputs: replaces tokens and lines with those of others, with numbers at the limits and with
 //! meaningless words, and changes bytes. The same random numbers give the same input.
 //!
-//! Leaves out stores, which `databases` also changes by SQL statements.
+//! Not here: stores, which `databases` also changes by SQL statements.
 
 /// Random numbers (SplitMix64, Steele, Lea and Flood 2014).
 pub struct Random(u64);

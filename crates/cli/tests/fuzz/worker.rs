@@ -2,7 +2,7 @@
 //!
 //! It reports line by line on standard output: `@case 12`, `@accepted`, `@refused`, `@panic …`. If a worker
 //! is silent for too long, or ends in the middle of a case (stack overflow, out of memory), that case is a
-//! finding, and another worker continues with the next. Leaves out the command (`main`).
+//! finding, and another worker continues with the next. Not here: the command (`main`).
 
 use super::entries::Outcome;
 use super::kinds::{Kind, Samples};

@@ -1,6 +1,6 @@
 //! MariaDB with TPC-C's tables and transactions ([`Tpcc`]), and the ledger of what it acknowledged.
 //!
-//! Leaves out how it is looked for (`lowtide_powercut::Ledger`), and whether rows fit each other, which the conditions of
+//! Not here: how it is looked for (`lowtide_powercut::Ledger`), and whether rows fit each other, which the conditions of
 //! consistency tell (`lowtide_oltp::check`).
 
 use crate::common::Lab;

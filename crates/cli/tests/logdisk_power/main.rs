@@ -10,7 +10,7 @@
 //! Both writers keep a ledger of what was acknowledged, in this process. After each cut all of it is looked for, in the order
 //! of the stack: the log disk by `check`, the filesystem by mounting it, the stamps, the database by its own recovery, `CHECK
 //! TABLE`, the ledger and TPC-C's conditions of consistency. The data fill most of the log disk, so that its cleaner is at
-//! work. Two cuts by default, fifty with `LOWTIDE_LONG`. Leaves out how fast it is.
+//! work. Two cuts by default, fifty with `LOWTIDE_LONG`. Not here: how fast it is.
 #![allow(clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]

@@ -1,7 +1,7 @@
 //! A file of stamped blocks ([`Stamps`]): written at random, synced now and then, and looked at after a power cut.
 //!
 //! Each block says which it is and how often it was written, all through. One thread writes, and waits for each write, so what
-//! a cut leaves of those that were not synced has to be the first ones, and no block may be half new. Leaves out what lies
+//! a cut leaves of those that were not synced has to be the first ones, and no block may be half new. Not here: what lies
 //! beside the file.
 
 use lowtide_core::Seed;

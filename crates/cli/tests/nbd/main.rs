@@ -2,7 +2,7 @@
 //! thousand random sessions beside one that is in order.
 //!
 //! Where a program is missing, its test says that it was skipped; with `LOWTIDE_REQUIRE_REAL=1` it fails. Drives answer at
-//! once (`--no-delay`), so no number depends on time. Leaves out how fast anything is.
+//! once (`--no-delay`), so no number depends on time. Not here: how fast anything is.
 #![allow(clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]

@@ -1,6 +1,6 @@
 //! The power of a served drive is cut: what was flushed is there afterwards, connections end, and the drive comes back.
 //!
-//! Leaves out which of the other writes survive, which the tests of `lowtide_device::power` show.
+//! Not here: which of the other writes survive, which the tests of `lowtide_device::power` show.
 
 use crate::common::Lab;
 use crate::served::Served;

@@ -2,7 +2,7 @@
 //! touch, how every file begins, and that the documentation is complete.
 //!
 //! Each rule is a function from text to complaints. The first test runs all rules over the tree; the tests in
-//! `rules` give each rule a text that breaks it. Leaves out what rustfmt and clippy check.
+//! `rules` give each rule a text that breaks it. Not here: what rustfmt and clippy check.
 
 mod order;
 mod reading;

@@ -1,6 +1,6 @@
 //! Allowed dependencies: between crates, and between the modules of a crate.
 //!
-//! Leaves out all other rules for a crate (`main`).
+//! Not here: all other rules for a crate (`main`).
 
 use super::reading::{code, dependencies, without_tests};
 use std::path::Path;

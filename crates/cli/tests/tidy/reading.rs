@@ -1,6 +1,6 @@
 //! Reads sources and manifests as far as the rules need: code without comments and strings, dependencies.
 //!
-//! Leaves out the rest of Rust's syntax.
+//! Not here: the rest of Rust's syntax.
 
 /// The text before its final test module.
 pub fn without_tests(text: &str) -> &str {

@@ -1,6 +1,6 @@
 //! Tests of the rules: each is given a text that breaks it.
 //!
-//! Leaves out the source tree (`main`).
+//! Not here: the source tree (`main`).
 
 use super::order::{direction, module};
 use super::*;

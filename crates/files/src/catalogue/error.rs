@@ -1,6 +1,6 @@
 //! Names that are not in the catalogue, and files that cannot be read.
 //!
-//! Leaves out where the name was written: an experiment says that with `Experiment::blame`.
+//! Not here: where the name was written; an experiment says that with `Experiment::blame`.
 
 use lowtide_core::suggest::nearest;
 use miette::Diagnostic;

@@ -2,7 +2,7 @@
 //!
 //! They are compiled in; a new file under `experiments/`, `devices/` or `published/` is found by the build. An
 //! experiment or device is named (`intel-320-random-write`) or, where it is the user's own, given as a path:
-//! anything with a `/` or ending in `.toml`. Leaves out what the files say: each kind has its own parser, and devices are
+//! anything with a `/` or ending in `.toml`. Not here: what the files say; each kind has its own parser, and devices are
 //! found by `device`, which knows their modes.
 
 mod error;

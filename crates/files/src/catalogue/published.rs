@@ -1,6 +1,6 @@
 //! Published numbers: what others measured, each with its source.
 //!
-//! Leaves out tables that are not studies of a device under load (`device_params`, `lifetime`, `nand_timings`):
+//! Not here: tables that are not studies of a device under load (`device_params`, `lifetime`, `nand_timings`):
 //! their columns differ, and nothing is compared with them.
 
 use super::{CatalogueError, files};

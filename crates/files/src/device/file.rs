@@ -1,6 +1,6 @@
 //! The kinds of devices: their tables in a device file, as serde reads them, and their classes in lists.
 //!
-//! A new kind is added here, and to [`DeviceSpec`]. Leaves out finding the devices that a table names (`read`).
+//! A new kind is added here, and to [`DeviceSpec`]. Not here: finding the devices that a table names (`read`).
 
 use super::{Device, DeviceFileError};
 use lowtide_device::DeviceSpec;

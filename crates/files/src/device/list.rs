@@ -1,6 +1,6 @@
 //! The devices that come with the program: each file, and each of its modes.
 //!
-//! Leaves out how they are shown (`lowtide devices`).
+//! Not here: how they are shown (`lowtide devices`).
 
 use super::read::{Shelf, modes, of_file};
 use super::{Device, DeviceName};

@@ -3,7 +3,7 @@
 //! A name is resolved here and nowhere else: `NAME` (of the catalogue) or `PATH`, `NAME:MODE` for a mode that its file
 //! states, `DATA+LOG` for two devices in one ([`DeviceName`]). A file holds one table that says what kind of device it is.
 //! It may begin with another (`like`), and its modes (`[mode.NAME]`) change some of its keys. A device made of others names
-//! them, and their files are read too. Leaves out the models; see crate `lowtide-device`.
+//! them, and their files are read too. Not here: the models; see crate `lowtide-device`.
 
 mod error;
 mod file;

@@ -4,7 +4,7 @@
 //! Only the last part of a path matters here: the kernel follows links in the folders before it. A path that
 //! leads to a descriptor of a process (`/dev/stdout`, `/dev/fd/3`) ends there: the open file is written to as
 //! it is. A path whose resolved text names something else ([`Unreachable::Elsewhere`]) has no destination.
-//! Leaves out whether anything may be written.
+//! Not here: whether anything may be written.
 
 use rustix::fs::{AtFlags, CWD, PROC_SUPER_MAGIC, StatxFlags, statfs, statx};
 use rustix::io::Errno;

@@ -13,7 +13,7 @@
 //! it leads to is replaced. A path that leads where its resolved text does not is refused.
 //!
 //! All code in this crate and above it that makes files goes through here; `crates/cli/tests/tidy` checks
-//! that. Leaves out how SQLite writes stores, and how files are written in place (log disks, contents of
+//! that. Not here: how SQLite writes stores, and how files are written in place (log disks, contents of
 //! drives, files under test): here is only what those must not replace.
 
 mod destination;

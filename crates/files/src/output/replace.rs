@@ -2,7 +2,7 @@
 //! device.
 //!
 //! Permissions and, if the system allows it, owner and group are those of the old file; if the group cannot
-//! be kept, it gets only the permissions of others. Leaves out access control lists and extended attributes.
+//! be kept, it gets only the permissions of others. Not here: access control lists and extended attributes.
 //! Other names of the old file (hard links) keep its contents.
 
 use super::destination::Destination;

@@ -3,7 +3,7 @@
 //!
 //! A request is where it is queued (`Q`); a text without queueing events is read by what was issued to the driver (`D`).
 //! A preflush (`F` before the direction) is a flush of its own, one after it forced unit access. Other events, and the
-//! summary at the end, are passed over. Leaves out other formats (`-f`), and texts of more than one device.
+//! summary at the end, are passed over. Not here: other formats (`-f`), and texts of more than one device.
 
 use super::{Requests, TraceFileError};
 use lowtide_core::trace::SECTOR;

@@ -3,7 +3,7 @@
 //! Version 3 has microseconds before each action; version 2 has `wait` actions, each so long after the one before it, and
 //! often none, and then the requests have an order and no times. Several files lie after one another in the data, each
 //! as large as what is asked of it. Passed over: `add`, `open`, `close`, and `sync_file_range`, which makes nothing
-//! durable. Leaves out version 1.
+//! durable. Not here: version 1.
 
 use super::{Requests, TraceFileError};
 use lowtide_core::{Op, Request};

@@ -1,6 +1,6 @@
 //! Traces in files: lowtide's own, fio's iolog, versions 2 and 3, and what blkparse prints, read into a [`Trace`].
 //!
-//! What a file is, its content says. Leaves out the trace itself (`lowtide_core::trace`), compressed files, and blktrace's
+//! What a file is, its content says. Not here: the trace itself (`lowtide_core::trace`), compressed files, and blktrace's
 //! own binary files, which blkparse turns into text.
 
 mod blkparse;

@@ -1,6 +1,6 @@
 //! Attaching: [`attach`], [`again`], [`detach`], [`list`].
 //!
-//! Leaves out the steps of taking apart; see [`super::detach`].
+//! Not here: the steps of taking apart; see [`super::detach`].
 
 use super::detach::{Detached, Dismantling, is_of};
 use super::journal::{self, Facts, Journal, MountPoint};

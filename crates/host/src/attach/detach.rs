@@ -5,7 +5,7 @@
 //!   filesystems on the loop device ─► loop device ─► FUSE ─► server ─► files
 //! ```
 //!
-//! Leaves out what is not below the drive: filesystems on partitions and devices built on it keep it from going, and are
+//! Not here: what is not below the drive; filesystems on partitions and devices built on it keep it from going, and are
 //! told.
 
 use super::journal::{Facts, Journal};

@@ -15,7 +15,7 @@
 //! Writes are of whole blocks. The kernel makes several requests of one that has more than 1 MiB, or the pages of memory for
 //! that; only those of memory that begins with a page end with a block.
 //!
-//! Closing a handle asks nothing of the drive, as with a block device: what was not synced may be lost. Leaves out
+//! Closing a handle asks nothing of the drive, as with a block device: what was not synced may be lost. Not here:
 //! mounting; see [`super::server`].
 
 use crate::live::{Outcome, Port};

@@ -1,7 +1,7 @@
 //! Who keeps a mount or a device from going: programs, mounts below, loop devices, devices built on it.
 //!
 //! Reads links and texts of the kernel and nothing else: whoever looked at a file of a server that does not answer would
-//! wait with it. Leaves out other mount namespaces, files that are mapped and
+//! wait with it. Not here: other mount namespaces, files that are mapped and
 //! closed, and what this user may not see.
 
 use crate::mountinfo::Mount;

@@ -2,7 +2,7 @@
 //!
 //! A line of JSON each time something is about to change; the last whole line counts. Taking apart looks at what there
 //! really is, so a step that was written down and not made does no harm, nor does one that was undone already. Locked by
-//! whoever attaches or detaches; the server has nothing to do with it. Leaves out what the kernel tells by itself.
+//! whoever attaches or detaches; the server has nothing to do with it. Not here: what the kernel tells by itself.
 
 use super::Way;
 use super::loop_device::Queue;

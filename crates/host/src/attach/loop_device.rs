@@ -2,7 +2,7 @@
 //!
 //! Set up by `LOOP_CONFIGURE` (Linux 5.8) rather than by losetup(8): file, block size and direct I/O in one step, and the
 //! number of the device is known, and can be written down, before anything is changed. `unsafe` stands here because the
-//! kernel takes this as an `ioctl`. Leaves out partitions.
+//! kernel takes this as an `ioctl`. Not here: partitions.
 #![allow(unsafe_code)]
 
 use crate::block::scheduler;

@@ -12,7 +12,7 @@
 //! A loop device has no forced unit access: the kernel turns it into a write and a flush. Writes with `O_DSYNC` to the file
 //! itself arrive with it.
 //!
-//! Leaves out the drive (see [`crate::live`]), and other ways to a block device: NBD of the kernel and ublk would be further
+//! Not here: the drive (see [`crate::live`]), and other ways to a block device; NBD of the kernel and ublk would be further
 //! [`Way`]s.
 
 mod attachment;

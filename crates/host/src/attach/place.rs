@@ -9,7 +9,7 @@
 //!   /run/lowtide/attached/NAME.mounted    its filesystem, where it is mounted here
 //! ```
 //!
-//! Leaves out what is in them.
+//! Not here: what is in them.
 
 use crate::error::{HostError, Operation};
 use crate::run_folder;

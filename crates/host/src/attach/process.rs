@@ -1,6 +1,6 @@
 //! [`Process`]: a process that may be gone, and another in its place.
 //!
-//! A number is given to another process some day; with the instant at which it began it is not. Leaves out children,
+//! A number is given to another process some day; with the instant at which it began it is not. Not here: children,
 //! which cannot be taken for others.
 
 use rustix::process::{Pid, Signal, kill_process};

@@ -2,7 +2,7 @@
 //!
 //! It has a session of its own, and lasts until its filesystem is unmounted. It does nothing before
 //! whoever started it has written down that it runs: otherwise nobody could find it after a kill. `unsafe` stands here
-//! because libc has `prctl` only so. Leaves out the drive, commands to it, and what
+//! because libc has `prctl` only so. Not here: the drive, commands to it, and what
 //! the way to it takes (see [`super::transport`]).
 #![allow(unsafe_code)]
 

@@ -2,7 +2,7 @@
 //! kernel that wake ([`Server::transport_ns`]).
 //!
 //! It is measured on a drive of one block that is attached for a moment, in the place of the one that will be: whatever
-//! takes that apart after a kill takes this apart, too. Leaves out filesystems on the device, whose time is their own.
+//! takes that apart after a kill takes this apart, too. Not here: filesystems on the device, whose time is their own.
 
 use super::loop_device::LoopDevice;
 use super::server::Server;

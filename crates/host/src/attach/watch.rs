@@ -3,7 +3,7 @@
 //! Unmounting writes back what is dirty, and closing a device too: on a slow drive that takes its time, on a server that
 //! does not answer it takes for ever, and nothing can end a process that waits so. As long as the loop device completes
 //! requests, there is hope. When it does not for a while, the connection of FUSE is cut: everything that waits fails with
-//! an error, and goes on. Leaves out what is called.
+//! an error, and goes on. Not here: what is called.
 
 use super::loop_device::LoopDevice;
 use super::place::Place;

@@ -8,7 +8,7 @@
 //! level 2    …
 //! ```
 //!
-//! A write to the device changes every level, so a user of any level is in the way. Leaves out device-mapper
+//! A write to the device changes every level, so a user of any level is in the way. Not here: device-mapper
 //! and RAID devices, which share what is below them by design and hold it exclusively, and what a server does
 //! with a file.
 

@@ -1,7 +1,7 @@
 //! [`Claim`]: a device held for one campaign, open exclusively.
 //!
 //! The kernel gives a device exclusively (`O_EXCL`) to one user: with a claim, nobody can mount it or build on it.
-//! Leaves out what is done with it.
+//! Not here: what is done with it.
 
 use super::discard::{Discard, discard};
 use super::disk::{Disk, Identity};

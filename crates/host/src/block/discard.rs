@@ -1,6 +1,6 @@
 //! Discarding: telling a device that nothing on it is needed any more.
 //!
-//! `unsafe` stands here because the kernel takes this as an `ioctl`. Leaves out the drive's own commands (format,
+//! `unsafe` stands here because the kernel takes this as an `ioctl`. Not here: the drive's own commands (format,
 //! sanitize, secure erase), which other programs give.
 #![allow(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! [`Disk`]: a block device as sysfs describes it, and its [`Identity`].
 //!
-//! Leaves out who uses it; see [`super::usage`].
+//! Not here: who uses it; see [`super::usage`].
 
 use crate::error::{HostError, Operation};
 use crate::mountinfo;

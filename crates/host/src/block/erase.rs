@@ -1,7 +1,7 @@
 //! The drive's own commands to forget everything: NVMe format and sanitize, ATA secure erase.
 //!
 //! nvme-cli and hdparm give them; they are asked for by name in the experiment, and shown in the plan. None of them can
-//! be stopped once begun. Leaves out SCSI's sanitize and the crypto erase of self-encrypting drives.
+//! be stopped once begun. Not here: SCSI's sanitize and the crypto erase of self-encrypting drives.
 
 use super::disk::{Disk, line};
 use super::tool::{self, Program};

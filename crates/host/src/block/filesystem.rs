@@ -2,7 +2,7 @@
 //!
 //! While the filesystem is mounted, it holds the device. Before and after, for as long as `mkfs`, `mount` and `wipefs`
 //! run, the claim is given up, because they want the device for themselves; they refuse one that somebody else has
-//! taken meanwhile. Leaves out files on it; see [`crate::target`].
+//! taken meanwhile. Not here: files on it; see [`crate::target`].
 
 use super::claim::Claim;
 use super::journal::{Change, mount_point};

@@ -2,7 +2,7 @@
 //!
 //! Opening a loop device exclusively does not protect its file. So the guard locks the file with both
 //! flock(2) and fcntl(2), the locks that servers of virtual machines and databases take before they use a
-//! file, and opens a device below exclusively, so that nobody mounts it. Leaves out programs that ask for no
+//! file, and opens a device below exclusively, so that nobody mounts it. Not here: programs that ask for no
 //! lock.
 
 use super::chain::{Chain, Level};

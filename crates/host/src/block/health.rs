@@ -1,7 +1,7 @@
 //! What a drive says of itself and what the kernel counted: SMART and NVMe logs, bytes read and written.
 //!
 //! smartctl or nvme-cli ask the drive, where they are installed and the drive answers; without them nothing is said.
-//! Leaves out what the logs mean; `lowtide_lab::smart` reads them.
+//! Not here: what the logs mean; `lowtide_lab::smart` reads them.
 
 use super::disk::{Disk, line};
 use super::erase::controller;

@@ -6,7 +6,7 @@
 //!
 //! A line says nothing but what cannot be known otherwise. A journal undoes changes of its own device alone, and wipes a
 //! filesystem only where it still is the one that lowtide made. The folder belongs to the user that runs lowtide, and
-//! nobody else may write to it. Leaves out data: what was overwritten is gone.
+//! nobody else may write to it. Not here: data; what was overwritten is gone.
 
 use super::disk::Disk;
 use super::{filesystem, scheduler, signature, tool, usage};

@@ -2,7 +2,7 @@
 //! others may not use, either.
 //!
 //! Whoever has it writes only where it has found what is its own; no serial is typed for that. Otherwise it is as with a
-//! [`super::Claim`]: nobody else may use the device, and nobody else can while it is open. Leaves out what lies there.
+//! [`super::Claim`]: nobody else may use the device, and nobody else can while it is open. Not here: what lies there.
 
 use super::claim::{Wait, hold};
 use super::disk::Disk;

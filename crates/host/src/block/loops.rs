@@ -3,7 +3,7 @@
 //! The kernel is asked for the numbers of the file, not for its name: a name belongs to the mount namespace
 //! of whoever made the loop device, and files are removed. Where the name looks like a file of a server, the
 //! kernel may wait for that server; one that does not answer in time is known by the mount that the name is
-//! below. Leaves out what uses the loop device.
+//! below. Not here: what uses the loop device.
 
 use super::disk::{Number, line, numbers};
 use super::kernel;
@@ -89,7 +89,7 @@ pub(super) struct LoopFile {
 pub(super) enum Backing {
     /// A known one.
     Known(Resource),
-    /// A file of a server that does not answer.
+    /// A file of a server that does not answer, or that has ended: nothing it holds can be used any more.
     Served,
     /// It cannot be determined, and why.
     Unknown(String),

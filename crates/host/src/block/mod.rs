@@ -14,7 +14,7 @@
 //! [`keep`], where nothing else uses the device. Everything is examined again on the open descriptor, because between
 //! plan and run a device may have been replaced, mounted or formatted.
 //!
-//! Leaves out formats: which signatures there are is util-linux's knowledge (`wipefs`).
+//! Not here: formats; which signatures there are is util-linux's knowledge (`wipefs`).
 
 mod chain;
 mod claim;

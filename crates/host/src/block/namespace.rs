@@ -1,7 +1,7 @@
 //! [`Namespace`]: the mounts of each mount namespace that has a process.
 //!
 //! A filesystem may be mounted where this process does not see it: in a container, or by a service with a
-//! namespace of its own. Leaves out namespaces without a process: the kernel's exclusive open shows that a
+//! namespace of its own. Not here: namespaces without a process; the kernel's exclusive open shows that a
 //! device is mounted in one, not where.
 
 use super::process::{self, Process, Unseen};

@@ -1,6 +1,6 @@
 //! [`within`]: asks what may never answer, such as the server of a filesystem, for a limited time.
 //!
-//! Leaves out ending the question: its thread goes on until it is answered or the program ends.
+//! Not here: ending the question; its thread goes on until it is answered or the program ends.
 
 use std::sync::mpsc;
 use std::thread;

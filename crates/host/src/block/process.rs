@@ -7,7 +7,7 @@
 //!
 //! No filesystem server is queried, because one that does not answer would block the survey. Whether a
 //! file is a server's is known by the mount that it was opened on, not by its path: paths of different mount
-//! namespaces have nothing to do with each other. Leaves out this process itself, other machines, and programs
+//! namespaces have nothing to do with each other. Not here: this process itself, other machines, and programs
 //! that open a device after the survey.
 
 use super::disk::{Number, line};

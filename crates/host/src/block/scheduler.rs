@@ -1,6 +1,6 @@
 //! The I/O scheduler of a disk, in sysfs.
 //!
-//! Leaves out its tunables.
+//! Not here: its tunables.
 
 use super::disk::{Disk, line};
 use crate::error::{HostError, Operation};

@@ -1,7 +1,7 @@
 //! What lies on a device: partition tables and labels of filesystems, RAID, LVM, LUKS and ZFS.
 //!
 //! util-linux knows them (`wipefs`, of libblkid) and is on every Linux machine; where it is missing, nothing is known
-//! and nothing is written. Leaves out data without a signature: for that the serial is typed.
+//! and nothing is written. Not here: data without a signature; for that the serial is typed.
 
 use super::disk::Disk;
 use crate::error::{HostError, Operation};

@@ -1,7 +1,7 @@
 //! Programs that know what lowtide does not: making filesystems, mounting, the commands of drives.
 //!
 //! They run in a process group of their own, so that Ctrl-C reaches lowtide alone, which then ends those that may be
-//! ended. Leaves out what they are asked.
+//! ended. Not here: what they are asked.
 
 use crate::error::HostError;
 use std::io::Read;

@@ -17,7 +17,7 @@
 //! user, and mounts, swap and devices above are such users, wherever they are seen from; the texts say who it is. What may not be
 //! read is an objection, too.
 //!
-//! Leaves out other machines, servers of a filesystem (what they do with a file of theirs), programs that open the device after it
+//! Not here: other machines, servers of a filesystem (what they do with a file of theirs), programs that open the device after it
 //! was looked at, and what the kernel itself has open and shows nowhere in /proc: the file of acct(2), further devices of an erofs,
 //! what NVMe and SCSI targets and USB gadgets export, and file vdevs of ZFS.
 

@@ -2,7 +2,7 @@
 //! the filesystem lets it.
 //!
 //! The bytes are random and stamped (see `pattern`), so that neither compression nor deduplication in a drive turns
-//! the fill into less than it says. Leaves out filling by the load itself, which writes some blocks twice and others
+//! the fill into less than it says. Not here: filling by the load itself, which writes some blocks twice and others
 //! never.
 
 use crate::error::{HostError, Operation};

@@ -1,6 +1,6 @@
 //! [`TestData`]: one logical range of bytes over one or several files of the same size.
 //!
-//! Leaves out how the files came to be; see [`crate::target::Target`].
+//! Not here: how the files came to be; see [`crate::target::Target`].
 
 mod fill;
 

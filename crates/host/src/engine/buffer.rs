@@ -1,7 +1,7 @@
 //! [`Buffers`]: the memory that requests read into and write from, one piece per request in flight.
 //!
 //! One mapping per thread, aligned for direct I/O and backed by huge pages where possible, which also lets
-//! io_uring register it in few pieces. Leaves out sharing between threads.
+//! io_uring register it in few pieces. Not here: sharing between threads.
 
 #![allow(unsafe_code)]
 

@@ -1,6 +1,6 @@
 //! [`Collector`]: the intervals of all threads merged into one per period, in order.
 //!
-//! An interval is complete when every thread has handed in its own. Leaves out waiting: [`super::run`] owns
+//! An interval is complete when every thread has handed in its own. Not here: waiting; [`super::run`] owns
 //! the clock and the channel.
 
 use lowtide_core::{Interval, Nanos};

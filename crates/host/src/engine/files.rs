@@ -1,7 +1,7 @@
 //! [`OpenFiles`]: the test data opened for an engine, directly (`O_DIRECT`) where the filesystem does that.
 //!
 //! Files are opened for reading only when the workload only reads, so that a slip of ours could not write
-//! either. Leaves out creating them.
+//! either. Not here: creating them.
 
 use super::buffer::Buffers;
 use crate::error::{HostError, Operation};

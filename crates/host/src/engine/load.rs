@@ -1,6 +1,6 @@
 //! [`Load`]: what an engine is asked to do, and [`Summary`]: what came of it.
 //!
-//! Leaves out doing it; see [`super::run()`].
+//! Not here: how it is run; see [`super::run()`].
 
 use super::{Engine, EngineChoice, sync, uring};
 use crate::error::{HostError, IoFailure};

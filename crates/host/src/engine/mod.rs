@@ -13,7 +13,7 @@
 //! is also the start of the requests that replace them, so latency errs on the long side by the time it takes
 //! to prepare a batch. A trace ([`Load::replay`]) takes the place of the generator; its flushes and discards are
 //! done and not counted. While lowtide itself does not run the clock stands still ([`crate::clock`]), and what was in flight
-//! then is not counted. Leaves out verification of what was read.
+//! then is not counted. Not here: verification of what was read.
 
 mod buffer;
 mod choice;

@@ -1,7 +1,7 @@
 //! The null engine: every request completes at once, untouched. It measures what the other engines share: drawing
 //! requests, stamping what is written, histograms, intervals.
 //!
-//! Works in batches of `depth` like [`super::uring`], which reads the clock once for each. Leaves out the kernel and
+//! Works in batches of `depth` like [`super::uring`], which reads the clock once for each. Not here: the kernel and
 //! every device; nothing real is measured with it.
 
 use super::buffer::Buffers;

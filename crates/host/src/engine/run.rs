@@ -1,6 +1,6 @@
 //! [`run`]: delivers the intervals of a measurement as its threads pass them, and ends it.
 //!
-//! Leaves out what the threads do; see [`super::worker`].
+//! Not here: what the threads do; see [`super::worker`].
 
 use super::choice::Engine;
 use super::collect::Collector;

@@ -1,7 +1,7 @@
 //! [`Schedule`]: when the requests of an open loop are meant to start.
 //!
 //! Holds back nothing: a request whose time has passed is due until somebody starts it, and its latency runs
-//! from the intended start all the while. Leaves out closed loops, which have no schedule.
+//! from the intended start all the while. Not here: closed loops, which have no schedule.
 
 use lowtide_core::Seed;
 use lowtide_core::rng::Rng;

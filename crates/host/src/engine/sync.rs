@@ -1,6 +1,6 @@
 //! The plain engine: pread and pwrite, one thread per request in flight.
 //!
-//! For kernels without io_uring, and to compare. Costs more processor time per request. Leaves out
+//! For kernels without io_uring, and to compare. Costs more processor time per request. Not here:
 //! preadv2's flags.
 
 use super::buffer::Buffers;

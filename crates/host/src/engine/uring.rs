@@ -1,7 +1,7 @@
 //! The io_uring engine: one ring, one set of registered buffers and `depth` requests in flight per thread.
 //!
 //! Each turn of the loop submits what is due, [`BATCH`] requests per system call, the last of which also waits
-//! for at least one completion; reads the clock once; and takes every completion there is. Leaves out polled completions
+//! for at least one completion; reads the clock once; and takes every completion there is. Not here: polled completions
 //! (IOPOLL) and kernel-side submission (SQPOLL), which need devices and cores set aside for them.
 
 #![allow(unsafe_code)]

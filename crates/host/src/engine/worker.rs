@@ -1,7 +1,7 @@
 //! [`Worker`]: what a worker thread of either engine does besides moving bytes: it draws requests, counts
 //! completions, hands in intervals and notices the end.
 //!
-//! Leaves out waiting for requests; that is all that [`super::uring`] and [`super::sync`] differ in.
+//! Not here: waiting for requests; that is all that [`super::uring`] and [`super::sync`] differ in.
 
 use super::files::OpenFiles;
 use crate::clock::GapClock;

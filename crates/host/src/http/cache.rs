@@ -1,7 +1,7 @@
 //! The pages of a site, rendered on demand ([`PageCache`]).
 //!
 //! One thread renders them for all clients. A page is rendered at most once a second, and not again before [`REST`] times the processor
-//! time of its last rendering has passed. Leaves out what a page holds: a [`Site`] renders it.
+//! time of its last rendering has passed. Not here: what a page holds; a [`Site`] renders it.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

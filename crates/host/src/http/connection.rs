@@ -1,6 +1,6 @@
 //! The state machine of one client ([`Connection`]): reading a request, waiting for a page, writing the answer, lingering.
 //!
-//! Nothing here blocks, and every state has a deadline. Leaves out polling, and the choice of the client that makes room for another: see
+//! Nothing here blocks, and every state has a deadline. Not here: polling, and the choice of the client that makes room for another; see
 //! `server`.
 
 use super::cache::{Lookup, PageCache, Rendered};

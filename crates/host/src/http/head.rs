@@ -1,7 +1,7 @@
 //! The head of a request ([`Request`]): its request line and headers, as `httparse` reads them, reduced to
 //! what an answer needs.
 //!
-//! A head is parsed once, when all of it is there ([`end`]). Leaves out all headers but `Host`, `Connection`, and those that
+//! A head is parsed once, when all of it is there ([`end`]). Not here: all headers but `Host`, `Connection`, and those that
 //! announce a body.
 
 use std::net::IpAddr;

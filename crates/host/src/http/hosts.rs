@@ -1,7 +1,7 @@
 //! Which hosts a server answers for ([`Hosts`]), so that no page of another site reads it through a name of its own that leads here
 //! (DNS rebinding).
 //!
-//! Leaves out ports: one that is forwarded has another number.
+//! Not here: ports; one that is forwarded has another number.
 
 use super::head::Host;
 use std::fmt;

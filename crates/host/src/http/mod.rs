@@ -21,7 +21,7 @@
 //! When all connections are taken, a new one replaces the one that has been idle or stuck longest, so clients that send nothing or
 //! read nothing do not keep others out. Requests for other hosts than those of [`Hosts`] are answered with 403.
 //!
-//! Leaves out TLS, passwords, bodies, ranges, compression and pipelining: a second request that arrives with the first closes the
+//! Not here: TLS, passwords, bodies, ranges, compression and pipelining; a second request that arrives with the first closes the
 //! connection after the first answer.
 
 mod cache;

@@ -1,7 +1,7 @@
 //! The thread that polls all connections ([`Server`]), and the limits on what clients cost together.
 //!
 //! It works in passes: each reads once from every client that sent something, and writes [`BYTES`] at most to all of them. It sleeps for
-//! [`PAUSE`] after each, which bounds its processor time whatever clients do. Leaves out requests and answers: see `connection`.
+//! [`PAUSE`] after each, which bounds its processor time whatever clients do. Not here: requests and answers; see `connection`.
 
 use super::cache::{PageCache, Site};
 use super::connection::{Connection, Handler, PATIENCE, Status};

@@ -1,6 +1,6 @@
 //! What the loop that serves clients asks of a drive ([`Drive`]).
 //!
-//! Leaves out how a drive answers: crate `lowtide-live` puts a model, contents and a cache together.
+//! Not here: how a drive answers; crate `lowtide-live` puts a model, contents and a cache together.
 
 use super::contents::Run;
 use super::server::Ring;

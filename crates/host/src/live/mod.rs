@@ -6,7 +6,7 @@
 //!   other threads ──► Port ────┘
 //! ```
 //!
-//! Leaves out the models, which reach this crate behind [`Drive`].
+//! Not here: the models, which reach this crate behind [`Drive`].
 
 pub mod contents;
 mod drive;

@@ -1,7 +1,7 @@
 //! What a request and its answer take on their way ([`transport_ns`]): system calls, copies, and two threads that wake.
 //!
 //! A client measures it too, so a drive that is to take 80 µs must be answered that much earlier. It is measured with a drive
-//! that takes a while, because threads that have just slept wake differently. Leaves out networks: the
+//! that takes a while, because threads that have just slept wake differently. Not here: networks; the
 //! way to another machine is not known before somebody comes from there.
 
 use super::contents::Run;

@@ -1,6 +1,6 @@
 //! Sockets that systemd, or whoever speaks as it does, opened for this process (`LISTEN_PID`, `LISTEN_FDS`).
 //!
-//! Source: sd_listen_fds(3). Leaves out the names of sockets (`LISTEN_FDNAMES`) and what is done with them. Holds
+//! Source: sd_listen_fds(3). Not here: the names of sockets (`LISTEN_FDNAMES`) and what is done with them. Holds
 //! `unsafe`: a number in the environment becomes a descriptor.
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Replies of the transmission phase, written to the end of a buffer.
 //!
 //! A read or a block status is answered in chunks where the client asked for structured replies; one chunk holds it all.
-//! Leaves out when they are sent.
+//! Not here: when they are sent.
 
 use super::wire::{self, BASE_ALLOCATION_ID, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, error, state};
 

@@ -1,6 +1,6 @@
 //! A client of NBD, for benches and tests: one connection, several requests in flight ([`NbdClient`]).
 //!
-//! Blocks. Leaves out TLS and structured replies other than the chunks this server sends.
+//! Blocks. Not here: TLS and structured replies other than the chunks this server sends.
 
 use super::request::Header;
 use super::wire::{

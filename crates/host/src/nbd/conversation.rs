@@ -1,6 +1,6 @@
 //! Reading and writing with a deadline ([`Conversation`]), for the negotiation.
 //!
-//! However a client dribbles, the deadline holds for all it says together. Leaves out the meaning of what is said.
+//! However a client dribbles, the deadline holds for all it says together. Not here: the meaning of what is said.
 
 use super::ended::Ended;
 use super::stop::Stop;

@@ -1,6 +1,6 @@
 //! Why a client never came to ask for data ([`Ended`]).
 //!
-//! Leaves out what is told to the client itself: that stands in the replies to its options.
+//! Not here: what is told to the client itself; that stands in the replies to its options.
 
 use std::fmt;
 use std::io;

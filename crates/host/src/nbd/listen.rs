@@ -1,7 +1,7 @@
 //! Where clients come in ([`Listener`]): unix sockets, TCP, sockets of systemd, and stdin with stdout.
 //!
 //! One thread waits for all sockets; each client that comes is negotiated with on a thread of its own, and handed on
-//! when it has chosen an export. Leaves out what is done with it then, and who may connect: that is for the permissions
+//! when it has chosen an export. Not here: what is done with it then, and who may connect; that is for the permissions
 //! of the socket's folder, and for TLS.
 
 use super::activation;

@@ -1,6 +1,6 @@
 //! Metadata contexts: which of them a list of queries means. There is one, `base:allocation`.
 //!
-//! Leaves out the extents themselves, which the transmission gives.
+//! Not here: the extents themselves, which the transmission gives.
 
 use super::wire::BASE_ALLOCATION;
 

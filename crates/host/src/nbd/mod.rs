@@ -4,7 +4,7 @@
 //!   listen ─► negotiate (a thread for each client, with a deadline) ─► Agreed ─► transmission (the loop of `live`)
 //! ```
 //!
-//! Leaves out what a drive is: see [`crate::live`].
+//! Not here: what a drive is; see [`crate::live`].
 
 mod activation;
 pub mod answer;

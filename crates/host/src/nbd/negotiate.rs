@@ -10,7 +10,7 @@
 //! - A client without the flag for fixed newstyle may only choose an export by name.
 //! - Names that do not exist, in options that have no reply, end the connection, as the text demands.
 //!
-//! Leaves out requests for data, long headers (EXTENDED_HEADERS) and exports that need TLS while others do not.
+//! Not here: requests for data, long headers (EXTENDED_HEADERS) and exports that need TLS while others do not.
 
 use super::conversation::Conversation;
 use super::ended::Ended;

@@ -1,6 +1,6 @@
 //! Reads the data of options: [`ExportChoice`] of INFO and GO, [`ContextQueries`] of the metadata contexts.
 //!
-//! Whatever a client sends, the outcome is a value or a [`Fault`] with its place in the protocol. Leaves out reading from
+//! Whatever a client sends, the outcome is a value or a [`Fault`] with its place in the protocol. Not here: reading from
 //! the network and what is answered.
 
 use super::wire::{MAX_STRING, info};

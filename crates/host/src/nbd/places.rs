@@ -1,6 +1,6 @@
 //! How many clients may use exports at once ([`Places`]).
 //!
-//! Leaves out what happens to one too many, which `negotiate` decides.
+//! Not here: what happens to one too many, which `negotiate` decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

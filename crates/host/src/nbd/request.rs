@@ -1,7 +1,7 @@
 //! A request of the transmission phase: its header, and what of it is in order ([`Header`], [`Command`]).
 //!
 //! Which error answers which fault follows the protocol's text: `ENOSPC` for a write past the end, `EPERM` for a change of a
-//! read-only export, `EINVAL` for everything else. Leaves out the payload of a write, which follows the header.
+//! read-only export, `EINVAL` for everything else. Not here: the payload of a write, which follows the header.
 
 use super::wire::{MAX_PAYLOAD, REQUEST_BYTES, REQUEST_MAGIC, command, error, flag};
 use super::{Agreed, Export};

@@ -1,6 +1,6 @@
 //! The length of an RSA key ([`bits`]), for errors that name it.
 //!
-//! Sources: RFC 8017 A.1.2 (RSAPrivateKey), RFC 5208 (PrivateKeyInfo). Leaves out whether the key is sound;
+//! Sources: RFC 8017 A.1.2 (RSAPrivateKey), RFC 5208 (PrivateKeyInfo). Not here: whether the key is sound;
 //! the TLS library checks that.
 
 use rustls::pki_types::PrivateKeyDer;

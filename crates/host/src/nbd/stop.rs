@@ -1,6 +1,6 @@
 //! How threads that wait are told to end ([`Stop`]).
 //!
-//! Leaves out signals: whoever catches one calls [`Stop::stop`].
+//! Not here: signals; whoever catches one calls [`Stop::stop`].
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;

@@ -5,7 +5,7 @@
 //! and perhaps `ca-crl.pem` (which of them are revoked). TLS 1.2 and 1.3, by rustls with the algorithms of ring, which
 //! sign with RSA keys of some lengths only ([`RSA_BITS`]).
 //!
-//! Leaves out shared keys instead of certificates, which rustls does not have, and making certificates.
+//! Not here: shared keys instead of certificates, which rustls does not have, and making certificates.
 
 use super::rsa;
 use crate::error::HostError;

@@ -1,7 +1,7 @@
 //! A client's stream of bytes ([`Transport`]): a socket or a pair of pipes, plain or in TLS.
 //!
 //! Nothing here ever blocks, and nothing is read ahead of what the caller takes except by TLS, so what a client sends
-//! early is still there after the negotiation. Leaves out waiting: `conversation` does it with a deadline, the loop of
+//! early is still there after the negotiation. Not here: waiting; `conversation` does it with a deadline, the loop of
 //! the transmission with all clients at once.
 
 use super::places::Place;

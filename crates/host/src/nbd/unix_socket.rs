@@ -1,6 +1,6 @@
 //! A unix socket to listen on ([`UnixSocket`]): made for its owner alone, and removed at the end.
 //!
-//! A socket that nobody listens on any more is replaced; anything else in its place is left alone. Leaves out abstract
+//! A socket that nobody listens on any more is replaced; anything else in its place is left alone. Not here: abstract
 //! sockets, which have no permissions.
 
 use rustix::fs::Mode;

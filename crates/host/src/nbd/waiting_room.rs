@@ -2,7 +2,7 @@
 //! have.
 //!
 //! When one more comes, the one that has sent nothing for the longest time is dismissed, in whatever phase it
-//! is: a client that never sends anything, or stops in a TLS handshake, keeps nobody out. Leaves out how long
+//! is: a client that never sends anything, or stops in a TLS handshake, keeps nobody out. Not here: how long
 //! each may take, which `negotiate` limits.
 
 use super::stop::Stop;

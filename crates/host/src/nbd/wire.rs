@@ -1,6 +1,6 @@
 //! The numbers of the NBD protocol (github.com/NetworkBlockDevice/nbd, doc/proto.md). All are big-endian on the wire.
 //!
-//! Leaves out what they mean to each phase, which stands in `negotiate` and `transmission`.
+//! Not here: what they mean to each phase, which stands in `negotiate` and `transmission`.
 
 /// `NBDMAGIC`, the first thing a server says.
 pub const MAGIC: u64 = 0x4e42_444d_4147_4943;

@@ -1,7 +1,7 @@
 //! [`TestFile`]: one file that lowtide made, opened, locked and checked.
 //!
 //! All checks are made on the open descriptor, so that nothing can be put in the file's place between the
-//! check and the write. Leaves out filling; see [`super::fill`].
+//! check and the write. Not here: filling; see [`super::fill`].
 
 use super::marker::Marker;
 use crate::block::check_loops;

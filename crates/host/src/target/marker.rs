@@ -3,7 +3,7 @@
 //! The extended attribute `user.lowtide`, or, where the filesystem has none, a file `NAME.lowtide` beside it,
 //! says `lowtide 1 inode=N size=BYTES state=filling|full`, and ` kept` after that where the file is to stay for later
 //! runs. The inode number ties the marker to this very file: a copy, or another file moved to the name, is not
-//! vouched for. Leaves out what is in the file: whoever overwrites a marked file in place has given it to lowtide.
+//! vouched for. Not here: what is in the file; whoever overwrites a marked file in place has given it to lowtide.
 
 use crate::error::{HostError, Operation};
 use lowtide_core::Bytes;

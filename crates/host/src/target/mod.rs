@@ -10,7 +10,7 @@
 //!
 //! Safety invariant: lowtide writes to a file only if it created that file itself, in this run (`O_EXCL`) or in
 //! an earlier one (the file carries a marker with its own inode number; see [`marker`]), and removes only such files.
-//! Leaves out block devices, which are refused, and making filesystems.
+//! Not here: block devices, which are refused, and making filesystems.
 
 mod file;
 mod marker;

@@ -1,6 +1,6 @@
 //! [`Target`]: test files made ready, and gone again when it is dropped; [`examine`]: what that would take.
 //!
-//! Leaves out the steps on a single file; see [`super::file`] and [`super::fill`].
+//! Not here: the steps on a single file; see [`super::file`] and [`super::fill`].
 
 use super::file::{Found, TestFile, refuse_all_but_directories, refuse_all_but_files};
 use super::{Layout, TargetSpec};

@@ -1,6 +1,6 @@
 //! [`TargetSpec`]: a target as written (`file:PATH`, `dir:PATH`), and [`Layout`]: how many files of which size.
 //!
-//! Leaves out looking at the path; see [`super::file`].
+//! Not here: looking at the path; see [`super::file`].
 
 use crate::error::HostError;
 use crate::pattern;

@@ -1,7 +1,7 @@
 //! The negotiation of NBD, byte by byte: options, metadata contexts, limits, TLS, listening, and random sessions; and
 //! what the server does with requests: memory, pieces, parts of blocks.
 //!
-//! The client here is written from the text of the protocol and shares only its numbers with the server. Leaves out real
+//! The client here is written from the text of the protocol and shares only its numbers with the server. Not here: real
 //! clients, which `crates/cli/tests/nbd` runs.
 
 mod allocations;

@@ -1,6 +1,6 @@
 //! Cells of databases: a copy of the data set on the target, servers on it, terminals, and everything put away again.
 //!
-//! Leaves out each of these (`prepare::home`, `prepare::data_set`, `load::on_databases`, crate `lowtide-oltp`).
+//! Not here: each of these (`prepare::home`, `prepare::data_set`, `load::on_databases`, crate `lowtide-oltp`).
 
 use super::target::CellTarget;
 use super::{Cells, Stage};

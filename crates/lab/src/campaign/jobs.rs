@@ -1,6 +1,6 @@
 //! Thread pools for groups of cells that run concurrently.
 //!
-//! Leaves out what a group is, and the order of the groups.
+//! Not here: what a group is, and the order of the groups.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -2,7 +2,7 @@
 //!
 //! Groups on simulated devices run on all cores; on the host there is one group. A cell that fails fails the
 //! cells after it in its group, whose history would be another, and no others. Cells of rounds that are not needed
-//! ([`Rounds`]) are left out, and taken out of the store. Leaves out what is shown while it runs: [`Progress`] hears
+//! ([`Rounds`]) are left out, and taken out of the store. Not here: what is shown while it runs; [`Progress`] hears
 //! of it.
 
 mod databases;
@@ -387,8 +387,8 @@ impl<'a> Cells<'a> {
         target
     }
 
-    /// Runs one cell, unless it is already measured or not needed. `broken` holds the failure that left this cell without its
-    /// history; a cell on a model that fails sets it for the cells after it.
+    /// Runs one cell, unless it is already measured or not needed. `broken` is the number of the failed cell that left this one
+    /// without its history; a cell on a model that fails sets it for the cells after it.
     fn one(
         &self,
         index: usize,

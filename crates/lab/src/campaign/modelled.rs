@@ -1,6 +1,6 @@
 //! Cells of modelled databases, on simulated drives in virtual time.
 //!
-//! Leaves out the engine (`lowtide_engines::model`) and the history of the drive (`prepare`).
+//! Not here: the engine (`lowtide_engines::model`) and the history of the drive (`prepare`).
 
 use super::simulated::Models;
 use super::target::CellTarget;

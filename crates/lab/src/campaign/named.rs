@@ -1,6 +1,6 @@
 //! Progress of several plans that run side by side: whose cell it is that something is told of.
 //!
-//! Leaves out how it is shown.
+//! Not here: how it is shown.
 
 use super::{Progress, Stage};
 use crate::plan::{Plan, PlannedCell};

@@ -1,6 +1,6 @@
 //! Cells on files of the host or on a block device, in wall time.
 //!
-//! Leaves out cells of databases (`databases`).
+//! Not here: cells of databases (`databases`).
 
 use super::target::CellTarget;
 use super::{Cells, Stage};

@@ -1,6 +1,6 @@
 //! Cells on models in virtual time.
 //!
-//! Leaves out modelled databases (`modelled`).
+//! Not here: modelled databases (`modelled`).
 
 use super::target::CellTarget;
 use super::{Cells, Stage};

@@ -1,6 +1,6 @@
 //! What the cells of a campaign run on: one trait, with an implementation for each kind of target.
 //!
-//! Leaves out how a target is prepared (`crate::prepare`) and what is measured (`crate::load`).
+//! Not here: how a target is prepared (`crate::prepare`) and what is measured (`crate::load`).
 
 use super::Cells;
 use super::databases::Databases;
@@ -25,7 +25,7 @@ pub(super) trait CellTarget {
     /// Prepares the target for a cell and measures it; `rows` takes what was measured.
     ///
     /// # Errors
-    /// Why the cell failed, for people.
+    /// Why the cell failed.
     fn measure(
         &mut self,
         cells: &Cells<'_>,

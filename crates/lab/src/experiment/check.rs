@@ -1,6 +1,6 @@
 //! What has to hold between tables: the workload, the sweep and the steps together.
 //!
-//! Leaves out what needs the target, such as whether the data fits on it.
+//! Not here: what needs the target, such as whether the data fits on it.
 
 use super::document::Document;
 use super::error::Problems;

@@ -1,6 +1,6 @@
 //! `[[claim]]`: a sentence of a study, and the check that says whether it holds here.
 //!
-//! Leaves out the check itself (`lowtide_studies::validate`).
+//! Not here: the check itself (`lowtide_studies::validate`).
 
 use super::comparison::study;
 use super::error::Problems;

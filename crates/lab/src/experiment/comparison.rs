@@ -1,6 +1,6 @@
 //! `[[published]]`: which measured number is put beside which published one.
 //!
-//! The published number is looked up here, once. Leaves out the verdict: the report compares.
+//! The published number is looked up here, once. Not here: the verdict; the report compares.
 
 use super::error::Problems;
 use super::finding::{self, Finding};

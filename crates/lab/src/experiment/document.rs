@@ -2,7 +2,7 @@
 //!
 //! Overrides are spliced into the text, so the effective text is itself an experiment file that can be stored
 //! and run again. A [`Document`] remembers which bytes came from the file and which from which `--set`, so that
-//! an error points at what the user wrote. Leaves out what the keys mean.
+//! an error points at what the user wrote. Not here: what the keys mean.
 
 use super::error::{Problem, Source};
 use super::excerpt::Excerpt;

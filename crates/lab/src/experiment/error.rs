@@ -1,7 +1,7 @@
 //! Bad input: what is wrong with an experiment, where it is written, and what would be accepted.
 //!
 //! One [`BadInput`] carries everything wrong that was found in one go, each with the source line it stands on:
-//! a line of the experiment file, or the text of a `--set`. Leaves out how it is drawn: that is miette's work.
+//! a line of the experiment file, or the text of a `--set`. Not here: how it is drawn; that is miette's work.
 
 use super::document::Document;
 use super::excerpt::Excerpt;

@@ -1,6 +1,6 @@
 //! `[[event]]`: what happens to a simulated device while a load runs on it, in every cell.
 //!
-//! Leaves out letting it happen (`load::events`), and what each does to a device (crate `lowtide-device`: `power`, `fault`).
+//! Not here: what makes it happen (`load::events`), and what each does to a device (crate `lowtide-device`; `power`, `fault`).
 
 use super::document::Document;
 use super::error::Problems;

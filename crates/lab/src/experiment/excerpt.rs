@@ -2,7 +2,7 @@
 //!
 //! `***` stands for a password whatever its length, so the rest of its line moves. Spans and columns are
 //! those of the text as written: spans are moved where the excerpt is drawn, and the column in the message is
-//! where an editor finds the fault. Leaves out where passwords stand (`passwords`).
+//! where an editor finds the fault. Not here: where passwords stand (`passwords`).
 
 use lowtide_files::passwords::{self, Hidden};
 use lowtide_oltp::HIDDEN;

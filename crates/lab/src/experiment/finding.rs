@@ -1,6 +1,6 @@
 //! A number found in cells: what of them, over which stretch, as a value or against others.
 //!
-//! `[[published]]` and `[[claim]]` ask for such numbers with the same keys. Leaves out finding it
+//! `[[published]]` and `[[claim]]` ask for such numbers with the same keys. Not here: finding it
 //! (`lowtide_report::find`) and what it is held against.
 
 use super::error::Problems;

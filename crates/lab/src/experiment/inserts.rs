@@ -1,6 +1,6 @@
 //! `[inserts]`: many connections insert into one growing index; in place of `[workload]`.
 //!
-//! Leaves out the engine itself (`lowtide_engines::inserts`) and what fits on the device, which the plan finds out.
+//! Not here: the engine itself (`lowtide_engines::inserts`) and what fits on the device, which the plan finds out.
 
 use super::error::Problems;
 use super::length::Length;

@@ -1,6 +1,6 @@
 //! When a measurement ends, and how finely it is watched: `duration`, `until` or `requests`, and `interval`.
 //!
-//! Leaves out how steady state is found: the analysis does that.
+//! Not here: how steady state is found; the analysis does that.
 
 use super::error::Problems;
 use super::read::Table;

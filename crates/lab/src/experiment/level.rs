@@ -1,7 +1,7 @@
 //! Factors and their levels: what a sweep varies, and one value of it.
 //!
 //! A [`Level`] is checked when it is made, so a swept value and the base value of `[workload]` obey the same
-//! limits. Leaves out how levels are listed (`sweep`) and what they change (`settings`).
+//! limits. Not here: how levels are listed (`sweep`) and what they change (`settings`).
 
 use super::error::Problems;
 use super::load::{Pattern, Sync};

@@ -1,7 +1,7 @@
 //! `[workload]`: what is asked of the target, for how long, and how it is watched.
 //!
 //! A pattern is an access (`random`, `sequential`) and a direction: `read`, `write`, or `mixed`, whose share of
-//! reads is `mix`. `random` and `sequential` alone mean the mixed ones. Leaves out running it, and databases.
+//! reads is `mix`. `random` and `sequential` alone mean the mixed ones. Not here: how it is run (`load`), and databases (`oltp`).
 
 use super::error::Problems;
 use super::event::Event;

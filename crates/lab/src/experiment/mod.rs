@@ -20,7 +20,7 @@
 //! [[not-compared]]    published numbers that are not compared, and why
 //! ```
 //!
-//! Leaves out what needs the target (does the data fit?): later stages ask [`Experiment::blame`] to point at
+//! Not here: what needs the target (does the data fit?); later stages ask [`Experiment::blame`] to point at
 //! the key.
 
 mod check;

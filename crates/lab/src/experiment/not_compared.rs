@@ -1,6 +1,6 @@
 //! `[[not-compared]]`: published numbers that nothing is put beside, and why.
 //!
-//! Leaves out which rows need an excuse: a test of the catalogue sees that none lacks one.
+//! Not here: which rows need an excuse; a test of the catalogue sees that none lacks one.
 
 use super::comparison::{row, study};
 use super::error::Problems;

@@ -1,6 +1,6 @@
 //! `[oltp]`: TPC-C on a database whose data lie on the target; in place of `[workload]`.
 //!
-//! Leaves out what the engines make of the settings (crate `lowtide-oltp`), and whether the data fit on the target,
+//! Not here: what the engines make of the settings (crate `lowtide-oltp`), and whether the data fit on the target,
 //! which the plan finds out.
 
 use super::error::Problems;

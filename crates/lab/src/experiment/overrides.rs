@@ -3,7 +3,7 @@
 //! A key is dotted (`workload.threads`) or any end of it that is unique (`threads`, `layout.reserve`); where
 //! the key is a factor, the short form means the factor, and every step's own levels of it. A value is TOML;
 //! what is not TOML is taken as a string, so `duration=60s` needs no quotes. Setting one of several exclusive
-//! keys (`duration` or `until`) takes the place of the other. Leaves out steps, comparisons and claims: they
+//! keys (`duration` or `until`) takes the place of the other. Not here: steps, comparisons and claims; they
 //! are the experiment's question, and are changed in its file.
 
 use super::document::{Document, Origin};

@@ -1,7 +1,7 @@
 //! `[before-each-cell]`, and `precondition` of a step: what happens to the target before it is measured, so that
 //! history is explicit.
 //!
-//! Leaves out doing it (the stage `prepare`) and whether the target can: a file has nothing to erase.
+//! Not here: doing it (the stage `prepare`) and whether the target can; a file has nothing to erase.
 
 use super::error::Problems;
 use super::length::Length;

@@ -1,7 +1,7 @@
 //! Reading one table of a document, key by key, with every fault recorded and reading going on.
 //!
 //! A reader gives `None` where it has recorded a problem, so that callers never say the same thing twice.
-//! Leaves out what a key means.
+//! Not here: what a key means.
 
 use super::error::Problems;
 use super::schema::Keys;

@@ -1,6 +1,6 @@
 //! `[repeat]`: how often each cell is measured, in which order, and what ends it earlier.
 //!
-//! Leaves out ordering the cells: the stage `plan` does that.
+//! Not here: ordering the cells; the stage `plan` does that.
 
 use super::error::Problems;
 use super::read::Table;

@@ -1,6 +1,6 @@
 //! `trace`, `pace` and `wrap` of `[workload]`: recorded requests in place of a pattern.
 //!
-//! Leaves out reading the trace, which the plan does: an experiment in a store is read again long after its trace is gone.
+//! Not here: reading the trace, which the plan does; an experiment in a store is read again long after its trace is gone.
 
 use super::error::Problems;
 use super::read::Table;

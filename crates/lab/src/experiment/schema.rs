@@ -1,6 +1,6 @@
 //! The keys an experiment file may hold, by table, and how a short key finds its table.
 //!
-//! Kept in one place so that reading a table, an unknown-key error and `--set` agree on the names. Leaves out
+//! Kept in one place so that reading a table, an unknown-key error and `--set` agree on the names. Not here:
 //! what the values may be: each table's own module says that.
 
 /// A table that may be set key by key: its path and its keys.

@@ -1,6 +1,6 @@
 //! Which cells are meant: `where = { file_size = "100GiB", repetition = 2 }`, in one step or in all.
 //!
-//! A condition is a level, a list of them, or a range of numbers. Leaves out looking at cells: [`Selection`] is
+//! A condition is a level, a list of them, or a range of numbers. Not here: looking at cells; [`Selection`] is
 //! asked about points of a sweep.
 
 use super::error::Problems;

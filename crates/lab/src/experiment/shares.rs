@@ -1,6 +1,6 @@
 //! `blocks`, `zones` and `hot-cold` of `[workload]`: sizes of requests and parts of the data, each with its share.
 //!
-//! Leaves out one size (`block`) and the other distribution (`zipf`), which may be factors.
+//! Not here: one size (`block`) and the other distribution (`zipf`), which may be factors.
 
 use super::error::Problems;
 use super::level::{FactorName, Level};

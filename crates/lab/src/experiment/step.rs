@@ -3,7 +3,7 @@
 //! A step says only what differs: keys of `purge`, `layout` and `fill` take the place of those in
 //! `[before-each-cell]` one by one, a factor in its `sweep` takes the place of that factor in `[sweep]`, its
 //! `duration` that of `[workload]`, and keys of its `repeat` those of `[repeat]`. An experiment without steps has
-//! one, without a name. Leaves out ordering cells.
+//! one, without a name. Not here: ordering cells.
 
 use super::error::Problems;
 use super::length::Length;

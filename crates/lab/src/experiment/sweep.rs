@@ -1,7 +1,7 @@
 //! `[sweep]`: the factors of an experiment and their levels, in the order they are written.
 //!
 //! A factor's levels are one value, a list, or a range: `{ from, to, step }`, or `{ from, to, factor }` for
-//! geometric ones; both ends belong to a range. Leaves out the cells themselves: they are the product of the
+//! geometric ones; both ends belong to a range. Not here: the cells themselves; they are the product of the
 //! factors (`Step::points`).
 
 use super::error::Problems;

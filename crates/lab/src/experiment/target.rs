@@ -1,6 +1,6 @@
 //! `[target]`: the device, file or directory under test.
 //!
-//! Leaves out whether it exists and whether writing to it is safe: the catalogue knows devices, the host knows
+//! Not here: whether it exists and whether writing to it is safe; the catalogue knows devices, the host knows
 //! disks.
 
 use super::error::Problems;

@@ -1,6 +1,6 @@
 //! `track` in `[repeat]`: what has to be steady over the last rounds for no more of them to be run.
 //!
-//! A round is one repetition of all points of a step. Leaves out the rule (`analysis::Snia`) and stopping (the
+//! A round is one repetition of all points of a step. Not here: the rule (`analysis::Snia`) and stopping (the
 //! stage `rounds`).
 
 use super::document::Document;

@@ -1,6 +1,6 @@
 //! Units in which numbers are published, and how they are converted.
 //!
-//! Inside, throughput is MiB/s, a rate is per second, transactions are per minute, a time is seconds. Leaves out the units that experiments
+//! Inside, throughput is MiB/s, a rate is per second, transactions are per minute, a time is seconds. Not here: the units that experiments
 //! are written in: `lowtide_core` parses those.
 
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Values that are one word of a few: `purge = "secure-erase"`.
 //!
-//! Leaves out words that come from elsewhere, such as device names.
+//! Not here: words that come from elsewhere, such as device names.
 
 use super::error::Problems;
 use super::read::Entry;

@@ -2,7 +2,7 @@
 //!
 //! A setting is a factor where it differs between the runs, under the name and in the words of our own experiments, so
 //! that `compare` finds the cells that belong together; where settings do not tell runs apart, `job` does, and runs with
-//! the same name are repetitions. Leaves out the rules of the judgement (`lowtide_record::analysis`).
+//! the same name are repetitions. Not here: the rules of the judgement (`lowtide_record::analysis`).
 
 use super::error::ImportError;
 use super::run::Run;

@@ -2,7 +2,7 @@
 //!
 //! Text before and after the object is passed over. Version 3 counts bytes and nanoseconds; version 2 KiB and
 //! microseconds (`io_bytes` without `io_kbytes`, `clat` without `_ns`). Of several objects (`--status-interval`) the last
-//! holds the whole run. Latency is `lat_ns` where it has a distribution, else `clat_ns`. Leaves out trims and syncs, of
+//! holds the whole run. Latency is `lat_ns` where it has a distribution, else `clat_ns`. Not here: trims and syncs, of
 //! which there are only counts: they become facts; and the disk's own statistics.
 
 use super::bins;

@@ -2,7 +2,7 @@
 //!
 //! Values are KiB/s, operations per second or latency; a histogram log has bins in place of the value. Latency is
 //! nanoseconds, as fio 3 writes it: fio 2 wrote microseconds, and nothing in a log says so. Columns after the block size
-//! (offset, priority, issue time) are passed over. Leaves out what the entries of several logs say together (`series`),
+//! (offset, priority, issue time) are passed over. Not here: what the entries of several logs say together (`series`),
 //! and logs with two values a line (`log_window_value=both`).
 
 use super::bins::Layout;

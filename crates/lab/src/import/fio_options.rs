@@ -1,6 +1,6 @@
 //! The options of a fio job in the words of `[workload]`.
 //!
-//! Leaves out options that no key of ours stands for; they stay among the facts as fio wrote them.
+//! Not here: options that no key of ours stands for; they stay among the facts as fio wrote them.
 
 use super::run::Run;
 use lowtide_core::Bytes;

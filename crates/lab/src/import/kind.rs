@@ -1,6 +1,6 @@
 //! [`Kind`]: what a file is, by its content, or by its name where the content does not tell.
 //!
-//! The logs of fio all look alike, so their names tell what their second column counts. Leaves out reading them.
+//! The logs of fio all look alike, so their names tell what their second column counts. Not here: reading them.
 
 use super::error::ImportError;
 use lowtide_core::suggest;

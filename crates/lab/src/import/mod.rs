@@ -6,7 +6,7 @@
 //!
 //! Every parser gives [`run::Run`]s: a job with its rows. [`campaign`] makes cells of them: what differs between jobs
 //! becomes factors, and a series of rows is judged as one of our own. A run of which only totals are known has one row
-//! and no steady state. Leaves out traces, which are loads and not results ([`lowtide_files::trace`]).
+//! and no steady state. Not here: traces, which are loads and not results ([`lowtide_files::trace`]).
 
 mod bins;
 mod campaign;

@@ -1,6 +1,6 @@
 //! [`Run`]: one job of another program, as every parser gives it.
 //!
-//! Leaves out what a run means beside others: `campaign` says which of its settings are factors.
+//! Not here: what a run means beside others; `campaign` says which of its settings are factors.
 
 use super::error::ImportError;
 use super::kind::Source;

@@ -1,7 +1,7 @@
 //! What `sysbench fileio` prints, versions 0.4, 0.5 and 1.0: one [`Run`], a series with `--report-interval`.
 //!
 //! sysbench counts reads, writes and syncs together in its latency, so that it is kept only of loads that read, and is
-//! else a fact. Its rates have two decimals: numbers of operations are as exact as that. Leaves out histograms
+//! else a fact. Its rates have two decimals: numbers of operations are as exact as that. Not here: histograms
 //! (`--histogram`), whose values have too few digits for a modern device.
 
 use super::error::ImportError;

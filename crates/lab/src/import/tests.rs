@@ -1,4 +1,4 @@
-//! Odd and hostile files. Leaves out real ones: `crates/cli/tests/import.rs` makes them with the programs themselves.
+//! Odd and hostile files. Not here: real ones; `crates/cli/tests/import.rs` makes them with the programs themselves.
 
 use super::*;
 use lowtide_record::analysis::Verdict;

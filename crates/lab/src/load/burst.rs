@@ -1,7 +1,7 @@
 //! Bursts: a load that lasts for a while, pauses, and goes on, on a drive in virtual time or on the host.
 //!
 //! Each burst is one interval. Intervals follow each other as if there were no pauses, so times are times under
-//! load. A burst draws its requests anew; a sequential one begins where the first did. Leaves out when to stop.
+//! load. A burst draws its requests anew; a sequential one begins where the first did. Not here: when to stop.
 
 use crate::prepare::wait;
 use lowtide_core::virtual_load::{Span, run_span};

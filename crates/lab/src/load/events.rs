@@ -1,6 +1,6 @@
 //! Events: what an experiment lets happen to a simulated device while a load runs on it, and what came of each.
 //!
-//! Time without power counts as idle time to the model. Leaves out what each event does to a device (crate
+//! Time without power counts as idle time to the model. Not here: what each event does to a device (crate
 //! `lowtide-device`), and what the load does then (`core::virtual_load`).
 
 use crate::experiment::{Event, Happens};

@@ -1,6 +1,6 @@
 //! The load: runs a prepared cell's workload and hands out its intervals, until its time is over or it is steady.
 //!
-//! Leaves out preparation, storage, and which cell comes next (`campaign`).
+//! Not here: preparation, storage, and which cell comes next (`campaign`).
 
 mod burst;
 mod drive;

@@ -1,6 +1,6 @@
 //! The load of terminals on a modelled storage engine on a simulated drive, in virtual time.
 //!
-//! Leaves out the engine itself (`lowtide_engines::model`).
+//! Not here: the engine itself (`lowtide_engines::model`).
 
 use super::Ended;
 use super::drive::context;

@@ -1,6 +1,6 @@
 //! The load of terminals on databases, in wall time.
 //!
-//! Leaves out the terminals themselves (crate `lowtide-oltp`), and where the databases lie (`prepare`).
+//! Not here: the terminals themselves (crate `lowtide-oltp`), and where the databases lie (`prepare`).
 
 use super::Ended;
 use super::watch::Watch;

@@ -1,6 +1,6 @@
 //! Watching a running load: when to stop, and the verdict at the end.
 //!
-//! Leaves out the rules themselves (`lowtide_record::analysis`).
+//! Not here: the rules themselves (`lowtide_record::analysis`).
 
 use super::Ended;
 use crate::experiment::{Length, Load, SteadyRule};

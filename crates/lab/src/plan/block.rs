@@ -1,6 +1,6 @@
 //! What a block device of the host must be able to do for the cells of a plan, known before anything is written.
 //!
-//! Leaves out whether it may be overwritten: that is asked when the plan is carried out.
+//! Not here: whether it may be overwritten; that is asked when the plan is carried out.
 
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Layout, Purge};

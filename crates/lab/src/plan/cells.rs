@@ -1,6 +1,6 @@
 //! The cells of a plan: every point of every step, scaled, and checked to fit.
 //!
-//! Leaves out which cells depend on each other (`order`).
+//! Not here: which cells depend on each other (`order`).
 
 use super::order::arrange;
 use super::{PlanTarget, PlannedCell, databases, traced};

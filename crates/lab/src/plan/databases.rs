@@ -1,6 +1,6 @@
 //! Databases of a plan: whether they fit on their target.
 //!
-//! Leaves out how large they are exactly, which is known once they are loaded.
+//! Not here: how large they are exactly, which is known once they are loaded.
 
 use super::{PlanTarget, cells};
 use crate::experiment::{BadInput, Experiment, Filesystem, Oltp, Settings};

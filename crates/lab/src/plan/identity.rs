@@ -1,6 +1,6 @@
 //! The identity of an adaptive plan: that of the whole plan, and the precision it is measured to.
 //!
-//! Leaves out the identity of the whole ([`super::Plan`]).
+//! Not here: the identity of the whole ([`super::Plan`]).
 
 /// What tells the identity of an adaptive plan from that of the whole one; its precision, a share, comes after it.
 pub const BESIDE: &str = "\nadaptive, precision ";

@@ -2,7 +2,7 @@
 //!
 //! Everything that can be known before anything is written is decided and checked here: devices exist, data
 //! fits, sizes are scaled. Cells that share history are in one group and run in order; groups are independent.
-//! Leaves out doing anything.
+//! Nothing of it is carried out here (`campaign`).
 
 mod block;
 pub(crate) mod cells;

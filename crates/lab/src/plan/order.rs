@@ -1,6 +1,6 @@
 //! In which order the points of a step run, and which cells must run one after the other.
 //!
-//! Leaves out how many groups run at the same time.
+//! Not here: how many groups run at the same time.
 
 use super::cells::device;
 use super::{PlanTarget, PlannedCell};

@@ -1,6 +1,6 @@
 //! What a plan runs on: simulated devices by name, files of the host, or a block device of it.
 //!
-//! Leaves out opening anything of the host; it is looked at again when the plan is carried out.
+//! Not here: opening anything of the host; it is looked at again when the plan is carried out.
 
 use crate::experiment::{BadInput, Experiment, Level, Target};
 use lowtide_core::Bytes;

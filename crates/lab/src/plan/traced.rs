@@ -1,6 +1,6 @@
 //! The trace of a plan: read once, placed on each cell's data, told apart from others.
 //!
-//! Leaves out the formats (`lowtide_files::trace`).
+//! Not here: the formats (`lowtide_files::trace`).
 
 use super::PlanTarget;
 use crate::experiment::{BadInput, Experiment, Length, Load, Pattern, ReplayPace, Settings};

@@ -1,6 +1,6 @@
 //! Loaded databases, kept aside: each cell gets a copy, so that all of them start equal.
 //!
-//! Loaded once for all cells whose files would be the same, with settings for speed, and checked then. Leaves out what
+//! Loaded once for all cells whose files would be the same, with settings for speed, and checked then. Not here: what
 //! is in them (crate `lowtide-oltp`), and where the copies lie (`home`).
 
 use crate::experiment::{Oltp, Settings as Asked};

@@ -1,6 +1,6 @@
 //! Where the files of a database lie on a device: data files in its first part, the log at its end.
 //!
-//! Leaves out the filesystem: files lie in one piece.
+//! Not here: the filesystem; files lie in one piece.
 
 use crate::experiment::{Inserts, Placement};
 use lowtide_core::rng::below;

@@ -1,6 +1,6 @@
 //! Preparing a simulated drive: purge, filesystem, fill, in virtual time.
 //!
-//! Leaves out the model of the drive and of the filesystem (crate `lowtide-device`).
+//! Not here: the model of the drive and of the filesystem (crate `lowtide-device`).
 
 use super::database::{self, Database};
 use crate::experiment::{Fill, Purge};

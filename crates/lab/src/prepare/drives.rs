@@ -2,7 +2,7 @@
 //!
 //! A database is not laid out by a model: what `fill` and `precondition` say is done to the whole of the drive that is used,
 //! before the filesystem is made. A cell that goes on from what is not known any more is refused: it would be measured on a
-//! new drive. Leaves out how a drive is attached (`live::attached`).
+//! new drive. Not here: how a drive is attached (`live::attached`).
 
 use super::History;
 use super::data_set::log_device;

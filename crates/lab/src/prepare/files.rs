@@ -1,7 +1,7 @@
 //! Preparing files of the host: made and filled for the first cell that asks for them, used by the cells after it
 //! that ask for the same, remade for one that asks for others, and removed after the campaign.
 //!
-//! Leaves out purging: a file has nothing to erase, and the filesystem it lies on stays as it is.
+//! Not here: purging; a file has nothing to erase, and the filesystem it lies on stays as it is.
 
 use super::{HostTarget, PreparedHost, fill_order, wait};
 use crate::plan::PlannedCell;

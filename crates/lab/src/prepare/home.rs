@@ -2,7 +2,7 @@
 //! cell, or on simulated drives ([`Drives`]).
 //!
 //! What is of a campaign lies in directories of its own ([`Folder`]), which go with it; what campaigns left that were
-//! killed is removed before. Leaves out the databases (`data_set`).
+//! killed is removed before. Not here: the databases (`data_set`).
 
 use super::data_set::Copies;
 use super::drives::Drives;
@@ -94,7 +94,7 @@ impl<'a> Home<'a> {
     /// Gives the cell an empty place with the history it asks for. A simulated drive answers at once.
     ///
     /// # Errors
-    /// What people are told: the device does not do it, or `interrupt` is set.
+    /// [`CellError`] where the device does not do it, or `interrupt` is set.
     pub fn prepare(
         &mut self,
         cell: &PlannedCell,

@@ -1,7 +1,7 @@
 //! Preparation: a target with exactly the history its cell asks for.
 //!
 //! A load takes a [`PreparedDrive`] or a [`PreparedHost`], and only this stage makes them, so that nothing is
-//! measured on a target that was not prepared. Leaves out measuring.
+//! measured on a target that was not prepared. Not here: the measurement (`load`).
 
 mod block;
 pub mod data_set;

@@ -3,7 +3,7 @@
 //! The cells of one step on one device are a *course*: each round runs all points once, on what the round before
 //! left. After each round the rule of the SNIA specification looks at the last five values of every tracked point;
 //! when it holds for all of them, the cells of later rounds are not needed. Everything follows from the plan and
-//! from rows that were measured, so a campaign that is resumed stops where an unbroken one does. Leaves out running
+//! from rows that were measured, so a campaign that is resumed stops where an unbroken one does. Not here: running
 //! and storing cells.
 
 mod value;

@@ -1,4 +1,4 @@
-//! Rounds that end, that do not, and that are told out of order. Leaves out running them.
+//! Rounds that end, that do not, and that are told out of order. Not here: running them.
 
 use super::*;
 use crate::experiment::Experiment;

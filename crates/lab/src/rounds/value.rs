@@ -1,6 +1,6 @@
 //! The value of a round, and the round after which values are steady.
 //!
-//! Leaves out which cells are tracked.
+//! Not here: which cells are tracked (`mod`).
 
 use crate::experiment::Of;
 use lowtide_core::Bytes;

@@ -1,7 +1,7 @@
 //! Which attribute of which drives counts what, and in which unit.
 //!
 //! The names are those smartmontools gives by model; a number alone means something else on every maker's drives.
-//! Sources: `published/lifetime.csv`, topic `smart` (smartmontools `drivedb.h` at f1d0da9ce840). Leaves out Samsung's
+//! Sources: `published/lifetime.csv`, topic `smart` (smartmontools `drivedb.h` at f1d0da9ce840). Not here: Samsung's
 //! 251 `NAND_Writes`, whose unit is not published.
 
 const MIB_32: f64 = 33_554_432.0;

@@ -1,8 +1,8 @@
 //! Counters of a real drive: what `smartctl --json -a` and `nvme … -o json` printed, read into one [`Reading`].
 //!
 //! Understood are smartctl for ATA and NVMe, and of nvme-cli `smart-log`, `ocp smart-add-log` and the vendors' logs
-//! with `nand_bytes_written` and `host_bytes_written` (Intel, Solidigm, Memblaze). Leaves out asking the drive, which
-//! needs the right to: the user does that.
+//! with `nand_bytes_written` and `host_bytes_written` (Intel, Solidigm, Memblaze). The user runs
+//! these programs: reading a drive takes rights that lowtide does not ask for.
 
 mod attributes;
 

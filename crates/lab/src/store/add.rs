@@ -1,6 +1,6 @@
 //! Adding to a store what is whole: the head and the cells of a campaign that begins, and campaigns of other programs.
 //!
-//! Leaves out what comes while a campaign runs (`writer`).
+//! Not here: what comes while a campaign runs (`writer`).
 
 use super::writer::{CellEnd, Entry, Measured, write};
 use super::{Store, StoreError};

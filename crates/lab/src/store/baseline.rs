@@ -1,7 +1,7 @@
 //! Baselines: names for campaigns that others are compared with.
 //!
 //! They are kept in a table of the store that is made with the first of them. A baseline may name a campaign of another
-//! store, by that store's whole path. Leaves out where a name is asked for: `compare @NAME`.
+//! store, by that store's whole path. Not here: where a name is asked for; `compare @NAME`.
 
 use super::{Store, StoreError};
 use lowtide_core::suggest::nearest;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Campaigns of other programs (`import`) have no plan, and may have gaps and histograms that count other
-//! operations than their intervals: of those only their consistency with themselves is checked. Leaves out
+//! operations than their intervals: of those only their consistency with themselves is checked. Not here:
 //! whether numbers are true: a part that consistently claims that a drive is fast is believed.
 
 use super::add::IMPORTED;

@@ -7,7 +7,7 @@
 //!   part that is written to ──snapshot──► a part with the cells that have ended
 //! ```
 //!
-//! Where `merge` finds out what belongs together, here it is known. Leaves out how parts travel.
+//! Where `merge` finds out what belongs together, here it is known. Not here: how parts travel.
 
 use super::merge::Merging;
 use super::whole::{Standing, cell, identity, numbers, put, remove};

@@ -8,7 +8,7 @@
 //! Two campaigns are parts of one where plan, version and device are the same, and no cell was measured differently in both.
 //! What was measured twice with the same numbers, as models do, counts once; what was measured twice with other numbers
 //! stays two campaigns. What is predicted of sizes that were not measured follows from all that were: it stays where one part has
-//! measured everything that is there, and else `--resume` predicts anew. Leaves out baselines: they name campaigns of the store that they were set in.
+//! measured everything that is there, and else `--resume` predicts anew. Not here: baselines; they name campaigns of the store that they were set in.
 
 use super::schema::{self, StoreFormat};
 use super::whole::{Identity, Standing, Whole, cells, forget_spared, identity, put, remove, rows};

@@ -6,7 +6,7 @@
 //!
 //! Rows are committed a few times a second, so a killed campaign keeps what it measured. A cell counts as done
 //! only once all its rows and its verdict are in, in one transaction; rows of a cell that was cut off are
-//! removed when the campaign resumes. The schema is in `docs/formats.md`. Leaves out analysis.
+//! removed when the campaign resumes. The schema is in `docs/formats.md`. Not here: analysis.
 
 mod add;
 mod baseline;

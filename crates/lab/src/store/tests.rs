@@ -1,6 +1,6 @@
 //! What adaptive campaigns leave in stores: read back, resumed, merged, joined, and beside stores of older formats.
 //!
-//! Leaves out what all campaigns leave: `join` and the command line's tests have that.
+//! Not here: what all campaigns leave; `join` and the command line's tests have that.
 
 use super::fixture::intervals;
 use super::writer::write;

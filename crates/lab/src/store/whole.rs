@@ -1,6 +1,6 @@
 //! A campaign and its cells as the tables have them, whole: what is carried from one store to another.
 //!
-//! Leaves out which campaigns belong together; see `merge` and `join`.
+//! Not here: which campaigns belong together; see `merge` and `join`.
 
 use super::ON_DEVICE;
 use super::schema::{self, StoreFormat};

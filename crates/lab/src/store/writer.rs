@@ -1,6 +1,6 @@
 //! The writer: one thread that owns the connection and takes what running cells send.
 //!
-//! Leaves out what is sent; cells run on as many threads as they like.
+//! Not here: what is sent; cells run on as many threads as they like.
 
 use super::{Store, StoreError, schema};
 use lowtide_core::measure::Gap;

@@ -1,7 +1,7 @@
 //! The side of a live drive that the server sees ([`Drive`]): requests, when they are answered, and their
 //! bytes.
 //!
-//! Leaves out orders to the drive, such as power cuts.
+//! Not here: orders to the drive, such as power cuts.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! How full a log disk may be for which gain ([`advice`]).
 //!
-//! By the closed form of cleaning in the order of age, which is what random writes cost at most. Leaves out loads with hot blocks, which
+//! By the closed form of cleaning in the order of age, which is what random writes cost at most. Not here: loads with hot blocks, which
 //! cost less.
 
 use lowtide_core::Bytes;

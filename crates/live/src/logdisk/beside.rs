@@ -4,7 +4,7 @@
 //!   LogDrive ── Read, Flush ──► threads ── Done ──► LogDrive, whose loop is rung
 //! ```
 //!
-//! Leaves out what is read and when is flushed (`drive`).
+//! Not here: what is read and when is flushed (`drive`).
 
 use super::Queue;
 use lowtide_host::live::{Ring, Ticket};

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The thread that owns it never waits for the drive as long as it can be helped: writes that need room wait in a line while the cleaner
-//! goes on in pieces, and between two of them others have their turn. Flushes that come together are one. Leaves out time: answers come as
+//! goes on in pieces, and between two of them others have their turn. Flushes that come together are one. Not here: time; answers come as
 //! soon as they can.
 
 use super::beside::{Beside, Done, Part, Read};

@@ -1,7 +1,7 @@
 //! A file, or whatever else can be read and written at a place, as a medium.
 //!
 //! Past the page cache where the file was opened so (`O_DIRECT`): what is written goes to the drive at once, in the sequence in which it
-//! comes, and a flush has little left to do. Leaves out who else may use it: locks, and what a block device holds, are its caller's
+//! comes, and a flush has little left to do. Not here: who else may use it; locks, and what a block device holds, are its caller's
 //! to look at.
 
 use lowtide_host::block::Guard;

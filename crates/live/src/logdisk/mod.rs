@@ -5,7 +5,7 @@
 //!                                                                                           └─► Figures, for who asks
 //! ```
 //!
-//! Leaves out the format and the log itself (`lowtide_logdisk`), and the protocol (`lowtide_host::nbd`).
+//! Not here: the format and the log itself (`lowtide_logdisk`), and the protocol (`lowtide_host::nbd`).
 
 mod advice;
 mod beside;

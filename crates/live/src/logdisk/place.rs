@@ -2,7 +2,7 @@
 //!
 //! A file is locked; a block device is locked and, where it may be written, open exclusively, so that nobody mounts it or
 //! builds on it meanwhile. What lies on a device is destroyed only where its serial was typed
-//! ([`lowtide_host::block::Claim`]). Leaves out what is in it.
+//! ([`lowtide_host::block::Claim`]). Not here: what is in it.
 
 use super::FileMedium;
 use lowtide_core::Bytes;

@@ -1,7 +1,7 @@
 //! A medium whose writes are done by other threads, several at a time, and what is read soon is read ahead ([`Queue`]).
 //!
 //! What was taken is read only once it is written, and a flush waits for all that was taken before it. A write or a flush that fails is
-//! told with the next write, and with every flush from then on: the system tells it once. Where a write failed nothing is read any more. Leaves out the order of writes: a medium has none between flushes.
+//! told with the next write, and with every flush from then on: the system tells it once. Where a write failed nothing is read any more. Not here: the order of writes; a medium has none between flushes.
 
 use super::FileMedium;
 use lowtide_logdisk::{Aligned, Medium};

@@ -1,6 +1,6 @@
 //! A log disk that becomes larger, with its file or within its block device ([`resize`]).
 //!
-//! Leaves out how the log grows (`lowtide_logdisk::resize`).
+//! Not here: how the log grows (`lowtide_logdisk::resize`).
 
 use super::place::failed;
 use super::{FileMedium, Place, PlaceError};

@@ -2,7 +2,7 @@
 //!
 //! It is asked by what it lies in ([`ask`]): its figures are told to whoever on this machine names the same file or block device, at
 //! an abstract socket, which goes with the process. An attached one takes the same question at its control socket.
-//! Leaves out clients: NBD and attaching hand theirs to [`Service::handle`].
+//! Not here: clients; NBD and attaching hand theirs to [`Service::handle`].
 
 use super::{Figures, LogDrive};
 use crate::Orders;

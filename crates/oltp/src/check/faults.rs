@@ -1,6 +1,6 @@
 //! Ways to break each condition on purpose: for the tests of every engine.
 //!
-//! They are for a database as it was loaded, and each is undone. Leaves out what a check says about data that broke by
+//! They are for a database as it was loaded, and each is undone. Not here: what a check says about data that broke by
 //! itself.
 
 use crate::check;

@@ -8,7 +8,7 @@
 //!
 //! The fourteenth is that the rows are there: the others say how rows go together, and hold of none.
 //!
-//! Leaves out when to check; on a database that is in use, transactions end between the queries.
+//! Not here: when to check; on a database that is in use, transactions end between the queries.
 
 #[doc(hidden)]
 pub mod faults;

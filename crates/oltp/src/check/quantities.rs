@@ -2,7 +2,7 @@
 //!
 //! New-Order takes a quantity and keeps what is left within 10 and 100 by adding 91, the number of values there are. So
 //! `s_quantity + s_ytd` stays the same modulo 91 from the load on, and the load's own quantities come from its seed. They
-//! are compared as one sum for each warehouse, in which every item weighs differently. Leaves out which item is wrong.
+//! are compared as one sum for each warehouse, in which every item weighs differently. Not here: which item is wrong.
 
 use super::Condition;
 use crate::{Database, OltpError};

@@ -1,6 +1,6 @@
 //! What the server counts of itself: enough to say where the time went.
 //!
-//! Waits are in nanoseconds whatever the server counts them in. Leaves out what is not a sum: levels stay on the server,
+//! Waits are in nanoseconds whatever the server counts them in. Not here: what is not a sum; levels stay on the server,
 //! apart from the few that say how full the pool is and how old its oldest change.
 
 use crate::{Counter, CounterUnit};

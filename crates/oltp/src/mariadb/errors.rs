@@ -1,6 +1,6 @@
 //! What a server says, as errors: to be tried again, a connection that is gone, or refused.
 //!
-//! Leaves out servers that end: their log says more (`instance`).
+//! Not here: servers that end; their log says more (`instance`).
 
 use crate::{Failure, OltpError};
 use mysql::Error;

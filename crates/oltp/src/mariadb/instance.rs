@@ -2,7 +2,7 @@
 //!
 //! It runs as the user `mysql`, or `nobody` where there is none, when lowtide is root; listens on a socket in the run
 //! directory only, which nobody else can enter; and reads no configuration but the one that is written for it there. A data directory that holds a
-//! server already (a copy of a loaded one) is started as it is. Leaves out the meaning of options (`options`).
+//! server already (a copy of a loaded one) is started as it is. Not here: the meaning of options (`options`).
 
 use super::errors::{is_not_up, words};
 use super::options::{Known, Options, base};

@@ -4,7 +4,7 @@
 //! One statement fills a table: InnoDB of MariaDB then builds it, with its indexes, from sorted rows in place of inserting
 //! them; indexes that are made afterwards cost more. While a server of ours is loaded, commits wait for nothing and it writes
 //! as fast as it can; afterwards everything is written to its files, and its settings are what they were. A server of the
-//! user's, which others may use meanwhile, keeps its settings and its own time. Leaves out which rows there are
+//! user's, which others may use meanwhile, keeps its settings and its own time. Not here: which rows there are
 //! ([`population`]).
 
 use super::errors::sql;

@@ -7,7 +7,7 @@
 //!                                                                           └─► counters
 //! ```
 //!
-//! Which options there are is asked of the server, not guessed from its version. Leaves out replication, partitions and
+//! Which options there are is asked of the server, not guessed from its version. Not here: replication, partitions and
 //! TCP for servers of our own.
 
 mod counters;

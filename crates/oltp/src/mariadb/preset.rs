@@ -1,6 +1,6 @@
 //! The settings of the studies of 2008 to 2011 (`published/`: e08, e10, e11), in the names of today.
 //!
-//! What a study says, and what the servers of that time did by themselves and those of today do otherwise. Leaves out the
+//! What a study says, and what the servers of that time did by themselves and those of today do otherwise. Not here: the
 //! sizes of database, memory and log, which each study has its own of.
 
 use lowtide_engines::{Durability, Engine, Settings};

@@ -1,6 +1,6 @@
 //! The tables in the words of MariaDB and MySQL.
 //!
-//! Text is Latin-1, compared byte by byte: as short as it can be, and sorted as on every other engine. Leaves out the
+//! Text is Latin-1, compared byte by byte: as short as it can be, and sorted as on every other engine. Not here: the
 //! columns themselves ([`Table::columns`]).
 
 use lowtide_engines::Engine;

@@ -1,6 +1,6 @@
 //! A server that is up: how it is reached, and what can be asked of it.
 //!
-//! Leaves out its process (`instance`), and what the parts of a load ask (`load`, `session`, `counters`).
+//! Not here: its process (`instance`), and what the parts of a load ask (`load`, `session`, `counters`).
 
 use super::errors::sql;
 use super::session::TpccSession;

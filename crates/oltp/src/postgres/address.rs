@@ -1,6 +1,6 @@
 //! Where a server is, and as whom to speak to it: `postgresql://user:password@host:port/database`.
 //!
-//! A host that begins with a slash (as `%2Fdirectory`, or in `?host=`) is the directory of a unix socket. Leaves out
+//! A host that begins with a slash (as `%2Fdirectory`, or in `?host=`) is the directory of a unix socket. Not here:
 //! TLS, several hosts, password files and environment variables.
 
 use crate::{HIDDEN, OltpError, without_password};

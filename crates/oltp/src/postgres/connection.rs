@@ -3,7 +3,7 @@
 //! Statements are prepared once. [`Connection::bind`] gathers executions, [`Connection::send`] sends all that was gathered
 //! and reads all answers: one round trip, and outside of `BEGIN` one transaction. The client is our own because a terminal
 //! is a thread that waits for its answer: a blocking socket and two system calls do that, and the drivers that there are
-//! bring an async runtime. Leaves out TLS, cursors, notifications and binary `COPY`.
+//! bring an async runtime. Not here: TLS, cursors, notifications and binary `COPY`.
 //!
 //! Source: PostgreSQL documentation, chapter "Frontend/Backend Protocol", sections "Pipelining" and "COPY Operations".
 

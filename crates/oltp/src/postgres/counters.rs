@@ -1,7 +1,7 @@
 //! What PostgreSQL counts of itself, in one list.
 //!
 //! Views differ between versions: which there are, and with which columns, is asked of the server. Every column that holds
-//! a number comes along. Leaves out samples of what sessions wait for (`pg_stat_activity`), which are no sums.
+//! a number comes along. Not here: samples of what sessions wait for (`pg_stat_activity`), which are no sums.
 //!
 //! Source: PostgreSQL documentation, chapter "Monitoring Database Activity".
 

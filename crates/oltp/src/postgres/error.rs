@@ -1,6 +1,6 @@
 //! What PostgreSQL says when something fails, and what it means for a transaction or for a load.
 //!
-//! Leaves out servers that do not start (`instance`). Source: PostgreSQL documentation, appendix A, "PostgreSQL Error
+//! Not here: servers that do not start (`instance`). Source; PostgreSQL documentation, appendix A, "PostgreSQL Error
 //! Codes".
 
 use crate::{Failure, OltpError};

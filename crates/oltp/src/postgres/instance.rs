@@ -2,7 +2,7 @@
 //!
 //! Only who reaches the directory of its sockets can ask it. The cluster has the locale C, so that text is compared byte by
 //! byte. A cluster that is there already is started as it is: after a crash the server recovers it
-//! first. Leaves out what the settings mean (`parameters`).
+//! first. Not here: what the settings mean (`parameters`).
 
 use super::Postgres;
 use super::address::{Address, PORT, socket};

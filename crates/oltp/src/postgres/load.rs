@@ -2,7 +2,7 @@
 //!
 //! A table is made, filled with `COPY` and given its keys in one transaction. With `wal_level = minimal` its rows then go to
 //! its files and not to the log, and they come frozen, so that nothing has to be written again later. What stands in
-//! memory is written by a checkpoint at the end. Leaves out which rows there are (`tpcc::population`).
+//! memory is written by a checkpoint at the end. Not here: which rows there are (`tpcc::population`).
 
 use super::connection::{Connection, Copy};
 use super::error::PgError;

@@ -1,6 +1,6 @@
 //! TPC-C on PostgreSQL: a server of our own, or one that is named.
 //!
-//! Everything of ours lies in the schema `lowtide`, so that a named server's own tables are never touched. Leaves out
+//! Everything of ours lies in the schema `lowtide`, so that a named server's own tables are never touched. Not here:
 //! replicas, and servers that ask for TLS.
 
 mod address;

@@ -2,7 +2,7 @@
 //!
 //! Apart from what is asked for, a server of ours differs from the defaults in this: it listens on a unix socket only, it
 //! times its reads and writes, it writes no more log than a crash needs (`wal_level = minimal`, without replicas), it does
-//! not start again by itself after a crash, and it takes 500 terminals. Leaves out tablespaces (`schema`), and which further
+//! not start again by itself after a crash, and it takes 500 terminals. Not here: tablespaces (`schema`), and which further
 //! options there are: the server says that.
 //!
 //! Source: PostgreSQL documentation, chapter "Server Configuration".

@@ -1,6 +1,6 @@
 //! Where PostgreSQL's programs are, and which parameters this version of them knows.
 //!
-//! Debian keeps a directory for each version, outside of `PATH`; the newest is taken. Leaves out servers that are not on
+//! Debian keeps a directory for each version, outside of `PATH`; the newest is taken. Not here: servers that are not on
 //! this machine.
 
 use crate::OltpError;

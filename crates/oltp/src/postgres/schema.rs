@@ -2,7 +2,7 @@
 //!
 //! The schema is marked as lowtide's, and one without the mark is left alone. Tablespaces are directories within the data
 //! directory (`pg_tblspc`), so that a copy of it is whole; tables are dealt out over them, the largest first, with their
-//! indexes. Leaves out rows.
+//! indexes. Not here: rows.
 
 use super::connection::Connection;
 use super::error::PgError;

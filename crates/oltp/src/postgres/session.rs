@@ -10,7 +10,7 @@
 //! misses an order that another has just begun to deliver. Rows are locked in one order everywhere (warehouse, district,
 //! stock by warehouse and item, customer by district), so deadlocks are not to be expected; they are tried again.
 //!
-//! Leaves out what a terminal would show: it comes from the server and is not looked at.
+//! Not here: what a terminal would show; it comes from the server and is not looked at.
 
 use super::connection::{Connection, Row, Statement, Value};
 use super::error::{PgError, unexpected};

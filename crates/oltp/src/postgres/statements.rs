@@ -1,6 +1,6 @@
 //! The statements of the five transactions (clauses 2.4 to 2.8).
 //!
-//! Leaves out when they are sent (`session`).
+//! Not here: when they are sent (`session`).
 
 /// Plans are made once, and look rows up by their keys, one after the other: the order in which rows are locked is then the
 /// order in which they are asked for, and small tables with many old versions of their rows are not read through.

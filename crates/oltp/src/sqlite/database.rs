@@ -1,7 +1,7 @@
 //! The file, the connection that writes to it, and what is counted there.
 //!
 //! SQLite's counters of its cache are out of reach without unsafe code; what is counted is how long sessions wait for
-//! their turn and for commits, and how large the files are. Leaves out transactions.
+//! their turn and for commits, and how large the files are. Not here: transactions.
 
 use super::error::sql;
 use super::session::SqliteSession;

@@ -1,6 +1,6 @@
 //! What SQLite says, as what lowtide says.
 //!
-//! Leaves out what is done about it.
+//! Not here: what is done about it.
 
 use crate::{Failure, OltpError};
 use rusqlite::ErrorCode;

@@ -1,7 +1,7 @@
 //! Tables and their rows into SQLite: one transaction, indexes after the rows.
 //!
 //! The journal is in memory, where it holds next to nothing: pages that a transaction adds need no undoing but cutting off
-//! the file. So a load that fails leaves an empty database. Leaves out loading side by side: SQLite has one writer.
+//! the file. So a load that fails leaves an empty database. Not here: loading side by side; SQLite has one writer.
 
 use super::error::sql;
 use crate::OltpError;

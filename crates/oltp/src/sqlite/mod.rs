@@ -7,7 +7,7 @@
 //!
 //! SQLite lets one connection write at a time, and a connection forgets its cached pages when another has written. So one
 //! connection writes for all sessions, in the order in which they ask: its cache stays, and nobody is turned away busy.
-//! Settings are those of that connection. Leaves out other ways to share a file.
+//! Settings are those of that connection. Not here: other ways to share a file.
 
 mod database;
 mod error;

@@ -1,6 +1,6 @@
 //! Settings as pragmas of SQLite, and those that it has none for.
 //!
-//! Leaves out settings of the load, which has its own.
+//! Not here: settings of the load, which has its own.
 
 use super::error::sql;
 use crate::{OltpError, Places};

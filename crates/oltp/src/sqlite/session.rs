@@ -1,6 +1,6 @@
 //! A session: where a transaction runs, how it begins and how it ends.
 //!
-//! Leaves out what is in it.
+//! Not here: what is in it.
 
 use super::database::{Counts, Shared};
 use super::transactions::{self, Statements};

@@ -1,6 +1,6 @@
 //! The five transactions as statements of SQLite (clauses 2.4.2 to 2.8.2).
 //!
-//! Every column that the specification wants retrieved is read, and what only a screen would show is dropped. Leaves out
+//! Every column that the specification wants retrieved is read, and what only a screen would show is dropped. Not here:
 //! beginning and ending.
 
 use crate::{Failure, Outcome};

@@ -2,7 +2,7 @@
 //!
 //! A terminal notes events in a list of its own, and takes the time while it holds the list. So when the list is taken after
 //! an interval's end, everything that ended in the interval is in it, and what is later waits for the next: an event is
-//! counted where it happened, however late the list is taken. Leaves out histograms on the way of a transaction.
+//! counted where it happened, however late the list is taken. Not here: histograms on the way of a transaction.
 
 use lowtide_core::Nanos;
 use lowtide_core::measure::{Clock, Reading};

@@ -6,7 +6,7 @@
 //!   terminal: …                                    ┘   (this thread)
 //! ```
 //!
-//! Each terminal has a thread, a session, a home warehouse and random streams of its own. Leaves out when a measurement is
+//! Each terminal has a thread, a session, a home warehouse and random streams of its own. Not here: when a measurement is
 //! over: whoever hears of the intervals decides.
 
 mod ledger;

@@ -1,6 +1,6 @@
 //! A terminal: chooses a transaction, waits for keys, asks, notes what came of it, thinks.
 //!
-//! Leaves out intervals.
+//! Not here: intervals.
 
 use super::ledger::{Events, What};
 use super::{Load, Part, Summary};

@@ -1,6 +1,6 @@
 //! Terminals at a database that only writes down what it is asked, and says what the test wants.
 //!
-//! Leaves out real databases.
+//! Not here: real databases.
 
 use super::*;
 use crate::{Counter, Failure, Outcome, Session};

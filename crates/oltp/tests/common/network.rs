@@ -1,6 +1,6 @@
 //! What has to hold of every server that is named, and reached through a network: it may go, or fall silent.
 //!
-//! Leaves out how a server is started and a user made, which its tests do.
+//! Not here: how a server is started and a user made, which its tests do.
 
 use super::proxy::Proxy;
 use lowtide_core::{Control, Nanos, Seed};

@@ -1,6 +1,6 @@
 //! A network between a client and a server of ours: a port of TCP whose bytes go to a unix socket, until they no longer do.
 //!
-//! Leaves out delays and lost bytes.
+//! Not here: delays and lost bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! Servers that do not start, end in mid-run, or are left alone.
 //!
-//! Leaves out what an error of a statement is taken for (unit tests of the crate).
+//! Not here: what an error of a statement is taken for (unit tests of the crate).
 
 use crate::{Loaded, SEED, number, places_in, quick, run, scale, server, skipped};
 use lowtide_engines::{Engine, Settings};

@@ -1,6 +1,6 @@
 //! TPC-C on a real MariaDB server: load, transactions, and everything that may happen to a server.
 //!
-//! Where MariaDB is missing, tests say that they were skipped; with `LOWTIDE_REQUIRE_REAL=1` they fail. Leaves out the words
+//! Where MariaDB is missing, tests say that they were skipped; with `LOWTIDE_REQUIRE_REAL=1` they fail. Not here: the words
 //! of settings (unit tests of the crate), and how fast it is (`examples/mariadb.rs`).
 #![allow(clippy::print_stdout)]
 

@@ -1,6 +1,6 @@
 //! Servers that somebody else runs: reached by their address, left as they are, lost.
 //!
-//! The server is one of ours, through whose door others come. Leaves out addresses as text (unit tests of the crate).
+//! The server is one of ours, through whose door others come. Not here: addresses as text (unit tests of the crate).
 
 use crate::proxy::Proxy;
 use crate::{Loaded, SEED, network, number, quick, scale};

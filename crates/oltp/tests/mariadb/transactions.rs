@@ -1,6 +1,6 @@
 //! What the transactions leave in the tables: conditions of consistency, SQLite's answers as an oracle, single orders.
 //!
-//! Leaves out servers that fail.
+//! Not here: servers that fail.
 
 use crate::{Loaded, SEED, number, places_in, quick, run, scale, server};
 use lowtide_core::Bytes;

@@ -13,7 +13,7 @@
 //! and at the end of a sync that had none to write; without, a sync waits for writes alone.
 //!
 //! The host writes any dirty page back, and commits metadata, at any time, seeded: a kernel does the one within half a minute, in an
-//! order of its own, the other every few seconds (`commit=5` of ext4, `xfssyncd_centisecs`), whoever syncs. All of its memory is lost with the power. Leaves out folders, locks, permissions, and how long the host's processors take, but for
+//! order of its own, the other every few seconds (`commit=5` of ext4, `xfssyncd_centisecs`), whoever syncs. All of its memory is lost with the power. Not here: folders, locks, permissions, and how long the host's processors take, but for
 //! two microseconds of every system call that is no read.
 
 use super::drive::{BLOCK, Drive};

@@ -1,6 +1,6 @@
 //! The metadata of the filesystem on the drive: names, lengths and blocks of all files, in one of several places in turns.
 //!
-//! The newest that is whole counts, which its checksum tells. Leaves out when it is written.
+//! The newest that is whole counts, which its checksum tells. Not here: when it is written.
 
 use super::drive::{BLOCK, Drive};
 

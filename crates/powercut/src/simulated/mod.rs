@@ -12,7 +12,7 @@
 //! corrupt, or has grown much, is replaced by the database as it was loaded.
 //!
 //! The salts of SQLite's logs come from a generator of the whole process; they have no influence, but for one chance in 2³²
-//! that an old frame passes for a new one. Leaves out the time of the host's processors.
+//! that an old frame passes for a new one. Not here: the time of the host's processors.
 
 mod drive;
 mod filesystem;

@@ -6,7 +6,7 @@
 //! Fishman, "Principles of Discrete Event Simulation", 1978). As ASAP3 does (Steiger et al., ACM TOMACS 15(1),
 //! 2005), what correlation is left widens the interval; deviates by taking it as that of an AR(1) process, and by
 //! testing only for positive correlation, because negative correlation makes the interval too wide, not too
-//! narrow. Leaves out overlapping batches.
+//! narrow. Not here: overlapping batches.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

@@ -3,7 +3,7 @@
 //! E. C. Fieller, "Some problems in interval estimation", J. Royal Stat. Soc. B 16, 1954, for independent levels; the
 //! degrees of freedom are those of Welch (1947) and Satterthwaite (1946), both levels resting on few sections. Levels
 //! measured in pairs, one shortly after the other, are compared by the logarithms of their ratios instead, which leaves
-//! out what both share. Leaves out where a level's standard error comes from (`sections`) and what many comparisons at
+//! out what both share. Not here: where a level's standard error comes from (`sections`) and what many comparisons at
 //! once do to chance (`many`).
 
 use super::Estimate;

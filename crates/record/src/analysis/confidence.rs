@@ -1,7 +1,7 @@
 //! The rule of lowtide: a window after the honeymoon and the transient, without drift, with a narrow interval.
 //!
 //! Where the window may begin is `honeymoon` and `truncate`, drift is `drift`, the interval is `batch`; here they
-//! meet. Leaves out when to ask: `online` does that.
+//! meet. Not here: when to ask; `online` does that.
 
 use super::Estimate;
 use super::batch::Batches;

@@ -1,7 +1,7 @@
 //! Do the intervals of comparisons cover the truth as often as they say? A thousand seeded trials of each kind.
 //!
 //! An interval of 95 % may miss the truth in 50 of 1000 trials; by chance alone in 30 to 70 (three standard deviations).
-//! Leaves out throughput of real series: the tests of `confidence` have those.
+//! Not here: throughput of real series; the tests of `confidence` have those.
 
 use super::batch::Batches;
 use super::shapes::normal;

@@ -1,4 +1,4 @@
-//! The rules by name: `confidence`, `snia` and `fio-slope`. Leaves out what they do.
+//! The rules by name: `confidence`, `snia` and `fio-slope`. Not here: what they do.
 
 use super::{Confidence, FioSlope, Snia};
 use std::str::FromStr;

@@ -3,7 +3,7 @@
 //! Two windows of equal length are moved over the series, one before and one after each interval. A level was left where
 //! the one before is flat by the steady-state rule of SNIA's specification ([`super::Snia`], its five rounds being
 //! fifths of the window), the two do not overlap but for their outer quarters, and most of the change happens within a
-//! few intervals. So a slow relaxation is not a departure, noise is not, and a single slow interval is not. Leaves out
+//! few intervals. So a slow relaxation is not a departure, noise is not, and a single slow interval is not. Not here:
 //! why: a level that ends looks the same whatever ended it.
 
 use super::Snia;

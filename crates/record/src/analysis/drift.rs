@@ -6,7 +6,7 @@
 //! then lies `A·x̄_τ` away from the limit `L` (`x̄_τ` the mean of the exponential over the window). The
 //! standard error comes from the scatter of batch means around the fit, widened as the batches' interval is, so
 //! autocorrelation within batches is in it. With `τ` much longer than the window this is a linear trend,
-//! extrapolated; with a shorter one it sees the rest of a transient. Leaves out sums of exponentials, and change
+//! extrapolated; with a shorter one it sees the rest of a transient. Not here: sums of exponentials, and change
 //! that comes back (a cycle longer than the window).
 
 use super::batch::{Batches, averages, inflation, student_t, von_neumann};

@@ -6,7 +6,7 @@
 //! 90 % of the mean. A sample here is one interval, so the flaw is the smaller the longer the intervals are. fio
 //! has no interlock either: a fresh drive's plateau satisfies it at once. The confidence interval given here is
 //! that of ten batches of its window; fio computes none. The default limit and window are those of the examples
-//! in fio's manual, which has no defaults. Leaves out fio's ramp time and its rule of the largest deviation.
+//! in fio's manual, which has no defaults. Not here: fio's ramp time and its rule of the largest deviation.
 
 use super::batch::{Batches, FEWEST};
 use super::naive::{Answer, line};

@@ -2,7 +2,7 @@
 //!
 //! A fresh flash drive serves writes from erased blocks. Only when all NAND has been written once must garbage
 //! collection make room, and every host write costs NAND writes ≥ 1, so the honeymoon is over at the latest when
-//! the host has written as much as there is NAND. Leaves out compression: a drive that stores less than the host
+//! the host has written as much as there is NAND. Not here: compression; a drive that stores less than the host
 //! writes has a longer honeymoon, which only incompressible data avoids.
 
 use super::series::Series;

@@ -2,7 +2,7 @@
 //!
 //! S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979: the chance that any
 //! of the differences called significant is none stays below the level, whatever the comparisons have to do with each
-//! other. Leaves out procedures that find more and let some errors through.
+//! other. Not here: procedures that find more and let some errors through.
 
 /// The probabilities, each raised so that it may be held against a level as if it were the only one.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {

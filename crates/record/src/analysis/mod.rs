@@ -8,7 +8,7 @@
 //!
 //! Pure functions over a [`Series`]; nothing here measures, waits or stores. [`steady`] judges a finished
 //! measurement, [`Online`] a running one; a [`Ratio`] compares two answers. The equations are in
-//! `docs/models/steady-state.md`. Leaves out which cells are compared (`lowtide_report::compare`).
+//! `docs/models/steady-state.md`. Not here: which cells are compared (`lowtide_report::compare`).
 
 mod batch;
 mod compare;

@@ -1,4 +1,4 @@
-//! What the rules of others share: their answer, and a line through equidistant values. Leaves out the rules.
+//! What the rules of others share: their answer, and a line through equidistant values. Not here: the rules.
 
 use super::Estimate;
 

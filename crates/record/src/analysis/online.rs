@@ -3,7 +3,7 @@
 //! Looking at a confidence interval again and again until it happens to be narrow makes it optimistic (Y. S. Chow
 //! and H. Robbins, Ann. Math. Stat. 36, 1965; Law and Kelton on sequential procedures). So it looks rarely, each
 //! time with 20 % more intervals than the last time, and stops only when two looks in a row are steady and agree:
-//! their intervals overlap. Leaves out the clock and the limit `max`, which belong to whoever runs the load.
+//! their intervals overlap. Not here: the clock and the limit `max`, which belong to whoever runs the load.
 
 use super::confidence::judge;
 use super::honeymoon::{Interlock, interlock};

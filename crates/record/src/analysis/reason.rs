@@ -1,4 +1,4 @@
-//! Why there is no steady state, as a value and as one sentence for people. Leaves out the rules themselves.
+//! Why there is no steady state, as a value and as one sentence for people. Not here: the rules themselves.
 
 use lowtide_core::Bytes;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! The series that the analysis works on: throughput per interval, and what was written to the device by then.
 //!
-//! Leaves out latency, histograms and counters: they do not decide when a load is steady. Leaves out where the
+//! Not here: latency, histograms and counters; they do not decide when a load is steady. Leaves out where the
 //! numbers come from; [`Series::of_cell`] takes them from a record.
 
 use crate::{Cell, Row};

@@ -1,7 +1,7 @@
 //! Synthetic series for the tests: the shapes that drives show, with a known truth.
 //!
 //! A simple state machine over host bytes written, with multiplicative AR(1) noise; nothing of it knows the
-//! analysis. Leaves out read/write mixes.
+//! analysis. Not here: read/write mixes.
 
 use super::series::{Context, Medium, Series};
 use lowtide_core::rng::{Rng, unit};

@@ -7,7 +7,7 @@
 //! and mixes, so that rounds of the tracked value lie up to an hour apart, and the drive is filled twice before
 //! the first; with one load there is no matrix, and the rounds follow each other. Experiments whose repetitions are
 //! rounds (`track` in `[repeat]`) are judged by [`Snia::window`] without that deviation. The specification has no
-//! confidence interval; the one given here is Student's over the 5 rounds. Leaves out the limit of 25 rounds.
+//! confidence interval; the one given here is Student's over the 5 rounds. Not here: the limit of 25 rounds.
 
 use super::batch::{averages, student_t};
 use super::naive::{Answer, line, spread};

@@ -2,7 +2,7 @@
 //!
 //! K. P. White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6),
 //! 1997; in batches of five as White, Cobb and Spratt (WSC 2000). Deviates in one point: a minimum at the limit
-//! of half the series is not refused here, because the drift test of the window has the last word. Leaves out
+//! of half the series is not refused here, because the drift test of the window has the last word. Not here:
 //! change-point tests.
 
 /// Intervals of one MSER batch.

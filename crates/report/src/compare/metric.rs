@@ -1,6 +1,6 @@
 //! What can be compared: throughput or new orders, operations per second, latencies, write amplification.
 //!
-//! Leaves out their values: `reading` takes them from cells.
+//! Not here: their values; `reading` takes them from cells.
 
 use lowtide_record::Quantity;
 use std::fmt;

@@ -7,7 +7,7 @@
 //! A point is a combination of factors with all its repetitions. With two repetitions or more they are the unit of
 //! sampling, so that what differs from run to run counts; with one it is the batches inside the run, and what differs
 //! from run to run is not known. Interleaved campaigns are compared pair by pair where there are two pairs or more.
-//! Leaves out the statistics (`lowtide_record::analysis`) and how it is shown (`render`, `html`).
+//! Not here: the statistics (`lowtide_record::analysis`) and how it is shown (`render`, `html`).
 
 mod metric;
 mod reading;

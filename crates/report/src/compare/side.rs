@@ -1,6 +1,6 @@
 //! One side of a comparison: a campaign, or the cells that have one value of a factor.
 //!
-//! Leaves out what is measured there: `reading`.
+//! Not here: what is measured there; `reading`.
 
 use crate::answer::Answer;
 use lowtide_record::factors::identity;

@@ -6,7 +6,7 @@
 //!
 //! What is written is what must not be: the other side's metric as a share of the base's beyond the limit. A limit is
 //! crossed where the whole 95 % interval lies beyond it; of many points, also after Holm's correction, so that a limit
-//! near 1 is not crossed by chance. Leaves out limits on the numbers themselves: `[[claim]]` in an experiment has those.
+//! near 1 is not crossed by chance. Not here: limits on the numbers themselves; `[[claim]]` in an experiment has those.
 
 use super::{Comparison, Metric, Missing, Pair};
 use lowtide_core::suggest::nearest;

@@ -1,6 +1,6 @@
 //! Levels over the data on a device, with its price, and how much data still meets a floor.
 //!
-//! Leaves out cells without a settled level: they have no answer to divide by.
+//! Not here: cells without a settled level; they have no answer to divide by.
 
 use super::price::Prices;
 use crate::answer::Answer;

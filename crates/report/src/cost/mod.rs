@@ -6,7 +6,7 @@
 //!   device file, list ─► Prices ───────────┴─► show ─► Report
 //! ```
 //!
-//! Capacity is the data under test, not what the box says: dollars per GB hold at that fill. Leaves out power,
+//! Capacity is the data under test, not what the box says: dollars per GB hold at that fill. Not here: power,
 //! machines, and what a drive costs over its life; see `lifetime` for how long that is.
 
 mod curve;

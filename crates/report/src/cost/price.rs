@@ -1,6 +1,6 @@
 //! What devices cost: from their files, or from a list of the user's.
 //!
-//! A list is CSV (`name,usd` a line, a heading allowed) or TOML (`name = usd`). Leaves out currencies and dates: a price
+//! A list is CSV (`name,usd` a line, a heading allowed) or TOML (`name = usd`). Not here: currencies and dates; a price
 //! is in US dollars, of whichever day the list says.
 
 use lowtide_core::suggest::nearest;

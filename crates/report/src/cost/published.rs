@@ -1,6 +1,6 @@
 //! The published table of dollars (`published/e10`) computed again from its own prices, capacities and transactions.
 //!
-//! The transactions per minute are the source's. Leaves out what the comments under the
+//! The transactions per minute are the source's. Not here: what the comments under the
 //! post add up wrongly (see `published/README.md`).
 
 use lowtide_files::catalogue::{Study, study};

@@ -1,6 +1,6 @@
 //! The answer as a report: the cheapest first, a table of what meets the floor, tables of every size.
 //!
-//! Leaves out how a report is printed; see `report`.
+//! Not here: how a report is printed; see `report`.
 
 use super::curve::{Curve, Fit};
 use super::floor::Floor;

@@ -2,7 +2,7 @@
 //! whether the data are still right, and where the time went.
 //!
 //! Rates and latencies are those of the measured window; statements, processor time, remote shares and what the database
-//! counted are sums over the whole measurement. Leaves out levels, which are told as those of block devices are.
+//! counted are sums over the whole measurement. Not here: levels, which are told as those of block devices are.
 
 mod counted;
 mod settings;

@@ -1,6 +1,6 @@
 //! Sentences that only databases have: whether the data are still right, what bound the rate, what a transaction cost.
 //!
-//! Leaves out levels and what they depend on, and says nothing where the numbers do not.
+//! Not here: levels and what they depend on, and says nothing where the numbers do not.
 
 use super::{Asked, price_usd};
 use crate::answer::Answer;

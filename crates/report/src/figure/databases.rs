@@ -1,6 +1,6 @@
 //! Figures that only databases have: what their device read and wrote over time, and latency by kind of transaction.
 //!
-//! Leaves out new orders over time and by factor, which are drawn as levels of any kind are.
+//! Not here: new orders over time and by factor, which are drawn as levels of any kind are.
 
 use super::latency::points;
 use super::time::{MOST_PANELS, Time, labels, spread, window};

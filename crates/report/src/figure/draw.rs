@@ -1,6 +1,6 @@
 //! Draws a panel with plotters: bands, axes, marks, series, legend, in that order from back to front.
 //!
-//! The canvas is ten times as fine as the page, because plotters places elements on whole units. Leaves out
+//! The canvas is ten times as fine as the page, because plotters places elements on whole units. Not here:
 //! what the backend does not know, dashes: [`super::svg`] adds those.
 
 use super::axis::Layout;

@@ -1,6 +1,6 @@
 //! What a log layer writes for each block written to it, by how full it is, with the closed form of the literature beside.
 //!
-//! Leaves out cells that also read, and the drive beneath, whose own amplification is another figure.
+//! Not here: cells that also read, and the drive beneath, whose own amplification is another figure.
 
 use super::{Axis, Draw, Figure, Look, Panel, Part, Point, Scale, Series};
 use crate::answer::Answer;

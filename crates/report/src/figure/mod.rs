@@ -1,6 +1,6 @@
 //! Figures: what is drawn, apart from how. A [`Figure`] holds panels in data units; `svg` draws them.
 //!
-//! Leaves out colour and layout: a series only says which look it has ([`Look`]), and looks differ in colour,
+//! Not here: colour and layout; a series only says which look it has ([`Look`]), and looks differ in colour,
 //! dash and marker at once, so a print in grey stays readable.
 
 mod axis;

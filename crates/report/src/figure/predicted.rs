@@ -1,6 +1,6 @@
 //! Levels by size that were not measured, on the curves of those that were: dashed, with their intervals.
 //!
-//! Leaves out how they are predicted (`lowtide_studies::adaptive`).
+//! Not here: how they are predicted (`lowtide_studies::adaptive`).
 
 use super::{Draw, Figure, Look, Point, Series};
 use crate::answer::Answer;

@@ -1,7 +1,7 @@
 //! SVG text: a panel for inlining, or a whole figure as a document of its own.
 //!
 //! plotters writes the elements ([`super::draw`]). Dashes, which its SVG backend does not know, are added to the
-//! text it wrote. Leaves out interaction: the text is real text and the numbers stand in the tables.
+//! text it wrote. Not here: interaction; the text is real text and the numbers stand in the tables.
 
 use super::draw::{FINE, LINE, draw, size};
 use super::style::{INK, PAPER, css, dashes, hex};

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Factors have numbers where they are numbers, as written in the experiment; everything measured is as it was measured,
-//! which a scale has divided. Leaves out rounding and words for people: that is `report`.
+//! which a scale has divided. Not here: rounding and words for people; that is `report`.
 
 mod factors;
 mod tables;

@@ -1,6 +1,6 @@
 //! One line of the answer: writes of one kind on one drive, from a model or from a cell of a campaign.
 //!
-//! Leaves out the formula (`endurance`) and how it is shown (`show`).
+//! Not here: the formula (`endurance`) and how it is shown (`show`).
 
 use super::endurance::{Endurance, Wear};
 use super::simulate::Simulated;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The source (`published/lifetime.csv`: AnandTech 7947, page 3) has the capacity in place of the raw NAND. It is
-//! the NAND that wears, the spare part of it as much as the rest, so here it is raw. Leaves out everything but wear
+//! the NAND that wears, the spare part of it as much as the rest, so here it is raw. Not here: everything but wear
 //! by erasing: retention, temperature, read disturb, parts that fail early.
 
 use super::rate::YEAR_DAYS;

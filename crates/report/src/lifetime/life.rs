@@ -6,7 +6,7 @@
 //!   years           = left / host bytes a day / 365
 //! ```
 //!
-//! Drives tell u in whole percent and not how they round, so it is taken to be off by up to one. Leaves out when the
+//! Drives tell u in whole percent and not how they round, so it is taken to be off by up to one. Not here: when the
 //! drive was switched off: a day is 24 power-on hours, unless the user says what is written a day.
 
 use crate::lifetime::endurance::{Endurance, Span, years};

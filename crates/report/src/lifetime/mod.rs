@@ -6,7 +6,7 @@
 //!   SMART ──────► smart ────┘                        (endurance)
 //! ```
 //!
-//! The equations and their sources are in `docs/models/lifetime.md`. Leaves out everything but wear by erasing.
+//! The equations and their sources are in `docs/models/lifetime.md`. Not here: everything but wear by erasing.
 
 mod case;
 mod endurance;

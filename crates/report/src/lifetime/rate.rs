@@ -1,6 +1,6 @@
 //! How much is written: `40MiB/s`, `5TB/day` or `0.5DWPD`.
 //!
-//! Leaves out how it is spread over the day: only the mean wears.
+//! Not here: how it is spread over the day; only the mean wears.
 
 use crate::number::significant;
 use lowtide_core::Bytes;

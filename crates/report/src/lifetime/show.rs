@@ -1,6 +1,6 @@
 //! The answer as a report: a sentence, a table, the formula with its numbers.
 //!
-//! Leaves out how a report is printed; see `report`.
+//! Not here: how a report is printed; see `report`.
 
 use super::case::Case;
 use super::endurance::{Span, dwpd, years};

@@ -1,7 +1,7 @@
 //! The write amplification of a model: filled, overwritten until it no longer changes, and its wear counted.
 //!
 //! The drive is a smaller one of the same kind (`DeviceSpec::scaled` keeps the share of live data), because write
-//! amplification does not depend on size. Leaves out pauses: it writes as fast as the model takes it, so nothing is
+//! amplification does not depend on size. Not here: pauses; it writes as fast as the model takes it, so nothing is
 //! cleaned while idle; and filesystems, TRIM, and data that is written more often than other data.
 
 use super::endurance::Wear;

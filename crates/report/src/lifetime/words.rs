@@ -1,6 +1,6 @@
 //! Numbers of the answer in words: decimal sizes, and the two ends of a range.
 //!
-//! Leaves out machine formats, which carry every digit.
+//! Not here: machine formats, which carry every digit.
 
 use super::endurance::Span;
 use crate::number::significant;

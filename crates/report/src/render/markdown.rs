@@ -1,4 +1,4 @@
-//! The report as GitHub-flavoured Markdown. Leaves out figures: `report --figures` writes those beside it.
+//! The report as GitHub-flavoured Markdown. Not here: figures; `report --figures` writes those beside it.
 
 use crate::Report;
 use crate::table::{Align, Table};

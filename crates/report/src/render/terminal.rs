@@ -1,7 +1,7 @@
 //! The report as text for a terminal of a given width, without colour codes.
 //!
 //! A table that is too wide becomes several with the naming columns repeated; numbers are never wrapped.
-//! Leaves out figures, environment and the texts to reproduce: the HTML page has them.
+//! Not here: figures, environment and the texts to reproduce; the HTML page has them.
 
 use crate::Report;
 use crate::table::{Align, Table};

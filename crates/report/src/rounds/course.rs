@@ -1,6 +1,6 @@
 //! The rounds of a step on one device, as the report shows them: points, values, and the window that is steady.
 //!
-//! Found again from the experiment as it was stored and from the cells that were measured. Leaves out tables and
+//! Found again from the experiment as it was stored and from the cells that were measured. Not here: tables and
 //! figures.
 
 use lowtide_lab::experiment::{Level, Of, Resolved, Step, Track, is_at};

@@ -1,6 +1,6 @@
 //! The figures of rounds: convergence, the measurement window, and the plot over the matrix.
 //!
-//! Leaves out time (`timeline`).
+//! Not here: time (`timeline`).
 
 use super::course::{Course, Point as Measured};
 use super::tables::Matrix;

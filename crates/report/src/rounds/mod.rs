@@ -1,7 +1,7 @@
 //! The report of an experiment whose repetitions are rounds, in the terms of the SNIA specification: test flow,
 //! convergence, measurement window, and the matrix of what was found.
 //!
-//! Leaves out the rule ([`lowtide_record::analysis::Snia`]) and running the rounds ([`lowtide_lab::rounds`]).
+//! Not here: the rule ([`lowtide_record::analysis::Snia`]) and running the rounds ([`lowtide_lab::rounds`]).
 
 mod course;
 mod figures;

@@ -1,6 +1,6 @@
 //! The tables of rounds: the test flow, the measurement window, and the matrices over it.
 //!
-//! Leaves out figures.
+//! Not here: figures.
 
 use super::course::{Course, Point};
 use super::words::{self, Shown};

@@ -1,7 +1,7 @@
 //! Steps with one load each, one after the other: what happens over all of their time, and a row for each.
 //!
 //! Times are those under load: pauses between bursts are left out, and what a scaled campaign divided is multiplied
-//! back. Leaves out steps that run several points in turn.
+//! back. Not here: steps that run several points in turn.
 
 use super::words::Shown;
 use crate::figure::{Axis, Draw, Figure, Look, Mark, Panel, Part, Point, Scale, Series};

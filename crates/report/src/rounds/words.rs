@@ -1,6 +1,6 @@
 //! What rounds are called for people: quantities with their units, points by the levels that tell them apart.
 //!
-//! Leaves out numbers.
+//! Not here: numbers.
 
 use super::course::{Course, Point};
 use crate::number;

@@ -1,7 +1,7 @@
 //! A table that no renderer owns: columns with a stable key and a unit, and typed values.
 //!
 //! People get rounded numbers with one precision per column ([`Table::formatted`]); machines get the values
-//! ([`Table::records`]). Leaves out layout: that is `render`.
+//! ([`Table::records`]). Not here: layout; that is `render`.
 
 mod shown;
 

@@ -1,6 +1,6 @@
 //! The columns of the answer table that are of databases: which, what was asked, what a transaction cost.
 //!
-//! Leaves out rows (`cells`), and the tables that only databases have.
+//! Not here: rows (`cells`), and the tables that only databases have.
 
 use super::cells::{Answered, answered as number, layer_amplification, levels, write_amplification};
 use crate::answer::Answer;

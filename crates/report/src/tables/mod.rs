@@ -1,6 +1,6 @@
 //! The tables of the report: the answer of each cell, published numbers, comparisons, utilisation.
 //!
-//! Leaves out layout (`render`) and sentences (`verdict`).
+//! Not here: layout (`render`) and sentences (`verdict`).
 
 mod cells;
 mod claims;

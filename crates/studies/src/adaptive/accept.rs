@@ -1,7 +1,7 @@
 //! Which plans have size curves, and what becomes of a plan that is measured so.
 //!
 //! Each cell must begin as new, so that it does not matter which were measured before; and it ends as soon as its level is known to
-//! half of the precision, or to the experiment's own where that is finer, at the latest when the experiment says. Leaves out running
+//! half of the precision, or to the experiment's own where that is finer, at the latest when the experiment says. Not here: running
 //! it.
 
 use super::posterior::Curve;

@@ -3,7 +3,7 @@
 //! It begins with the smallest size, the largest, and one near 85 % of it, as `fit` needs three. Then that size comes next whose level
 //! would lower the squares of all half widths the most for each hour that it takes: a Gaussian with the covariance of all levels
 //! says by how much, whatever the level turns out to be. It ends when no size that was not measured has a wider interval than was
-//! asked for, and five were measured: a form through three of them is confirmed by two more. Leaves out what is known (`posterior`)
+//! asked for, and five were measured: a form through three of them is confirmed by two more. Not here: what is known (`posterior`)
 //! and measuring.
 
 use super::posterior::{Curve, Known};

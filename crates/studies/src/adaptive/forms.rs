@@ -11,7 +11,7 @@
 //! | 1 / (1 + (onset / data)ᵖ) | cleaning that costs nothing while whatever is cleaned is empty, and something from there on |
 //! | 1 beyond a size, else 0 | a step: a cache or a region that is full |
 //!
-//! Leaves out how far a drive is from its form (`posterior`).
+//! Not here: how far a drive is from its form (`posterior`).
 
 use crate::fit::Amplification;
 use lowtide_device::flash::spec::Policy;

@@ -1,6 +1,6 @@
 //! Small symmetric matrices that are positive definite: their Cholesky factor, and what is solved with it.
 //!
-//! Rows follow one another in one list. Leaves out anything large: a curve has tens of sizes.
+//! Rows follow one another in one list. A curve has tens of sizes, so nothing here is made for more.
 
 /// The lower factor of a matrix, row by row.
 #[derive(Debug, Clone)]

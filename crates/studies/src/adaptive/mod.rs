@@ -7,7 +7,7 @@
 //!                        └──────────────────────────────── predicted ────────────────────────────────┘
 //! ```
 //!
-//! docs/models/fit.md has the equations, docs/guide/adaptive.md what it saved. Leaves out loads without one level: databases, bursts,
+//! docs/models/fit.md has the equations, docs/guide/adaptive.md what it saved. Not here: loads without one level; databases, bursts,
 //! events and traces.
 
 mod accept;

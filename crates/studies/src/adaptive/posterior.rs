@@ -9,7 +9,7 @@
 //! For a form and an s that is a linear Gaussian problem: the costs, δ and the probability of what was measured have closed forms
 //! (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2.7). All forms and amplitudes are weighed by that probability,
 //! and what they say is mixed. δ is correlated along the curve: a step of the curve counts as distance, so that little is known
-//! across one. Leaves out which size comes next (`choose`).
+//! across one. Not here: which size comes next (`choose`).
 
 use super::forms::{Form, forms};
 use super::linear::Factor;

@@ -1,7 +1,7 @@
 //! Curves that are known are found from a part of their sizes, and what is said of the others holds as often as it says.
 //!
 //! The drives drawn here follow the laws with other costs and blocks than those that are looked for, and leave them by a few per cent.
-//! Leaves out simulated drives: those are in `crates/cli/tests/adaptive.rs` and docs/guide/adaptive.md.
+//! Not here: simulated drives; those are in `crates/cli/tests/adaptive.rs` and docs/guide/adaptive.md.
 
 use super::*;
 use crate::fit::Amplification;

@@ -1,6 +1,6 @@
 //! The devices that come into question: what they hold and cost, what of them wears, and at which size they are simulated.
 //!
-//! Leaves out what they do (`trial`).
+//! Not here: what they do (`trial`).
 
 use super::AdviseError;
 use super::question::{Asked, Question};

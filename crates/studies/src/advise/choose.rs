@@ -1,6 +1,6 @@
 //! The choice: the cheapest of those that meet all that was asked, and still do in a longer trial with another seed.
 //!
-//! Leaves out how it is told (`show`).
+//! Not here: how it is told (`show`).
 
 use super::AdviseError;
 use super::candidate::Candidate;

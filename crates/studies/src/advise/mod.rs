@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A candidate meets a rate where the lower end of the 95 % interval of its settled level does. A trial is an experiment of one cell,
-//! run by the pipeline as every other; nothing is simulated in a second way. Leaves out more than one device, power, servers, and
+//! run by the pipeline as every other; nothing is simulated in a second way. Not here: more than one device, power, servers, and
 //! what the models leave out.
 
 mod assumptions;

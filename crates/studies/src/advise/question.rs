@@ -1,6 +1,6 @@
 //! What is asked: data, a rate, and what it may cost and must last.
 //!
-//! Leaves out the devices themselves (`candidate`).
+//! Not here: the devices themselves (`candidate`).
 
 use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::model::{self, ModelSettings};

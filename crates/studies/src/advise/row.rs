@@ -1,6 +1,6 @@
 //! What became of a candidate: its figures, how long it lives, what it costs, and what speaks against it.
 //!
-//! Leaves out which one is chosen (`choose`).
+//! Not here: which one is chosen (`choose`).
 
 use super::candidate::{Candidate, Wearing};
 use super::question::Question;

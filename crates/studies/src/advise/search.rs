@@ -1,7 +1,7 @@
 //! Which trials are made: how full a device may get, and the smallest memory that is enough.
 //!
 //! Both ask whether something is met, and take it that more data, or less memory, does not meet what less, or more, did not.
-//! Leaves out the trials (`trial`).
+//! Not here: the trials (`trial`).
 
 /// Halvings between a fill that meets a rate and one that does not.
 const HALVINGS_ABOVE: usize = 3;

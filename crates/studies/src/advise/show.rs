@@ -1,6 +1,6 @@
 //! The answer as a report: the choice in sentences, what meets all, why the others do not, what was assumed.
 //!
-//! Leaves out how a report is printed (`lowtide_report`) and what is assumed (`assumptions`).
+//! Not here: how a report is printed (`lowtide_report`) and what is assumed (`assumptions`).
 
 use super::assumptions::assumptions;
 use super::choose::{Advice, Checked};

@@ -1,6 +1,6 @@
 //! The experiment of a trial, as a file that anybody can run.
 //!
-//! Leaves out running it (`trial`).
+//! Not here: running it (`trial`).
 
 use super::question::{Asked, BlockLoad, Question, TpccLoad, WORKING_SET_ACCESS, warehouses};
 use lowtide_core::Bytes;

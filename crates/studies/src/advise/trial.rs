@@ -1,6 +1,6 @@
 //! One trial: an experiment of one cell, planned and run as any other, in a store that nobody keeps.
 //!
-//! Leaves out which trials are made (`search`).
+//! Not here: which trials are made (`search`).
 
 use super::AdviseError;
 use super::candidate::Candidate;

@@ -1,7 +1,7 @@
 //! What the log layer gives a drive that is bad at random writes, and what it costs.
 //!
 //! The drive is the simulated Mtron of the catalogue, in virtual time; the file (`logdisk_file`) lies where the caller says, in wall time.
-//! Leaves out databases, and protocols.
+//! Not here: databases, and protocols.
 
 use super::logdisk_file::{create, failed, in_sequence, lives};
 use lowtide_core::{

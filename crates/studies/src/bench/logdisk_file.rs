@@ -1,6 +1,6 @@
 //! The log layer in a file, in wall time: what random writes and reads come to, from empty to full, and how long opening takes.
 //!
-//! The drive that is served ([`LogDrive`]) without a protocol. Leaves out the simulated drive (`logdisk`).
+//! The drive that is served ([`LogDrive`]) without a protocol. Not here: the simulated drive (`logdisk`).
 
 use super::logdisk::LogdiskBenchError;
 use lowtide_core::rng::{Rng, below};

@@ -1,6 +1,6 @@
 //! The ceiling of the simulator: the same drive and load as in [`super::simulate`], reduced to the map.
 //!
-//! Uniform overwrites of one unit, greedy cleaning, one block open for the host and one for what is cleaned. Leaves out
+//! Uniform overwrites of one unit, greedy cleaning, one block open for the host and one for what is cleaned. Not here:
 //! all that the simulator adds: time, dies and channels, the write buffer, the pace of cleaning, requests in flight,
 //! latencies and intervals. What is left is what waits for memory, so the ratio of the two rates means the same on any
 //! machine.

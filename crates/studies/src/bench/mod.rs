@@ -1,6 +1,6 @@
 //! Figures that the project promises, measured so that anyone can check them.
 //!
-//! Leaves out the I/O engine; see `lowtide_host::bench`.
+//! Not here: the I/O engine; see `lowtide_host::bench`.
 
 mod logdisk;
 mod logdisk_file;

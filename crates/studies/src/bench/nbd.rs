@@ -1,7 +1,7 @@
 //! What the NBD server costs, and how well it keeps to a model's time.
 //!
 //! Server and client are threads of this process that speak over a unix socket, as a client on the same machine would;
-//! reads are of 4 KiB, at random, over data that is in memory. Leaves out other servers: see docs/performance.md.
+//! reads are of 4 KiB, at random, over data that is in memory. Not here: other servers; see docs/performance.md.
 
 use lowtide_core::rng::below;
 use lowtide_core::{Bytes, Latency, Nanos, Seed, VirtualTime};

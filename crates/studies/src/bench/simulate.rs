@@ -1,7 +1,7 @@
 //! How fast the simulator is.
 //!
 //! The drive and load are those the project promises a speed for: 160 GiB raw, 4 KiB map units, 256 to a block,
-//! ρ 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. Leaves out other
+//! ρ 0.9, greedy, 64 dies with busy-until times, latency histograms, uniform 4 KiB overwrites. Not here: other
 //! drives: cost grows with write amplification and shrinks with larger map units.
 
 use super::mapping::Mapping;

@@ -2,7 +2,7 @@
 //!
 //! The simulated Intel 320 is filled to four sizes and overwritten at random until the rule stops; the run then
 //! goes on to ten times that length, and the mean from the stop to its end is the truth. The same series is shown
-//! to the rules of others. Leaves out real drives, whose truth nobody knows.
+//! to the rules of others. Not here: real drives, whose truth nobody knows.
 
 use lowtide_core::{
     BlockDevice, Bytes, Control, Extents, Interval, Nanos, Request, Seed, VirtualTime, Workload, virtual_load,

@@ -9,7 +9,7 @@
 //! | greedy | the mean field: α = b / (b − x) (H_b − H_{m+1} + p / (m + 1)), x = m + 1 − p: Desnoyers, "Analytic models of SSD write performance" |
 //! | the best of d | the fixed point i (F_i − F_{i−1}) = c (1 − (1 − F_{i−1})^d), F_b = 1: Van Houdt, "A mean field model for a class of garbage collection algorithms in flash-based solid state drives" |
 //!
-//! Leaves out loads with hot data, and what a drive holds back; the simulator has both.
+//! Not here: loads with hot data, and what a drive holds back; the simulator has both.
 
 use lowtide_device::flash::spec::Policy;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! What was measured: levels by how much data there is, or a drive that was written from fresh to settled.
 //!
-//! Leaves out where it comes from (`read`).
+//! Not here: where it comes from (`read`).
 
 use lowtide_core::Bytes;
 use std::cmp::Reverse;

@@ -1,7 +1,7 @@
 //! The drives among which the measured one is looked for: everything but a few parameters is known or assumed.
 //!
 //! Without an example the controller is what limits: a request takes its time for each unit, a moved unit takes its own, and the NAND is
-//! fast enough not to be seen. With `--like` all else is as in that device file. Leaves out arrays, disks and drives with log units:
+//! fast enough not to be seen. With `--like` all else is as in that device file. Not here: arrays, disks and drives with log units:
 //! their levels follow other laws.
 
 use super::simulate::small;

@@ -1,6 +1,6 @@
 //! Parameters that are known beforehand, as `--fix KEY=VALUE` writes them.
 //!
-//! Leaves out the limits that depend on the capacity and the family: `limits`.
+//! Not here: the limits that depend on the capacity and the family; `limits`.
 
 use super::{COST_UNIT, FitError};
 use lowtide_core::suggest::nearest;

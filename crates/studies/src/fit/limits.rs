@@ -1,6 +1,6 @@
 //! Limits on measurements and settings: all are checked before anything is derived from them.
 //!
-//! Whatever passes can be searched and simulated without a panic and in bounded time. Leaves out the text of
+//! Whatever passes can be searched and simulated without a panic and in bounded time. Not here: the text of
 //! a table (`read`) and of `--fix` (`fixed`).
 
 use super::data::{Measured, Point};

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! What is looked for is raw capacity, the cost of a written and of a moved byte, what is cleaned next, and how much data the mapping table
-//! in memory reaches. The result is a device file as any other. docs/guide/fit.md says what that is worth. Leaves out reads, mixes and
+//! in memory reaches. The result is a device file as any other. docs/guide/fit.md says what that is worth. Not here: reads, mixes and
 //! loads that are not uniform.
 
 mod amplification;

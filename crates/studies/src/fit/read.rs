@@ -9,7 +9,7 @@
 //! | `deviation` | one standard deviation of the level, in its unit |
 //! | `time` | seconds: then it is a timeline, of one size that is said |
 //!
-//! Leaves out what is made of them.
+//! Not here: what is made of them.
 
 use super::data::{Measured, Point, timeline};
 use super::{BLOCK, FitError, MIB, Question, limits};

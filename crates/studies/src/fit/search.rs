@@ -6,7 +6,7 @@
 //!                      └────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Leaves out what the answer means (`mod`) and how it is written down (`write`, `show`).
+//! Not here: what the answer means (`mod`) and how it is written down (`write`, `show`).
 
 use super::amplification::Amplification;
 use super::data::Measured;

@@ -1,6 +1,6 @@
 //! A fitted drive for people and for programs.
 //!
-//! Leaves out the device file (`write`).
+//! Not here: the device file (`write`).
 
 use super::{COST_UNIT, Fitted, Interval, MIB, write};
 use lowtide_files::table;

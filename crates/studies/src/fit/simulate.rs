@@ -1,6 +1,6 @@
 //! What the simulator says of a drive: the level it settles at, and when its erased blocks are used up.
 //!
-//! The drive is made small first: levels depend on shares. Leaves out which drives are asked for.
+//! The drive is made small first: levels depend on shares. Not here: which drives are asked for.
 
 use super::Stop;
 use lowtide_core::{

@@ -2,7 +2,7 @@
 //!
 //! A byte takes `write + moved (A(ρ) − 1) + miss (1 − reach / data)₊` seconds, with ρ = data / raw. For a given raw capacity (and
 //! reach) that is linear in the three costs, which are not negative. Residuals are relative, over their standard deviation. Each
-//! level has a factor, what the simulator says over what this form says. Leaves out where factors come from (`search`).
+//! level has a factor, what the simulator says over what this form says. Not here: where factors come from (`search`).
 
 use super::Fixed;
 use super::amplification::{Amplification, FULLEST};

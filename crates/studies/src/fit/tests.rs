@@ -1,6 +1,6 @@
 //! Drives that are known are found again from noisy levels, and a device file that is written reads back.
 //!
-//! Leaves out published drives: `lowtide fit` on those is in docs/models/fit.md.
+//! Not here: published drives; `lowtide fit` on those is in docs/models/fit.md.
 
 use super::family::Family;
 use super::*;

@@ -1,6 +1,6 @@
 //! The device file of a fitted drive: as any other, with what every number rests on.
 //!
-//! Leaves out what is printed for people (`show`).
+//! Not here: what is printed for people (`show`).
 
 use super::family::Family;
 use super::{Fitted, Interval, MIB, Measured, Question};

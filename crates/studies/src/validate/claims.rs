@@ -1,6 +1,6 @@
 //! Claims: whether the sentences of a study hold in a campaign.
 //!
-//! A claim that cannot be judged has failed, with the reason. Leaves out how it is shown.
+//! A claim that cannot be judged has failed, with the reason. Not here: how it is shown.
 
 use lowtide_lab::experiment::{Claim, Form, Measure, Resolved, Trend, Unreadable};
 use lowtide_record::Campaign;

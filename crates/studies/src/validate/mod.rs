@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Published values reach only this far: no model reads them, and what is found for one does not depend on it.
-//! Leaves out how they are shown (crate `lowtide-report`).
+//! Not here: how they are shown (crate `lowtide-report`).
 
 mod claims;
 mod studies;

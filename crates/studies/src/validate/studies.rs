@@ -1,7 +1,7 @@
 //! Runs the chosen experiments that have published numbers or claims, concurrently.
 //!
 //! Experiments share the cores: the groups of all of them are one pool of work. Each keeps its numbers in a store of
-//! its own, in a directory that the caller chose. Leaves out adding up (`summary`).
+//! its own, in a directory that the caller chose. Not here: adding up (`summary`).
 
 use super::{claims, comparisons};
 use lowtide_core::{Bytes, Nanos, Seed};

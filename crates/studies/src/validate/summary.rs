@@ -1,7 +1,7 @@
 //! How near the models come, added up over studies, and the report that says so.
 //!
 //! A bound that is kept has no error to speak of, and is counted apart; one that is broken counts like any number. A
-//! number for which the model has nothing counts as missing, not as near. Leaves out running ([`super::run`]).
+//! number for which the model has nothing counts as missing, not as near. Not here: running ([`super::run`]).
 
 use super::Study;
 use lowtide_lab::experiment::NotCompared;

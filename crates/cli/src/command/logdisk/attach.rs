@@ -1,6 +1,6 @@
 //! `lowtide logdisk attach`: a log disk as a block device of this machine.
 //!
-//! The server is this program, started once more with `--server`. Leaves out taking it apart, which is `lowtide drive detach`'s, and how
+//! The server is this program, started once more with `--server`. Not here: taking it apart, which is `lowtide drive detach`'s, and how
 //! a block device is made (`lowtide_host::attach`).
 
 use super::{end, open, running};

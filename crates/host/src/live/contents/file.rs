@@ -1,6 +1,6 @@
 //! Contents in a sparse file ([`SparseFile`]).
 //!
-//! Leaves out formats of images: byte 0 of the file is byte 0 of the drive.
+//! Not here: formats of images; byte 0 of the file is byte 0 of the drive.
 
 use super::Run;
 use crate::block;

@@ -1,6 +1,6 @@
 //! What is stored on a drive that is served live: the newest bytes, in memory or in a sparse file ([`Contents`]).
 //!
-//! Nothing that was not written takes room, and all of it reads as zeroes. Leaves out when a write is durable, which is
+//! Nothing that was not written takes room, and all of it reads as zeroes. Not here: when a write is durable, which is
 //! the drive's matter.
 
 mod file;

@@ -1,7 +1,7 @@
 //! A client of the loop: what it sent, what it waits for, what it has not taken ([`Client`]).
 //!
 //! A client that does not take its replies, or asks for very much at once, is not read from until it does: what it may
-//! make the server hold, [`super::budget`] says. Leaves out what requests do.
+//! make the server hold, [`super::budget`] says. Not here: what requests do.
 
 use super::budget::{self, Budget};
 use super::buffer::{Input, Output};

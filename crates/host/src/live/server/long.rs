@@ -3,7 +3,7 @@
 //! A client has one such request at a time, and no other request meanwhile: so every client can make the
 //! largest request, however little memory is left. Each piece is a request to the drive. If a piece of a read
 //! fails after the first was sent, and the reply can no longer say so (a simple reply, or one that must be
-//! one chunk), the connection ends, as the protocol demands. Leaves out who has room: see [`super::budget`].
+//! one chunk), the connection ends, as the protocol demands. Not here: who has room; see [`super::budget`].
 
 use super::client::Client;
 use crate::nbd::answer;

@@ -8,7 +8,7 @@
 //!
 //! One thread, because a drive takes requests in order of time, and because a request that changes hands between threads
 //! pays for two more of the scheduler's decisions, which is as long as a fast drive takes to answer. What clients send together is taken
-//! together, and what is due together is sent together. Leaves out negotiation, which other threads do.
+//! together, and what is due together is sent together. Not here: negotiation, which other threads do.
 
 mod budget;
 mod buffer;

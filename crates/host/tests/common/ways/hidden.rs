@@ -1,7 +1,7 @@
 //! Ways to use a device that no path of the device or of its file shows: through overlay filesystems, beside
 //! filesystems of programs, and mounted files.
 //!
-//! Leaves out acct(2), which the kernel shows nowhere.
+//! Not here: acct(2), which the kernel shows nowhere.
 
 use super::scripts::{EROFS, MAPPED, SERVED};
 use super::{Bench, Use, Way, text};

@@ -1,6 +1,6 @@
 //! Ways to use a device, as Python snippets, and the command that starts a container.
 //!
-//! Leaves out the list of ways (`ways`).
+//! Not here: the list of ways (`ways`).
 
 /// Prelude of every script: helpers, and `wait`, which reports that the script holds the device.
 pub const PRELUDE: &str = r"

@@ -1,6 +1,6 @@
 //! Delivery (clause 2.7): the oldest order of each district, in two round trips.
 //!
-//! All ten districts are one transaction, as clause 2.7.4 allows. Leaves out the queue of deferred deliveries, and its file
+//! All ten districts are one transaction, as clause 2.7.4 allows. Not here: the queue of deferred deliveries, and its file
 //! of results.
 
 use super::{TpccSession, column};

@@ -1,7 +1,7 @@
 //! Payment (clause 2.5): one crossing by number, two by name.
 //!
 //! The warehouse's row, which all payments of its terminals change, comes last, so that it is locked for as short as can
-//! be. Leaves out showing what was read.
+//! be. Not here: showing what was read.
 
 use super::{Quoted, TpccSession, column};
 use crate::{Failure, Outcome};

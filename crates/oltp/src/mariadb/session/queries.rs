@@ -1,6 +1,6 @@
 //! Order-Status and Stock-Level: the transactions that only read.
 //!
-//! Leaves out showing what they read.
+//! Not here: showing what they read.
 
 use super::{Quoted, TpccSession, column};
 use crate::{Failure, Outcome};
