@@ -19,7 +19,7 @@ pub use advise::AdviseArguments;
 pub use attach::{AttachArguments, DetachArguments, PlainFormat};
 pub use bench::{BenchArguments, BenchFormat, BenchVerb};
 pub use drive::DriveVerb;
-pub use fit::FitArguments;
+pub use fit::{FitArguments, FitFormat};
 pub use live::{
     CutArguments, DriveArguments, FailArguments, RecordVerb, ServeArguments, ServerArguments, StatArguments,
     TlsUse,

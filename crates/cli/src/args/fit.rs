@@ -2,8 +2,8 @@
 //!
 //! `lowtide_studies::fit` checks which of them the data need.
 
-use super::{Format, size};
-use clap::Args;
+use super::size;
+use clap::{Args, ValueEnum};
 use lowtide_core::Bytes;
 use lowtide_studies::fit;
 use std::path::PathBuf;
@@ -57,5 +57,14 @@ pub struct FitArguments {
     pub budget: u64,
     /// Output format
     #[arg(long, default_value = "table")]
-    pub format: Format,
+    pub format: FitFormat,
+}
+
+/// How a fit is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FitFormat {
+    /// For a terminal
+    Table,
+    /// One JSON object
+    Json,
 }

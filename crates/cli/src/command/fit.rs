@@ -3,7 +3,7 @@
 //! Not here: the fitting (`lowtide_studies::fit`).
 
 use super::campaign_named;
-use crate::args::{FitArguments, Format};
+use crate::args::{FitArguments, FitFormat};
 use crate::failure::Failure;
 use crate::output::DEVICE;
 use crate::{interrupt, output};
@@ -21,9 +21,6 @@ const LARGEST: Bytes = Bytes::mib(256);
 /// Fits, prints what was found, and writes the file.
 pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
     let help = "lowtide fit --help says what is accepted";
-    if !matches!(arguments.format, Format::Table | Format::Json) {
-        return Err(Failure::usage("a fit is printed as table or json", help));
-    }
     let mut files = CommandFiles::default();
     files.add("the file of measurements", &arguments.source);
     let like = arguments.like.as_deref().map(Like::read).transpose()?;
@@ -46,8 +43,8 @@ pub fn run(arguments: &FitArguments) -> Result<u8, Failure> {
     let fitted = fit::fit(&measured, &question, &interrupt::flag())?;
     fitted.notes.iter().for_each(output::say);
     output::print(&match arguments.format {
-        Format::Json => fit::json(&fitted),
-        _ => fit::table(&fitted, output::columns()),
+        FitFormat::Json => fit::json(&fitted),
+        FitFormat::Table => fit::table(&fitted, output::columns()),
     })?;
     match file {
         Some(file) => {
