@@ -53,6 +53,34 @@ impl Engine {
     pub fn has_transactions(self) -> bool {
         !matches!(self, Engine::MariadbAria | Engine::MariadbMyisam | Engine::MyisamModel)
     }
+    /// Whether it runs inside the process that asks it, and has no server.
+    pub fn is_embedded(self) -> bool {
+        matches!(self, Engine::Sqlite)
+    }
+    /// Whether the journal mode is one of its settings.
+    pub fn has_journal_mode(self) -> bool {
+        matches!(self, Engine::Sqlite)
+    }
+    /// Whether one connection writes at a time, for the whole database.
+    pub fn has_one_writer(self) -> bool {
+        matches!(self, Engine::Sqlite)
+    }
+    /// Whether its log stays at the size that the settings give.
+    pub fn has_sized_log(self) -> bool {
+        !matches!(self, Engine::Sqlite)
+    }
+    /// How addresses of its servers begin; none where lowtide cannot use a server that is already there.
+    pub fn schemes(self) -> &'static [&'static str] {
+        match self {
+            Engine::Mariadb => &["mariadb://", "mysql://"],
+            Engine::Postgresql => &["postgresql://", "postgres://"],
+            Engine::Sqlite
+            | Engine::MariadbAria
+            | Engine::MariadbMyisam
+            | Engine::InnodbModel
+            | Engine::MyisamModel => &[],
+        }
+    }
     /// The least memory and log that it starts with.
     pub fn least(self) -> Least {
         match self {

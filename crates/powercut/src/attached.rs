@@ -105,9 +105,9 @@ impl<'a> Rounds<'a> {
             durability: Some(setting.durability),
             buffer_pool: Some(buffer_pool),
             log_size: Some(log_size),
-            options: match setting.engine {
-                Engine::Sqlite => vec![("journal_mode".to_owned(), setting.journal.pragma().to_owned())],
-                _ => Vec::new(),
+            options: match setting.engine.has_journal_mode() {
+                true => vec![("journal_mode".to_owned(), setting.journal.pragma().to_owned())],
+                false => Vec::new(),
             },
             ..Settings::default()
         };
@@ -197,10 +197,10 @@ impl<'a> Rounds<'a> {
     /// Starts the database, made where there is none.
     fn start_empty(&mut self) -> Result<(), OltpError> {
         let places = self.places();
-        let started = match self.settings.engine {
+        let started = match self.settings.engine.is_embedded() {
             // Memory that is shared through a file of the drive would go with its power, and take this process along.
-            Engine::Sqlite => sqlite::start_alone(&places, &self.settings),
-            _ => instance::start(&self.settings, &places, self.interrupt),
+            true => sqlite::start_alone(&places, &self.settings),
+            false => instance::start(&self.settings, &places, self.interrupt),
         };
         self.instance = Some(started?);
         Ok(())
@@ -335,7 +335,7 @@ impl<'a> Rounds<'a> {
         let mut random = Random::new(seed.part("cut", 0));
         let wanted = u64::from(random.between(COMMITS[0], COMMITS[1]));
         let pause = Duration::from_millis(random.between(0, WITHIN_MS).into());
-        let terminals = if self.settings.engine == Engine::Sqlite { 1 } else { 4 };
+        let terminals = if self.settings.engine.has_one_writer() { 1 } else { 4 };
         let database = self.database();
         let sessions = (0..terminals).map(|_| database.session()).collect::<Result<Vec<_>, _>>()?;
         drop(database);

@@ -13,8 +13,8 @@
 use super::ledger::Ledger;
 use super::{Row, contradiction};
 use lowtide_core::Nanos;
+use lowtide_engines::Settings;
 use lowtide_engines::tpcc::Scale;
-use lowtide_engines::{Engine, Settings};
 use lowtide_live::contract::Findings;
 use lowtide_oltp::{Places, snapshot, sqlite};
 use std::fmt;
@@ -136,7 +136,7 @@ pub(super) fn of_copy(
     (settings, scale): (&Settings, &Scale),
     (mut ledger, cut): (Ledger, Nanos),
 ) -> Option<Option<String>> {
-    if row.setting.engine != Engine::Sqlite || !copy.exists() {
+    if !row.setting.engine.is_embedded() || !copy.exists() {
         return None;
     }
     let never = AtomicBool::new(false);

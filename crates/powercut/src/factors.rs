@@ -68,14 +68,14 @@ impl Factors {
     }
 
     fn journals(&self, engine: Engine) -> Vec<Journal> {
-        if engine == Engine::Sqlite { self.journal.clone() } else { vec![Journal::Wal] }
+        if engine.has_journal_mode() { self.journal.clone() } else { vec![Journal::Wal] }
     }
 
     fn filesystems(&self, engine: Engine) -> Vec<Option<Filesystem>> {
-        match (self.filesystem.is_empty(), engine) {
+        match (self.filesystem.is_empty(), engine.is_embedded()) {
             (false, _) => self.filesystem.clone(),
-            (true, Engine::Sqlite) => vec![None],
-            (true, _) => vec![Some(Filesystem::Xfs)],
+            (true, true) => vec![None],
+            (true, false) => vec![Some(Filesystem::Xfs)],
         }
     }
 }
@@ -89,7 +89,7 @@ impl Setting {
                 "{engine} has no transactions that could be lost or not: take sqlite, mariadb or postgresql"
             ));
         }
-        if filesystem.is_none() && *engine != Engine::Sqlite {
+        if filesystem.is_none() && !engine.is_embedded() {
             return Err(format!(
                 "{engine} is a program of its own, and runs on filesystems of this machine: take xfs or ext4"
             ));

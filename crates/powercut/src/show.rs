@@ -3,7 +3,6 @@
 //! Not here: what is promised, and how rows come about.
 
 use super::{Journal, Promise, Row, filesystem_name};
-use lowtide_engines::Engine;
 use lowtide_files::table as plain;
 use serde::Serialize;
 
@@ -38,7 +37,7 @@ impl<'a> Record<'a> {
         Record {
             engine: setting.engine.name(),
             durability: setting.durability.name(),
-            journal: (setting.engine == Engine::Sqlite).then(|| setting.journal.name()),
+            journal: setting.engine.has_journal_mode().then(|| setting.journal.name()),
             filesystem: filesystem_name(setting.filesystem),
             barrier: if setting.barrier { "on" } else { "off" },
             cache: setting.cache.to_string(),
@@ -80,7 +79,7 @@ pub fn json(rows: &[Row]) -> String {
 pub fn csv(rows: &[Row]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in rows {
-        let journal = Some(row.setting.journal.name()).filter(|_| row.setting.engine == Engine::Sqlite);
+        let journal = Some(row.setting.journal.name()).filter(|_| row.setting.engine.has_journal_mode());
         let record = Record { journal: Some(journal.unwrap_or("")), ..Record::of(row) };
         writer.serialize(record).expect("every row has the same columns");
     }
@@ -94,8 +93,8 @@ pub fn table(rows: &[Row], columns: usize) -> String {
     let head = ["engine", "writes", "on", "barrier", "cache", "cuts", "lost", "corrupt", "back in"];
     let line = |row: &Row| {
         let setting = &row.setting;
-        let journal = match (setting.engine, setting.journal) {
-            (Engine::Sqlite, Journal::Rollback) => ", rollback",
+        let journal = match (setting.engine.has_journal_mode(), setting.journal) {
+            (true, Journal::Rollback) => ", rollback",
             _ => "",
         };
         vec![
@@ -138,6 +137,7 @@ mod tests {
     use lowtide_core::{Filesystem, Nanos, Seed};
     use lowtide_device::power::CacheKind;
     use lowtide_engines::Durability;
+    use lowtide_engines::Engine;
 
     fn rows() -> Vec<Row> {
         let asked = Asked {
