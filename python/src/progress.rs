@@ -75,7 +75,7 @@ impl Progress for Heard {
     }
 
     fn ended(&self, cell: &PlannedCell, failure: Option<&str>) {
-        let oltp = cell.settings.load.oltp.is_some();
+        let oltp = cell.settings.load.work.is_transactions();
         let unit = if oltp { "NOTPM" } else { "MiB/s" };
         let mut kept = self.kept();
         kept.running.remove(&cell.index);

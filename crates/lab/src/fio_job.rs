@@ -3,7 +3,9 @@
 //! What fio cannot express becomes a comment in its place. So does a block device as the target: the job would overwrite it without
 //! asking. Inserts and databases have no job file: they are not a list of requests. lowtide does not run the job.
 
-use crate::experiment::{Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Sync, Target};
+use crate::experiment::{
+    Fill, Length, Load, Pace, Preparation, Purge, Replay, ReplayPace, Sync, Target, Work,
+};
 use crate::plan::{Plan, PlannedCell};
 use lowtide_core::workload::{Access, Blocks, Distribution};
 use std::fmt::Write;
@@ -19,11 +21,10 @@ pub struct NotRequests(&'static str);
 /// [`NotRequests`] where the experiment inserts rows, or asks a database.
 pub fn fio_job(plan: &Plan) -> Result<String, NotRequests> {
     let experiment = &plan.experiment;
-    if experiment.load.inserts.is_some() {
-        return Err(NotRequests("rows inserted into an index are"));
-    }
-    if experiment.load.oltp.is_some() {
-        return Err(NotRequests("transactions of a database are"));
+    match experiment.load.work {
+        Work::Inserts(_) => return Err(NotRequests("rows inserted into an index are")),
+        Work::Transactions(_) => return Err(NotRequests("transactions of a database are")),
+        Work::Requests | Work::Trace(_) => {}
     }
     let mut job = Job::default();
     job.comment(&format!("{} of lowtide {}, as a job of fio", experiment.name, env!("CARGO_PKG_VERSION")));
@@ -92,7 +93,7 @@ impl Job {
         self.line("stonewall");
         self.preparation(cell.purge_before, &cell.settings.preparation);
         self.option("size", cell.data.get());
-        match &load.replay {
+        match load.work.trace() {
             Some(replay) => self.replay(replay, load),
             None => self.requests(load),
         }
@@ -105,7 +106,7 @@ impl Job {
                 ));
                 self.time(max.as_secs_f64());
             }
-            Length::Requests(_) if load.replay.is_some() => {}
+            Length::Requests(_) if load.work.trace().is_some() => {}
             Length::Requests(number) => {
                 // fio counts for each job.
                 let each = number.div_ceil(u64::from(load.threads.max(1)));

@@ -5,6 +5,7 @@
 //! `lowtide-report`) and the command line (crate `lowtide-cli`).
 
 pub mod campaign;
+mod cell_error;
 pub mod experiment;
 pub mod fio_job;
 pub mod import;

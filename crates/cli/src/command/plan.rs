@@ -72,7 +72,7 @@ fn writes(plan: &Plan) -> String {
     if plan.target.is_simulated() {
         return format!("filling writes {:.1} GiB, and the load what the target takes", filled.as_gib());
     }
-    if plan.experiment.load.oltp.is_some() {
+    if plan.experiment.load.work.is_transactions() {
         return format!(
             "loading and copying databases writes about {:.1} GiB, the load what they write",
             filled.as_gib()

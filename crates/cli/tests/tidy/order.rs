@@ -102,7 +102,16 @@ pub const MODULES: [(&str, &[&str]); 14] = [
             "attached logdisk service",
         ],
     ),
-    ("lab", &["experiment smart", "plan witness", "fio_job prepare rounds store", "import load", "campaign"]),
+    (
+        "lab",
+        &[
+            "cell_error experiment smart",
+            "plan witness",
+            "fio_job prepare rounds store",
+            "import load",
+            "campaign",
+        ],
+    ),
     (
         "report",
         &[

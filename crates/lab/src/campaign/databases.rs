@@ -4,6 +4,7 @@
 
 use super::target::CellTarget;
 use super::{Cells, Stage};
+use crate::cell_error::CellError;
 use crate::experiment::Oltp;
 use crate::load::{Ended, on_databases};
 use crate::plan::{Plan, PlannedCell};
@@ -39,7 +40,7 @@ impl<'a> Databases<'a> {
     /// Of a plan, if nothing speaks against its target.
     pub fn of(plan: &'a Plan) -> Result<Self, HostError> {
         let home = Home::of(plan)?;
-        let log = plan.experiment.load.oltp.as_ref().and_then(|oltp| oltp.log_directory.as_deref());
+        let log = plan.experiment.load.work.transactions().and_then(|oltp| oltp.log_directory.as_deref());
         let log = log.map(home::own).transpose()?;
         let run = home::own(&std::env::temp_dir())?;
         let folder = home.beside().unwrap_or(run.path()).join("sets");
@@ -58,7 +59,7 @@ impl<'a> Databases<'a> {
         cell: &PlannedCell,
         seed: Seed,
         interrupt: &Arc<AtomicBool>,
-    ) -> Result<Ready, String> {
+    ) -> Result<Ready, CellError> {
         let ready = self.home.prepare(cell, seed, interrupt)?;
         let log = self.log.as_ref().map(|log| log.path().to_owned()).or(ready.log);
         Ok(Ready { log, ..ready })
@@ -71,7 +72,7 @@ impl CellTarget for Databases<'_> {
         cells: &Cells<'_>,
         cell: &PlannedCell,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
+    ) -> Result<Ended, CellError> {
         cells.databases(cell, self, rows)
     }
 
@@ -94,10 +95,6 @@ struct Loaded {
     bytes: Bytes,
     /// Rows that break each condition of consistency.
     conditions: Vec<(String, i64)>,
-}
-
-fn told(error: OltpError) -> String {
-    error.to_string()
 }
 
 /// The databases of a cell; instances of our own are ended when they are dropped.
@@ -132,8 +129,8 @@ impl Running {
     }
 
     /// What failed, in the words of the server that ended or complained, where one did.
-    fn why(&mut self, seen: OltpError) -> String {
-        instance::why(&mut self.instances, seen).to_string()
+    fn why(&mut self, seen: OltpError) -> OltpError {
+        instance::why(&mut self.instances, seen)
     }
 }
 
@@ -144,8 +141,8 @@ impl Cells<'_> {
         cell: &PlannedCell,
         databases: &mut Databases<'_>,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
-        let oltp = cell.settings.load.oltp.as_ref().expect("a cell of databases");
+    ) -> Result<Ended, CellError> {
+        let oltp = cell.settings.load.work.of_databases();
         self.progress.cell(cell, Stage::Prepare, 0.0, None);
         let outcome = match oltp.servers.is_empty() {
             true => self.on_our_own(cell, oltp, databases, rows),
@@ -162,11 +159,11 @@ impl Cells<'_> {
         oltp: &Oltp,
         databases: &mut Databases<'_>,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
+    ) -> Result<Ended, CellError> {
         let loading = |share: f64| self.progress.cell(cell, Stage::Prepare, share, None);
-        let set = databases.sets.get(&cell.settings, self.data_seed(), self.interrupt, &loading);
+        let set = databases.sets.get(&cell.settings, oltp, self.data_seed(), self.interrupt, &loading);
         // Its drives have not seen, then, what the next ones go on from.
-        let set = set.inspect_err(|_| databases.home.left_out(cell)).map_err(told)?;
+        let set = set.inspect_err(|_| databases.home.left_out(cell))?;
         let mut ready = databases.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
         let (number, run) = (0..oltp.instances, databases.run());
         let places: Vec<Places> = number.map(|number| ready.places(number, &run)).collect();
@@ -176,12 +173,11 @@ impl Cells<'_> {
                 set.copy_to(number, places, self.interrupt)
             })
         });
-        let outcome = copied.map_err(told).and_then(|()| {
+        let outcome = copied.map_err(CellError::Oltp).and_then(|()| {
             let own_log = if ready.log.is_some() { set.log_bytes } else { Bytes::ZERO };
             databases.home.begin(&mut ready, set.bytes.saturating_sub(own_log))?;
-            crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)
-                .map_err(|error| error.to_string())?;
-            let running = start(oltp, &places, self.interrupt).map_err(told)?;
+            crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)?;
+            let running = start(oltp, &places, self.interrupt)?;
             let loaded = Loaded { bytes: set.bytes, conditions: set.conditions };
             self.measure(cell, &ready, running, loaded, &mut databases.home, rows)
         });
@@ -198,20 +194,20 @@ impl Cells<'_> {
         oltp: &Oltp,
         databases: &mut Databases<'_>,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
+    ) -> Result<Ended, CellError> {
         let ready = databases.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
         let mut running = Running::default();
         let mut conditions = Vec::new();
         for (number, address) in oltp.servers.iter().enumerate() {
-            let database = instance::connect(address.secret(), self.interrupt).map_err(told)?;
+            let database = instance::connect(address.secret(), self.interrupt)?;
             let scale = data_set::share(oltp, number as u32);
             let loading = |share: f64| {
                 let share = (number as f64 + share) / oltp.servers.len() as f64;
                 self.progress.cell(cell, Stage::Prepare, share, None);
             };
-            database.load(&scale, self.data_seed(), self.interrupt, &loading).map_err(told)?;
+            database.load(&scale, self.data_seed(), self.interrupt, &loading)?;
             if oltp.check {
-                data_set::add(&mut conditions, check::all(&*database, &scale).map_err(told)?);
+                data_set::add(&mut conditions, check::all(&*database, &scale)?);
             }
             running.databases.push(database);
             running.scales.push(scale);
@@ -233,9 +229,9 @@ impl Cells<'_> {
         loaded: Loaded,
         home: &mut Home<'_>,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
+    ) -> Result<Ended, CellError> {
         let load = &cell.settings.load;
-        let oltp = load.oltp.as_ref().expect("a cell of databases");
+        let oltp = load.work.of_databases();
         let (mut last, counters) = home.done();
         let facts = Facts {
             device_unseen: last.is_none(),
@@ -289,7 +285,7 @@ impl Cells<'_> {
             self.sender.send(Entry::Interval(cell.index, Box::new(measured)));
         };
         let seed = self.plan.cell_seed(cell).part("load", 0);
-        let ended = on_databases(&running.parts(), load, context, seed, self.interrupt, device, each);
+        let ended = on_databases(&running.parts(), (load, oltp), context, seed, self.interrupt, device, each);
         home.count(all_written);
         let (ended, summary, gaps) = ended.map_err(|error| running.why(error))?;
         self.gaps(cell, &gaps);
@@ -324,7 +320,7 @@ impl Cells<'_> {
         drop(sessions);
         // Dropped, a server ends at once: the data of an interrupted cell is thrown away.
         let stopped = |instance: Box<dyn Instance>| if interrupted { Ok(()) } else { instance.stop() };
-        instances.into_iter().try_for_each(stopped).map_err(told)?;
+        instances.into_iter().try_for_each(stopped)?;
         if let Ended::Complete(verdict) = &ended {
             let done = CellEnd::Done { verdict: verdict.clone(), wear: Vec::new() };
             self.sender.send(Entry::End(cell.index, done));

@@ -13,6 +13,7 @@ mod on_host;
 mod simulated;
 mod target;
 
+use crate::cell_error::CellError;
 use crate::load::Ended;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::rounds::Rounds;
@@ -333,7 +334,7 @@ impl<'a> Cells<'a> {
             }
             Err(error) => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
-                self.fail(&self.plan.cells[index], error.to_string());
+                self.fail(&self.plan.cells[index], &error.into());
             }
         }
     }
@@ -393,7 +394,7 @@ impl<'a> Cells<'a> {
         &self,
         index: usize,
         target: &mut dyn CellTarget,
-        broken: &mut Option<String>,
+        broken: &mut Option<u32>,
     ) -> Result<(), Stopped> {
         let cell = &self.plan.cells[index];
         if !self.needs(index) || (self.done[index] && !self.plan.target.is_simulated()) {
@@ -403,8 +404,8 @@ impl<'a> Cells<'a> {
             return Ok(());
         }
         let mut rows = Vec::new();
-        let outcome = match &*broken {
-            Some(reason) => Err(format!("the history it needs is missing: {reason}")),
+        let outcome = match *broken {
+            Some(number) => Err(CellError::BrokenHistory(number)),
             None => target.measure(self, cell, &mut rows),
         };
         match outcome {
@@ -416,10 +417,10 @@ impl<'a> Cells<'a> {
                 self.spare(spared);
                 Ok(())
             }
-            Err(reason) => {
-                self.fail(cell, reason);
+            Err(error) => {
+                self.fail(cell, &error);
                 if self.plan.target.is_simulated() {
-                    *broken = Some(format!("cell {} failed", cell.index));
+                    *broken = Some(cell.index);
                 }
                 Err(Stopped::Failed)
             }
@@ -455,7 +456,8 @@ impl<'a> Cells<'a> {
         }
     }
 
-    fn fail(&self, cell: &PlannedCell, reason: String) {
+    fn fail(&self, cell: &PlannedCell, error: &CellError) {
+        let reason = error.to_string();
         self.progress.ended(cell, Some(&reason));
         self.sender.send(Entry::End(cell.index, CellEnd::Failed(reason)));
     }

@@ -5,6 +5,7 @@
 use super::simulated::Models;
 use super::target::CellTarget;
 use super::{Cells, Stage};
+use crate::cell_error::CellError;
 use crate::load::{Ended, on_model};
 use crate::plan::PlannedCell;
 use crate::store::Entry;
@@ -25,14 +26,14 @@ impl CellTarget for ModelledDatabases<'_> {
         cells: &Cells<'_>,
         cell: &PlannedCell,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
+    ) -> Result<Ended, CellError> {
         let devices = self.models.devices;
         let load = &cell.settings.load;
-        let oltp = load.oltp.as_ref().expect("a cell of databases");
+        let oltp = load.work.of_databases();
         let settings = ModelSettings::of(&oltp.settings).expect("the plan checked them");
         let seed = cells.plan.cell_seed(cell);
         let history = self.models.history(cells, cell);
-        let prepared = history.prepare(cell, seed).map_err(|error| error.to_string())?;
+        let prepared = history.prepare(cell, seed)?;
         // A log of its own begins on a drive that is as new.
         let mut log = oltp.log_device.as_ref().map(|name| {
             devices[name].spec.build(seed.part("log", 0)).expect("the plan validated the description")
@@ -54,13 +55,10 @@ impl CellTarget for ModelledDatabases<'_> {
             rows.push(cells.measured(cell, cells.stage(cell, Stage::Measure), measured, share, so_far));
         };
         let seed = seed.part("load", 0);
-        let ended = on_model(prepared, log.as_mut(), load, &settings, seed, cells.interrupt, each);
+        let ended = on_model(prepared, log.as_mut(), (load, oltp), &settings, seed, cells.interrupt, each);
         let ended = ended.map_err(|error| match error {
-            DeviceError::OutOfRange { capacity, .. } => format!(
-                "the database has grown past the end of the device, which has {}: each new order adds rows",
-                Bytes::new(capacity)
-            ),
-            other => other.to_string(),
+            DeviceError::OutOfRange { capacity, .. } => CellError::Outgrown(Bytes::new(capacity)),
+            other => CellError::Device(other),
         })?;
         cells.ends(cell, &ended, history);
         Ok(ended)

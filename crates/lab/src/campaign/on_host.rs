@@ -4,6 +4,7 @@
 
 use super::target::CellTarget;
 use super::{Cells, Stage};
+use crate::cell_error::CellError;
 use crate::experiment::Precondition;
 use crate::load::{Each, Ended, on_host};
 use crate::plan::PlannedCell;
@@ -50,7 +51,7 @@ impl CellTarget for OnHost<'_> {
         cells: &Cells<'_>,
         cell: &PlannedCell,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
+    ) -> Result<Ended, CellError> {
         let (seed, began) = (cells.plan.cell_seed(cell), Instant::now());
         let filling = &mut |progress: lowtide_host::target::Progress| {
             let share = progress.done.get() as f64 / progress.total.get().max(1) as f64;
@@ -58,7 +59,7 @@ impl CellTarget for OnHost<'_> {
         };
         let prepared = match self.target.prepare(cell, seed, cells.interrupt, filling) {
             Err(HostError::Interrupted { .. }) => return Ok(Ended::Interrupted),
-            prepared => prepared.map_err(|error| error.to_string())?,
+            prepared => prepared?,
         };
         let mut preconditioned = Bytes::ZERO;
         if let Some(passes) = cell.precondition {
@@ -89,9 +90,9 @@ impl CellTarget for OnHost<'_> {
         cells.say(self.witness.as_ref().and_then(|witness| witness.load_ended(&cell.label(), own)));
         // No other cell may use files that this load could not use, or a stuck thread may still write to.
         if !loaded.as_ref().is_ok_and(|(_, summary)| summary.stuck_threads == 0) {
-            self.target.give_up().map_err(|error| error.to_string())?;
+            self.target.give_up()?;
         }
-        let (ended, summary) = loaded.map_err(|error| error.to_string())?;
+        let (ended, summary) = loaded?;
         cells.gaps(cell, &summary.gaps);
         let path = self.target.path();
         let cached = (!summary.direct && !lowtide_host::environment::in_memory(path))
@@ -132,11 +133,10 @@ impl Cells<'_> {
         prepared: &PreparedHost<'_>,
         seed: Seed,
         written: &mut Bytes,
-    ) -> Result<Ended, String> {
+    ) -> Result<Ended, CellError> {
         // A partial block at the end is left as it is.
         let size_each = prepared.data.size_each().align_down(passes.block);
-        let data = prepared.data.with_size_each(size_each);
-        let data = &data.map_err(|error| error.to_string())?;
+        let data = &prepared.data.with_size_each(size_each)?;
         let PreparedHost { capacity, rotational, written_before, .. } = *prepared;
         let prepared = &PreparedHost { data, capacity, rotational, written_before };
         let load = passes.load(data.size());
@@ -145,8 +145,7 @@ impl Cells<'_> {
             self.progress.cell(cell, Stage::Prepare, share, Some(&Row::of(interval)));
         };
         let seed = seed.part("precondition", 0);
-        on_host(prepared, &load, EngineChoice::Auto, seed, self.interrupt, each)
-            .map(|(ended, _)| ended)
-            .map_err(|error| error.to_string())
+        let (ended, _) = on_host(prepared, &load, EngineChoice::Auto, seed, self.interrupt, each)?;
+        Ok(ended)
     }
 }

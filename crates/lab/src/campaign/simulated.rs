@@ -4,6 +4,7 @@
 
 use super::target::CellTarget;
 use super::{Cells, Stage};
+use crate::cell_error::CellError;
 use crate::load::{Each, Ended, Told, on_drive};
 use crate::plan::{PlannedCell, PlannedDevice};
 use crate::prepare::{History, PreparedDrive};
@@ -38,19 +39,18 @@ impl CellTarget for Models<'_> {
         cells: &Cells<'_>,
         cell: &PlannedCell,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String> {
+    ) -> Result<Ended, CellError> {
         let (replay, seed) = (cells.is_replay(cell), cells.plan.cell_seed(cell));
         let history = self.history(cells, cell);
         let began = history.now();
-        let prepared = history.prepare(cell, seed).map_err(|error| error.to_string())?;
+        let prepared = history.prepare(cell, seed)?;
         cells.starts(cell, &prepared);
         let each: &mut Each<'_> = &mut |interval, share, so_far| {
             rows.push(cells.interval(cell, cells.stage(cell, Stage::Measure), interval, share, so_far));
         };
         let load = &cell.settings.load;
         let mut told = Vec::new();
-        let ended = on_drive(prepared, load, seed.part("load", 0), cells.interrupt, each, &mut told);
-        let ended = ended.map_err(|error| error.to_string())?;
+        let ended = on_drive(prepared, load, seed.part("load", 0), cells.interrupt, each, &mut told)?;
         if !replay && ended != Ended::Interrupted {
             cells.say(told.into_iter().map(|Told { at, what }| {
                 // Unscaled, as in the experiment.

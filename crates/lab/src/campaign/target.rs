@@ -7,6 +7,8 @@ use super::databases::Databases;
 use super::modelled::ModelledDatabases;
 use super::on_host::OnHost;
 use super::simulated::Models;
+use crate::cell_error::CellError;
+use crate::experiment::Work;
 use crate::load::Ended;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use crate::prepare::{Block, Files};
@@ -31,7 +33,7 @@ pub(super) trait CellTarget {
         cells: &Cells<'_>,
         cell: &PlannedCell,
         rows: &mut Vec<Row>,
-    ) -> Result<Ended, String>;
+    ) -> Result<Ended, CellError>;
 
     /// Notes a cell that was measured in an earlier run: what it wrote is not on the target now.
     fn skip(&mut self, _cell: &PlannedCell) {}
@@ -47,7 +49,7 @@ pub(super) type HeldTarget<'a> = Box<dyn CellTarget + Send + 'a>;
 
 /// Acquires the target of a plan, unless a check refuses it; `None` for models in virtual time.
 pub(super) fn take(plan: &Plan) -> Result<Option<HeldTarget<'_>>, HostError> {
-    let asks_database = plan.experiment.load.oltp.is_some();
+    let asks_database = plan.experiment.load.work.is_transactions();
     Ok(match &plan.target {
         PlanTarget::Simulated(_) => None,
         PlanTarget::Host(spec) if !asks_database => {
@@ -69,9 +71,9 @@ pub(super) fn models(plan: &Plan) -> Box<dyn CellTarget + '_> {
         panic!("cells on this machine are one group, which takes the target")
     };
     let models = Models::new(devices);
-    match plan.experiment.load.oltp {
-        Some(_) => Box::new(ModelledDatabases { models }),
-        None => Box::new(models),
+    match plan.experiment.load.work {
+        Work::Transactions(_) => Box::new(ModelledDatabases { models }),
+        Work::Requests | Work::Trace(_) | Work::Inserts(_) => Box::new(models),
     }
 }
 

@@ -12,9 +12,9 @@ use super::oltp::Oltp;
 use super::schema;
 use super::step::{MOST_CELLS, Step};
 use super::target::Target;
+use super::work::Work;
 use lowtide_core::Bytes;
 use lowtide_core::workload::Access;
-use lowtide_engines::Engine;
 use lowtide_oltp::Address;
 use std::ops::Range;
 
@@ -30,14 +30,14 @@ impl Whole<'_> {
     /// Records every contradiction.
     pub(super) fn check(&self, problems: &mut Problems<'_>) {
         event::check(self.document, self.target, self.load, self.swept("rate").is_some(), problems);
-        if let Some(oltp) = &self.load.oltp {
+        if let Work::Transactions(oltp) = &self.load.work {
             self.once_only(problems);
             self.devices(problems);
             self.database(oltp, problems);
             return;
         }
         self.only_with_databases(problems);
-        if self.load.replay.is_some() {
+        if let Work::Trace(_) = self.load.work {
             self.traced(problems);
             self.devices(problems);
             return;
@@ -62,7 +62,7 @@ impl Whole<'_> {
                 "reserve" | "partition" => format!("before-each-cell.layout.{factor}"),
                 "idle" => "before-each-cell.idle".to_owned(),
                 "filesystem" => "before-each-cell.layout.filesystem".to_owned(),
-                factor if self.load.oltp.is_some() => format!("oltp.{factor}"),
+                factor if self.load.work.is_transactions() => format!("oltp.{factor}"),
                 "data_files" => "inserts.data_files".to_owned(),
                 factor => format!("workload.{factor}"),
             };
@@ -253,7 +253,7 @@ impl Whole<'_> {
             let help = "at least a terminal for each instance";
             problems.add(at("instances").unwrap_or(0..0), message, "here", help);
         }
-        if let (Some(at), true) = (self.place("oltp.servers"), oltp.settings.engine == Engine::Sqlite) {
+        if let (Some(at), true) = (self.place("oltp.servers"), oltp.settings.engine.is_embedded()) {
             let help = "`engine = \"mariadb\"` or `\"postgresql\"`: SQLite has no servers";
             problems.add(at, "servers of SQLite", "here", help);
         }
@@ -313,7 +313,7 @@ impl Whole<'_> {
             let help = "`target.device = \"…\"`: `lowtide devices` lists simulated devices";
             problems.add(at("engine"), "a modelled engine on a real target", "here", help);
         }
-        if self.load.oltp.as_ref().is_some_and(|oltp| oltp.think) {
+        if oltp.think {
             problems.add(
                 at("think"),
                 "terminals of a modelled engine do not think",
@@ -345,13 +345,9 @@ impl Whole<'_> {
             let help = "`oltp.engine`, as the addresses of `servers` say";
             problems.add(at, "the factor `engine` beside `servers`", "has no effect", help);
         }
-        let scheme = match oltp.settings.engine {
-            Engine::Postgresql => ["postgresql://", "postgres://"],
-            _ => ["mariadb://", "mysql://"],
-        };
-        let named = matches!(oltp.settings.engine, Engine::Mariadb | Engine::Postgresql);
-        let fits = |address: &Address| scheme.iter().any(|scheme| address.secret().starts_with(scheme));
-        if !(named && oltp.servers.iter().all(fits)) {
+        let schemes = oltp.settings.engine.schemes();
+        let fits = |address: &Address| schemes.iter().any(|scheme| address.secret().starts_with(scheme));
+        if !oltp.servers.iter().all(fits) {
             let at = self.place("oltp.engine").or_else(|| self.place("oltp.servers")).unwrap_or(0..0);
             let help = "`mariadb` for `mariadb://…` and `mysql://…`, `postgresql` for `postgresql://…`";
             let message = format!("the engine `{}` on these `servers`", oltp.settings.engine.name());

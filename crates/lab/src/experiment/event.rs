@@ -10,6 +10,7 @@ use super::read::{Entry, Table};
 use super::schema;
 use super::target::Target;
 use super::words::words;
+use super::work::Work;
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::fault::{EndOfLife, Errors, Faults, Slow};
 use lowtide_device::power::Tear;
@@ -202,7 +203,7 @@ pub(super) fn check(
         refuse("event.0", "events on a real target", "events happen to simulated devices: `device = \"…\"`");
     }
     let open = load.pace != Pace::Closed || swept_rate;
-    if open || load.inserts.is_some() || load.replay.is_some() || load.burst.is_some() {
+    if open || matches!(load.work, Work::Inserts(_) | Work::Trace(_)) || load.burst.is_some() {
         let message = "events in a load whose requests do not simply follow one another";
         refuse(
             "event.0",

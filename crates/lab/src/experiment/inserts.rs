@@ -8,6 +8,7 @@ use super::load::{Load, Pattern};
 use super::read::Table;
 use super::schema;
 use super::words::words;
+use super::work::Work;
 use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::inserts::{self, EXTENT, PAGE};
 use serde::{Deserialize, Serialize};
@@ -81,7 +82,7 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
         threads: engine.connections,
         length: Length::For(LONGEST),
         interval: interval.max(Nanos::new(1)),
-        inserts: Some(Inserts { engine, place }),
+        work: Work::Inserts(Inserts { engine, place }),
         ..Load::default()
     }
 }

@@ -5,15 +5,14 @@
 
 use super::error::Problems;
 use super::event::Event;
-use super::inserts::Inserts;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
-use super::oltp::Oltp;
 use super::read::Table;
-use super::replay::{self, Replay, ReplayPace};
+use super::replay::{self, ReplayPace};
 use super::schema;
 use super::shares;
 use super::words::words;
+use super::work::Work;
 use lowtide_core::trace::Pacing;
 use lowtide_core::workload::{self, Access, Arrival, Blocks, Distribution};
 use lowtide_core::{Bytes, Nanos, Workload};
@@ -122,12 +121,9 @@ pub struct Load {
     pub interval: Nanos,
     /// The rule that finds the steady window.
     pub steady: SteadyRule,
-    /// Inserts into an index, in place of requests of a pattern.
-    pub inserts: Option<Inserts>,
-    /// TPC-C on a database, in place of requests of a pattern.
-    pub oltp: Option<Oltp>,
-    /// A trace, in place of requests of a pattern.
-    pub replay: Option<Replay>,
+    /// Requests of the pattern, or what takes their place.
+    #[serde(flatten)]
+    pub work: Work,
     /// What happens to the device meanwhile, in order of time.
     #[serde(skip)]
     pub events: Vec<Event>,
@@ -154,9 +150,7 @@ impl Default for Load {
             length: Length::For(Nanos::from_secs(60)),
             interval: Nanos::from_secs(10),
             steady: SteadyRule::Lowtide,
-            inserts: None,
-            oltp: None,
-            replay: None,
+            work: Work::Requests,
             events: Vec::new(),
         }
     }
@@ -197,7 +191,7 @@ impl Load {
 
     /// When the requests of its trace are made; `None` without one.
     pub fn pacing(&self) -> Option<Pacing> {
-        self.replay.as_ref().map(|replay| match replay.pace {
+        self.work.trace().map(|replay| match replay.pace {
             ReplayPace::Recorded => Pacing::Recorded,
             ReplayPace::AsFastAsPossible => Pacing::AsFastAsPossible { depth: self.depth },
         })
@@ -237,14 +231,11 @@ impl Load {
                     self.pace = Pace::Fixed;
                 }
             }
-            Level::DataFiles(files) => {
-                if let Some(inserts) = &mut self.inserts {
-                    inserts.engine.data_files = *files;
-                }
-                if let Some(oltp) = &mut self.oltp {
-                    oltp.set(level);
-                }
-            }
+            Level::DataFiles(files) => match &mut self.work {
+                Work::Inserts(inserts) => inserts.engine.data_files = *files,
+                Work::Transactions(oltp) => oltp.set(level),
+                Work::Requests | Work::Trace(_) => {}
+            },
             Level::Terminals(terminals) => self.threads = *terminals,
             Level::Engine(_)
             | Level::Programs(_)
@@ -259,7 +250,7 @@ impl Load {
             | Level::ReadAhead(_)
             | Level::LogSize(_)
             | Level::LogDevice(_) => {
-                if let Some(oltp) = &mut self.oltp {
+                if let Work::Transactions(oltp) = &mut self.work {
                     oltp.set(level);
                 }
             }
@@ -305,7 +296,9 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
     if let Some(burst) = table.get("burst").and_then(|entry| entry.some_time(problems)) {
         load.burst = Some(burst);
     }
-    load.replay = replay::read(table, problems);
+    if let Some(replay) = replay::read(table, problems) {
+        load.work = Work::Trace(replay);
+    }
     if table.get("trace").is_some() {
         let all = table.get("requests").is_none();
         load.length =

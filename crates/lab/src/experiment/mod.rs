@@ -52,6 +52,7 @@ mod target;
 mod track;
 mod unit;
 mod words;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -78,6 +79,7 @@ pub use sweep::Factor;
 pub use target::Target;
 pub use track::Track;
 pub use unit::{Dimension, Unit};
+pub use work::Work;
 
 use document::Document;
 use error::Problems;
@@ -135,7 +137,7 @@ impl Experiment {
     /// Removes server passwords from a text, so that it can be stored and shown. The experiment's own text
     /// still parses afterwards.
     pub fn without_passwords(&self, text: &str) -> String {
-        let servers = || self.load.oltp.iter().flat_map(|oltp| &oltp.servers);
+        let servers = || self.load.work.transactions().into_iter().flat_map(|oltp| &oltp.servers);
         let mut plain = text.to_owned();
         if text == self.text() {
             // Addresses written with escapes, from last to first, so that earlier spans stay valid.

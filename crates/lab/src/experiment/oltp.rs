@@ -7,9 +7,10 @@ use super::error::Problems;
 use super::length;
 use super::level::{FactorName, Level};
 use super::load::{Load, Pattern};
-use super::read::Table;
+use super::read::{Entry, Table};
 use super::schema;
 use super::words::Word;
+use super::work::Work;
 use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::{Durability, Engine, Preset, Settings};
 use lowtide_oltp::Address;
@@ -113,27 +114,7 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
         pattern: Pattern::RandomMixed,
         block: Bytes::kib(16),
         threads: 16,
-        oltp: Some(Oltp {
-            settings: Settings {
-                preset: table.get("preset").and_then(|entry| entry.word(problems)),
-                ..Settings::default()
-            },
-            warehouses: 1,
-            instances: 1,
-            servers: table
-                .get("servers")
-                .map_or_else(Vec::new, |entry| texts(&entry, problems))
-                .into_iter()
-                .map(Address::new)
-                .collect(),
-            think: flag(table, "think", false, problems),
-            check: flag(table, "check", true, problems),
-            log_directory: table
-                .get("log-directory")
-                .and_then(|entry| entry.text("\"/data/log\"", problems))
-                .map(PathBuf::from),
-            log_device: None,
-        }),
+        work: Work::Transactions(Box::new(transactions(table, problems))),
         ..Load::default()
     };
     for entry in table.in_order() {
@@ -141,14 +122,6 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
         if let Some(level) = factor.and_then(|factor| factor.read(&entry, problems)) {
             load.set(&level);
         }
-    }
-    if let Some(options) = table.get("options").and_then(|entry| entry.table(problems)) {
-        let options = options.in_order().into_iter().filter_map(|entry| {
-            let value = entry.string("\"…\"", problems)?;
-            Some((entry.name, value))
-        });
-        let options = options.collect();
-        load.oltp.as_mut().expect("made above").settings.options = options;
     }
     if let Some(steady) = table.get("steady").and_then(|entry| entry.word(problems)) {
         load.steady = steady;
@@ -159,6 +132,33 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
     }
     load.interval = load.interval.max(Nanos::new(1));
     load
+}
+
+/// What factors do not set.
+fn transactions(table: &Table<'_>, problems: &mut Problems<'_>) -> Oltp {
+    let preset = table.get("preset").and_then(|entry| entry.word(problems));
+    let servers = table.get("servers").map_or_else(Vec::new, |entry| texts(&entry, problems));
+    let think = flag(table, "think", false, problems);
+    let check = flag(table, "check", true, problems);
+    let log_directory = table.get("log-directory").and_then(|entry| entry.text("\"/data/log\"", problems));
+    let options = table.get("options").and_then(|entry| entry.table(problems));
+    let options = options.map_or_else(Vec::new, |options| {
+        let option = |entry: Entry<'_>| {
+            let value = entry.string("\"…\"", problems)?;
+            Some((entry.name, value))
+        };
+        options.in_order().into_iter().filter_map(option).collect()
+    });
+    Oltp {
+        settings: Settings { preset, options, ..Settings::default() },
+        warehouses: 1,
+        instances: 1,
+        servers: servers.into_iter().map(Address::new).collect(),
+        think,
+        check,
+        log_directory: log_directory.map(PathBuf::from),
+        log_device: None,
+    }
 }
 
 fn flag(table: &Table<'_>, key: &str, default: bool, problems: &mut Problems<'_>) -> bool {

@@ -87,7 +87,7 @@ impl Resolved {
 
     /// Whether it asks for databases that are models, in virtual time.
     pub fn is_modelled(&self) -> bool {
-        let Some(oltp) = &self.load.oltp else { return false };
+        let Some(oltp) = self.load.work.transactions() else { return false };
         let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
         let mut levels = swept.flat_map(|factor| &factor.levels).peekable();
         match levels.peek() {

@@ -69,7 +69,7 @@ pub fn on_drive(
         Length::Requests(number) => Some(number),
         Length::For(_) | Length::UntilSteady { .. } => None,
     };
-    if let (Some(replay), Some(pacing)) = (&load.replay, load.pacing()) {
+    if let (Some(replay), Some(pacing)) = (load.work.trace(), load.pacing()) {
         let trace = replay.trace.as_ref().expect("the plan read the trace");
         let span = virtual_load::Span { start: *now, interval: load.interval, requests };
         *now = virtual_load::replay(drive, &extents, trace, pacing, span, on_interval)?;

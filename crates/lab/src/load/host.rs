@@ -35,7 +35,7 @@ pub fn on_host(
 ) -> Result<(Ended, Summary), HostError> {
     let data = prepared.data;
     let mut workload = load.workload();
-    let trace = load.replay.as_ref().and_then(|replay| replay.trace.as_ref());
+    let trace = load.work.trace().and_then(|replay| replay.trace.as_ref());
     let replay = trace.zip(load.pacing());
     if let Some((trace, pacing)) = replay {
         workload.block = trace.longest();

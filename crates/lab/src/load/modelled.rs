@@ -6,7 +6,7 @@ use super::Ended;
 use super::drive::context;
 use super::terminals::EachMeasured;
 use super::watch::{Going, Watch};
-use crate::experiment::Load;
+use crate::experiment::{Load, Oltp};
 use crate::prepare::PreparedDrive;
 use crate::store::Measured;
 use lowtide_core::storage::{Place, Storage};
@@ -26,13 +26,12 @@ use std::sync::atomic::AtomicBool;
 pub fn on_model(
     prepared: PreparedDrive<'_>,
     log: Option<&mut AnyDevice>,
-    load: &Load,
+    (load, oltp): (&Load, &Oltp),
     settings: &ModelSettings,
     seed: Seed,
     interrupt: &AtomicBool,
     each: &mut EachMeasured<'_>,
 ) -> Result<Ended, DeviceError> {
-    let oltp = load.oltp.as_ref().expect("a load of terminals");
     let mut going = Going::new(Watch::new(load, context(&prepared, false)), interrupt);
     let PreparedDrive { drive, now, layout, .. } = prepared;
     let asked =

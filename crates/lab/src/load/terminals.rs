@@ -4,7 +4,7 @@
 
 use super::Ended;
 use super::watch::Watch;
-use crate::experiment::Load;
+use crate::experiment::{Load, Oltp};
 use crate::store::Measured;
 use lowtide_core::measure::Gap;
 use lowtide_core::{Control, Seed};
@@ -27,14 +27,13 @@ pub type EachMeasured<'a> = dyn FnMut(Measured, f64, &dyn Fn() -> Verdict) + 'a;
 /// [`OltpError`] where a transaction fails for good; `each` has heard of the intervals until then.
 pub fn on_databases(
     parts: &[Part<'_>],
-    load: &Load,
+    (load, oltp): (&Load, &Oltp),
     context: Context,
     seed: Seed,
     interrupt: &AtomicBool,
     device: &mut dyn FnMut(&Interval) -> Row,
     each: &mut EachMeasured<'_>,
 ) -> Result<(Ended, Summary, Vec<Gap>), OltpError> {
-    let oltp = load.oltp.as_ref().expect("a load of terminals");
     let mut watch = Watch::new(load, context);
     let clock = GapClock::start()
         .map_err(|error| OltpError::Invalid(format!("a measurement needs a clock: {error}")))?;

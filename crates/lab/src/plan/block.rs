@@ -3,7 +3,7 @@
 //! Not here: whether it may be overwritten; that is asked when the plan is carried out.
 
 use super::{PlanTarget, PlannedCell};
-use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Layout, Purge};
+use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Layout, Purge, Work};
 use lowtide_core::Bytes;
 use lowtide_host::block::Erase;
 
@@ -123,12 +123,12 @@ pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
         let preparation = &cell.settings.preparation;
         let load = &cell.settings.load;
         // A load whose trace is not known yet may do anything.
-        let reads = match &load.replay {
-            Some(replay) => replay.trace.as_ref().is_some_and(|trace| !trace.changes_data()),
-            None => load.workload().reads_only(),
+        let reads = match &load.work {
+            Work::Trace(replay) => replay.trace.as_ref().is_some_and(|trace| !trace.changes_data()),
+            Work::Requests => load.workload().reads_only(),
+            Work::Inserts(_) | Work::Transactions(_) => false,
         };
         reads
-            && load.oltp.is_none()
             && cell.precondition.is_none()
             && (cell.purge_before, preparation.purge) == (Purge::None, Purge::None)
             && preparation.fill == Fill::None

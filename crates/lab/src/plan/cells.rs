@@ -5,7 +5,7 @@
 use super::order::arrange;
 use super::{PlanTarget, PlannedCell, databases, traced};
 use crate::experiment::{
-    BadInput, Experiment, FactorName, Filesystem, Inserts, Layout, Length, Level, Purge, Settings,
+    BadInput, Experiment, FactorName, Filesystem, Inserts, Layout, Length, Level, Purge, Settings, Work,
 };
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
@@ -129,11 +129,10 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
             Length::UntilSteady { max, precision } => Length::UntilSteady { max: shorter(max), precision },
         };
         settings.preparation.idle = settings.preparation.idle / scale;
-        if let Some(inserts) = &mut settings.load.inserts {
-            inserts.engine = inserts.engine.scaled(scale);
-        }
-        if let Some(oltp) = &mut settings.load.oltp {
-            *oltp = oltp.scaled(scale);
+        match &mut settings.load.work {
+            Work::Inserts(inserts) => inserts.engine = inserts.engine.scaled(scale),
+            Work::Transactions(oltp) => **oltp = oltp.scaled(scale),
+            Work::Requests | Work::Trace(_) => {}
         }
         let partition = &mut settings.preparation.layout.partition;
         *partition = partition.map(|size| (size / scale).align_down(Bytes::kib(4)));
@@ -157,7 +156,7 @@ fn fit(
         keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.file_size");
     let share = settings.load.utilisation;
     let block = settings.load.block;
-    if let Some(oltp) = &settings.load.oltp {
+    if let Work::Transactions(oltp) = &settings.load.work {
         return databases::fit(experiment, target, settings, oltp, scale);
     }
     let (name, capacity) = match target {
@@ -193,7 +192,7 @@ fn fit(
     let usable = usable(settings, capacity).map_err(|(key, message)| {
         experiment.blame(key, message, format!("the device {name} has {capacity}"))
     })?;
-    if let Some(inserts) = &settings.load.inserts {
+    if let Work::Inserts(inserts) = &settings.load.work {
         let PlanTarget::Simulated(devices) = target else {
             let help = "use a simulated device: databases on real ones come later";
             return Err(experiment.blame("inserts", "inserts run in virtual time only", help));

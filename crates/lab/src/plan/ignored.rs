@@ -36,13 +36,13 @@ pub(super) fn on_files(cells: &[PlannedCell]) -> Vec<String> {
         if preparation.fill == Fill::Aged {
             say("nobody knows how much NAND there is: `fill = \"aged\"` writes every block once in random order".to_owned());
         }
-        if preparation.fill == Fill::None && cell.settings.load.oltp.is_none() {
+        if preparation.fill == Fill::None && !cell.settings.load.work.is_transactions() {
             say("files are filled in order, whatever is asked: `fill = \"none\"` is not done".to_owned());
         }
         if let Some(name) = &preparation.scheduler {
             say(format!("the disk below files is others', too: `scheduler = \"{name}\"` is not set"));
         }
-        if cell.settings.load.oltp.is_some() {
+        if cell.settings.load.work.is_transactions() {
             on_databases(cell).into_iter().for_each(&mut say);
         }
         if !layout.mount_options.is_empty() {
@@ -77,7 +77,7 @@ pub(super) fn on_models(cells: &[PlannedCell]) -> Vec<String> {
 /// The same for databases on a block device.
 pub(super) fn on_blocks(cells: &[PlannedCell]) -> Vec<String> {
     let mut lines = Vec::new();
-    let databases = cells.iter().filter(|cell| cell.settings.load.oltp.is_some());
+    let databases = cells.iter().filter(|cell| cell.settings.load.work.is_transactions());
     databases.flat_map(on_databases).for_each(|line| once(&mut lines, line));
     lines
 }

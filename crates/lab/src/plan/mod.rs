@@ -92,7 +92,7 @@ impl Plan {
     pub fn files(&self) -> CommandFiles {
         let mut files = CommandFiles::default();
         self.target.add_files(&mut files);
-        if let Some(replay) = &self.experiment.load.replay {
+        if let Some(replay) = self.experiment.load.work.trace() {
             files.add("the trace", &replay.path);
         }
         files
@@ -100,7 +100,7 @@ impl Plan {
 
     /// The trace that is replayed, as it lies on the data of the first cell.
     fn trace(&self) -> Option<&Trace> {
-        self.cells.first()?.settings.load.replay.as_ref()?.trace.as_deref()
+        self.cells.first()?.settings.load.work.trace()?.trace.as_deref()
     }
 
     /// What the user says of a block device that the plan writes to: its serial, and whether what lies on it may be
@@ -209,7 +209,8 @@ impl Plan {
     /// Bytes that preparing the cells writes.
     pub fn prepared_bytes(&self) -> Bytes {
         // Databases fill models only.
-        let done = self.experiment.load.oltp.is_none() || matches!(self.target, PlanTarget::Attached(_));
+        let done =
+            !self.experiment.load.work.is_transactions() || matches!(self.target, PlanTarget::Attached(_));
         let times = |cell: &PlannedCell| cell.precondition.filter(|_| done).map_or(0, |it| it.times);
         let passes = |cell: &PlannedCell| cell.data * u64::from(times(cell));
         self.filled_bytes() + self.cells.iter().map(passes).sum()
@@ -217,7 +218,7 @@ impl Plan {
 
     /// Bytes that filling the cells writes.
     fn filled_bytes(&self) -> Bytes {
-        if self.experiment.load.oltp.is_some() {
+        if self.experiment.load.work.is_transactions() {
             // Loaded once, and copied for each cell.
             let loaded = self.cells.first().map_or(Bytes::ZERO, |cell| cell.data);
             return loaded + self.cells.iter().map(|cell| cell.data).sum();

@@ -78,7 +78,7 @@ impl PlanTarget {
                 if names.is_empty() {
                     names.push(name.clone());
                 }
-                let oltp = experiment.load.oltp.as_ref();
+                let oltp = experiment.load.work.transactions();
                 let logs = swept.iter().filter_map(|level| match level {
                     Level::LogDevice(name) => Some(name.clone()),
                     _ => None,

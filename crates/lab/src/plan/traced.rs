@@ -3,7 +3,7 @@
 //! Not here: the formats (`lowtide_files::trace`).
 
 use super::PlanTarget;
-use crate::experiment::{BadInput, Experiment, Length, Load, Pattern, ReplayPace, Settings};
+use crate::experiment::{BadInput, Experiment, Length, Load, Pattern, ReplayPace, Settings, Work};
 use lowtide_core::trace::{Trace, TraceError};
 use lowtide_core::{Bytes, Nanos, Op};
 use lowtide_files::trace;
@@ -17,7 +17,7 @@ pub(super) fn read(
     target: &PlanTarget,
     scale: u64,
 ) -> Result<Option<Arc<Trace>>, BadInput> {
-    let Some(replay) = &experiment.load.replay else { return Ok(None) };
+    let Some(replay) = experiment.load.work.trace() else { return Ok(None) };
     let trace = trace::read(&replay.path).map_err(|error| {
         experiment.blame(KEY, format!("{}: {error}", replay.path.display()), trace::ACCEPTED)
     })?;
@@ -52,7 +52,7 @@ pub(super) fn place(
     data: Bytes,
 ) -> Result<(), BadInput> {
     let load = &mut settings.load;
-    let replay = load.replay.as_mut().expect("the experiment has a trace");
+    let Work::Trace(replay) = &mut load.work else { panic!("the experiment has a trace") };
     let placed = if trace.end() <= data {
         Arc::clone(trace)
     } else {
@@ -77,7 +77,7 @@ pub(super) fn place(
 
 /// How long a trace lasts at its own times; `None` where nobody knows.
 pub(super) fn longest(load: &Load) -> Option<Nanos> {
-    let replay = load.replay.as_ref().filter(|replay| replay.pace == ReplayPace::Recorded)?;
+    let replay = load.work.trace().filter(|replay| replay.pace == ReplayPace::Recorded)?;
     Some(replay.trace.as_ref()?.length())
 }
 

@@ -78,7 +78,7 @@ impl Made {
 
 /// The simulated device of a cell's log, where that is not the device of its data.
 pub(crate) fn log_device(asked: &Asked) -> Option<&str> {
-    let wanted = asked.load.oltp.as_ref()?.log_device.as_deref();
+    let wanted = asked.load.work.transactions()?.log_device.as_deref();
     wanted.filter(|name| asked.device.as_deref() != Some(name))
 }
 
@@ -102,11 +102,11 @@ impl DataSets {
     pub fn get(
         &mut self,
         asked: &Asked,
+        oltp: &Oltp,
         seed: Seed,
         interrupt: &Arc<AtomicBool>,
         progress: &(dyn Fn(f64) + Sync),
     ) -> Result<DataSet, OltpError> {
-        let oltp = asked.load.oltp.as_ref().expect("a cell of databases");
         let of = Made::by(asked, oltp);
         if let Some(set) = self.sets.iter().find(|set| set.of == of) {
             return Ok(set.clone());
@@ -244,7 +244,7 @@ fn load(
 
 /// Leaves of the log, which was large for speed, what a cell with a small one would have: it may not fit otherwise.
 fn shrink(settings: &Settings, places: &Places, interrupt: &Arc<AtomicBool>) -> Result<(), OltpError> {
-    if settings.engine == Engine::Sqlite {
+    if !settings.engine.has_sized_log() {
         return Ok(());
     }
     let small = Settings { log_size: Some(LOG_LEFT), ..settings.clone() };
@@ -308,7 +308,7 @@ mod tests {
         let plan = plan(text);
         let made = |cell: usize| {
             let asked = &plan.cells[cell].settings;
-            Made::by(asked, asked.load.oltp.as_ref().expect("databases"))
+            Made::by(asked, asked.load.work.transactions().expect("databases"))
         };
         assert_eq!([made(0).log_apart, made(1).log_apart], [false, true]);
         assert_ne!(made(0), made(1), "a data set of each kind");

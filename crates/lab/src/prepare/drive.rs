@@ -79,7 +79,7 @@ impl History {
         self.purge(preparation.purge)?;
         let capacity = self.drive.capacity();
         let usable = cells::usable(&cell.settings, capacity).expect("the plan checked the partition");
-        let database = cell.settings.load.inserts.as_ref().map(|inserts| {
+        let database = cell.settings.load.work.inserts().map(|inserts| {
             let room = inserts.room(self.first_part, capacity);
             database::place(inserts, room, capacity, seed.part("place", 0), self.files)
         });
@@ -95,7 +95,7 @@ impl History {
             self.each_chunk(offset, length, Request::write)?;
         }
         // Loading a database writes it.
-        let loaded = cell.settings.load.oltp.is_some();
+        let loaded = cell.settings.load.work.is_transactions();
         match preparation.fill {
             Fill::None if !loaded => {}
             Fill::None | Fill::Sequential | Fill::Aged => {

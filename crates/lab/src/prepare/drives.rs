@@ -7,13 +7,14 @@
 use super::History;
 use super::data_set::log_device;
 use super::home::Ready;
+use crate::cell_error::CellError;
 use crate::experiment::{Filesystem, Settings};
 use crate::plan::{Plan, PlannedCell, PlannedDevice, cells};
 use lowtide_core::{BlockDevice, Bytes, Counters, Seed};
 use lowtide_engines::Preset;
 use lowtide_host::HostError;
 use lowtide_host::block::{Disk, Traffic};
-use lowtide_live::attached::{self, Attached, AttachedError, Wanted};
+use lowtide_live::attached::{self, Attached, Wanted};
 use lowtide_live::{Data, Offer, Stat};
 use lowtide_record::analysis::Medium;
 use std::collections::BTreeMap;
@@ -80,7 +81,7 @@ impl<'a> Drives<'a> {
         cell: &PlannedCell,
         seed: Seed,
         interrupt: &Arc<AtomicBool>,
-    ) -> Result<Ready, String> {
+    ) -> Result<Ready, CellError> {
         self.detach()?;
         let name = cell.settings.device.clone().expect("a simulated target names its device");
         let (drive, written) = self.attach(name, cell, seed, interrupt)?;
@@ -103,11 +104,11 @@ impl<'a> Drives<'a> {
         cell: &PlannedCell,
         seed: Seed,
         interrupt: &Arc<AtomicBool>,
-    ) -> Result<(Drive, Bytes), String> {
+    ) -> Result<(Drive, Bytes), CellError> {
         let planned = &self.devices[&name];
         let whole = &mut cell.clone();
         let capacity = planned.spec.capacity();
-        let usable = cells::usable(&cell.settings, capacity).map_err(|(_, message)| message)?;
+        let usable = cells::usable(&cell.settings, capacity).expect("the plan checked the partition");
         whole.data = usable;
         whole.settings.preparation.layout.filesystem = Filesystem::None;
         // Until it comes back nothing is known of it.
@@ -116,7 +117,7 @@ impl<'a> Drives<'a> {
             // One device, one seed, whichever cell comes first.
             History::new(&planned.spec, Seed::new(seed.get()).part("device", 0))
         });
-        let prepared = history.prepare(whole, seed).map_err(|error| error.to_string())?;
+        let prepared = history.prepare(whole, seed)?;
         let written = prepared.written_before;
         let offer =
             Offer { scale: self.scale, data: Data::File(self.contents.clone()), seed, ..Offer::of(&name) };
@@ -131,37 +132,35 @@ impl<'a> Drives<'a> {
             server: attached::server(),
             interrupt,
         };
-        let attached = Attached::new(wanted).map_err(|error| error.to_string())?;
+        let attached = Attached::new(wanted)?;
         // Filesystems of several devices have no disk beneath them that could be told.
         if let Some(disk) = Disk::beneath(attached.path()) {
             let scheduler = cell.settings.preparation.scheduler.as_deref().unwrap_or(SCHEDULER);
-            disk.queue(scheduler, QUEUE).map_err(|error| error.to_string())?;
-            disk.set_rotational(planned.spec.is_rotational() || wants_neighbours(cell))
-                .map_err(|error| error.to_string())?;
+            disk.queue(scheduler, QUEUE)?;
+            disk.set_rotational(planned.spec.is_rotational() || wants_neighbours(cell))?;
         }
         Ok((Drive { name, history: Some(history), attached, begun: None }, written))
     }
 
     /// The drives answer at their pace, and the kernel remembers nothing of what lies on them.
-    pub fn begin(&mut self) -> Result<(), String> {
-        let told = |error: AttachedError| error.to_string();
+    pub fn begin(&mut self) -> Result<(), CellError> {
         for drive in [&mut self.data, &mut self.log].into_iter().flatten() {
-            drive.attached.remount().map_err(told)?;
-            drive.attached.at_its_pace().map_err(told)?;
+            drive.attached.remount()?;
+            drive.attached.at_its_pace()?;
             drive.begun = drive.attached.stat().ok();
         }
         Ok(())
     }
 
     /// The drives answer at once. What is to be said of those whose answers came too late.
-    pub fn end(&mut self) -> Result<Vec<String>, String> {
+    pub fn end(&mut self) -> Result<Vec<String>, CellError> {
         let mut late = Vec::new();
         for (what, drive) in [("", &self.data), ("the log's drive: ", &self.log)] {
             let Some(drive) = drive else { continue };
             let stat = drive.attached.stat().ok();
             let why = stat.and_then(|stat| stat.too_slow_since(drive.begun.as_ref()));
             late.extend(why.map(|why| format!("{what}{why}")));
-            drive.attached.at_once().map_err(|error| error.to_string())?;
+            drive.attached.at_once()?;
         }
         Ok(late)
     }
@@ -189,16 +188,16 @@ impl<'a> Drives<'a> {
     }
 
     /// Takes the drives apart; their models are kept with all that was asked of them.
-    fn detach(&mut self) -> Result<(), String> {
+    fn detach(&mut self) -> Result<(), CellError> {
         let both = [self.data.take(), self.log.take()].into_iter().flatten();
         // One that is lost does not take the other along.
         let apart: Vec<_> = both.map(|drive| self.take_apart(drive)).collect();
         apart.into_iter().collect()
     }
 
-    fn take_apart(&mut self, drive: Drive) -> Result<(), String> {
+    fn take_apart(&mut self, drive: Drive) -> Result<(), CellError> {
         let Drive { name, history, attached, .. } = drive;
-        let returned = attached.detach().map_err(|error| error.to_string())?;
+        let returned = attached.detach()?;
         if let Some(mut history) = history {
             history.take_back(returned.model, returned.now);
             self.histories.insert(name, Some(history));
@@ -218,21 +217,17 @@ impl<'a> Drives<'a> {
 /// `Some(None)` where it is not known what became of it.
 ///
 /// # Errors
-/// What people are told where it is not known and the cell needs it.
-fn goes_on<H>(name: &str, before: Option<Option<H>>, cell: &PlannedCell) -> Result<Option<H>, String> {
+/// [`CellError::UnknownHistory`] where it is not known and the cell needs it.
+fn goes_on<H>(name: &str, before: Option<Option<H>>, cell: &PlannedCell) -> Result<Option<H>, CellError> {
     match before {
-        Some(None) if !erases(cell) => Err(format!(
-            "the history it goes on from is not known: cells before it used {name} in an earlier run, failed, or could not \
-             give it back, and a new drive would be another one; run all cells anew, without `--resume`, or begin each with \
-             a drive as new: `purge = \"secure-erase\"` in [before-each-cell]"
-        )),
+        Some(None) if !erases(cell) => Err(CellError::UnknownHistory(name.to_owned())),
         before => Ok(before.flatten()),
     }
 }
 
 /// Whether servers are asked to write neighbours along: those of today do so only on what they take for a disk.
 fn wants_neighbours(cell: &PlannedCell) -> bool {
-    cell.settings.load.oltp.as_ref().is_some_and(|oltp| {
+    cell.settings.load.work.transactions().is_some_and(|oltp| {
         let of_2010 = oltp.settings.preset == Some(Preset::Y2010);
         oltp.settings.flush_neighbours.unwrap_or(of_2010)
     })
@@ -265,9 +260,11 @@ mod tests {
             ("secure-erase", Some(Some(7)), Ok(Some(7))),
         ] {
             let found = goes_on("intel-x25-e-32gb", before, &plan(purge));
-            assert_eq!(found.clone().map_err(drop), wanted, "{purge}, {before:?}: {found:?}");
+            let said = format!("{purge}, {before:?}: {found:?}");
+            assert_eq!(found.map_err(drop), wanted, "{said}");
         }
-        let said = goes_on::<()>("intel-x25-e-32gb", Some(None), &plan("none")).expect_err("refused");
+        let said =
+            goes_on::<()>("intel-x25-e-32gb", Some(None), &plan("none")).expect_err("refused").to_string();
         assert!(said.contains("intel-x25-e-32gb") && said.contains("--resume"), "{said}");
     }
 

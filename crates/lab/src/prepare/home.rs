@@ -7,6 +7,7 @@
 use super::data_set::Copies;
 use super::drives::Drives;
 use super::{Block, HostTarget};
+use crate::cell_error::CellError;
 use crate::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_core::{Bytes, Counters, Seed};
 use lowtide_host::HostError;
@@ -100,7 +101,7 @@ impl<'a> Home<'a> {
         cell: &PlannedCell,
         seed: Seed,
         interrupt: &Arc<AtomicBool>,
-    ) -> Result<Ready, String> {
+    ) -> Result<Ready, CellError> {
         let (capacity, log) = (cell.capacity, None);
         match self {
             // What else the drive beneath a directory has seen, and how much of it is used, nobody knows.
@@ -109,7 +110,7 @@ impl<'a> Home<'a> {
                 Ok(Ready { data, log, capacity, raw_capacity: None, medium, written: None })
             }
             Home::Block(block) => {
-                let data = block.format(cell, interrupt).map_err(|error| error.to_string())?;
+                let data = block.format(cell, interrupt)?;
                 let medium = if block.disk().is_some_and(|disk| disk.rotational) {
                     Medium::Other
                 } else {
@@ -125,10 +126,10 @@ impl<'a> Home<'a> {
     /// simulated drive answers at its pace.
     ///
     /// # Errors
-    /// What people are told.
-    pub fn begin(&mut self, ready: &mut Ready, copied: Bytes) -> Result<(), String> {
+    /// [`CellError`] where the device does not answer.
+    pub fn begin(&mut self, ready: &mut Ready, copied: Bytes) -> Result<(), CellError> {
         for directory in [Some(&ready.data), ready.log.as_ref()].into_iter().flatten() {
-            settle(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+            settle(directory).map_err(|source| CellError::Settle { path: directory.clone(), source })?;
         }
         match self {
             Home::Directory { .. } => {}
@@ -150,8 +151,8 @@ impl<'a> Home<'a> {
     /// too late, if they did.
     ///
     /// # Errors
-    /// What people are told.
-    pub fn end(&mut self) -> Result<Vec<String>, String> {
+    /// [`CellError`] where the device does not answer.
+    pub fn end(&mut self) -> Result<Vec<String>, CellError> {
         match self {
             Home::Drives(drives) => drives.end(),
             Home::Directory { .. } | Home::Block(_) => Ok(Vec::new()),

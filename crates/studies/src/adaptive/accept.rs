@@ -7,7 +7,7 @@
 use super::posterior::Curve;
 use lowtide_core::Nanos;
 use lowtide_core::workload::{Access, Arrival, Distribution};
-use lowtide_lab::experiment::{BadInput, FactorName, Length, Level, Purge, SteadyRule};
+use lowtide_lab::experiment::{BadInput, FactorName, Length, Level, Purge, SteadyRule, Work};
 use lowtide_lab::plan::identity::BESIDE;
 use lowtide_lab::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_record::analysis::Confidence;
@@ -95,11 +95,15 @@ fn check(plan: &Plan) -> Result<(), BadInput> {
         Err(experiment.blame(key, format!("`--adaptive`: {message}"), help))
     };
     let load = &experiment.load;
-    if load.oltp.is_some() || load.inserts.is_some() {
-        let key = if load.oltp.is_some() { "oltp" } else { "inserts" };
+    let key_of_database = match load.work {
+        Work::Transactions(_) => Some("oltp"),
+        Work::Inserts(_) => Some("inserts"),
+        Work::Requests | Work::Trace(_) => None,
+    };
+    if let Some(key) = key_of_database {
         return refuse(key, "what is known of size curves is not known of databases", "a `[workload]`");
     }
-    if load.replay.is_some() || load.bursts().is_some() || !load.events.is_empty() {
+    if load.work != Work::Requests || load.bursts().is_some() || !load.events.is_empty() {
         let message = "a load with a trace, pauses or events has no one level";
         return refuse("workload", message, "a load that goes on: `pattern = \"random-write\"`");
     }

@@ -138,7 +138,7 @@ fn overrides_and_what_is_printed_of_an_experiment_have_no_passwords() {
     let kept = experiment.without_passwords(experiment.text());
     assert_hidden(&kept);
     assert_eq!(
-        good(&kept, &[]).resolved.load.oltp.expect("a load").servers[0].secret(),
+        good(&kept, &[]).resolved.load.work.transactions().expect("a load").servers[0].secret(),
         "mariadb://me:***@db/x"
     );
 }

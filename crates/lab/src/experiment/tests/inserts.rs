@@ -30,7 +30,8 @@ fn the_table_says_what_the_engine_does_and_a_sweep_varies_its_files() {
     let files: Vec<_> = step
         .points()
         .map(|point| {
-            let inserts = experiment.settings(step, &point).load.inserts.expect("there are inserts");
+            let inserts =
+                experiment.settings(step, &point).load.work.inserts().cloned().expect("there are inserts");
             assert_eq!(inserts.place, Placement::Drawn);
             assert_eq!(inserts.engine.log.size, Bytes::mib(256));
             assert_eq!(inserts.engine.row.hand_off, Nanos::from_micros(40));

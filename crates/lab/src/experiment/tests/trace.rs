@@ -19,7 +19,7 @@ fn told(text: &str, set: &[&str]) -> String {
 fn a_trace_stands_alone_and_has_defaults() {
     let experiment = Experiment::parse("t.toml", TRACED, &[]).expect("valid");
     let load = &experiment.load;
-    let replay = load.replay.as_ref().expect("a trace");
+    let replay = load.work.trace().expect("a trace");
     assert_eq!(
         (replay.path.as_path(), replay.pace, replay.wrap),
         (Path::new("requests.log"), ReplayPace::Recorded, false)
@@ -55,7 +55,7 @@ fn an_override_takes_the_place_of_the_whole_pattern() {
                 block = \"4KiB\"\nthreads = 4\nrate = 100\nuntil = \"steady\"\nmax = \"1h\"\n";
     let set = ["trace=a.log".parse().expect("an override"), "depth=2".parse().expect("an override")];
     let experiment = Experiment::parse("t.toml", text, &set).expect("valid");
-    assert_eq!(experiment.load.replay.as_ref().expect("a trace").path, Path::new("a.log"));
+    assert_eq!(experiment.load.work.trace().expect("a trace").path, Path::new("a.log"));
     let again = Experiment::parse("t.toml", experiment.text(), &[]).expect("the text alone gives the same");
     assert_eq!(again.load, experiment.load);
 }
@@ -83,7 +83,7 @@ fn the_plan_reads_the_trace_and_says_what_does_not_fit() {
     let beyond = plan("file_size = \"1MiB\"\n", 1).map(drop).expect_err("too small");
     assert_eq!(beyond, "the trace reaches up to byte 1052672, but there are 1MiB of data");
     let wrapped = plan("file_size = \"1MiB\"\nwrap = true\n", 1).expect("plans");
-    let replay = wrapped.cells[0].settings.load.replay.as_ref().expect("a trace");
+    let replay = wrapped.cells[0].settings.load.work.trace().expect("a trace");
     assert!(replay.trace.as_ref().expect("read").end() <= Bytes::mib(1));
     assert!(plan("", 8).map(drop).expect_err("scaled").contains("not divided"));
     let identity = planned.identity();
