@@ -1,10 +1,13 @@
 //! Block devices from the command line, on loop devices: refused without the serial, overwritten with it.
 
+#[path = "common/attached.rs"]
+mod attached;
 mod common;
 
 #[path = "../../host/tests/common/loopback.rs"]
 mod loopback;
 
+use attached::{Attached, can_attach};
 use common::{Lab, assert_says};
 use loopback::{Loop, run};
 
@@ -112,4 +115,33 @@ fn the_drives_own_counters_and_foreign_traffic_are_told() {
         assert!(report.contains(words), "{words}");
     }
     assert!(!report.contains("log-before"), "logs are for programs");
+}
+
+#[test]
+fn a_drive_whose_server_was_killed_stops_no_other_device() {
+    if !can_attach() {
+        return;
+    }
+    let Some(disk) = Loop::new(64, &[]) else { return };
+    let lab = lab();
+    lab.write(
+        "volume.toml",
+        "name = \"volume\"\ntitle = \"A volume\"\n[volume]\ncapacity = \"64MiB\"\niops = 100_000\n\
+         throughput = \"1GiB\"\nio-size = \"256KiB\"\nlatency = \"100us\"\nlatency-spread = \"0us\"\n",
+    );
+    let drive = Attached::new(&lab, "killed");
+    lab.ok(&["drive", "attach", "volume.toml", "--name", &drive.name]);
+    let dead = drive.node();
+    rustix::process::kill_process(drive.process(), rustix::process::Signal::KILL).expect("killed");
+    // The kernel closes the FUSE connection shortly after the process has ended.
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while std::fs::File::open(&dead).is_ok() {
+        assert!(std::time::Instant::now() < limit, "{dead} still has its server");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+
+    let plan = |node: &str| lab.ok(&["plan", "block.toml", "--target", &format!("block:{node}")]);
+    let text = plan(disk.node.to_str().expect("plain"));
+    assert!(text.contains("add --destroy") && !text.contains("refused"), "{text}");
+    lab.run(&["plan", "block.toml", "--target", &format!("block:{dead}")]);
 }

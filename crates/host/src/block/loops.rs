@@ -134,6 +134,8 @@ fn backing(node: &Path, number: Number, path: &Path) -> Option<Backing> {
     let status = match status {
         // The kernel refuses to open one that is being detached.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => return None,
+        // ENOTCONN: the backing file is on a FUSE filesystem whose server has ended.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTCONN) => return Some(Backing::Served),
         Err(error) => {
             // Without its node, or the right to open it, only the name is left; a removed file has none.
             let is_closed = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied);
