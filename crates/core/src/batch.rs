@@ -61,16 +61,12 @@ impl Requests<'_> {
     pub fn check(&self, capacity: Bytes, block: Bytes) -> Result<(), (usize, DeviceError)> {
         let (capacity, block) = (capacity.get(), block.get());
         for index in 0..self.count() {
-            let Request { op, offset, length } = self.get(index);
-            if op == Op::Flush {
-                continue;
-            }
-            if length == 0 || !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
+            let request = self.get(index);
+            let Request { op, offset, length } = request;
+            if length == 0 && op != Op::Flush {
                 return Err((index, DeviceError::Unaligned { offset, length, block }));
             }
-            if offset.checked_add(length).is_none_or(|end| end > capacity) {
-                return Err((index, DeviceError::OutOfRange { offset, length, capacity }));
-            }
+            request.check(capacity, block).map_err(|error| (index, error))?;
         }
         Ok(())
     }

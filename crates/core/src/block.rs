@@ -1,41 +1,42 @@
-//! The BlockDevice contract: what every device, simulated or wrapped, promises in virtual time.
+//! The contract of every device in virtual time ([`BlockDevice`]).
 //!
 //! ```text
-//!   load ──► Partition ──► SimulatedSsd        (filters compose by wrapping: each is a BlockDevice
-//!            Array, Cache, Fault …              around one or more BlockDevices)
+//!   load ──► Partition ──► Fault ──► SimulatedSsd | Array ──► members …
+//!            (Wraps)       (Wraps)   (BlockDevice)
 //! ```
 //!
-//! A device is asked at an instant and answers with the instant of completion. Time never runs inside a
-//! device: it is an argument. Leaves out data: simulated devices keep where each block lives and when it is
-//! durable, not its contents.
+//! A device takes a request at an instant and returns the instant of its completion. Time is an argument; a device has no clock.
+//!
+//! # Not modelled
+//! Contents. Simulated devices know where each block is and when it is durable, but not its bytes.
 
 use crate::state::StateError;
 use crate::units::{Bytes, Nanos, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Read.
     Read,
-    /// Write; with `fua` complete only when durable.
+    /// Write.
     Write {
-        /// Force unit access.
+        /// Forced unit access: complete only when durable.
         fua: bool,
     },
-    /// Tell the device that the range holds nothing of worth (ATA TRIM, NVMe deallocate).
+    /// Tell the device that the data in the range is no longer needed (ATA TRIM, NVMe deallocate).
     Trim,
     /// Make the range read as zeroes.
     WriteZeroes,
-    /// Complete when every acknowledged write is durable. Offset and length are ignored.
+    /// Make every acknowledged write durable. Offset and length are ignored.
     Flush,
 }
 
 /// One request to a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// First byte.
     pub offset: u64,
@@ -60,84 +61,104 @@ impl Request {
     pub const fn flush() -> Self {
         Request { op: Op::Flush, offset: 0, length: 0 }
     }
+
+    /// Checks that the range lies within `capacity` bytes and is aligned to logical blocks of `block` bytes. A flush has no
+    /// range, so it always passes.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfRange`], [`DeviceError::Unaligned`].
+    #[inline]
+    pub fn check(&self, capacity: u64, block: u64) -> Result<(), DeviceError> {
+        let Request { op, offset, length } = *self;
+        if op == Op::Flush {
+            return Ok(());
+        }
+        if offset.checked_add(length).is_none_or(|end| end > capacity) {
+            return Err(DeviceError::OutOfRange { offset, length, capacity });
+        }
+        if !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
+            return Err(DeviceError::Unaligned { offset, length, block });
+        }
+        Ok(())
+    }
 }
 
-/// A request that a device refused, or failed at.
+/// Why a device refused a request or failed to carry it out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum DeviceError {
     /// The range reaches past the end of the device.
     #[error("request for bytes {offset}..{} reaches past the end of the device at {capacity}", offset + length)]
     OutOfRange {
-        /// First byte asked for.
+        /// First byte of the request.
         offset: u64,
-        /// Number of bytes asked for.
+        /// Number of bytes of the request.
         length: u64,
-        /// Bytes the device has.
+        /// Capacity of the device in bytes.
         capacity: u64,
     },
     /// Offset or length is not a multiple of the device's logical block.
     #[error("request for {length} bytes at {offset} is not aligned to the logical block of {block} bytes")]
     Unaligned {
-        /// First byte asked for.
+        /// First byte of the request.
         offset: u64,
-        /// Number of bytes asked for.
+        /// Number of bytes of the request.
         length: u64,
-        /// Bytes of a logical block.
+        /// Logical block in bytes.
         block: u64,
     },
-    /// The medium does not give back what it holds.
+    /// The medium cannot read the range.
     #[error("bytes {offset}..{} cannot be read: the medium has an error there", offset + length)]
     ReadFailed {
-        /// First byte asked for.
+        /// First byte of the request.
         offset: u64,
-        /// Number of bytes asked for.
+        /// Number of bytes of the request.
         length: u64,
     },
-    /// The medium does not take what it is given; it holds what it held.
+    /// The medium cannot write the range, which keeps its old data.
     #[error("bytes {offset}..{} cannot be written: the medium has an error there", offset + length)]
     WriteFailed {
-        /// First byte asked for.
+        /// First byte of the request.
         offset: u64,
-        /// Number of bytes asked for.
+        /// Number of bytes of the request.
         length: u64,
     },
     /// The device has reached the end of its life.
-    #[error("the device is worn out: it can be read, and takes no more writes")]
+    #[error("the device is worn out: it can be read, but takes no more writes")]
     WornOut,
 }
 
-/// The name a caller gives to a request that a device may queue.
+/// Identifies a queued request; the caller chooses it.
 pub type Tag = u64;
 
-/// The answer to a request: when it completed, and how.
+/// Instant and result of a completed request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The instant of completion; never before the instant of submission.
     pub at: VirtualTime,
-    /// Whether it succeeded.
+    /// The result. A request that failed changed nothing.
     pub status: Result<(), DeviceError>,
 }
 
-/// What a device has counted since it was made; all counts only grow, except `free_blocks`.
+/// Counters of a device since it was made. They never decrease, except `free_blocks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
-    /// Bytes the host has read.
+    /// Bytes read by the host.
     pub host_read_bytes: u64,
-    /// Bytes the host has written.
+    /// Bytes written by the host.
     pub host_written_bytes: u64,
     /// Bytes programmed into NAND for any reason: host data, garbage collection, map.
     pub nand_written_bytes: u64,
-    /// Bytes garbage collection copied, part of `nand_written_bytes`.
+    /// Bytes copied by garbage collection, part of `nand_written_bytes`.
     pub gc_moved_bytes: u64,
     /// Bytes of the mapping table written to NAND, part of `nand_written_bytes`.
     pub map_written_bytes: u64,
     /// Map lookups that had to read the table from NAND.
     pub map_misses: u64,
-    /// Reads made to complete a write smaller than the map unit.
+    /// Reads for the read-modify-write of writes smaller than the map unit.
     pub rmw_reads: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// Blocks erased and empty now.
+    /// Blocks that are erased and empty now.
     pub free_blocks: u64,
     /// Nanoseconds that host writes waited for garbage collection.
     pub gc_stall_ns: u64,
@@ -145,25 +166,24 @@ pub struct Counters {
     pub trimmed_bytes: u64,
     /// Acknowledged bytes lost to power cuts.
     pub lost_bytes: u64,
-    /// Nanoseconds of the host's processors that the device's driver took, beyond an ordinary driver's.
+    /// CPU time of the host in nanoseconds that the device's driver used in addition to an ordinary driver's.
     #[serde(default)]
     pub host_cpu_ns: u64,
-    /// Bytes of blocks and pages of the map that a log layer wrote, for the host and for itself. Headers are left out, and so are
-    /// bytes that only fill up.
+    /// Bytes of data blocks and map pages that a log layer wrote, for the host and for itself, without headers and padding.
     #[serde(default)]
     pub layer_written_bytes: u64,
 }
 
-/// One of the [`Counters`], for tables: its name, unit and meaning.
+/// One of the [`Counters`] with its name, unit and meaning, for tables.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
-    /// Its name, that of the field.
+    /// The name of the field.
     pub name: &'static str,
-    /// `B`, `ns`, or nothing for a plain count.
+    /// `B`, `ns`, or empty for a plain count.
     pub unit: &'static str,
-    /// What it counts.
+    /// The meaning.
     pub doc: &'static str,
-    /// Reads it.
+    /// Reads the counter.
     pub get: fn(&Counters) -> u64,
 }
 
@@ -178,7 +198,7 @@ macro_rules! counters {
         impl std::ops::Add for Counters {
             type Output = Counters;
 
-            /// The counts of two devices together.
+            /// Sums the counters of two devices.
             fn add(self, other: Counters) -> Counters {
                 Counters { $($name: self.$name + other.$name),+ }
             }
@@ -204,16 +224,16 @@ counters! {
 }
 
 impl Counters {
-    /// NAND bytes per host byte written between `earlier` and now; `None` where the host wrote nothing,
-    /// no NAND has ever been written (a disk has none), or a counter went back (a real drive's was reset).
+    /// NAND bytes per host byte written since `earlier`. `None` if the host wrote nothing, if no NAND was ever written (a
+    /// disk has none), or if a counter decreased (that of a real drive was reset).
     pub fn write_amplification_since(&self, earlier: &Counters) -> Option<f64> {
         let host = self.host_written_bytes.checked_sub(earlier.host_written_bytes)?;
         let nand = self.nand_written_bytes.checked_sub(earlier.nand_written_bytes)?;
         (host > 0 && self.nand_written_bytes > 0).then(|| nand as f64 / host as f64)
     }
 
-    /// Bytes that a log layer wrote per host byte written between `earlier` and now; `None` where the host wrote nothing, or there is
-    /// no such layer.
+    /// Bytes written by a log layer per host byte written since `earlier`. `None` if the host wrote nothing or there is no log
+    /// layer.
     pub fn layer_amplification_since(&self, earlier: &Counters) -> Option<f64> {
         let host = self.host_written_bytes.checked_sub(earlier.host_written_bytes)?;
         let layer = self.layer_written_bytes.checked_sub(earlier.layer_written_bytes)?;
@@ -221,12 +241,15 @@ impl Counters {
     }
 }
 
-/// A device that stores blocks, in virtual time.
+/// A block device in virtual time.
 ///
-/// The caller submits requests in order of `now`; a device may answer them out of order. Most devices know at once
-/// when a request will be complete. One that chooses from its queue what to serve next (a disk) does not: a caller
-/// that keeps several requests in flight gives it them by [`BlockDevice::begin`] and asks
-/// [`BlockDevice::next_done`] and [`BlockDevice::finish`] for what was queued.
+/// The caller submits requests in order of `now`; completions may be out of order. Most devices know the completion of a request
+/// at once. A device that chooses the next request from its queue, such as a disk, does not. A caller with several requests in
+/// flight therefore hands them over with [`BlockDevice::begin`] and collects queued ones with [`BlockDevice::next_done`] and
+/// [`BlockDevice::finish`].
+///
+/// Provided methods are those of a device without the capability: no queue, no NAND, no saved state. A device in front of another
+/// one implements [`Wraps`](crate::Wraps) instead, which passes every call on.
 pub trait BlockDevice {
     /// Bytes the host may address.
     fn capacity(&self) -> Bytes;
@@ -236,158 +259,93 @@ pub trait BlockDevice {
         Bytes::new(512)
     }
 
-    /// All bytes behind the capacity, where garbage is collected in them: NAND, or what a log layer lies on.
+    /// All bytes behind the capacity if they need garbage collection: NAND, or the medium of a log layer.
     fn raw_capacity(&self) -> Option<Bytes> {
         None
     }
 
-    /// Takes a request at `now`.
-    ///
-    /// Where requests are queued, waits for them too.
+    /// Carries out a request at `now`, and waits for it if it is queued.
     ///
     /// # Errors
-    /// The completion's status says whether the request was refused, or failed ([`DeviceError`]); it changed
-    /// nothing, then.
+    /// The completion's status holds the [`DeviceError`] of a request that was refused or failed. Such a request changed nothing.
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion;
 
-    /// Takes a request at `now` under a name of the caller's, which no other queued request has. The completion
-    /// where it is known at once; `None` where the request is queued: [`BlockDevice::finish`] will give it.
+    /// Takes a request at `now` under a tag that no other queued request has. Returns the completion if it is known at once;
+    /// otherwise the request is queued, and [`BlockDevice::finish`] returns its completion later.
     fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
         let _ = tag;
         Some(self.submit(now, request))
     }
 
-    /// The instant of the next step of what is queued, at or before the earliest completion; what happens then
-    /// stays so whatever else is submitted at or before it. `None` where nothing is queued.
+    /// The instant of the next step of the queue, at or before the earliest completion; `None` if the queue is empty. The
+    /// outcome of the step is fixed: requests submitted later at or before that instant do not change it.
     fn next_done(&self) -> Option<VirtualTime> {
         None
     }
 
-    /// Goes to the instant that [`BlockDevice::next_done`] tells and takes what completed then out of the queue.
+    /// Advances to [`BlockDevice::next_done`] and removes a request that completes then from the queue.
     ///
-    /// `None` while something is queued means that nobody's request was complete with this step (one disk of a
-    /// mirror has written, the other has not): ask [`BlockDevice::next_done`] again.
+    /// `None` from a queue with requests means that the step completed no request: for example, one disk of a mirror has
+    /// written and the other has not. The caller then asks [`BlockDevice::next_done`] again.
     fn finish(&mut self) -> Option<(Tag, Completion)> {
         None
     }
 
-    /// Tells the device which requests come next, so that a model may fetch its own tables into the
-    /// processor's cache early. Has no effect on any answer.
+    /// Announces the next requests, so that a model may load its tables into the processor's cache. Has no effect on results.
     fn warm(&self, upcoming: &[Request]) {
         let _ = upcoming;
     }
 
-    /// Lets the device be idle until `until`, so that background work can go on.
+    /// Lets the device be idle until `until`, so that background work can proceed.
     fn idle_until(&mut self, until: VirtualTime);
 
-    /// Until when what it was asked for goes on behind what it has acknowledged: buffers that are written, caches that
-    /// are emptied. Where the end is not known yet, an instant by which more is. The start of time where nothing goes on.
+    /// When background work for acknowledged requests (buffer write-back, cache eviction) ends. A lower bound while the end
+    /// is unknown; [`VirtualTime::START`] when idle.
     fn busy_until(&self) -> VirtualTime {
         VirtualTime::START
     }
 
-    /// Cuts the power at `now`: what was acknowledged but not durable is lost.
+    /// Cuts the power at `now`. Writes that are acknowledged but not durable are lost.
     fn power_cut(&mut self, now: VirtualTime);
 
-    /// Erases everything, as ATA secure erase or NVMe format do. Wear stays.
+    /// Erases everything, like ATA secure erase or NVMe format. Wear remains.
     fn secure_erase(&mut self);
 
-    /// What the device has counted.
+    /// The counters since the device was made.
     fn counters(&self) -> Counters;
 
-    /// Erase cycles of each block, where the device has NAND.
+    /// Erase cycles of each NAND block.
     fn erase_counts(&self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// Memory of the host that the device's driver takes, where it keeps the map there.
+    /// Host memory that the device's driver uses for a map.
     fn host_memory(&self) -> Bytes {
         Bytes::ZERO
     }
 
-    /// Writes everything that history changes, requests that are queued among it.
+    /// Writes all state that depends on history, including queued requests.
     ///
     /// # Errors
-    /// [`StateError`] where it cannot be written, or the device has no saved form.
+    /// [`StateError`] if writing fails or the device has no saved form.
     fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
         let _ = out;
-        Err(StateError::Cannot { why: "it has no saved form" })
+        Err(StateError::NO_FORM)
     }
 
-    /// Takes what [`BlockDevice::save`] wrote of a device of the same description, and is as that one was.
+    /// Restores the state that [`BlockDevice::save`] wrote for a device with the same description.
     ///
     /// # Errors
-    /// [`StateError`] where it cannot be read or makes no sense; the device must not be used then.
+    /// [`StateError`] if the state cannot be read or is inconsistent. The device must not be used afterwards.
     fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
         let _ = from;
-        Err(StateError::Cannot { why: "it has no saved form" })
+        Err(StateError::NO_FORM)
     }
 }
 
-/// A device behind a pointer is that device.
-macro_rules! pointer {
-    ($pointer:ty) => {
-        impl<D: BlockDevice + ?Sized> BlockDevice for $pointer {
-            fn capacity(&self) -> Bytes {
-                (**self).capacity()
-            }
-            fn logical_block(&self) -> Bytes {
-                (**self).logical_block()
-            }
-            fn raw_capacity(&self) -> Option<Bytes> {
-                (**self).raw_capacity()
-            }
-            fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
-                (**self).submit(now, request)
-            }
-            fn warm(&self, upcoming: &[Request]) {
-                (**self).warm(upcoming);
-            }
-            fn idle_until(&mut self, until: VirtualTime) {
-                (**self).idle_until(until);
-            }
-            fn busy_until(&self) -> VirtualTime {
-                (**self).busy_until()
-            }
-            fn power_cut(&mut self, now: VirtualTime) {
-                (**self).power_cut(now);
-            }
-            fn secure_erase(&mut self) {
-                (**self).secure_erase();
-            }
-            fn counters(&self) -> Counters {
-                (**self).counters()
-            }
-            fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
-                (**self).begin(now, request, tag)
-            }
-            fn next_done(&self) -> Option<VirtualTime> {
-                (**self).next_done()
-            }
-            fn finish(&mut self) -> Option<(Tag, Completion)> {
-                (**self).finish()
-            }
-            fn erase_counts(&self) -> Vec<u32> {
-                (**self).erase_counts()
-            }
-            fn host_memory(&self) -> Bytes {
-                (**self).host_memory()
-            }
-            fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
-                (**self).save(out)
-            }
-            fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-                (**self).restore(from)
-            }
-        }
-    };
-}
-pointer!(Box<D>);
-pointer!(&mut D);
-
-/// Lets a device to which nothing is asked any more go on until nothing is left to do of what it was asked, `most` of its
-/// time at most; the instant at which it rests. Work that a drive finds for itself, as garbage to collect, is done meanwhile
-/// and keeps it from resting where it has the dies to itself.
+/// Lets an idle device finish the background work of earlier requests, for at most `most`; returns the instant at which it
+/// rests. Work that a drive starts by itself, such as garbage collection, proceeds meanwhile. If it occupies the dies, it
+/// delays the rest.
 pub fn rest<D: BlockDevice + ?Sized>(device: &mut D, now: VirtualTime, most: Nanos) -> VirtualTime {
     let (mut at, last) = (now, now + most);
     while at < last && device.busy_until() > at {

@@ -1,9 +1,8 @@
-//! The pure core of lowtide: what the other crates agree on.
+//! Types and contracts that all other crates share: units, seeded random streams, the [`BlockDevice`] contract, workload
+//! generation, and the measurement records of intervals.
 //!
-//! Holds the unit types, seeded random streams, the [`BlockDevice`] contract, workload generation and the
-//! per-interval measurement records. Leaves out everything that touches the world: there is no I/O, no wall
-//! clock and no thread in this crate, so that the same code drives a simulated device in virtual time and a
-//! real one in wall time.
+//! The crate is pure. It has no I/O, no wall clock and no threads, so that the same code drives a simulated device in virtual
+//! time and a real one in wall time.
 
 pub mod batch;
 pub mod block;
@@ -19,6 +18,7 @@ pub mod trace;
 pub mod units;
 pub mod virtual_load;
 pub mod workload;
+mod wraps;
 
 pub use block::{BlockDevice, Completion, Counter, Counters, DeviceError, Op, Request, Tag, rest};
 pub use extents::Extents;
@@ -30,3 +30,4 @@ pub use trace::Trace;
 pub use units::{Bytes, Nanos, UnitError, VirtualTime};
 pub use virtual_load::Control;
 pub use workload::{Generator, Workload};
+pub use wraps::Wraps;

@@ -1,61 +1,64 @@
-//! Why the state of a device cannot be saved or restored ([`StateError`]).
-//!
-//! Leaves out the format, which is the device crate's.
+//! Errors of saving and restoring the state of a device ([`StateError`]). The format is defined by the device crate.
 
 use std::io;
 
 /// Why the state of a device cannot be saved or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The device keeps no state that could be saved, or cannot now.
+    /// The device has no state that can be saved, or none that can be saved now.
     #[error("this device cannot save its state: {why}")]
     Cannot {
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// It could not be read or written.
+    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It begins with something else.
+    /// The input does not begin as a saved state does.
     #[error("this is no saved state of a device: it does not begin with `{magic}`")]
     Foreign {
-        /// What a saved state begins with.
+        /// The beginning of every saved state.
         magic: &'static str,
     },
-    /// Another lowtide wrote it.
+    /// The state has another version of the format.
     #[error("the state was saved in version {found} of the format; this lowtide reads version {known}")]
     Version {
-        /// The version it has.
+        /// Version of the state.
         found: u32,
-        /// The version that can be read.
+        /// Version that this program reads.
         known: u32,
     },
-    /// It is of another device.
+    /// The state belongs to a device with another description.
     #[error(
         "the state is of a device with another description: its digest is {found:016x}, that of this one {wanted:016x}"
     )]
     OtherDevice {
-        /// The digest in the state.
+        /// Digest in the state.
         found: u64,
-        /// The digest of the description it should have.
+        /// Digest of the expected description.
         wanted: u64,
     },
-    /// It ends too early.
+    /// The state is truncated.
     #[error("the state is cut short: it ends after {at} bytes")]
     Short {
-        /// Where it ends.
+        /// Bytes up to the end.
         at: u64,
     },
-    /// It is not what was written.
-    #[error("the state is damaged: what was read up to byte {at} does not have its checksum")]
+    /// A checksum does not match.
+    #[error("the state is damaged: the checksum of the section that ends at byte {at} does not match")]
     Damaged {
-        /// How far it was read.
+        /// End of the damaged section, in bytes from the beginning.
         at: u64,
     },
-    /// Its checksums hold, and it makes no sense.
+    /// The checksums match, but the contents are inconsistent.
     #[error("the state makes no sense: {what}")]
     Nonsense {
-        /// What does not.
+        /// The inconsistency.
         what: &'static str,
     },
+}
+
+impl StateError {
+    /// The device never has a state that can be saved.
+    pub const NO_FORM: StateError = StateError::Cannot { why: "it has no saved form" };
 }

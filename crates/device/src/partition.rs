@@ -1,13 +1,11 @@
-//! A partition: a part of a device, with the rest left unused (the reserve).
+//! A partition: a range of a device; the remainder is left unused (the reserve).
 //!
-//! Leaves out partition tables: nothing is written to describe the partition.
+//! # Not modelled
+//! Partition tables. Nothing is written to describe the partition.
 
-use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, StateError, Tag, VirtualTime,
-};
-use std::io::{Read, Write};
+use lowtide_core::{BlockDevice, Bytes, Completion, DeviceError, Op, Request, Tag, VirtualTime, Wraps};
 
-/// Part of a device that begins at `start`.
+/// A range of a device.
 #[derive(Debug)]
 pub struct Partition<D> {
     inner: D,
@@ -16,11 +14,11 @@ pub struct Partition<D> {
 }
 
 impl<D: BlockDevice> Partition<D> {
-    /// The `length` bytes of `inner` from `start`.
+    /// The partition of `length` bytes that begins at byte `start` of `inner`.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`] where the device ends before the partition does, [`DeviceError::Unaligned`]
-    /// where it does not begin and end with a logical block.
+    /// [`DeviceError::OutOfRange`] if the partition reaches past the end of the device, [`DeviceError::Unaligned`] if it does not
+    /// begin and end at a logical block.
     pub fn new(inner: D, start: Bytes, length: Bytes) -> Result<Self, DeviceError> {
         let (capacity, block) = (inner.capacity().get(), inner.logical_block().get());
         let (offset, length) = (start.get(), length.get());
@@ -33,8 +31,8 @@ impl<D: BlockDevice> Partition<D> {
         Ok(Partition { inner, start: offset, length })
     }
 
-    /// The request as the whole device sees it.
-    fn inside(&self, request: &Request) -> Result<Request, DeviceError> {
+    /// Translates a request to the address range of the inner device.
+    fn translate(&self, request: &Request) -> Result<Request, DeviceError> {
         let Request { op, offset, length } = *request;
         if op == Op::Flush {
             return Ok(*request);
@@ -45,39 +43,35 @@ impl<D: BlockDevice> Partition<D> {
         Ok(Request { offset: offset + self.start, ..*request })
     }
 
-    /// The whole device again, with its history.
+    /// The inner device with its history.
     pub fn into_inner(self) -> D {
         self.inner
     }
 }
 
-impl<D: BlockDevice> BlockDevice for Partition<D> {
+impl<D: BlockDevice> Wraps for Partition<D> {
+    type Inner = D;
+
+    fn inner(&self) -> &D {
+        &self.inner
+    }
+    fn inner_mut(&mut self) -> &mut D {
+        &mut self.inner
+    }
     fn capacity(&self) -> Bytes {
         Bytes::new(self.length)
     }
-    fn logical_block(&self) -> Bytes {
-        self.inner.logical_block()
-    }
-    fn raw_capacity(&self) -> Option<Bytes> {
-        self.inner.raw_capacity()
-    }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
-        match self.inside(request) {
+        match self.translate(request) {
             Ok(request) => self.inner.submit(now, &request),
             Err(error) => Completion { at: now, status: Err(error) },
         }
     }
     fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
-        match self.inside(request) {
+        match self.translate(request) {
             Ok(request) => self.inner.begin(now, &request, tag),
             Err(error) => Some(Completion { at: now, status: Err(error) }),
         }
-    }
-    fn next_done(&self) -> Option<VirtualTime> {
-        self.inner.next_done()
-    }
-    fn finish(&mut self) -> Option<(Tag, Completion)> {
-        self.inner.finish()
     }
     fn warm(&self, upcoming: &[Request]) {
         if self.start == 0 {
@@ -89,32 +83,5 @@ impl<D: BlockDevice> BlockDevice for Partition<D> {
                 .collect();
             self.inner.warm(&shifted);
         }
-    }
-    fn idle_until(&mut self, until: VirtualTime) {
-        self.inner.idle_until(until);
-    }
-    fn busy_until(&self) -> VirtualTime {
-        self.inner.busy_until()
-    }
-    fn power_cut(&mut self, now: VirtualTime) {
-        self.inner.power_cut(now);
-    }
-    fn secure_erase(&mut self) {
-        self.inner.secure_erase();
-    }
-    fn counters(&self) -> Counters {
-        self.inner.counters()
-    }
-    fn erase_counts(&self) -> Vec<u32> {
-        self.inner.erase_counts()
-    }
-    fn host_memory(&self) -> Bytes {
-        self.inner.host_memory()
-    }
-    fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
-        self.inner.save(out)
-    }
-    fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        self.inner.restore(from)
     }
 }

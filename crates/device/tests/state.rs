@@ -152,7 +152,7 @@ fn each_fault_is_told() {
     flipped[30] ^= 1;
     assert_eq!(
         told(&flipped),
-        "the state is damaged: what was read up to byte 46 does not have its checksum"
+        "the state is damaged: the checksum of the section that ends at byte 46 does not match"
     );
     let payload = payload(bytes);
     let nonsense = |payload: &[u8]| told(&forged(bytes, payload));

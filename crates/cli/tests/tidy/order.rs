@@ -45,7 +45,7 @@ pub const MODULES: [(&str, &[&str]); 14] = [
             "filesystem in_flight rng state suggest",
             "units",
             "block",
-            "batch extents measure storage trace workload",
+            "batch extents measure storage trace workload wraps",
             "virtual_load",
         ],
     ),

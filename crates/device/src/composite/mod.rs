@@ -19,29 +19,9 @@ pub(crate) use members::{Members, Step};
 pub(crate) use requests::Requests;
 pub(crate) use steps::Composite;
 
-use lowtide_core::{DeviceError, Op, Request};
-
-/// Whether a device of that capacity and logical block can do what is asked.
-///
-/// # Errors
-/// [`DeviceError`] says why not.
-pub(crate) fn check(request: &Request, capacity: u64, block: u64) -> Result<(), DeviceError> {
-    let Request { op, offset, length } = *request;
-    if op == Op::Flush {
-        return Ok(());
-    }
-    if offset.checked_add(length).is_none_or(|end| end > capacity) {
-        return Err(DeviceError::OutOfRange { offset, length, capacity });
-    }
-    if !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
-        return Err(DeviceError::Unaligned { offset, length, block });
-    }
-    Ok(())
-}
-
 /// The earlier of two instants that may not be. (An iterator over both is several times slower.)
 #[inline]
-pub(crate) fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+pub(crate) fn earlier<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

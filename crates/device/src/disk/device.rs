@@ -15,7 +15,7 @@ use super::{SECTOR, SeekCurve, Surface};
 use crate::composite::transfer_ns;
 use lowtide_core::rng::below;
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, StateError, Tag, VirtualTime,
+    BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, Tag, VirtualTime,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -100,20 +100,6 @@ impl SimulatedDisk {
     /// How long each seek takes.
     pub fn seek_curve(&self) -> &SeekCurve {
         self.mechanism.curve()
-    }
-
-    fn check(&self, request: &Request) -> Result<(), DeviceError> {
-        let Request { op, offset, length } = *request;
-        if op == Op::Flush {
-            return Ok(());
-        }
-        if offset.checked_add(length).is_none_or(|end| end > self.capacity) {
-            return Err(DeviceError::OutOfRange { offset, length, capacity: self.capacity });
-        }
-        if !offset.is_multiple_of(SECTOR) || !length.is_multiple_of(SECTOR) {
-            return Err(DeviceError::Unaligned { offset, length, block: SECTOR });
-        }
-        Ok(())
     }
 
     /// Time of so many bytes on the link.
@@ -338,7 +324,7 @@ impl BlockDevice for SimulatedDisk {
     }
 
     fn begin(&mut self, now: VirtualTime, request: &Request, tag: Tag) -> Option<Completion> {
-        if let Err(error) = self.check(request) {
+        if let Err(error) = request.check(self.capacity, SECTOR) {
             return Some(Completion { at: now, status: Err(error) });
         }
         let at_ns = self.take(now.as_nanos(), request, tag)?;

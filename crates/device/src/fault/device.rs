@@ -3,11 +3,10 @@
 //! What becomes of a request is drawn when it comes, so that setting other faults changes nothing that is under way.
 
 use super::{EndOfLife, Errors, FaultError, Faults, Slow};
-use crate::composite::check;
+use crate::composite::earlier;
 use lowtide_core::rng::{Rng, unit};
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, StateError, Tag,
-    VirtualTime,
+    BlockDevice, Completion, DeviceError, Nanos, Op, Request, Seed, StateError, Tag, VirtualTime, Wraps,
 };
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -124,7 +123,7 @@ impl<D: BlockDevice> Fault<D> {
     /// # Errors
     /// Why it is refused at once.
     fn draw(&mut self, now: VirtualTime, request: &Request) -> Result<Fate, DeviceError> {
-        check(request, self.inner.capacity().get(), self.inner.logical_block().get())?;
+        request.check(self.inner.capacity().get(), self.inner.logical_block().get())?;
         let Request { op, offset, length } = *request;
         let writes = matches!(op, Op::Write { .. } | Op::WriteZeroes | Op::Trim);
         if writes && self.is_worn_out() {
@@ -154,15 +153,14 @@ impl<D: BlockDevice> Fault<D> {
     }
 }
 
-impl<D: BlockDevice> BlockDevice for Fault<D> {
-    fn capacity(&self) -> Bytes {
-        self.inner.capacity()
+impl<D: BlockDevice> Wraps for Fault<D> {
+    type Inner = D;
+
+    fn inner(&self) -> &D {
+        &self.inner
     }
-    fn logical_block(&self) -> Bytes {
-        self.inner.logical_block()
-    }
-    fn raw_capacity(&self) -> Option<Bytes> {
-        self.inner.raw_capacity()
+    fn inner_mut(&mut self) -> &mut D {
+        &mut self.inner
     }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
         if !self.any {
@@ -192,10 +190,7 @@ impl<D: BlockDevice> BlockDevice for Fault<D> {
         }
     }
     fn next_done(&self) -> Option<VirtualTime> {
-        match (self.inner.next_done(), self.first_late()) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        earlier(self.inner.next_done(), self.first_late())
     }
     fn finish(&mut self) -> Option<(Tag, Completion)> {
         if let Some(at) = self.first_late()
@@ -215,31 +210,10 @@ impl<D: BlockDevice> BlockDevice for Fault<D> {
         self.late.insert((completion.at, self.sequence), (tag, completion.status));
         None
     }
-    fn warm(&self, upcoming: &[Request]) {
-        self.inner.warm(upcoming);
-    }
-    fn idle_until(&mut self, until: VirtualTime) {
-        self.inner.idle_until(until);
-    }
-    fn busy_until(&self) -> VirtualTime {
-        self.inner.busy_until()
-    }
     fn power_cut(&mut self, now: VirtualTime) {
         self.drawn.clear();
         self.late.retain(|(at, _), _| *at <= now);
         self.inner.power_cut(now);
-    }
-    fn secure_erase(&mut self) {
-        self.inner.secure_erase();
-    }
-    fn counters(&self) -> Counters {
-        self.inner.counters()
-    }
-    fn erase_counts(&self) -> Vec<u32> {
-        self.inner.erase_counts()
-    }
-    fn host_memory(&self) -> Bytes {
-        self.inner.host_memory()
     }
     /// Faults are no part of the state.
     fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {

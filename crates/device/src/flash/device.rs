@@ -17,7 +17,7 @@ use super::victim::Selector;
 use crate::composite::transfer_ns;
 use lowtide_core::rng::Rng;
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, StateError, VirtualTime,
+    BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, VirtualTime,
 };
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
@@ -150,21 +150,6 @@ impl SimulatedSsd {
         self.spec.host_ftl.as_ref().map_or(0, |ftl| ftl.cpu_per_moved_unit.get() * moved)
     }
 
-    fn check(&self, request: &Request) -> Result<(), DeviceError> {
-        let Request { op, offset, length } = *request;
-        let capacity = self.capacity().get();
-        if op == Op::Flush {
-            return Ok(());
-        }
-        if offset.checked_add(length).is_none_or(|end| end > capacity) {
-            return Err(DeviceError::OutOfRange { offset, length, capacity });
-        }
-        if !offset.is_multiple_of(SECTOR) || !length.is_multiple_of(SECTOR) {
-            return Err(DeviceError::Unaligned { offset, length, block: SECTOR });
-        }
-        Ok(())
-    }
-
     /// The logical units that a range touches: first, and one past the last.
     #[inline]
     pub(super) fn units(&self, offset: u64, length: u64) -> (u32, u32) {
@@ -193,7 +178,7 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
-        if let Err(error) = self.check(request) {
+        if let Err(error) = request.check(self.capacity().get(), SECTOR) {
             return Completion { at: now, status: Err(error) };
         }
         let now_ns = now.as_nanos();

@@ -5,9 +5,10 @@
 
 use super::runs::Runs;
 use super::{Cache, Loss, Number, Pending, Tear};
-use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, Tag, VirtualTime};
+use lowtide_core::{BlockDevice, Completion, Op, Request, Seed, StateError, Tag, VirtualTime, Wraps};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::io::{Read, Write};
 
 /// What a completion tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,15 +123,14 @@ impl<D: BlockDevice> PowerCut<D> {
     }
 }
 
-impl<D: BlockDevice> BlockDevice for PowerCut<D> {
-    fn capacity(&self) -> Bytes {
-        self.inner.capacity()
+impl<D: BlockDevice> Wraps for PowerCut<D> {
+    type Inner = D;
+
+    fn inner(&self) -> &D {
+        &self.inner
     }
-    fn logical_block(&self) -> Bytes {
-        self.inner.logical_block()
-    }
-    fn raw_capacity(&self) -> Option<Bytes> {
-        self.inner.raw_capacity()
+    fn inner_mut(&mut self) -> &mut D {
+        &mut self.inner
     }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
         self.settle(now);
@@ -158,24 +158,15 @@ impl<D: BlockDevice> BlockDevice for PowerCut<D> {
         }
         completion
     }
-    fn next_done(&self) -> Option<VirtualTime> {
-        self.inner.next_done()
-    }
     fn finish(&mut self) -> Option<(Tag, Completion)> {
         let (tag, completion) = self.inner.finish()?;
         let told = self.queued.remove(&tag);
         self.completes(told, &completion);
         Some((tag, completion))
     }
-    fn warm(&self, upcoming: &[Request]) {
-        self.inner.warm(upcoming);
-    }
     fn idle_until(&mut self, until: VirtualTime) {
         self.settle(until);
         self.inner.idle_until(until);
-    }
-    fn busy_until(&self) -> VirtualTime {
-        self.inner.busy_until()
     }
     fn power_cut(&mut self, now: VirtualTime) {
         self.settle(now);
@@ -192,13 +183,10 @@ impl<D: BlockDevice> BlockDevice for PowerCut<D> {
         self.holds = Runs::default();
         self.inner.secure_erase();
     }
-    fn counters(&self) -> Counters {
-        self.inner.counters()
+    fn save(&self, _: &mut dyn Write) -> Result<(), StateError> {
+        Err(StateError::NO_FORM)
     }
-    fn erase_counts(&self) -> Vec<u32> {
-        self.inner.erase_counts()
-    }
-    fn host_memory(&self) -> Bytes {
-        self.inner.host_memory()
+    fn restore(&mut self, _: &mut dyn Read) -> Result<(), StateError> {
+        Err(StateError::NO_FORM)
     }
 }

@@ -8,7 +8,6 @@ pub mod spec;
 
 pub use spec::VolumeSpec;
 
-use crate::composite::check;
 use crate::spec::SpecError;
 use crate::state::{Sink, Source};
 use bucket::Bucket;
@@ -64,7 +63,7 @@ impl BlockDevice for Volume {
     }
 
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
-        if let Err(error) = check(request, self.capacity, 512) {
+        if let Err(error) = request.check(self.capacity, 512) {
             return Completion { at: now, status: Err(error) };
         }
         let now_ns = now.as_nanos();
