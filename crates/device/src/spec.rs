@@ -14,7 +14,7 @@ use crate::flash::{FlashSpec, SimulatedSsd};
 use crate::log::LogSpec;
 use crate::volume::{Volume, VolumeSpec};
 use durability::CacheKind;
-use lowtide_core::{BlockDevice, Bytes, Seed};
+use lowtide_core::{BlockDevice, Bytes, Nanos, Seed};
 use serde::Serialize;
 
 /// A simulated device of any kind.
@@ -62,10 +62,36 @@ pub enum Wear {
 }
 
 impl SpecError {
-    /// The same error of a part, whose own key is `part`.
-    pub fn within(self, part: &str) -> SpecError {
-        SpecError { key: format!("{part}.{}", self.key), ..self }
+    /// The error of a member, with the member's key in front.
+    pub fn within(self, member: &str) -> SpecError {
+        SpecError { key: format!("{member}.{}", self.key), ..self }
     }
+}
+
+/// The longest time that a description may give.
+const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
+/// The lowest rate that a description may give, per second.
+const SLOWEST: Bytes = Bytes::new(1_000_000);
+
+/// The error `message` at `key`.
+pub(crate) fn fail<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T, SpecError> {
+    Err(SpecError { key: key.into(), message: message.into() })
+}
+
+/// Checks that no time is longer than a day.
+pub(crate) fn check_times(times: impl IntoIterator<Item = (&'static str, Nanos)>) -> Result<(), SpecError> {
+    match times.into_iter().find(|(_, time)| *time > LONGEST) {
+        Some((key, time)) => fail(key, format!("{time} is longer than {LONGEST}")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that no rate is below 1 MB per second.
+pub(crate) fn check_rate(key: &'static str, rate: Bytes) -> Result<(), SpecError> {
+    if rate < SLOWEST {
+        return fail(key, format!("must be at least {SLOWEST} per second"));
+    }
+    Ok(())
 }
 
 impl DeviceSpec {
@@ -85,11 +111,7 @@ impl DeviceSpec {
     pub fn first_part(&self) -> Bytes {
         match self {
             DeviceSpec::Array(array) => array.first_part(),
-            DeviceSpec::Flash(_)
-            | DeviceSpec::Cache(_)
-            | DeviceSpec::Volume(_)
-            | DeviceSpec::Disk(_)
-            | DeviceSpec::Log(_) => self.capacity(),
+            _ => self.capacity(),
         }
     }
 
@@ -134,11 +156,7 @@ impl DeviceSpec {
     pub fn flash(&self) -> Option<&FlashSpec> {
         match self {
             DeviceSpec::Flash(flash) => Some(flash),
-            DeviceSpec::Array(_)
-            | DeviceSpec::Cache(_)
-            | DeviceSpec::Disk(_)
-            | DeviceSpec::Volume(_)
-            | DeviceSpec::Log(_) => None,
+            _ => None,
         }
     }
 
@@ -202,8 +220,7 @@ impl DeviceSpec {
         if found == kind {
             return Ok(spec);
         }
-        let message = format!("cannot be {kind} here: the device as described is always {found}");
-        Err(SpecError { key: "cache".to_owned(), message })
+        fail("cache", format!("cannot be {kind} here: the device as described is always {found}"))
     }
 
     /// Sets every cache of the device to `kind`, if it can have that kind.

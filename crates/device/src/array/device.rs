@@ -7,8 +7,8 @@
 use super::map::Map;
 use super::spec::{ArraySpec, MirrorRead, group_sizes};
 use super::write_cache::WriteCache;
-use crate::composite::{Calendar, Composite, Members, Requests, Step, earlier, transfer_ns};
-use crate::spec::{AnyDevice, SpecError};
+use crate::composite::{Calendar, Composite, Members, Requests, Step, Work, earlier, transfer_ns};
+use crate::spec::{AnyDevice, SpecError, fail};
 use crate::state::{Sink, Source};
 use lowtide_core::{
     BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, Tag, VirtualTime,
@@ -99,12 +99,11 @@ impl Array {
         let map = Map::new(shape, parameters.chunk.get(), &sizes);
         let block = members.iter().map(|member| member.logical_block().get()).max().unwrap_or(512);
         if members.len() != shape.groups * shape.copies || map.capacity() == 0 {
-            let message = format!("{} devices do not make an array", members.len());
-            return Err(SpecError { key: "members".to_owned(), message });
+            return fail("members", format!("{} devices do not make an array", members.len()));
         }
         if !parameters.chunk.get().is_multiple_of(block) {
-            let message = format!("{} is not a multiple of the logical block of {block}", parameters.chunk);
-            return Err(SpecError { key: "chunk".to_owned(), message });
+            let chunk = parameters.chunk;
+            return fail("chunk", format!("{chunk} is not a multiple of the logical block of {block}"));
         }
         Ok(Array {
             map,
@@ -130,10 +129,10 @@ impl Array {
 
     /// Gives a request to the members it concerns.
     fn pass_on(&mut self, now_ns: u64, request: &Request, tag: Option<Tag>) -> Option<Completion> {
-        let mut work = Work { now_ns, tag, done_ns: self.clock_ns, status: Ok(()), number: None };
+        let mut work = Work::new(tag, self.clock_ns);
         if request.op == Op::Flush {
             for member in 0..self.turns.len() * self.copies {
-                self.ask(&mut work, member, request, 0);
+                self.ask(&mut work, now_ns, member, request, 0);
             }
         } else {
             // `split` holds the map, and asking members changes everything else.
@@ -142,13 +141,13 @@ impl Array {
                 let on_member = Request { op: request.op, offset: part.offset, length: part.length };
                 let first = part.group * self.copies;
                 if request.op == Op::Read {
-                    self.read(&mut work, part.group, &on_member);
+                    self.read(&mut work, now_ns, part.group, &on_member);
                 } else {
                     if let Some(cache) = &mut self.cache {
                         cache.forget(part.group, part.offset, part.length);
                     }
                     for member in first..first + self.copies {
-                        self.ask(&mut work, member, &on_member, 0);
+                        self.ask(&mut work, now_ns, member, &on_member, 0);
                     }
                 }
             });
@@ -156,27 +155,20 @@ impl Array {
             // What was forgotten made room.
             self.admit();
         }
-        let Work { done_ns, status, number, .. } = work;
-        match number {
-            None => Some(Completion { at: VirtualTime::from_nanos(done_ns + self.latency_ns), status }),
-            Some(number) => {
-                self.requests.complete(number, done_ns, status, self.latency_ns);
-                None
-            }
-        }
+        self.requests.submitted(work, self.latency_ns)
     }
 
     /// Reads from the cache, or from one copy.
-    fn read(&mut self, work: &mut Work, group: usize, request: &Request) {
+    fn read(&mut self, work: &mut Work, now_ns: u64, group: usize, request: &Request) {
         let held = self.cache.as_ref().filter(|cache| cache.holds(group, request.offset, request.length));
         if let Some(cache) = held {
             let ready = self.clock_ns + cache.latency_ns;
             let transfer = transfer_ns(request.length, self.link_rate);
-            work.done_ns = work.done_ns.max(self.link.book(work.now_ns, ready, transfer));
+            work.complete(self.link.book(now_ns, ready, transfer), Ok(()));
             return;
         }
         let member = group * self.copies + self.choose(group, request.offset);
-        self.ask(work, member, request, request.length);
+        self.ask(work, now_ns, member, request, request.length);
     }
 
     /// The copy to read.
@@ -215,30 +207,30 @@ impl Array {
         self.copies > 1 && self.mirror_read == MirrorRead::ShorterQueue
     }
 
+    /// Counts a part that a member was asked for, if copies are chosen by their outstanding parts.
+    fn count_outstanding(&mut self, member: usize, completion: Option<&Completion>) {
+        if !self.counts_outstanding() {
+            return;
+        }
+        let outstanding = &mut self.outstanding[member];
+        match completion {
+            None => outstanding.queued += 1,
+            Some(completion) => outstanding.until.push(Reverse(completion.at.as_nanos())),
+        }
+    }
+
     /// Gives a member its part of a request.
-    fn ask(&mut self, work: &mut Work, member: usize, request: &Request, link_bytes: u64) {
-        let (counts, asked_ns) = (self.counts_outstanding(), self.clock_ns);
+    fn ask(&mut self, work: &mut Work, now_ns: u64, member: usize, request: &Request, link_bytes: u64) {
+        let asked_ns = self.clock_ns;
         let requests = &mut self.requests;
-        let part = || {
-            let number = *work.number.get_or_insert_with(|| requests.open(work.tag));
-            requests.add_part(number);
-            Part::Of { number, asked_ns, link_bytes }
-        };
-        match self.members.begin(member, self.clock_ns, request, part) {
-            None if counts => self.outstanding[member].queued += 1,
-            None => {}
-            Some(completion) => {
-                let at_ns = completion.at.as_nanos();
-                if counts {
-                    self.outstanding[member].until.push(Reverse(at_ns));
-                }
-                let transfer = transfer_ns(link_bytes, self.link_rate);
-                let earliest = streamed(asked_ns, at_ns, transfer);
-                work.done_ns = work.done_ns.max(self.link.book(work.now_ns, earliest, transfer).max(at_ns));
-                if work.status.is_ok() {
-                    work.status = completion.status;
-                }
-            }
+        let part = || Part::Of { number: work.queue(requests), asked_ns, link_bytes };
+        let completion = self.members.begin(member, asked_ns, request, part);
+        self.count_outstanding(member, completion.as_ref());
+        if let Some(Completion { at, status }) = completion {
+            let at_ns = at.as_nanos();
+            let transfer = transfer_ns(link_bytes, self.link_rate);
+            let earliest = streamed(asked_ns, at_ns, transfer);
+            work.complete(self.link.book(now_ns, earliest, transfer).max(at_ns), status);
         }
     }
 
@@ -276,16 +268,10 @@ impl Array {
             let request = Request { op, offset: range.offset, length: range.end - range.offset };
             for member in group * copies..(group + 1) * copies {
                 let part = || Part::Destage { group, number };
-                let counts = self.counts_outstanding();
-                match self.members.begin(member, self.clock_ns, &request, part) {
-                    None if counts => self.outstanding[member].queued += 1,
-                    None => {}
-                    Some(completion) => {
-                        if counts {
-                            self.outstanding[member].until.push(Reverse(completion.at.as_nanos()));
-                        }
-                        self.copied(group, number, completion.at.as_nanos());
-                    }
+                let completion = self.members.begin(member, self.clock_ns, &request, part);
+                self.count_outstanding(member, completion.as_ref());
+                if let Some(completion) = completion {
+                    self.copied(group, number, completion.at.as_nanos());
                 }
             }
         }
@@ -328,17 +314,6 @@ impl Array {
             self.keep(first.offset, first.length);
         }
     }
-}
-
-/// A request while its members are asked.
-struct Work {
-    now_ns: u64,
-    tag: Option<Tag>,
-    /// When the parts that were answered at once are complete.
-    done_ns: u64,
-    status: Result<(), lowtide_core::DeviceError>,
-    /// Its number, once a part is queued.
-    number: Option<usize>,
 }
 
 impl Composite for Array {

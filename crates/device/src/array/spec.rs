@@ -4,14 +4,12 @@
 //! Leaves out the names of members and how they are found, see `lowtide_files::device`.
 
 use crate::spec::durability::Cache;
-use crate::spec::{DeviceSpec, SpecError, Wear};
+use crate::spec::{DeviceSpec, SpecError, Wear, check_rate, check_times, fail};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// The most members.
 const MOST: usize = 1024;
-const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
-const SLOWEST: Bytes = Bytes::new(1_000_000);
 const LARGEST_CHUNK: Bytes = Bytes::gib(1);
 const MOST_DEPTH: u32 = 1024;
 
@@ -120,10 +118,6 @@ impl Level {
     }
 }
 
-fn fail(key: &str, message: impl Into<String>) -> Result<(), SpecError> {
-    Err(SpecError { key: key.to_owned(), message: message.into() })
-}
-
 /// Bytes that each group holds, where its smallest member has room for them.
 pub(super) fn group_sizes(shape: Shape, chunk: u64, members: impl Iterator<Item = u64>) -> Vec<u64> {
     let members: Vec<u64> = members.collect();
@@ -208,18 +202,12 @@ impl ArraySpec {
             return fail("chunk", format!("{chunk} is not a multiple of 512 bytes up to {LARGEST_CHUNK}"));
         }
         let cached = write_cache.map_or(Nanos::ZERO, |cache| cache.latency);
-        for (key, time) in [("latency", latency), ("request", request), ("write-cache.latency", cached)] {
-            if time > LONGEST {
-                return fail(key, format!("{time} is longer than {LONGEST}"));
-            }
-        }
+        check_times([("latency", latency), ("request", request), ("write-cache.latency", cached)])?;
         if write_cache.is_some() && cached + latency + request == Nanos::ZERO && link_rate.is_none() {
             let message = "a write that takes no time at all never ends; give it, or `latency`, `request` or `link-rate`";
-            return fail("write-cache.latency", message.to_owned());
+            return fail("write-cache.latency", message);
         }
-        if link_rate.is_some_and(|rate| rate < SLOWEST) {
-            return fail("link-rate", format!("must be at least {SLOWEST} per second"));
-        }
+        link_rate.map_or(Ok(()), |rate| check_rate("link-rate", rate))?;
         if let Some(cache) = write_cache {
             if cache.size < chunk {
                 return fail("write-cache.size", format!("{} does not hold a chunk of {chunk}", cache.size));

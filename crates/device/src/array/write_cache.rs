@@ -4,6 +4,7 @@
 //! again, adjacent ones as one write. Leaves out reads: nothing is kept once it is written.
 
 use super::spec::WriteCacheSpec;
+use crate::composite::insert;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -121,12 +122,7 @@ impl WriteCache {
         }
         *sweep = end;
         let destage = Destage { offset: begin, end, left: copies, done_ns: 0 };
-        let number = under_way.iter().position(Option::is_none).unwrap_or(under_way.len());
-        if number == under_way.len() {
-            under_way.push(None);
-        }
-        under_way[number] = Some(destage);
-        Some((number, destage))
+        Some((insert(under_way, destage), destage))
     }
 
     /// A copy has written it at `at_ns`; the instant of the last where that was it.

@@ -8,11 +8,11 @@ use super::directory::Directory;
 use super::lines::{Grid, Ranges};
 use super::spec::{CacheSpec, Mode};
 use super::streams::Streams;
-use crate::composite::{Composite, Members, Requests, Step, earlier};
-use crate::spec::{AnyDevice, SpecError};
+use crate::composite::{Composite, Members, Requests, Step, Work, earlier, insert};
+use crate::spec::{AnyDevice, SpecError, fail};
 use crate::state::{Sink, Source};
 use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, DeviceError, Op, Request, Seed, StateError, Tag, VirtualTime,
+    BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, Tag, VirtualTime,
 };
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -106,18 +106,6 @@ pub struct Cache {
     traffic: Traffic,
 }
 
-/// A request while the devices are asked.
-struct Work {
-    tag: Option<Tag>,
-    /// When the parts that were answered at once are complete.
-    done_ns: u64,
-    status: Result<(), DeviceError>,
-    /// Its number, once a part is queued.
-    number: Option<usize>,
-    /// Whether it is part of a stream that is kept out.
-    bypass: bool,
-}
-
 impl Cache {
     /// An empty cache in front of a fresh device.
     ///
@@ -140,8 +128,7 @@ impl Cache {
         let slots = u32::try_from(flash.capacity().get() / grid.line).unwrap_or(u32::MAX);
         let block = flash.logical_block().max(backing.logical_block()).get();
         if slots == 0 || slots == u32::MAX || !grid.block.is_multiple_of(block) {
-            let message = format!("{} holds {slots} lines in blocks of {block}", flash.capacity());
-            return Err(SpecError { key: "flash".to_owned(), message });
+            return fail("flash", format!("{} holds {slots} lines in blocks of {block}", flash.capacity()));
         }
         Ok(Cache {
             grid,
@@ -198,8 +185,8 @@ impl Cache {
 
     fn read(&mut self, work: &mut Work, request: &Request) {
         self.read_bytes += request.length;
-        self.follow(work, request);
-        let (grid, promote) = (self.grid, self.promote && !work.bypass);
+        let bypass = self.bypasses(request);
+        let (grid, promote) = (self.grid, self.promote && !bypass);
         let (mut missed, mut lines) = (Ranges::default(), Vec::new());
         for piece in grid.pieces(request.offset, request.length) {
             let touched = grid.touched(piece);
@@ -224,7 +211,7 @@ impl Cache {
         }
         let promotion = (!lines.is_empty()).then(|| {
             let left = missed.0.len() as u32;
-            keep(&mut self.promotions, Promotion { lines, left })
+            insert(&mut self.promotions, Promotion { lines, left })
         });
         for (begin, end) in missed.0 {
             self.traffic.read_missed += end - begin;
@@ -234,14 +221,14 @@ impl Cache {
 
     fn write(&mut self, work: &mut Work, request: &Request, fua: bool) {
         self.written_bytes += request.length;
-        self.follow(work, request);
+        let bypass = self.bypasses(request);
         let (grid, behind) = (self.grid, self.mode == Mode::WriteBack);
         let mut around = Ranges::default();
         for piece in grid.pieces(request.offset, request.length) {
             let (touched, whole) = (grid.touched(piece), grid.covered(piece));
             self.supersede(piece.line, touched);
             let mut slot = self.directory.find(piece.line);
-            if slot.is_none() && whole != 0 && !work.bypass {
+            if slot.is_none() && whole != 0 && !bypass {
                 slot = self.directory.allocate(piece.line);
             }
             // A block that is written in part can only be written where the rest of it is.
@@ -286,11 +273,9 @@ impl Cache {
         self.ask(work, BACKING, request, None);
     }
 
-    /// Follows streams, and says whether this one is kept out.
-    fn follow(&mut self, work: &mut Work, request: &Request) {
-        if let Some(least) = self.bypass {
-            work.bypass = self.streams.length(request.offset, request.length) >= least;
-        }
+    /// Whether the request belongs to a sequential stream that bypasses the cache.
+    fn bypasses(&mut self, request: &Request) -> bool {
+        self.bypass.is_some_and(|least| self.streams.length(request.offset, request.length) >= least)
     }
 
     /// Where a slot begins on the flash.
@@ -313,17 +298,10 @@ impl Cache {
     /// Gives a device its part of a request.
     fn ask(&mut self, work: &mut Work, member: usize, request: &Request, promotion: Option<usize>) {
         let requests = &mut self.requests;
-        let part = || {
-            let number = *work.number.get_or_insert_with(|| requests.open(work.tag));
-            requests.add_part(number);
-            Part::Of { number, promotion }
-        };
+        let part = || Part::Of { number: work.queue(requests), promotion };
         let Some(completion) = self.members.begin(member, self.clock_ns, request, part) else { return };
         let at_ns = completion.at.as_nanos();
-        work.done_ns = work.done_ns.max(at_ns);
-        if work.status.is_ok() {
-            work.status = completion.status;
-        }
+        work.complete(at_ns, completion.status);
         if let Some(promotion) = promotion {
             self.behind.push(Reverse((at_ns, Behind::Promote(promotion))));
         }
@@ -366,7 +344,7 @@ impl Cache {
             let Some((line, slot, blocks)) = self.directory.next_dirty() else { return };
             self.writing_back += 1;
             let left = self.grid.runs(blocks).count() as u32;
-            let number = keep(&mut self.write_backs, WriteBack { line, blocks, read: false, left });
+            let number = insert(&mut self.write_backs, WriteBack { line, blocks, read: false, left });
             for (begin, end) in self.grid.runs(blocks) {
                 let request = Request::read(self.place(slot) + begin, end - begin);
                 self.ask_behind(FLASH, &request, Behind::WriteBack(number));
@@ -407,16 +385,6 @@ impl Cache {
     }
 }
 
-/// Puts a value into the first free place; its number.
-fn keep<T>(places: &mut Vec<Option<T>>, value: T) -> usize {
-    let number = places.iter().position(Option::is_none).unwrap_or(places.len());
-    if number == places.len() {
-        places.push(None);
-    }
-    places[number] = Some(value);
-    number
-}
-
 impl Composite for Cache {
     fn take(&mut self, now: VirtualTime, request: &Request, tag: Option<Tag>) -> Option<Completion> {
         if let Err(error) = request.check(self.capacity, self.block) {
@@ -424,7 +392,7 @@ impl Composite for Cache {
         }
         self.advance(now.as_nanos());
         self.clock_ns = self.clock_ns.max(now.as_nanos());
-        let mut work = Work { tag, done_ns: self.clock_ns, status: Ok(()), number: None, bypass: false };
+        let mut work = Work::new(tag, self.clock_ns);
         match request.op {
             Op::Flush => self.flush(&mut work),
             _ if request.length == 0 => {}
@@ -433,14 +401,7 @@ impl Composite for Cache {
             Op::Trim | Op::WriteZeroes => self.discard(&mut work, request),
         }
         self.write_back();
-        let Work { done_ns, status, number, .. } = work;
-        match number {
-            None => Some(Completion { at: VirtualTime::from_nanos(done_ns + self.latency_ns), status }),
-            Some(number) => {
-                self.requests.complete(number, done_ns, status, self.latency_ns);
-                None
-            }
-        }
+        self.requests.submitted(work, self.latency_ns)
     }
 
     fn next_inside(&self) -> Option<u64> {

@@ -4,11 +4,10 @@
 //! Leaves out the names of the devices and how they are found, see `lowtide_files::device`.
 
 use crate::spec::durability::Cache;
-use crate::spec::{DeviceSpec, SpecError};
+use crate::spec::{DeviceSpec, SpecError, check_times, fail};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
 const SMALLEST_LINE: Bytes = Bytes::kib(4);
 const LARGEST_LINE: Bytes = Bytes::mib(1);
 const MOST_DEPTH: u32 = 1024;
@@ -76,10 +75,6 @@ pub enum Mode {
     WriteThrough,
 }
 
-fn fail(key: &str, message: String) -> Result<(), SpecError> {
-    Err(SpecError { key: key.to_owned(), message })
-}
-
 impl CacheParameters {
     /// The part of a line that is valid or not, dirty or not: there are at most 64 in a line.
     pub(super) fn block(&self) -> u64 {
@@ -110,8 +105,10 @@ impl CacheSpec {
         let CacheParameters { line, dirty_threshold, write_back_depth, bypass_sequential, latency, .. } =
             self.parameters;
         if !line.get().is_power_of_two() || line < SMALLEST_LINE || line > LARGEST_LINE {
-            let message = format!("{line} is not a power of two from {SMALLEST_LINE} to {LARGEST_LINE}");
-            return fail("line", message);
+            return fail(
+                "line",
+                format!("{line} is not a power of two from {SMALLEST_LINE} to {LARGEST_LINE}"),
+            );
         }
         if !(0.0..1.0).contains(&dirty_threshold) {
             return fail("dirty-threshold", format!("{dirty_threshold} is not a share below 1"));
@@ -120,14 +117,9 @@ impl CacheSpec {
             return fail("write-back-depth", format!("needs from 1 to {MOST_DEPTH}"));
         }
         if bypass_sequential == Some(Bytes::ZERO) {
-            return fail(
-                "bypass-sequential",
-                "needs at least a byte; leave it out to bypass nothing".to_owned(),
-            );
+            return fail("bypass-sequential", "needs at least a byte; leave it out to bypass nothing");
         }
-        if latency > LONGEST {
-            return fail("latency", format!("{latency} is longer than {LONGEST}"));
-        }
+        check_times([("latency", latency)])?;
         self.flash.validate().map_err(|error| error.within("flash"))?;
         self.backing.validate().map_err(|error| error.within("backing"))?;
         let lines = self.flash.capacity().get() / line.get();

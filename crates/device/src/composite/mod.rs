@@ -16,7 +16,7 @@ mod steps;
 
 pub(crate) use calendar::Calendar;
 pub(crate) use members::{Members, Step};
-pub(crate) use requests::Requests;
+pub(crate) use requests::{Requests, Work};
 pub(crate) use steps::Composite;
 
 /// The earlier of two instants that may not be. (An iterator over both is several times slower.)
@@ -26,6 +26,16 @@ pub(crate) fn earlier<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     }
+}
+
+/// Puts a value into the first free slot; returns the slot.
+pub(crate) fn insert<T>(slots: &mut Vec<Option<T>>, value: T) -> usize {
+    let slot = slots.iter().position(Option::is_none).unwrap_or(slots.len());
+    if slot == slots.len() {
+        slots.push(None);
+    }
+    slots[slot] = Some(value);
+    slot
 }
 
 /// Nanoseconds that `bytes` take at `rate` bytes a second; none where there is no limit.

@@ -51,7 +51,48 @@ pub(crate) struct Requests {
     sequence: u64,
 }
 
+/// A request while members are asked for its parts.
+pub(crate) struct Work {
+    tag: Option<Tag>,
+    /// The latest completion of the parts that completed at once.
+    done_ns: u64,
+    status: Result<(), DeviceError>,
+    /// The number of the request, once a part is queued.
+    number: Option<usize>,
+}
+
+impl Work {
+    pub(crate) fn new(tag: Option<Tag>, now_ns: u64) -> Self {
+        Work { tag, done_ns: now_ns, status: Ok(()), number: None }
+    }
+
+    /// Counts a queued part; returns the number of the request.
+    pub(crate) fn queue(&mut self, requests: &mut Requests) -> usize {
+        let number = *self.number.get_or_insert_with(|| requests.open(self.tag));
+        requests.add_part(number);
+        number
+    }
+
+    /// Counts a part that completed at once.
+    pub(crate) fn complete(&mut self, at_ns: u64, status: Result<(), DeviceError>) {
+        self.done_ns = self.done_ns.max(at_ns);
+        if self.status.is_ok() {
+            self.status = status;
+        }
+    }
+}
+
 impl Requests {
+    /// Ends the submission of a request: its completion, or `None` if a part is queued.
+    pub(crate) fn submitted(&mut self, work: Work, latency_ns: u64) -> Option<Completion> {
+        let Work { done_ns, status, number, .. } = work;
+        let Some(number) = number else {
+            return Some(Completion { at: VirtualTime::from_nanos(done_ns + latency_ns), status });
+        };
+        self.complete(number, done_ns, status, latency_ns);
+        None
+    }
+
     /// A new request; its number. It has one part, its taking, so that it is not complete before all other parts
     /// are added.
     pub(crate) fn open(&mut self, waiter: Waiter) -> usize {

@@ -13,6 +13,7 @@ use super::spec::{DiskSpec, SpecError};
 use super::write_cache::WriteCache;
 use super::{SECTOR, SeekCurve, Surface};
 use crate::composite::transfer_ns;
+use crate::state::{Sink, Source};
 use lowtide_core::rng::below;
 use lowtide_core::{
     BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, Tag, VirtualTime,
@@ -26,7 +27,7 @@ const SUBMITTED: Tag = Tag::MAX;
 
 /// A completion that nobody has taken yet.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) struct Done {
+struct Done {
     tag: Tag,
     at_ns: u64,
     /// Bytes that only the write cache has.
@@ -40,20 +41,20 @@ pub struct SimulatedDisk {
     capacity: u64,
     overhead_ns: u64,
     link_rate: u64,
-    pub(super) mechanism: Mechanism,
-    pub(super) queue: Queue,
-    pub(super) segments: Segments,
-    pub(super) cache: Option<WriteCache>,
+    mechanism: Mechanism,
+    queue: Queue,
+    segments: Segments,
+    cache: Option<WriteCache>,
     honours_flush: bool,
     /// Writes that wait for room in the cache.
-    pub(super) stalled: VecDeque<Command>,
+    stalled: VecDeque<Command>,
     /// Whether the next transfer is the cache's, where writes and commands both wait.
-    pub(super) cache_turn: bool,
-    pub(super) done: VecDeque<Done>,
-    pub(super) last_done_ns: u64,
+    cache_turn: bool,
+    done: VecDeque<Done>,
+    last_done_ns: u64,
     /// When the link has moved what memory answered.
-    pub(super) link_free_ns: u64,
-    pub(super) counters: Counters,
+    link_free_ns: u64,
+    counters: Counters,
 }
 
 impl SimulatedDisk {
@@ -382,10 +383,34 @@ impl BlockDevice for SimulatedDisk {
     }
 
     fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
-        self.save_state(out)
+        Sink(out).value(&(
+            self.mechanism.position(),
+            &self.queue,
+            &self.segments,
+            &self.cache,
+            &self.stalled,
+            self.cache_turn,
+            &self.done,
+            (self.last_done_ns, self.link_free_ns),
+            self.counters,
+        ))
     }
 
     fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        self.restore_state(from)
+        let (position, free);
+        (
+            position,
+            self.queue,
+            self.segments,
+            self.cache,
+            self.stalled,
+            self.cache_turn,
+            self.done,
+            free,
+            self.counters,
+        ) = Source(from).value()?;
+        self.mechanism.move_to(position);
+        (self.last_done_ns, self.link_free_ns) = free;
+        Ok(())
     }
 }

@@ -15,7 +15,6 @@ mod queue;
 mod read_ahead;
 mod seek;
 pub mod spec;
-mod state;
 mod surface;
 mod write_cache;
 

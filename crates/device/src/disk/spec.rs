@@ -8,6 +8,7 @@ mod validate;
 use super::{SECTOR, SeekCurve, Surface};
 pub use crate::spec::SpecError;
 use crate::spec::durability::{Cache, CacheKind};
+use crate::spec::fail;
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -163,8 +164,7 @@ impl DiskSpec {
     /// [`SpecError`] where the description does not fit together.
     pub fn seek_curve(&self) -> Result<SeekCurve, SpecError> {
         let surface = self.surface()?;
-        SeekCurve::new(&self.seek, &surface)
-            .map_err(|message| SpecError { key: "seek.average".to_owned(), message })
+        SeekCurve::new(&self.seek, &surface).or_else(|message| fail("seek.average", message))
     }
 
     /// The same disk, `factor` times smaller: fewer cylinders, with the same seek times over them. Memory stays.

@@ -15,10 +15,9 @@ use super::spec::{FlashSpec, SpecError};
 use super::table::{Table, UNMAPPED};
 use super::victim::Selector;
 use crate::composite::transfer_ns;
+use crate::state::{Sink, Source, sense};
 use lowtide_core::rng::Rng;
-use lowtide_core::{
-    BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, VirtualTime,
-};
+use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Op, Request, Seed, StateError, VirtualTime};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 
@@ -303,10 +302,48 @@ impl BlockDevice for SimulatedSsd {
     }
 
     fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
-        self.save_state(out)
+        let mut sink = Sink(out);
+        sink.value(&(
+            &self.blocks,
+            &self.selector,
+            (&self.host, &self.cleaned),
+            &self.nand,
+            &self.buffer,
+            &self.map_cache,
+            &self.collector,
+            &self.slc,
+            &self.logs,
+            &self.rng,
+            (self.link_busy_ns, self.controller_busy_ns, self.last_activity_ns),
+            (self.map_die, self.map_pages_unwritten),
+            self.counts,
+        ))?;
+        // The reverse map follows from the map.
+        sink.words(self.table.physical_of())
     }
 
     fn restore(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        self.restore_state(from)
+        let (frontiers, busy, map);
+        let mut source = Source(from);
+        (
+            self.blocks,
+            self.selector,
+            frontiers,
+            self.nand,
+            self.buffer,
+            self.map_cache,
+            self.collector,
+            self.slc,
+            self.logs,
+            self.rng,
+            busy,
+            map,
+            self.counts,
+        ) = source.value()?;
+        (self.host, self.cleaned) = frontiers;
+        (self.link_busy_ns, self.controller_busy_ns, self.last_activity_ns) = busy;
+        (self.map_die, self.map_pages_unwritten) = map;
+        source.words(self.table.physical_of_mut())?;
+        sense(self.table.rebuild(), "two units of the map have one home, or a home that is not there")
     }
 }

@@ -27,7 +27,6 @@ mod prefetch;
 mod read;
 mod slc;
 pub mod spec;
-mod state;
 mod table;
 mod victim;
 mod write;

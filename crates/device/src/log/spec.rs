@@ -4,7 +4,7 @@
 //! Leaves out the name of the device and how it is found, see `lowtide_files::device`.
 
 use crate::spec::durability::Cache;
-use crate::spec::{AnyDevice, DeviceSpec, SpecError};
+use crate::spec::{AnyDevice, DeviceSpec, SpecError, check_times, fail};
 use lowtide_core::{Bytes, Nanos, Seed};
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::Geometry;
@@ -17,8 +17,6 @@ use serde::{Deserialize, Serialize};
 const CHECKPOINTS: u64 = 24;
 /// … and never fewer slots than these.
 const FEWEST_SLOTS: u64 = 1024;
-
-const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
 
 /// A log layer with the device that it lies on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,10 +52,6 @@ fn default_reserve() -> f64 {
 
 fn default_latency() -> Nanos {
     Nanos::from_micros(2)
-}
-
-fn fail<T>(key: &str, message: String) -> Result<T, SpecError> {
-    Err(SpecError { key: key.to_owned(), message })
 }
 
 impl LogSpec {
@@ -131,12 +125,9 @@ impl LogSpec {
     /// [`SpecError`] names the key that does not fit; of the device, behind `over`.
     pub fn validate(&self) -> Result<(), SpecError> {
         let latency = self.parameters.latency;
-        if latency > LONGEST {
-            return fail("latency", format!("{latency} is longer than {LONGEST}"));
-        }
+        check_times([("latency", latency)])?;
         if latency == Nanos::ZERO {
-            let message = "needs some time: reading what was never written takes no other".to_owned();
-            return fail("latency", message);
+            return fail("latency", "must be above 0, since reads of unwritten blocks take no other time");
         }
         self.over.validate().map_err(|error| error.within("over"))?;
         self.geometry().map(drop)

@@ -2,12 +2,10 @@
 //!
 //! Leaves out names and prices of volume types, which device files carry.
 
-use crate::spec::SpecError;
+use crate::spec::{SpecError, check_rate, check_times, fail};
 use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
-const SLOWEST: Bytes = Bytes::new(1_000_000);
 const FASTEST: u64 = 1_000_000_000;
 const MOST_CREDITS: u64 = 1 << 50;
 
@@ -44,10 +42,6 @@ pub struct Burst {
     pub credits: u64,
 }
 
-fn fail(key: &str, message: String) -> Result<(), SpecError> {
-    Err(SpecError { key: key.to_owned(), message })
-}
-
 impl VolumeSpec {
     /// Checks that the parts fit together.
     ///
@@ -69,18 +63,11 @@ impl VolumeSpec {
                 return fail("burst.credits", format!("{} is more than {MOST_CREDITS}", burst.credits));
             }
         }
-        if self.throughput.is_some_and(|rate| rate < SLOWEST) {
-            return fail("throughput", format!("must be at least {SLOWEST} per second"));
-        }
+        self.throughput.map_or(Ok(()), |rate| check_rate("throughput", rate))?;
         if self.io_size.get() < 512 {
             return fail("io-size", format!("{} is less than 512 bytes", self.io_size));
         }
-        for (key, time) in [("latency", self.latency), ("latency-spread", self.latency_spread)] {
-            if time > LONGEST {
-                return fail(key, format!("{time} is longer than {LONGEST}"));
-            }
-        }
-        Ok(())
+        check_times([("latency", self.latency), ("latency-spread", self.latency_spread)])
     }
 
     /// The same volume with a smaller capacity and as much fewer credits; rates stay.

@@ -2,8 +2,9 @@
 //!
 //! Everything that passes here can be simulated without a panic or an overflow. Leaves out whether it was ever built.
 
-use super::{DiskSpec, Scheduler, SpecError};
+use super::{DiskSpec, Scheduler, SpecError, WriteCache};
 use crate::disk::{SECTOR, SeekCurve, Surface};
+use crate::spec::fail;
 use lowtide_core::{Bytes, Nanos};
 
 const LARGEST: Bytes = Bytes::new(1 << 50);
@@ -19,10 +20,6 @@ const MOST_QUEUED: u32 = 256;
 const MOST_SEGMENTS: u32 = 256;
 const MOST_ZONES: u32 = 256;
 
-fn fail(key: &'static str, message: String) -> Result<(), SpecError> {
-    Err(SpecError { key: key.to_owned(), message })
-}
-
 fn count(key: &'static str, n: u32, most: u32) -> Result<(), SpecError> {
     if (1..=most).contains(&n) { Ok(()) } else { fail(key, format!("{n} is not between 1 and {most}")) }
 }
@@ -33,11 +30,9 @@ impl DiskSpec {
     /// # Errors
     /// [`SpecError`] names the key that does not fit.
     pub fn validate(&self) -> Result<(), SpecError> {
-        if self.capacity > LARGEST || !self.capacity.get().is_multiple_of(SECTOR) {
-            return fail(
-                "capacity",
-                format!("{} is not a multiple of 512 bytes up to {LARGEST}", self.capacity),
-            );
+        let capacity = self.capacity;
+        if capacity > LARGEST || !capacity.get().is_multiple_of(SECTOR) {
+            return fail("capacity", format!("{capacity} is not a multiple of 512 bytes up to {LARGEST}"));
         }
         if !(1_000..=100_000).contains(&self.rpm) {
             return fail("rpm", format!("{} is not between 1000 and 100000", self.rpm));
@@ -54,20 +49,15 @@ impl DiskSpec {
             }
         }
         if self.inner_rate > self.outer_rate {
-            return fail(
-                "inner-rate",
-                format!("{} is more than the outer {}", self.inner_rate, self.outer_rate),
-            );
+            let message = format!("{} is more than the outer {}", self.inner_rate, self.outer_rate);
+            return fail("inner-rate", message);
         }
         self.check_memory()?;
         let surface = Surface::new(self);
         let cylinders = surface.cylinders();
         if !(FEWEST_CYLINDERS..=MOST_CYLINDERS).contains(&cylinders) {
-            let message = format!(
-                "{} fills {cylinders} cylinders, not {FEWEST_CYLINDERS} to {MOST_CYLINDERS}",
-                self.capacity
-            );
-            return fail("capacity", message);
+            let range = format!("{FEWEST_CYLINDERS} to {MOST_CYLINDERS}");
+            return fail("capacity", format!("{capacity} fills {cylinders} cylinders, not {range}"));
         }
         self.check_times(&surface)
     }
@@ -75,29 +65,21 @@ impl DiskSpec {
     fn check_memory(&self) -> Result<(), SpecError> {
         count("queue.depth", self.queue.depth, MOST_QUEUED)?;
         if self.queue.aging.is_some() && self.queue.scheduler == Scheduler::Fifo {
-            return fail(
-                "queue.aging",
-                "has no meaning with `fifo`, which serves the oldest first".to_owned(),
-            );
+            return fail("queue.aging", "has no meaning with `fifo`, which serves the oldest first");
         }
         if let Some(read_ahead) = self.read_ahead {
             count("read-ahead.segments", read_ahead.segments, MOST_SEGMENTS)?;
             let size = read_ahead.size.get();
             if size < SECTOR || !size.is_multiple_of(SECTOR) || size > 1 << 30 {
-                return fail(
-                    "read-ahead.size",
-                    format!("{} is not a multiple of 512 bytes up to 1GiB", read_ahead.size),
-                );
+                let message = format!("{} is not a multiple of 512 bytes up to 1GiB", read_ahead.size);
+                return fail("read-ahead.size", message);
             }
         }
-        if let Some(cache) = self.write_cache
-            && cache.size > Bytes::ZERO
-            && (cache.size < Bytes::kib(64) || cache.size > Bytes::gib(64))
+        if let Some(WriteCache { size, .. }) = self.write_cache
+            && size > Bytes::ZERO
+            && (size < Bytes::kib(64) || size > Bytes::gib(64))
         {
-            return fail(
-                "write-cache.size",
-                format!("{} is neither 0B nor between 64KiB and 64GiB", cache.size),
-            );
+            return fail("write-cache.size", format!("{size} is neither 0B nor between 64KiB and 64GiB"));
         }
         Ok(())
     }
@@ -116,9 +98,6 @@ impl DiskSpec {
         if let Some((key, time, longest)) = times.into_iter().find(|(_, time, longest)| time > longest) {
             return fail(key, format!("{time} is longer than {longest}"));
         }
-        match SeekCurve::new(seek, surface) {
-            Ok(_) => Ok(()),
-            Err(message) => fail("seek.average", message),
-        }
+        SeekCurve::new(seek, surface).map(drop).or_else(|message| fail("seek.average", message))
     }
 }

@@ -5,10 +5,9 @@
 
 use super::{FlashSpec, Gc, Policy, SpecError};
 use crate::flash::Geometry;
+use crate::spec::{check_rate, check_times, fail};
 use lowtide_core::{Bytes, Nanos};
 
-const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
-const SLOWEST: Bytes = Bytes::new(1_000_000);
 const LARGEST_PAGE: Bytes = Bytes::gib(1);
 const LARGEST_UNIT: Bytes = Bytes::gib(1);
 const MOST_CHOICES: u32 = 4096;
@@ -18,16 +17,11 @@ const MOST_DYNAMIC: f64 = 0.9;
 const MOST_LOGS: u32 = 1024;
 const MOST_ENTRY: Bytes = Bytes::kib(4);
 
-fn fail(key: &'static str, message: String) -> Result<(), SpecError> {
-    Err(SpecError { key: key.to_owned(), message })
-}
-
 fn share(key: &'static str, value: f64) -> Result<(), SpecError> {
-    if (0.0..0.5).contains(&value) {
-        Ok(())
-    } else {
-        fail(key, format!("{value} is not a share from 0 to 0.5"))
+    if !(0.0..0.5).contains(&value) {
+        return fail(key, format!("{value} is not a share from 0 to 0.5"));
     }
+    Ok(())
 }
 
 impl FlashSpec {
@@ -56,10 +50,10 @@ impl FlashSpec {
             return fail("nand.page", format!("{} is more than {LARGEST_PAGE}", nand.page));
         }
         if nand.pages_per_block == 0 || !self.units_per_block().is_multiple_of(64) {
-            return fail("nand.pages-per-block", "a block must hold a multiple of 64 map units".to_owned());
+            return fail("nand.pages-per-block", "a block must hold a multiple of 64 map units");
         }
         if nand.raw.get() / unit.get() >= u64::from(u32::MAX) {
-            return fail("nand.raw", "more than 2^32 map units; use a larger map unit or a scale".to_owned());
+            return fail("nand.raw", "more than 2^32 map units; use a larger map unit or a scale");
         }
         let blocks = nand.raw.get() / self.block_bytes().get();
         let counts = [
@@ -69,31 +63,26 @@ impl FlashSpec {
         ];
         for (key, n) in counts {
             if n == 0 {
-                return fail(key, "must be at least 1".to_owned());
+                return fail(key, "must be at least 1");
             }
             if u64::from(n) > blocks {
                 return fail(key, format!("{n} is more than the {blocks} blocks of {}", self.block_bytes()));
             }
         }
         if self.capacity < unit || self.capacity > nand.raw {
-            return fail(
-                "capacity",
-                format!("{} is not between {unit} and the raw {}", self.capacity, nand.raw),
-            );
+            let message = format!("{} is not between {unit} and the raw {}", self.capacity, nand.raw);
+            return fail("capacity", message);
         }
         let buffer = self.write_buffer.size;
         if buffer < nand.page * 2 || buffer > nand.raw {
-            let message = format!(
-                "must hold two NAND pages ({}) and no more than the NAND ({})",
-                nand.page * 2,
-                nand.raw
-            );
+            let (least, most) = (nand.page * 2, nand.raw);
+            let message = format!("must hold two NAND pages ({least}) and no more than the NAND ({most})");
             return fail("write-buffer.size", message);
         }
         if self.write_buffer.protected && !self.write_buffer.honours_flush {
             let message =
-                "is false, which has no meaning with `protected = true`: all that is acknowledged is durable";
-            return fail("write-buffer.honours-flush", message.to_owned());
+                "is false, which has no meaning with `protected = true`: every acknowledged write is durable";
+            return fail("write-buffer.honours-flush", message);
         }
         Ok(())
     }
@@ -101,10 +90,8 @@ impl FlashSpec {
     fn check_map(&self) -> Result<(), SpecError> {
         let page = self.map.page;
         if page.get() < 4 || !page.get().is_multiple_of(4) || page > LARGEST_PAGE {
-            return fail(
-                "map.page",
-                format!("{page} does not hold entries of 4 bytes, up to {LARGEST_PAGE}"),
-            );
+            let message = format!("{page} does not hold entries of 4 bytes, up to {LARGEST_PAGE}");
+            return fail("map.page", message);
         }
         if self.map.cache.is_some() && page > self.nand.page {
             return fail("map.page", format!("{page} does not fit into the NAND page of {}", self.nand.page));
@@ -114,14 +101,9 @@ impl FlashSpec {
 
     fn check_speeds(&self) -> Result<(), SpecError> {
         let (nand, controller) = (&self.nand, &self.controller);
-        for (key, rate) in
-            [("nand.channel-rate", nand.channel_rate), ("controller.link-rate", controller.link_rate)]
-        {
-            if rate < SLOWEST {
-                return fail(key, format!("must be at least {SLOWEST} per second"));
-            }
-        }
-        let times = [
+        check_rate("nand.channel-rate", nand.channel_rate)?;
+        check_rate("controller.link-rate", controller.link_rate)?;
+        check_times([
             ("nand.read", nand.read),
             ("nand.program", nand.program),
             ("nand.erase", nand.erase),
@@ -133,27 +115,22 @@ impl FlashSpec {
             ("controller.gc-unit", controller.gc_unit),
             ("controller.gc-page", controller.gc_page),
             ("gc.idle.after", self.gc.idle.map_or(Nanos::ZERO, |idle| idle.after)),
-        ];
-        let slc = self.slc_cache.as_ref().map(|slc| {
-            let after = slc.fold_after.unwrap_or(Nanos::ZERO);
-            [
+        ])?;
+        if let Some(slc) = &self.slc_cache {
+            check_times([
                 ("slc-cache.read", slc.read),
                 ("slc-cache.program", slc.program),
-                ("slc-cache.fold-after", after),
-            ]
-        });
-        let host = self.host_ftl.as_ref().map(|ftl| {
-            [
+                ("slc-cache.fold-after", slc.fold_after.unwrap_or(Nanos::ZERO)),
+            ])?;
+        }
+        if let Some(ftl) = &self.host_ftl {
+            check_times([
                 ("host-ftl.cpu-per-request", ftl.cpu_per_request),
                 ("host-ftl.cpu-per-unit", ftl.cpu_per_unit),
                 ("host-ftl.cpu-per-moved-unit", ftl.cpu_per_moved_unit),
-            ]
-        });
-        let mut times = times.into_iter().chain(slc.into_iter().flatten()).chain(host.into_iter().flatten());
-        match times.find(|(_, time)| *time > LONGEST) {
-            Some((key, time)) => fail(key, format!("{time} is longer than {LONGEST}")),
-            None => Ok(()),
+            ])?;
         }
+        Ok(())
     }
 
     fn check_extras(&self) -> Result<(), SpecError> {
@@ -168,35 +145,28 @@ impl FlashSpec {
                 return fail("slc-cache.bits-per-cell", message);
             }
             if slc.size > self.nand.raw / u64::from(bits) {
-                return fail(
-                    "slc-cache.size",
-                    format!("{} does not fit into {} of NAND with one bit per cell", slc.size, self.nand.raw),
-                );
+                let (size, raw) = (slc.size, self.nand.raw);
+                let message = format!("{size} does not fit into {raw} of NAND with one bit per cell");
+                return fail("slc-cache.size", message);
             }
             if !(0.0..=MOST_DYNAMIC).contains(&slc.dynamic) {
-                return fail(
-                    "slc-cache.dynamic",
-                    format!("{} is not a share from 0 to {MOST_DYNAMIC}", slc.dynamic),
-                );
+                let message = format!("{} is not a share from 0 to {MOST_DYNAMIC}", slc.dynamic);
+                return fail("slc-cache.dynamic", message);
             }
             let slc_block = self.block_bytes() / u64::from(bits);
             if slc.dynamic == 0.0 && slc.size < slc_block {
-                return fail(
-                    "slc-cache.size",
-                    format!("without `dynamic`, it must hold a block of {slc_block}"),
-                );
+                let message = format!("without `dynamic`, it must hold a block of {slc_block}");
+                return fail("slc-cache.size", message);
             }
         }
         if let Some(logs) = &self.log_units {
             if self.slc_cache.is_some() {
-                return fail("log-units", "and slc-cache exclude each other".to_owned());
+                return fail("log-units", "and slc-cache exclude each other");
             }
             let (block, page) = (self.block_bytes(), self.nand.page);
             if logs.unit < block || !logs.unit.get().is_multiple_of(block.get()) || logs.unit > LARGEST_UNIT {
-                let message = format!(
-                    "{} is not a multiple of an erase block, {block}, up to {LARGEST_UNIT}",
-                    logs.unit
-                );
+                let (unit, most) = (logs.unit, LARGEST_UNIT);
+                let message = format!("{unit} is not a multiple of an erase block, {block}, up to {most}");
                 return fail("log-units.unit", message);
             }
             if self.map.unit != page {
@@ -210,10 +180,8 @@ impl FlashSpec {
         if let Some(ftl) = &self.host_ftl
             && ftl.bytes_per_entry > MOST_ENTRY
         {
-            return fail(
-                "host-ftl.bytes-per-entry",
-                format!("{} is more than {MOST_ENTRY}", ftl.bytes_per_entry),
-            );
+            let message = format!("{} is more than {MOST_ENTRY}", ftl.bytes_per_entry);
+            return fail("host-ftl.bytes-per-entry", message);
         }
         Ok(())
     }
@@ -254,13 +222,11 @@ fn check_gc(gc: &Gc) -> Result<(), SpecError> {
         share("gc.catch-up.until", catch_up.until)?;
         if catch_up.start >= catch_up.until || gc.set_point >= catch_up.until || catch_up.start > gc.set_point
         {
-            return fail("gc.catch-up", "needs start ≤ set-point < until".to_owned());
+            return fail("gc.catch-up", "needs start ≤ set-point < until");
         }
         if !(catch_up.pace > 1.0 && catch_up.pace <= MOST_PACE) {
-            return fail(
-                "gc.catch-up.pace",
-                format!("must be above 1, or the pool never refills, and up to {MOST_PACE}"),
-            );
+            let message = format!("must be above 1, or the pool never refills, and up to {MOST_PACE}");
+            return fail("gc.catch-up.pace", message);
         }
     }
     if let Some(idle) = gc.idle {
