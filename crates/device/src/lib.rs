@@ -1,11 +1,12 @@
 //! Models of storage devices in virtual time, deterministic from a seed.
 //!
-//! Here: the simulated flash drive ([`SimulatedSsd`]), the simulated hard disk ([`SimulatedDisk`]), several
-//! devices behind one controller ([`Array`]), a flash cache in front of another device ([`Cache`]), a log-structured layer
-//! over another device ([`log`]), a cloud volume ([`Volume`]), a partition of any device ([`Partition`]), faults in front of it ([`fault`]), what a power cut leaves
-//! ([`power`]), a device's state as bytes ([`state`]) and the layout a filesystem gives its files ([`layout`]). Every device
-//! keeps the contract of [`lowtide_core::BlockDevice`]. Leaves out data contents; and how device files are read and
-//! diagnosed, see `lowtide_files::device`.
+//! Devices: a flash drive ([`SimulatedSsd`]), a hard disk ([`SimulatedDisk`]), several devices behind one controller ([`Array`]), a
+//! flash cache ([`Cache`]), a log-structured layer ([`log`]) and a cloud volume ([`Volume`]). In front of a device: a partition
+//! ([`Partition`]), faults ([`fault`]) and power cuts ([`power`]). A device is saved as bytes ([`state`]). [`layout`] gives the
+//! positions of files in a filesystem. Every device keeps the contract of [`lowtide_core::BlockDevice`].
+//!
+//! # Not modelled
+//! Contents of blocks. Device files are read in `lowtide_files::device`.
 
 pub mod array;
 pub mod cache;

@@ -1,8 +1,7 @@
-//! The description of any simulated device ([`DeviceSpec`]), and how a device is made from it.
+//! The description of any simulated device ([`DeviceSpec`]), from which a device is built.
 //!
-//! One variant for each kind of device; a composite holds the descriptions of its members. Every question about a device of
-//! any kind is answered here, so a new kind is added here and has no other match to extend. Leaves out names, titles, prices
-//! and how device files are read, see `lowtide_files::device`.
+//! Each kind of device is a variant; a composite holds the descriptions of its members. Every match on the kind is in this file, so
+//! a new kind is added here. Names, titles, prices and the reading of device files are in `lowtide_files::device`.
 
 pub(crate) mod durability;
 
@@ -35,13 +34,13 @@ pub enum DeviceSpec {
     Log(LogSpec),
 }
 
-/// A description that no device can have.
+/// A mistake in a description.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct SpecError {
-    /// The key at fault, dotted: `nand.page`.
+    /// The invalid key, dotted: `nand.page`.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The mistake and the accepted values.
     pub message: String,
 }
 
@@ -50,14 +49,14 @@ pub struct SpecError {
 pub enum Wear {
     /// Rated by cycles.
     Rated {
-        /// All of its NAND.
+        /// All NAND of the device.
         raw: Bytes,
-        /// The cycles that each block is rated for.
+        /// Rated erase cycles of a block.
         cycles: Cycles,
     },
-    /// It has no NAND.
+    /// The device has no NAND.
     Never,
-    /// Not known, with the reason.
+    /// Unknown, with the reason.
     Unknown(&'static str),
 }
 
@@ -95,7 +94,7 @@ pub(crate) fn check_rate(key: &'static str, rate: Bytes) -> Result<(), SpecError
 }
 
 impl DeviceSpec {
-    /// What the host may address.
+    /// Bytes the host may address.
     pub fn capacity(&self) -> Bytes {
         match self {
             DeviceSpec::Flash(flash) => flash.capacity,
@@ -126,7 +125,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Whether seeks cost time: a disk, or something that keeps its data on disks.
+    /// Whether seeks cost time: a disk, or a device whose data is on disks.
     pub fn is_rotational(&self) -> bool {
         match self {
             DeviceSpec::Disk(_) => true,
@@ -137,10 +136,10 @@ impl DeviceSpec {
         }
     }
 
-    /// Checks that the parts fit together.
+    /// Checks the description.
     ///
     /// # Errors
-    /// [`SpecError`] names the key that does not fit.
+    /// [`SpecError`] for the first key that is invalid.
     pub fn validate(&self) -> Result<(), SpecError> {
         match self {
             DeviceSpec::Flash(flash) => flash.validate(),
@@ -152,7 +151,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The flash drive, where the device is one.
+    /// The description of the flash drive, if the device is one.
     pub fn flash(&self) -> Option<&FlashSpec> {
         match self {
             DeviceSpec::Flash(flash) => Some(flash),
@@ -172,7 +171,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The wear that the description lets one compute.
+    /// The wear that can be computed from the description.
     pub fn wear(&self) -> Wear {
         match self {
             DeviceSpec::Flash(flash) => match flash.nand.pe_cycles {
@@ -211,8 +210,8 @@ impl DeviceSpec {
     /// as protected.
     ///
     /// # Errors
-    /// [`SpecError`] where the device cannot have such a cache: a volume, a disk without memory for writes, and an array
-    /// whose own has a battery are always protected; a log layer never is.
+    /// [`SpecError`] if the device cannot have such a cache. A volume, a disk without a write cache, and an array with a
+    /// battery-backed cache are always protected; a log layer never is.
     pub fn with_cache(&self, kind: CacheKind) -> Result<DeviceSpec, SpecError> {
         let mut spec = self.clone();
         spec.set_cache(kind);
@@ -238,10 +237,10 @@ impl DeviceSpec {
         }
     }
 
-    /// A device as new.
+    /// Builds a new device.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn build(&self, seed: Seed) -> Result<AnyDevice, SpecError> {
         Ok(match self {
             DeviceSpec::Flash(flash) => Box::new(SimulatedSsd::new(flash, seed)?),

@@ -78,7 +78,7 @@ impl Array {
     /// An array of fresh members, each with a seed of its own.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn new(spec: &ArraySpec, seed: Seed) -> Result<Self, SpecError> {
         spec.validate()?;
         let members = spec.members.iter().enumerate();

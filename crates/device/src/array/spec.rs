@@ -185,7 +185,7 @@ impl ArraySpec {
         }
     }
 
-    /// Checks that the parts fit together.
+    /// Checks the description.
     ///
     /// # Errors
     /// [`SpecError`] names the key that does not fit; of a member, behind `members[n]` (from 0).

@@ -110,7 +110,7 @@ impl Cache {
     /// An empty cache in front of a fresh device.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn new(spec: &CacheSpec, seed: Seed) -> Result<Self, SpecError> {
         spec.validate()?;
         let flash = spec.flash.build(seed.part("flash", 0)).map_err(|error| error.within("flash"))?;

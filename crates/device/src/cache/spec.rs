@@ -97,7 +97,7 @@ impl CacheSpec {
         }
     }
 
-    /// Checks that the parts fit together.
+    /// Checks the description.
     ///
     /// # Errors
     /// [`SpecError`] names the key that does not fit; of a device, behind `flash` or `backing`.

@@ -1,5 +1,4 @@
-//! What devices made of devices share: members that may queue, requests that wait for several parts, and a
-//! resource whose future is booked.
+//! Shared by devices made of devices: members that may queue, requests with several parts, and a resource that is booked ahead.
 //!
 //! ```text
 //!   request ──► parts ──► Members (each at once, or queued under a tag of ours)
@@ -7,7 +6,7 @@
 //!   completion ◄── Requests ◄─┘ (the last part completes the request)
 //! ```
 //!
-//! Leaves out which parts a request has, which is what makes an array an array and a cache a cache.
+//! The parts of a request are chosen in `array` and `cache`.
 
 mod calendar;
 mod members;
@@ -19,7 +18,7 @@ pub(crate) use members::{Members, Step};
 pub(crate) use requests::{Requests, Work};
 pub(crate) use steps::Composite;
 
-/// The earlier of two instants that may not be. (An iterator over both is several times slower.)
+/// The earlier of two optional instants. (An iterator over both is several times slower.)
 #[inline]
 pub(crate) fn earlier<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
@@ -38,7 +37,7 @@ pub(crate) fn insert<T>(slots: &mut Vec<Option<T>>, value: T) -> usize {
     slot
 }
 
-/// Nanoseconds that `bytes` take at `rate` bytes a second; none where there is no limit.
+/// Nanoseconds for `bytes` at `rate` bytes per second; 0 without a rate.
 pub(crate) fn transfer_ns(bytes: u64, rate: Option<u64>) -> u64 {
     match rate {
         None => 0,

@@ -61,7 +61,7 @@ impl SimulatedDisk {
     /// A disk that turns. The seed gives the angle at the start: disks of one array do not turn together.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn new(spec: &DiskSpec, seed: Seed) -> Result<Self, SpecError> {
         let (surface, curve) = (spec.surface()?, spec.seek_curve()?);
         let phase_ns = below(&mut seed.part("angle", 0).stream(), surface.revolution_ns());
@@ -88,17 +88,17 @@ impl SimulatedDisk {
         })
     }
 
-    /// The description it was made from.
+    /// The description of the device.
     pub fn spec(&self) -> &DiskSpec {
         &self.spec
     }
 
-    /// Where each byte lies.
+    /// The position of each byte.
     pub fn surface(&self) -> &Surface {
         &self.mechanism.surface
     }
 
-    /// How long each seek takes.
+    /// The seek time by distance.
     pub fn seek_curve(&self) -> &SeekCurve {
         self.mechanism.curve()
     }

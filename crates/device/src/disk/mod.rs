@@ -5,9 +5,11 @@
 //!        └───► write cache ─► dirty extents ────────────┴─► seek, turn, transfer
 //! ```
 //!
-//! Equations and sources: `docs/models/hdd.md`. Leaves out head switches (they are part of the rated rate), reading
-//! a track from wherever the head comes down, vibration, bad sectors and their spares, power saving and spin-up, and
-//! recalibration.
+//! Equations and sources: `docs/models/hdd.md`.
+//!
+//! # Not modelled
+//! Head switches (part of the rated rate), reading a track from the middle, vibration, bad and spare sectors, power saving, spin-up,
+//! and recalibration.
 
 mod device;
 mod mechanism;

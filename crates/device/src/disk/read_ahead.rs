@@ -163,7 +163,7 @@ impl Segments {
         }
     }
 
-    /// Forgets everything.
+    /// Removes everything.
     pub(super) fn clear(&mut self) {
         self.segments.fill(Segment::default());
         self.live = None;

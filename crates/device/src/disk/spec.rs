@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DiskSpec {
-    /// What the host may address.
+    /// Bytes the host may address.
     pub capacity: Bytes,
     /// Revolutions a minute.
     pub rpm: u32,
@@ -149,19 +149,19 @@ impl DiskSpec {
         Nanos::new(60_000_000_000 / u64::from(self.rpm.max(1)))
     }
 
-    /// Where each byte lies.
+    /// The position of each byte.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn surface(&self) -> Result<Surface, SpecError> {
         self.validate()?;
         Ok(Surface::new(self))
     }
 
-    /// How long each seek takes.
+    /// The seek time by distance.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn seek_curve(&self) -> Result<SeekCurve, SpecError> {
         let surface = self.surface()?;
         SeekCurve::new(&self.seek, &surface).or_else(|message| fail("seek.average", message))

@@ -1,6 +1,6 @@
-//! The device that has faults ([`Fault`]).
+//! A device with faults ([`Fault`]).
 //!
-//! What becomes of a request is drawn when it comes, so that setting other faults changes nothing that is under way.
+//! The fate of a request is drawn at its submission, so that changing the faults does not affect requests in flight.
 
 use super::{EndOfLife, Errors, FaultError, Faults, Slow};
 use crate::composite::earlier;
@@ -11,10 +11,10 @@ use lowtide_core::{
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
-/// What a device takes to refuse a request.
+/// The time a device takes to refuse a request.
 pub const REFUSAL: Nanos = Nanos::from_micros(100);
 
-/// What was drawn for a request.
+/// The fate drawn for a request.
 #[derive(Debug, Clone)]
 struct Fate {
     since: VirtualTime,
@@ -40,7 +40,7 @@ impl Fate {
     }
 }
 
-/// A device with faults that can be set while it runs.
+/// A device with faults that can be changed while it runs.
 #[derive(Debug)]
 pub struct Fault<D> {
     inner: D,
@@ -49,15 +49,15 @@ pub struct Fault<D> {
     worn_out: bool,
     blocks: u64,
     rng: Rng,
-    /// Requests that the device has queued and that will not end as it says.
+    /// Fates of queued requests that will fail or be slow.
     drawn: BTreeMap<Tag, Fate>,
-    /// Requests that the device has completed and that take longer: by instant, then in the order of completion.
+    /// Slow requests that the inner device has completed, by instant and then in order of completion.
     late: BTreeMap<(VirtualTime, u64), (Tag, Result<(), DeviceError>)>,
     sequence: u64,
 }
 
 impl<D: BlockDevice> Fault<D> {
-    /// `inner`, without faults. Which requests will have one follows from `seed`.
+    /// `inner` without faults. `seed` determines the requests that later faults affect.
     pub fn new(inner: D, seed: Seed) -> Self {
         Fault {
             inner,
@@ -72,16 +72,15 @@ impl<D: BlockDevice> Fault<D> {
         }
     }
 
-    /// The faults it has now.
+    /// The current faults.
     pub fn faults(&self) -> Faults {
         self.faults
     }
 
-    /// Gives it these faults, in place of those it had. A device that was at the end of its life lives again where they
-    /// say nothing of that.
+    /// Replaces the faults. A device at the end of its life accepts writes again if the new faults have no end of life.
     ///
     /// # Errors
-    /// [`FaultError`] where a number makes no sense; the faults are those it had, then.
+    /// [`FaultError`] if a number is out of range. The faults are then unchanged.
     pub fn set(&mut self, faults: Faults) -> Result<(), FaultError> {
         faults.validate()?;
         self.any = faults != Faults::default();
@@ -94,7 +93,7 @@ impl<D: BlockDevice> Fault<D> {
         Ok(())
     }
 
-    /// Whether it takes no more writes.
+    /// Whether the device is at the end of its life and refuses writes.
     pub fn is_worn_out(&mut self) -> bool {
         if let (Some(EndOfLife::Worn { cycles }), false) = (self.faults.end_of_life, self.worn_out) {
             let used_up = self.blocks.saturating_mul(u64::from(cycles));
@@ -103,25 +102,25 @@ impl<D: BlockDevice> Fault<D> {
         self.worn_out
     }
 
-    /// The device itself.
+    /// The inner device.
     pub fn inner(&self) -> &D {
         &self.inner
     }
 
-    /// The device itself, to do to it what no request does.
+    /// The inner device, to change it.
     pub fn inner_mut(&mut self) -> &mut D {
         &mut self.inner
     }
 
-    /// The device itself, with its history.
+    /// The inner device with its history.
     pub fn into_inner(self) -> D {
         self.inner
     }
 
-    /// Draws what becomes of a request.
+    /// Draws the fate of a request.
     ///
     /// # Errors
-    /// Why it is refused at once.
+    /// The reason if the request is refused at once.
     fn draw(&mut self, now: VirtualTime, request: &Request) -> Result<Fate, DeviceError> {
         request.check(self.inner.capacity().get(), self.inner.logical_block().get())?;
         let Request { op, offset, length } = *request;
@@ -215,7 +214,7 @@ impl<D: BlockDevice> Wraps for Fault<D> {
         self.late.retain(|(at, _), _| *at <= now);
         self.inner.power_cut(now);
     }
-    /// Faults are no part of the state.
+    /// The faults are not part of the state.
     fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
         if self.drawn.is_empty() && self.late.is_empty() {
             return self.inner.save(out);

@@ -1,11 +1,13 @@
-//! Faults in front of any device, set while it runs: read and write errors, slow requests, the end of its life.
+//! Faults in front of any device, which can be changed while it runs: read and write errors, slow requests, the end of life.
 //!
 //! ```text
 //!   request ─► worn out? ─► write error? ─► device ─► read error? ─► slow? ─► completion
 //! ```
 //!
-//! [`Faults`] says which; [`Fault`] is the device that has them. All are off at first, and cost nothing then. Leaves out
-//! what a real device does about errors itself (retries, spare sectors), wrong data, and power cuts: see [`crate::power`].
+//! [`Faults`] describes the faults; [`Fault`] is a device with faults. Initially there are none, and they cost nothing.
+//!
+//! # Not modelled
+//! A device's own error handling (retries, spare sectors), and wrong data. Power cuts are in [`crate::power`].
 
 mod device;
 
@@ -17,32 +19,32 @@ use serde::{Deserialize, Serialize};
 const MOST_FACTOR: f64 = 1e6;
 const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
 
-/// Which faults a device has.
+/// The faults of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Faults {
-    /// Reads that take their time and fail.
+    /// Reads that fail after their usual time.
     pub read_errors: Option<Errors>,
-    /// Writes that fail after [`REFUSAL`] and change nothing.
+    /// Writes that fail after [`REFUSAL`] without changing anything.
     pub write_errors: Option<Errors>,
     /// Requests of any kind that take longer.
     pub slow: Option<Slow>,
-    /// From when on nothing more is written.
+    /// The end of life, after which writes are refused.
     pub end_of_life: Option<EndOfLife>,
 }
 
-/// Which requests fail.
+/// The requests that fail.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
-    /// Those that touch a byte from here on.
+    /// First byte of the range. A request that touches the range may fail.
     pub from: Bytes,
-    /// To before this one; to the end of the device when absent.
+    /// End of the range, exclusive; the end of the device when absent.
     pub to: Option<Bytes>,
-    /// Of those, this share, drawn one by one.
+    /// The share of requests in the range that fail, drawn for each request.
     pub share: f64,
 }
 
 impl Default for Errors {
-    /// All.
+    /// Every request.
     fn default() -> Self {
         Errors { from: Bytes::ZERO, to: None, share: 1.0 }
     }
@@ -51,42 +53,42 @@ impl Default for Errors {
 /// Requests that take longer. The device is not busy meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Slow {
-    /// The time the device takes is multiplied by this,
+    /// The factor by which the time of a request is multiplied.
     pub factor: f64,
-    /// and then so much longer.
+    /// The time that is then added.
     pub added: Nanos,
-    /// This share of all requests, drawn one by one.
+    /// The share of requests that are slow, drawn for each request.
     pub share: f64,
-    /// Requests from this instant on are as fast as ever; without it, none is.
+    /// The instant from which requests have their usual speed again; never when absent.
     pub until: Option<VirtualTime>,
 }
 
 impl Default for Slow {
-    /// No slower.
+    /// The usual speed.
     fn default() -> Self {
         Slow { factor: 1.0, added: Nanos::ZERO, share: 1.0, until: None }
     }
 }
 
-/// From when on writes are refused, and reads go on.
+/// The end of life: writes are refused, reads still succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndOfLife {
-    /// From now on.
+    /// Immediately.
     Now,
-    /// Once the blocks have on average been erased so often. Never where there are none.
+    /// When the mean number of erasures per block reaches `cycles`. Never on a device without blocks.
     Worn {
         /// The rated erase cycles of a block.
         cycles: u32,
     },
 }
 
-/// Faults that no device can have.
+/// A fault with an invalid number.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct FaultError {
-    /// Which number is at fault, dotted: `slow.factor`.
+    /// The key of the number, dotted: `slow.factor`.
     pub key: &'static str,
-    /// What is wrong and what would be right.
+    /// The mistake and the accepted values.
     pub message: String,
 }
 
@@ -94,7 +96,7 @@ impl Faults {
     /// Checks the numbers.
     ///
     /// # Errors
-    /// [`FaultError`] names the one that makes no sense.
+    /// [`FaultError`] for the first number that is out of range.
     pub fn validate(&self) -> Result<(), FaultError> {
         let shares = [
             ("read-errors.share", self.read_errors.map(|errors| errors.share)),

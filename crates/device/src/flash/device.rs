@@ -75,7 +75,7 @@ impl SimulatedSsd {
     /// A fresh drive.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn new(spec: &FlashSpec, seed: Seed) -> Result<Self, SpecError> {
         spec.validate()?;
         let geometry = Geometry::new(spec);
@@ -117,7 +117,7 @@ impl SimulatedSsd {
         Ok(drive)
     }
 
-    /// The description it was made from.
+    /// The description of the device.
     pub fn spec(&self) -> &FlashSpec {
         &self.spec
     }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct FlashSpec {
-    /// What the host may address.
+    /// Bytes the host may address.
     pub capacity: Bytes,
     /// The NAND and how it is wired.
     pub nand: Nand,

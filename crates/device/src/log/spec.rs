@@ -62,7 +62,7 @@ impl LogSpec {
     /// Where everything lies.
     ///
     /// # Errors
-    /// [`SpecError`] names the key that does not fit.
+    /// [`SpecError`] for the first key that is invalid.
     fn geometry(&self) -> Result<Geometry, SpecError> {
         let Options { segment, reserve } = self.options();
         let bytes = self.over.capacity().get() / BLOCK as u64 * BLOCK as u64;
@@ -119,7 +119,7 @@ impl LogSpec {
         Some(live_share(&self.geometry().ok()?, fill))
     }
 
-    /// Checks that the parts fit together.
+    /// Checks the description.
     ///
     /// # Errors
     /// [`SpecError`] names the key that does not fit; of the device, behind `over`.
@@ -141,7 +141,7 @@ impl LogSpec {
     /// A new log on a device as new.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn build(&self, seed: Seed) -> Result<LogDevice<AnyDevice>, SpecError> {
         self.validate()?;
         let over = self.over.build(seed.part("over", 0)).map_err(|error| error.within("over"))?;

@@ -1,7 +1,9 @@
-//! A device whose power can be cut, in virtual time ([`PowerCut`]): it keeps, for each sector, which write it holds.
+//! A device whose power can be cut, in virtual time ([`PowerCut`]). It records which write each sector holds.
 //!
-//! A request's completion may be known long before its instant; what it makes durable counts from that instant on. Leaves
-//! out contents, and what the device itself takes for lost: that has its effect on time alone.
+//! The completion of a request may be known long before its instant. Its write or flush takes effect at that instant.
+//!
+//! # Not modelled
+//! Contents. The losses that the inner device counts by itself affect only its timing.
 
 use super::runs::Runs;
 use super::{Cache, Loss, Number, Pending, Tear};
@@ -10,11 +12,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{Read, Write};
 
-/// What a completion tells of.
+/// The effect of a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum Effect {
     Write(Number),
-    /// The flush asked for at an instant.
+    /// The flush submitted at this instant.
     Flush(VirtualTime),
 }
 
@@ -24,20 +26,20 @@ pub struct PowerCut<D> {
     inner: D,
     tear: Tear,
     seed: Seed,
-    /// Whether it is kept what sectors hold.
+    /// Whether the write that each sector holds is recorded.
     tracks: bool,
     pending: Pending<Runs>,
     holds: Runs,
-    /// What the device has queued.
-    queued: BTreeMap<Tag, Told>,
-    /// Completions that are known, by instant and then in the order they became known.
-    known: BinaryHeap<Reverse<(VirtualTime, u64, Told)>>,
+    /// Effects of queued requests.
+    queued: BTreeMap<Tag, Effect>,
+    /// Effects of known completions, by instant and then in the order in which they became known.
+    known: BinaryHeap<Reverse<(VirtualTime, u64, Effect)>>,
     sequence: u64,
     loss: Loss,
 }
 
 impl<D: BlockDevice> PowerCut<D> {
-    /// `inner`, whose acknowledged writes are kept in `cache`. What survives a cut follows from `seed`.
+    /// `inner` with the write cache `cache`. `seed` determines the writes that survive a cut.
     pub fn new(inner: D, cache: Cache, tear: Tear, seed: Seed) -> Self {
         PowerCut {
             inner,
@@ -53,69 +55,70 @@ impl<D: BlockDevice> PowerCut<D> {
         }
     }
 
-    /// The same without keeping what each sector holds: for what was lost alone, on a device of any size.
+    /// Like [`PowerCut::new`], but only counts losses and does not record the write of each sector. Memory use does not depend on
+    /// the size of the device.
     pub fn counting(inner: D, cache: Cache, tear: Tear, seed: Seed) -> Self {
         PowerCut { tracks: false, ..PowerCut::new(inner, cache, tear, seed) }
     }
 
-    /// From now on, writes tear into such pieces.
+    /// Sets the pieces into which later cuts tear writes.
     pub fn set_tear(&mut self, tear: Tear) {
         self.tear = tear;
     }
 
-    /// The write that a sector of 512 bytes holds; `None` where nothing was written, or it was trimmed since.
+    /// The write that a sector of 512 bytes holds; `None` if the sector is unwritten or trimmed.
     pub fn holds(&self, sector: u64) -> Option<Number> {
         self.holds.get(sector.checked_mul(512)?)
     }
 
-    /// The number that the next write will have. Refused writes and empty ones have none.
+    /// The number of the next write. Refused and empty writes have no number.
     pub fn next_number(&self) -> Number {
         self.pending.next_number()
     }
 
-    /// What became of the writes that were not durable at the last power cut.
+    /// The outcome of the last power cut for writes that were not durable.
     pub fn loss(&self) -> Loss {
         self.loss
     }
 
-    /// The device itself.
+    /// The inner device.
     pub fn into_inner(self) -> D {
         self.inner
     }
 
-    /// Takes what happened by `now` into account.
+    /// Applies the effects of completions up to `now`.
     fn settle(&mut self, now: VirtualTime) {
         while let Some(Reverse((at, _, told))) = self.known.peek().copied().filter(|it| it.0.0 <= now) {
             self.known.pop();
             match told {
-                Told::Write(number) => self.pending.acknowledged(number, at),
-                Told::Flush(asked) => self.pending.flushed(asked),
+                Effect::Write(number) => self.pending.acknowledged(number, at),
+                Effect::Flush(asked) => self.pending.flushed(asked),
             }
         }
     }
 
-    /// A request that the device took at `now`: what its completion will tell.
-    fn taken(&mut self, now: VirtualTime, request: &Request) -> Option<Told> {
+    /// Records a request that the device accepted at `now`; returns the effect of its completion.
+    fn taken(&mut self, now: VirtualTime, request: &Request) -> Option<Effect> {
         let Request { op, offset, length } = *request;
         let end = offset.saturating_add(length);
         match op {
             Op::Write { fua } if length > 0 => {
                 let number = self.pending.next_number();
                 let undo = if self.tracks { self.holds.set(offset, end, number) } else { Runs::default() };
-                Some(Told::Write(self.pending.write(offset, length, fua, undo)))
+                Some(Effect::Write(self.pending.write(offset, length, fua, undo)))
             }
             Op::Trim | Op::WriteZeroes => {
                 self.pending.overwrite(offset, length);
                 self.holds.take(offset, end);
                 None
             }
-            Op::Flush => Some(Told::Flush(now)),
+            Op::Flush => Some(Effect::Flush(now)),
             Op::Read | Op::Write { .. } => None,
         }
     }
 
-    /// The completion of a request is known.
-    fn completes(&mut self, told: Option<Told>, completion: &Completion) {
+    /// Schedules the effect of a known completion.
+    fn completes(&mut self, told: Option<Effect>, completion: &Completion) {
         if let Some(told) = told {
             self.sequence += 1;
             self.known.push(Reverse((completion.at, self.sequence, told)));

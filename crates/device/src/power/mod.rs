@@ -1,4 +1,4 @@
-//! What survives a power cut: the writes that a device still holds in volatile memory, and a choice among them.
+//! Power cuts: the writes that a device still holds in volatile memory, and the choice of those that survive.
 //!
 //! ```text
 //!   write, with an undo ─► Pending ─► acknowledged ─► flushed, or FUA, or pushed out ─► durable, forgotten
@@ -6,10 +6,12 @@
 //!                            cut: each write that is not durable is kept, dropped or torn
 //! ```
 //!
-//! [`Pending`] has no contents of its own: its caller keeps the newest, and hands over an undo of what each write
-//! replaced. So one set of rules serves a drive with data, and [`PowerCut`], which keeps only which write a sector holds.
-//! The rules, and what they leave out, stand in `docs/models/power.md`. Leaves out time: a write is durable when the caller
-//! says that it was acknowledged, or flushed.
+//! [`Pending`] has no contents. The caller keeps the newest contents and passes an undo of the data that each write replaced. The
+//! same rules therefore serve a drive with data and [`PowerCut`], which records only the write that each sector holds. The rules and
+//! their limits are in `docs/models/power.md`.
+//!
+//! # Not modelled
+//! Time. The caller reports when a write was acknowledged or flushed.
 
 mod cut;
 mod fate;

@@ -1,7 +1,9 @@
-//! A cloud volume: a device of which nothing is known but its limits, which two token buckets keep.
+//! A cloud volume: a device known only by its limits, which two token buckets enforce.
 //!
-//! The equations are in `docs/models/volume.md`. Leaves out what is behind the limits, merging of adjacent requests
-//! by the provider, and limits of the machine that the volume is attached to.
+//! The equations are in `docs/models/volume.md`.
+//!
+//! # Not modelled
+//! The hardware behind the limits, merging of adjacent requests by the provider, and limits of the attached machine.
 
 mod bucket;
 pub mod spec;
@@ -29,10 +31,10 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// A volume as new, with full buckets.
+    /// A new volume with full buckets.
     ///
     /// # Errors
-    /// [`SpecError`] where the description does not fit together.
+    /// [`SpecError`] if the description is inconsistent.
     pub fn new(spec: &VolumeSpec, seed: Seed) -> Result<Self, SpecError> {
         spec.validate()?;
         let requests = match spec.burst {
@@ -82,7 +84,7 @@ impl BlockDevice for Volume {
         Completion { at: VirtualTime::from_nanos(at_ns + self.latency_ns + spread), status: Ok(()) }
     }
 
-    // Credits come back by the clock alone, and what is acknowledged is durable.
+    // Credits depend only on the clock, and every acknowledged write is durable.
     fn idle_until(&mut self, _: VirtualTime) {}
     fn power_cut(&mut self, _: VirtualTime) {}
     fn secure_erase(&mut self) {}

@@ -13,7 +13,7 @@ const MOST_CREDITS: u64 = 1 << 50;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct VolumeSpec {
-    /// What the host may address.
+    /// Bytes the host may address.
     pub capacity: Bytes,
     /// Requests a second that it serves for ever; also the rate at which credits come.
     pub iops: u64,
@@ -43,10 +43,10 @@ pub struct Burst {
 }
 
 impl VolumeSpec {
-    /// Checks that the parts fit together.
+    /// Checks the description.
     ///
     /// # Errors
-    /// [`SpecError`] names the key that does not fit.
+    /// [`SpecError`] for the first key that is invalid.
     pub fn validate(&self) -> Result<(), SpecError> {
         if self.capacity.get() < 512 || self.capacity.get() > u64::MAX / 2 {
             return fail("capacity", format!("{} is not between 512 bytes and 8 EiB", self.capacity));

@@ -25,10 +25,10 @@ fn count(key: &'static str, n: u32, most: u32) -> Result<(), SpecError> {
 }
 
 impl DiskSpec {
-    /// Checks that the parts fit together.
+    /// Checks the description.
     ///
     /// # Errors
-    /// [`SpecError`] names the key that does not fit.
+    /// [`SpecError`] for the first key that is invalid.
     pub fn validate(&self) -> Result<(), SpecError> {
         let capacity = self.capacity;
         if capacity > LARGEST || !capacity.get().is_multiple_of(SECTOR) {

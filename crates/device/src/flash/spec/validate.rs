@@ -25,10 +25,10 @@ fn share(key: &'static str, value: f64) -> Result<(), SpecError> {
 }
 
 impl FlashSpec {
-    /// Checks that the parts fit together.
+    /// Checks the description.
     ///
     /// # Errors
-    /// [`SpecError`] names the key that does not fit.
+    /// [`SpecError`] for the first key that is invalid.
     pub fn validate(&self) -> Result<(), SpecError> {
         self.check_sizes()?;
         self.check_map()?;
