@@ -154,7 +154,7 @@ fn a_file_that_holds_something_or_is_in_use_is_refused() {
     let lab = Lab::new();
     lab.write("notes.txt", "not to be lost");
     let error = lab.refuses(&["logdisk", "format", "notes.txt", "--size", "128MiB"], 3);
-    assert_says(&error, &["notes.txt is there already and not empty", "--overwrite"]);
+    assert_says(&error, &["notes.txt exists and is not empty", "--overwrite"]);
     assert_eq!(lab.read("notes.txt"), "not to be lost");
     let error = lab.refuses(&["logdisk", "format", "none.log"], 2);
     assert_says(&error, &["there is no file none.log", "--size"]);

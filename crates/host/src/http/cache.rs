@@ -3,7 +3,7 @@
 //! One thread renders them for all clients. A page is rendered at most once a second, and not again before [`REST`] times the processor
 //! time of its last rendering has passed. Not here: what a page holds; a [`Site`] renders it.
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::cpu;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -108,9 +108,10 @@ impl PageCache {
     /// Renders the pages that are asked for until [`PageCache::end`], and calls `rendered` after each.
     pub(super) fn run(&self, mut site: impl Site, rendered: impl Fn()) {
         while let Some(page) = self.wanted() {
-            let before = processor_time();
+            let before = cpu::thread_time();
             let outcome = site.render(&self.pages[page]);
-            let rest = (processor_time().saturating_sub(before) * REST).max(FRESH);
+            let used = cpu::thread_time().get() - before.get();
+            let rest = (Duration::from_nanos(used) * REST).max(FRESH);
             let mut state = self.lock();
             let entry = &mut state.entries[page];
             entry.last = Some(match (outcome, &entry.good) {
@@ -148,9 +149,3 @@ impl PageCache {
 }
 
 const UNPOISONED: &str = "nobody panics while holding it";
-
-/// Processor time of this thread.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
-}

@@ -7,7 +7,8 @@ use super::cache::{PageCache, Site};
 use super::connection::{Connection, Handler, PATIENCE, Status};
 use super::head;
 use super::hosts::Hosts;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use crate::event::Event;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
 use rustix::process::Resource;
@@ -45,7 +46,8 @@ const RESPITE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    waker: Arc<Waker>,
+    waker: Event,
+    ended: Arc<AtomicBool>,
     cache: Arc<PageCache>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -62,15 +64,16 @@ impl Server {
         sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
         sockopt::set_socket_recv_buffer_size(&listener, RECEIVE_BUFFER)?;
         rustix::net::listen(&listener, QUEUE)?;
-        let waker = Arc::new(Waker::new()?);
+        let waker = Event::new()?;
         let cache = Arc::new(PageCache::new(site.pages()));
-        let mut server = Server { address, waker, cache, threads: Vec::new() };
-        let (waker, cache) = (Arc::clone(&server.waker), Arc::clone(&server.cache));
+        let mut server = Server { address, waker, ended: Arc::default(), cache, threads: Vec::new() };
+        let (waker, cache) = (server.waker.clone(), Arc::clone(&server.cache));
         let pages = std::thread::Builder::new().name("pages".to_owned());
-        server.threads.push(pages.spawn(move || cache.run(site, || waker.wake()))?);
+        server.threads.push(pages.spawn(move || cache.run(site, || waker.set()))?);
         let event_loop = EventLoop {
             listener,
-            waker: Arc::clone(&server.waker),
+            waker: server.waker.clone(),
+            ended: Arc::clone(&server.ended),
             handler: Handler { hosts, cache: Arc::clone(&server.cache) },
             connections: Vec::with_capacity(CONNECTIONS),
             closed_until: None,
@@ -90,8 +93,8 @@ impl Server {
 impl Drop for Server {
     /// Closes all connections, and waits for a page that is being rendered.
     fn drop(&mut self) {
-        self.waker.ended.store(true, Ordering::Release);
-        self.waker.wake();
+        self.ended.store(true, Ordering::Release);
+        self.waker.set();
         self.cache.end();
         for thread in self.threads.drain(..) {
             // A panic has been reported by then.
@@ -100,34 +103,11 @@ impl Drop for Server {
     }
 }
 
-/// Wakes the thread that polls.
-#[derive(Debug)]
-struct Waker {
-    event: OwnedFd,
-    ended: AtomicBool,
-}
-
-impl Waker {
-    fn new() -> io::Result<Waker> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Waker { event, ended: AtomicBool::new(false) })
-    }
-
-    fn wake(&self) {
-        // Fails only where the counter is full, and then it wakes anyway.
-        let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
-    }
-
-    fn clear(&self) {
-        // Fails only where nothing woke it.
-        let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
-    }
-}
-
 /// The listening socket and all connections.
 struct EventLoop {
     listener: TcpListener,
-    waker: Arc<Waker>,
+    waker: Event,
+    ended: Arc<AtomicBool>,
     handler: Handler,
     connections: Vec<Connection>,
     /// Nothing is accepted before this instant.
@@ -137,7 +117,7 @@ struct EventLoop {
 
 impl EventLoop {
     fn run(mut self) {
-        while !self.waker.ended.load(Ordering::Acquire) {
+        while !self.ended.load(Ordering::Acquire) {
             let Some(events) = self.wait() else { return };
             self.waker.clear();
             self.pass(&events, Instant::now());
@@ -159,7 +139,7 @@ impl EventLoop {
             Timespec::try_from(until.saturating_duration_since(now)).expect("it is less than a minute")
         });
         let listened = if accepts { PollFlags::IN } else { PollFlags::empty() };
-        let own = [PollFd::new(&self.waker.event, PollFlags::IN), PollFd::new(&self.listener, listened)];
+        let own = [PollFd::new(&self.waker, PollFlags::IN), PollFd::new(&self.listener, listened)];
         let clients = self.connections.iter().map(|client| PollFd::new(client, client.events()));
         let mut fds: Vec<PollFd<'_>> = own.into_iter().chain(clients).collect();
         match poll(&mut fds, timeout.as_ref()) {

@@ -3,9 +3,9 @@
 //! However a client dribbles, the deadline holds for all it says together. Not here: the meaning of what is said.
 
 use super::ended::Ended;
-use super::stop::Stop;
 use super::transport::Transport;
 use super::waiting_room::Visit;
+use crate::event::Event;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustls::ServerConfig;
@@ -18,7 +18,7 @@ pub(super) struct Conversation<'a> {
     transport: Transport,
     patience: Duration,
     deadline: Instant,
-    stop: Option<&'a Stop>,
+    stop: Option<&'a Event>,
     visit: Option<&'a Visit>,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Conversation<'a> {
     pub(super) fn new(
         transport: Transport,
         patience: Duration,
-        stop: Option<&'a Stop>,
+        stop: Option<&'a Event>,
         visit: Option<&'a Visit>,
     ) -> Conversation<'a> {
         Conversation { transport, patience, deadline: Instant::now() + patience, stop, visit }
@@ -137,7 +137,7 @@ impl<'a> Conversation<'a> {
             match poll(&mut fds, Some(&left)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) if fds[1..].iter().any(|stop| !stop.revents().is_empty()) => {
-                    let stopping = self.stop.is_some_and(Stop::is_set);
+                    let stopping = self.stop.is_some_and(Event::is_set);
                     return Err(match self.visit.filter(|_| !stopping) {
                         Some(visit) => Ended::Silent(visit.most),
                         None => Ended::Stopping,

@@ -18,11 +18,11 @@ use super::export::Export;
 use super::meta_context;
 use super::options::{self, ContextQueries, ExportChoice, Fault};
 use super::places::{Place, Places};
-use super::stop::Stop;
 use super::tls::Tls;
 use super::transport::Transport;
 use super::waiting_room::Visit;
 use super::wire::{self, MAX_PAYLOAD, MAX_STRING, handshake, info, option, reply};
+use crate::event::Event;
 use lowtide_core::suggest;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub struct Settings {
     /// From the first option to the last reply.
     pub all_options: Duration,
     /// Ends every negotiation where it is set.
-    pub stop: Option<Stop>,
+    pub stop: Option<Event>,
 }
 
 impl Default for Settings {

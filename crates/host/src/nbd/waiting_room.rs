@@ -5,7 +5,7 @@
 //! is: a client that never sends anything, or stops in a TLS handshake, keeps nobody out. Not here: how long
 //! each may take, which `negotiate` limits.
 
-use super::stop::Stop;
+use crate::event::Event;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub(super) struct Visit {
     /// When it came, or last sent something.
     heard_ns: AtomicU64,
     /// Set when it has to go.
-    pub(super) dismissed: Stop,
+    pub(super) dismissed: Event,
 }
 
 impl Visit {
@@ -53,13 +53,13 @@ impl WaitingRoom {
     /// Where the system has no more file descriptors.
     pub(super) fn enter(&self) -> io::Result<Arc<Visit>> {
         let (most, since, heard_ns) = (self.most, self.since, AtomicU64::new(0));
-        let visit = Arc::new(Visit { most, since, heard_ns, dismissed: Stop::new()? });
+        let visit = Arc::new(Visit { most, since, heard_ns, dismissed: Event::new()? });
         visit.hear();
         let mut visits = self.visits();
         if visits.len() >= self.most {
             let heard = |visit: &Arc<Visit>| visit.heard_ns.load(Ordering::Relaxed);
             let silent = (0..visits.len()).min_by_key(|&number| heard(&visits[number]));
-            silent.into_iter().for_each(|number| visits.remove(number).dismissed.stop());
+            silent.into_iter().for_each(|number| visits.remove(number).dismissed.set());
         }
         visits.push(Arc::clone(&visit));
         Ok(visit)

@@ -4,7 +4,7 @@ use crate::client::*;
 use lowtide_host::HostError;
 use lowtide_host::nbd::listen::NEGOTIATING;
 use lowtide_host::nbd::wire::{option, reply};
-use lowtide_host::nbd::{Address, Agreed, Ended, Listener, Settings, Stop, Transport};
+use lowtide_host::nbd::{Address, Agreed, Ended, Listener, Settings, Transport};
 use std::io::Read;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -31,7 +31,7 @@ enum Event {
 
 /// Runs `body` beside a listener with two places, then stops it.
 fn beside(listener: &Listener, body: impl FnOnce(&Receiver<Event>)) {
-    let stop = Stop::new().expect("an eventfd");
+    let stop = lowtide_host::Event::new().expect("an eventfd");
     let settings = Settings { stop: Some(stop.clone()), ..Settings::default() };
     let (sender, events) = channel();
     std::thread::scope(|threads| {
@@ -46,7 +46,7 @@ fn beside(listener: &Listener, body: impl FnOnce(&Receiver<Event>)) {
         });
         // The listener ends even where the body fails.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&events)));
-        stop.stop();
+        stop.set();
         running.join().expect("no panic").expect("stopped");
         outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
