@@ -25,7 +25,7 @@ use lowtide_core::{Op, Request};
 use lowtide_device::power::{CutWrite, Tear};
 use lowtide_files::output::{self, CommandFiles, Role};
 use lowtide_files::trace::native;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -153,8 +153,7 @@ impl RequestLog {
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, which all processes share.
 pub fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    lowtide_host::clock::ns(ClockId::Monotonic)
 }
 
 /// Checksums of the sectors of some bytes.

@@ -1,16 +1,16 @@
 //! The pages of a site, rendered on demand ([`PageCache`]).
 //!
-//! One thread renders them for all clients. A page is rendered at most once a second, and not again before [`REST`] times the processor
-//! time of its last rendering has passed. Not here: what a page holds; a [`Site`] renders it.
+//! One thread renders the pages for all clients. A page is rendered at most once per second, and not before [`REST`] times the
+//! processor time of its last rendering has passed. Not here: the contents of pages, which a [`Site`] renders.
 
 use crate::cpu;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Shortest time for which a page counts as fresh.
+/// The minimum time for which a page is fresh.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Time for which a page counts as fresh, in multiples of the processor time of rendering it.
+/// The time for which a page is fresh, in multiples of the processor time of its rendering.
 const REST: u32 = 20;
 
 /// A page of a site.
@@ -33,25 +33,25 @@ pub enum Rendering {
 
 /// Renders the pages of a server.
 pub trait Site: Send + 'static {
-    /// All pages; the same at every call.
+    /// All pages. Every call must return the same.
     fn pages(&self) -> &'static [Page];
 
-    /// Renders one of them. Called from one thread, never from the one that serves clients.
+    /// Renders a page. Called on one thread, which is not the one that serves clients.
     ///
     /// # Errors
-    /// Why it cannot be rendered now, for people: clients get it with status 503.
+    /// The reason, for people. Clients get it with status 503.
     fn render(&mut self, page: &Page) -> Result<Rendering, String>;
 }
 
-/// A page as last rendered, or why it was not.
+/// The last rendering of a page, or its error.
 pub(super) type Rendered = Result<Arc<[u8]>, Arc<str>>;
 
-/// What the cache holds of a page.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(super) enum Lookup {
     /// A fresh page.
     Fresh(Rendered),
-    /// An old page, if any; a new one is being rendered.
+    /// The old page, if any, while a new one is rendered.
     Stale(Option<Rendered>),
 }
 
@@ -72,7 +72,7 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct Entry {
     wanted: bool,
-    /// The last one that was rendered without an error.
+    /// The last rendering without an error.
     good: Option<Arc<[u8]>>,
     last: Option<Rendered>,
     fresh_until: Option<Instant>,
@@ -88,7 +88,7 @@ impl PageCache {
         self.pages
     }
 
-    /// Looks up a page by its index, and has it rendered if it is not fresh.
+    /// Looks up a page by its index, and requests its rendering if it is not fresh.
     pub(super) fn lookup(&self, page: usize, now: Instant) -> Lookup {
         let mut state = self.lock();
         let entry = &mut state.entries[page];
@@ -105,7 +105,7 @@ impl PageCache {
         }
     }
 
-    /// Renders the pages that are asked for until [`PageCache::end`], and calls `rendered` after each.
+    /// Renders requested pages until [`PageCache::end`], and calls `rendered` after each.
     pub(super) fn run(&self, mut site: impl Site, rendered: impl Fn()) {
         while let Some(page) = self.wanted() {
             let before = cpu::thread_time();
@@ -137,7 +137,7 @@ impl PageCache {
         if state.ended { None } else { state.entries.iter().position(|entry| entry.wanted) }
     }
 
-    /// Ends [`PageCache::run`] after the page that is being rendered.
+    /// Ends [`PageCache::run`] after the current page.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();

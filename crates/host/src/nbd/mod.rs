@@ -1,10 +1,10 @@
-//! An NBD server: the protocol, and a loop that serves drives to clients.
+//! An NBD server: the protocol and the negotiation. The server thread of [`crate::live`] handles the transmission.
 //!
 //! ```text
-//!   listen ─► negotiate (a thread for each client, with a deadline) ─► Agreed ─► transmission (the loop of `live`)
+//!   listen ─► negotiate (a thread for each client, with a deadline) ─► Agreed ─► transmission (`live`)
 //! ```
 //!
-//! Not here: what a drive is; see [`crate::live`].
+//! Not here: drives; see [`crate::live`].
 
 mod activation;
 pub mod answer;
@@ -16,7 +16,7 @@ pub mod listen;
 mod meta_context;
 pub mod negotiate;
 pub mod options;
-mod places;
+mod permits;
 pub mod request;
 mod rsa;
 pub mod tls;

@@ -1,9 +1,7 @@
-//! Clients that have not chosen an export yet ([`WaitingRoom`]): a limited number, apart from those that
-//! have.
+//! Clients that have not chosen an export yet ([`WaitingRoom`]): a limited number.
 //!
-//! When one more comes, the one that has sent nothing for the longest time is dismissed, in whatever phase it
-//! is: a client that never sends anything, or stops in a TLS handshake, keeps nobody out. Not here: how long
-//! each may take, which `negotiate` limits.
+//! When a new client exceeds the limit, the client that has been silent longest is dismissed. A client that never sends anything,
+//! or stops in a TLS handshake, therefore keeps nobody out. Not here: the time limit of a negotiation.
 
 use crate::event::Event;
 use std::io;
@@ -11,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Room for clients that negotiate.
+/// The negotiating clients.
 #[derive(Debug)]
 pub(super) struct WaitingRoom {
     most: usize,
@@ -19,15 +17,15 @@ pub(super) struct WaitingRoom {
     visits: Mutex<Vec<Arc<Visit>>>,
 }
 
-/// A client in the room.
+/// A negotiating client.
 #[derive(Debug)]
 pub(super) struct Visit {
-    /// Most clients in the room.
+    /// Maximum number of negotiating clients.
     pub(super) most: usize,
     since: Instant,
-    /// When it came, or last sent something.
+    /// When the client connected, or last sent something.
     heard_ns: AtomicU64,
-    /// Set when it has to go.
+    /// Set when the client is dismissed.
     pub(super) dismissed: Event,
 }
 
@@ -47,10 +45,10 @@ impl WaitingRoom {
         self.visits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a client in; another goes for it where the room is full.
+    /// Adds a client, and dismisses another one if the limit is reached.
     ///
     /// # Errors
-    /// Where the system has no more file descriptors.
+    /// If the process has no more file descriptors.
     pub(super) fn enter(&self) -> io::Result<Arc<Visit>> {
         let (most, since, heard_ns) = (self.most, self.since, AtomicU64::new(0));
         let visit = Arc::new(Visit { most, since, heard_ns, dismissed: Event::new()? });
@@ -65,7 +63,7 @@ impl WaitingRoom {
         Ok(visit)
     }
 
-    /// Notes that a client has left the room.
+    /// Removes a client.
     pub(super) fn leave(&self, visit: &Arc<Visit>) {
         self.visits().retain(|other| !Arc::ptr_eq(other, visit));
     }
