@@ -316,11 +316,11 @@ impl LogDrive {
         let Some(Flushing { seq, tickets, checkpoint }) = self.flushing.take() else { return };
         let disk = self.disk.get_mut();
         let flushed = result.map_err(|source| {
-            disk.give_up();
+            disk.mark_broken();
             LogError::Medium { what: "flushing", source }
         });
         // The kernel may have reported a lost write to another flush.
-        if let Err(error) = flushed.and_then(|()| disk.is_whole()) {
+        if let Err(error) = flushed.and_then(|()| disk.ensure_intact()) {
             let number = note(&mut self.first_error, error);
             return self.answer_all(tickets, Err(number));
         }

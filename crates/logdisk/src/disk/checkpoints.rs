@@ -1,6 +1,6 @@
 //! Writing checkpoints, in an order that keeps one of the two complete at any time.
 //!
-//! Leaves out the contents of a checkpoint (`format`).
+//! Not here: the contents of a checkpoint (`format`).
 
 use super::Disk;
 use crate::error::LogError;
@@ -33,15 +33,15 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// The current state of the log, after everything that it refers to was handed to the medium. The caller
-    /// has to flush the medium before and after it writes the checkpoint; the log may go on meanwhile.
+    /// Returns the current state of the log, and hands the slots that it refers to to the medium. The caller flushes the medium before and
+    /// after it writes the checkpoint. The log may continue meanwhile.
     ///
     /// # Errors
     /// [`LogError`].
     pub fn begin_checkpoint(&mut self, clean: bool) -> Result<Checkpoint, LogError> {
-        self.is_whole()?;
+        self.ensure_intact()?;
         if self.fresh {
-            self.keep_what_was_found()?;
+            self.sync_recovered()?;
         }
         let mut again = true;
         let checkpoint = loop {
@@ -53,7 +53,7 @@ impl<M: Medium> Disk<M> {
                     self.flush_for_room()?;
                 }
                 Err(Stall::NoSegment) => {
-                    // Map pages that were already written are recorded nowhere else.
+                    // Pages that are already in the log are recorded only by their slots.
                     self.run_jobs()?;
                     return Err(self.exhausted());
                 }
@@ -69,14 +69,14 @@ impl<M: Medium> Disk<M> {
     /// # Errors
     /// [`LogError`].
     pub fn write_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
-        self.is_whole()?;
+        self.ensure_intact()?;
         if self.log.is_past(checkpoint) {
             return Ok(false);
         }
         self.log.durable(checkpoint.next_seq - 1);
-        let place = self.geometry().checkpoint((checkpoint.generation % 2) as usize);
+        let range = self.geometry().checkpoint((checkpoint.generation % 2) as usize);
         let bytes = checkpoint.write(self.log.superblock().salt);
-        self.put(place.start, Aligned::copy_of(&bytes), "writing a checkpoint")?;
+        self.put(range.start, Aligned::copy_of(&bytes), "writing a checkpoint")?;
         Ok(true)
     }
 
