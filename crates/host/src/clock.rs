@@ -36,7 +36,6 @@ use std::time::Duration;
 
 /// The period of the heartbeat.
 const BEAT: Duration = Duration::from_millis(50);
-/// The minimum length of a gap.
 const LEAST_GAP_NS: u64 = 250_000_000;
 /// The maximum delay of a SIGCONT handler.
 const DELIVERY_NS: u64 = 200_000_000;

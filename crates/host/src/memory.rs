@@ -179,7 +179,7 @@ unsafe impl GlobalAlloc for HugePages {
 mod tests {
     use super::*;
 
-    /// Reallocates through `sizes`, checking after each step that what was written is still there.
+    /// Reallocates through `sizes`, and checks after each step that the data is preserved.
     fn survives(sizes: &[usize]) {
         let align = 16;
         let layout = |size| Layout::from_size_align(size, align).expect("a valid layout");

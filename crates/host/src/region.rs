@@ -31,12 +31,10 @@ impl Region {
         self.base.as_ptr()
     }
 
-    /// Its length in bytes.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
 
-    /// All bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is `length` initialised bytes (zero at first) and borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.length) }

@@ -48,39 +48,18 @@ pub trait Files: Send {
     /// Closes a file.
     fn close(&mut self, file: FileNumber);
     /// Removes a file; with `sync`, durably.
-    ///
-    /// # Errors
-    /// [`FileError`].
     fn delete(&mut self, name: &str, sync: bool) -> Result<(), FileError>;
     /// Whether a file exists.
-    ///
-    /// # Errors
-    /// [`FileError`].
     fn exists(&mut self, name: &str) -> Result<bool, FileError>;
     /// Reads at `offset`. Returns the number of bytes before the end of the file.
-    ///
-    /// # Errors
-    /// [`FileError`].
     fn read(&mut self, file: FileNumber, offset: u64, into: &mut [u8]) -> Result<usize, FileError>;
     /// Writes at `offset`, and extends the file if necessary.
-    ///
-    /// # Errors
-    /// [`FileError`].
     fn write(&mut self, file: FileNumber, offset: u64, bytes: &[u8]) -> Result<(), FileError>;
     /// Sets the length of a file.
-    ///
-    /// # Errors
-    /// [`FileError`].
     fn truncate(&mut self, file: FileNumber, length: u64) -> Result<(), FileError>;
     /// Makes a file durable (`fsync`).
-    ///
-    /// # Errors
-    /// [`FileError`].
     fn sync(&mut self, file: FileNumber) -> Result<(), FileError>;
     /// The length of a file.
-    ///
-    /// # Errors
-    /// [`FileError`].
     fn size(&mut self, file: FileNumber) -> Result<u64, FileError>;
     /// Milliseconds since 1970, for `unixepoch()`.
     fn now_ms(&self) -> i64;
@@ -431,7 +410,6 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    /// Files in memory.
     #[derive(Default)]
     struct Plain {
         names: BTreeMap<String, usize>,

@@ -77,7 +77,6 @@ pub struct Findings {
     pub full: bool,
 }
 
-/// A write to one sector.
 #[derive(Debug, Clone)]
 struct Written {
     id: u64,
@@ -87,7 +86,6 @@ struct Written {
     durable: bool,
 }
 
-/// The possible contents of a sector.
 #[derive(Debug, Clone, Default)]
 struct Sector {
     /// The possible contents before `writes`; `None` if unknown.

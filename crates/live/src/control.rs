@@ -26,7 +26,6 @@ use std::time::Duration;
 /// The maximum length of a question, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// The maximum length of an answer, in bytes.
 const MOST_ANSWERED: u64 = 16 << 20;
 
 /// Timeout of reads and writes.

@@ -25,7 +25,6 @@ impl Kind {
     }
 }
 
-/// The counters of one kind.
 #[derive(Debug, Default)]
 struct KindCounts {
     bytes: u64,
@@ -33,7 +32,6 @@ struct KindCounts {
     latency: Latency,
 }
 
-/// The counters of a drive.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     kinds: [KindCounts; 4],

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   request ──► model ──► instant of completion ──► in flight ──► due ──► answered
-//!           └─► contents (newest bytes) ◄── pending (undo of what is not durable)
+//!           └─► contents (newest bytes) ◄── pending (undo data of volatile writes)
 //! ```
 //!
 //! A write changes the contents when it is submitted, and a read returns the contents at the time of its answer. A real drive
@@ -44,7 +44,6 @@ const LONGEST_REST: Nanos = Nanos::from_secs(600);
 /// The bytes that a write replaced.
 type Undo = Box<[u8]>;
 
-/// A request in flight.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
     /// Never reused.

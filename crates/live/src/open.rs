@@ -311,9 +311,6 @@ impl ResolvedOffer {
 
     /// Checks that the files for data and state overwrite nothing: neither the device files, nor `files` of other drives, nor a
     /// store. Adds them to `files`.
-    ///
-    /// # Errors
-    /// [`OutputError`].
     pub fn check_outputs(&self, files: &mut CommandFiles) -> Result<(), OutputError> {
         files.add_device(&self.offer.device, &self.files);
         if let Data::File(path) = &self.offer.data

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// The power state of a drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Power {
     /// The drive answers.
+    #[default]
     On,
     /// The drive's clock stands still, and requests wait.
     Paused,
@@ -21,7 +22,7 @@ pub enum Power {
 }
 
 /// Statistics of a live drive.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stat {
     /// The export's name.
     pub name: String,
@@ -209,28 +210,9 @@ mod tests {
     fn stat(count: u64, mean_us: f64, timed: u64, late_us: f64) -> Stat {
         let spread = |count, mean_us| Spread { count, mean_us, ..Spread::default() };
         Stat {
-            name: "drive".to_owned(),
-            title: "a drive".to_owned(),
-            capacity_bytes: 1 << 30,
-            power: Power::On,
-            open_s: 1.0,
-            model_s: 1.0,
-            since_open: Counters::default(),
-            since_new: Counters::default(),
-            free_blocks: 0,
-            reads: Requests::default(),
             writes: Requests { latency: spread(count, mean_us), ..Requests::default() },
-            flushes: Requests::default(),
-            trims: Requests::default(),
-            in_flight: 0,
-            most_in_flight: 1,
-            volatile_bytes: 0,
             lateness: (timed > 0).then(|| spread(timed, late_us)),
-            power_cuts: 0,
-            lost_writes: 0,
-            torn_writes: 0,
-            recording: None,
-            clients: None,
+            ..Stat::default()
         }
     }
 

@@ -55,22 +55,21 @@ impl Checked {
     }
 
     fn contradiction(&mut self, what: impl FnOnce() -> String) {
-        self.contradiction_count += 1;
-        if self.contradictions.len() < MAX_LISTED {
-            self.contradictions.push(what());
-        }
+        add(&mut self.contradictions, &mut self.contradiction_count, what);
     }
     fn stale(&mut self, lba: Lba) {
-        self.stale_count += 1;
-        if self.stale.len() < MAX_LISTED {
-            self.stale.push(lba);
-        }
+        add(&mut self.stale, &mut self.stale_count, || lba);
     }
     fn bad(&mut self, lba: Lba) {
-        self.bad_count += 1;
-        if self.bad.len() < MAX_LISTED {
-            self.bad.push(lba);
-        }
+        add(&mut self.bad, &mut self.bad_count, || lba);
+    }
+}
+
+/// Counts a finding, and lists the first [`MAX_LISTED`].
+fn add<T>(listed: &mut Vec<T>, count: &mut u64, finding: impl FnOnce() -> T) {
+    *count += 1;
+    if listed.len() < MAX_LISTED {
+        listed.push(finding());
     }
 }
 

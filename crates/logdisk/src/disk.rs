@@ -126,9 +126,6 @@ impl<M: Medium> Disk<M> {
 
     /// Opens a log disk even if durable slots are lost and their blocks are unknown, so that some blocks may read as older data.
     /// [`Disk::recovery`] returns their number. After a write or a clean close, nothing records the loss.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn open_with_old_data(medium: M, running: Running) -> Result<Disk<M>, LogError> {
         Disk::open_as(medium, running, Unknown::Accepted)
     }
@@ -238,9 +235,6 @@ impl<M: Medium> Disk<M> {
     }
 
     /// The map entry of a block.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn entry(&mut self, lba: Lba) -> Result<Entry, LogError> {
         self.within(lba, 1)?;
         loop {
@@ -255,9 +249,6 @@ impl<M: Medium> Disk<M> {
     }
 
     /// Writes a block, which is durable after a flush.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn write(&mut self, lba: Lba, data: &[u8]) -> Result<(), LogError> {
         self.within(lba, 1)?;
         while !self.make_room()? {}
@@ -265,9 +256,6 @@ impl<M: Medium> Disk<M> {
     }
 
     /// Does one step of the work before the next write. Returns whether there is room for it now.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn make_room(&mut self) -> Result<bool, LogError> {
         self.ensure_intact()?;
         let owed = match self.owed {
@@ -288,9 +276,6 @@ impl<M: Medium> Disk<M> {
     }
 
     /// Writes a block after [`Disk::make_room`] returned true.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn append(&mut self, lba: Lba, data: &[u8]) -> Result<(), LogError> {
         self.ensure_intact()?;
         self.within(lba, 1)?;
@@ -299,9 +284,6 @@ impl<M: Medium> Disk<M> {
     }
 
     /// Unmaps blocks, which then read as zeroes. Durable after a flush.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn unmap(&mut self, first: Lba, count: u32) -> Result<(), LogError> {
         if count == 0 {
             return Ok(());
@@ -347,9 +329,6 @@ impl<M: Medium> Disk<M> {
 
     /// Hands all pending bytes to the medium. After the caller has flushed the medium and written the mark ([`Disk::mark`]), all slots up
     /// to the returned one are durable ([`Disk::durable`]). Returns `None` if all slots are durable already.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn seal(&mut self) -> Result<Option<Seq>, LogError> {
         self.ensure_intact()?;
         if self.fresh {
@@ -383,9 +362,6 @@ impl<M: Medium> Disk<M> {
     }
 
     /// Closes the log disk cleanly, so that the next opening needs no recovery.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn close(mut self) -> Result<M, LogError> {
         self.ensure_intact()?;
         if !self.fresh || !self.recovery.clean {

@@ -119,7 +119,6 @@ impl<D: BlockDevice> LogDevice<D> {
     }
 }
 
-/// Formats a log disk in no virtual time.
 fn formatted<D: BlockDevice>(
     medium: Timed<D>,
     options: Options,

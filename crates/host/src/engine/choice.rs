@@ -43,12 +43,8 @@ pub enum EngineChoice {
 
 impl fmt::Display for EngineChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            EngineChoice::Auto => "auto",
-            EngineChoice::Uring => "uring",
-            EngineChoice::Sync => "sync",
-            EngineChoice::Null => "null",
-        })
+        let named = EngineChoice::NAMES.iter().find(|(_, choice, _)| choice == self);
+        f.pad(named.map_or("null", |(name, ..)| name))
     }
 }
 
@@ -79,7 +75,7 @@ impl EngineChoice {
         ("sync", EngineChoice::Sync, "pread and pwrite"),
     ];
 
-    /// Resolves the choice. `probe` tries to set up a ring. The text says why the engine is not the first choice.
+    /// Resolves the choice. `probe` tries to set up a ring. The text is the reason why the engine is not the first choice.
     ///
     /// # Errors
     /// [`HostError::NoUring`] if io_uring was chosen by name and the kernel refuses it.

@@ -9,6 +9,7 @@ use lowtide_core::measure::Gap;
 use lowtide_core::trace::{Pacing, Trace};
 use lowtide_core::workload::Arrival;
 use lowtide_core::{Bytes, Nanos, Seed, Workload};
+use std::fmt::{Arguments, Display};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -100,61 +101,52 @@ impl Load<'_> {
     pub(super) fn validate(&self, engine: Engine) -> Result<(), HostError> {
         let &Workload { block, threads, depth, arrival, .. } = self.workload;
         let workers = u64::from(threads) * u64::from(depth);
-        let check = |good: bool, what, value: &dyn ToString, accepted: &dyn Fn() -> String| {
-            if good {
-                Ok(())
-            } else {
-                Err(HostError::Invalid { what, value: value.to_string(), accepted: accepted() })
-            }
+        let check = |good: bool, what, value: &dyn Display, accepted: Arguments<'_>| {
+            let refused =
+                || HostError::Invalid { what, value: value.to_string(), accepted: accepted.to_string() };
+            good.then_some(()).ok_or_else(refused)
         };
-        check(threads > 0, "the number of threads", &threads, &|| "at least 1 is needed".to_owned())?;
-        check(depth > 0, "the depth", &depth, &|| "at least 1 is needed".to_owned())?;
+        check(threads > 0, "the number of threads", &threads, format_args!("at least 1 is needed"))?;
+        check(depth > 0, "the depth", &depth, format_args!("at least 1 is needed"))?;
         if engine == Engine::Uring {
-            let accepted = || format!("io_uring takes at most {} per thread", uring::DEPTH_MAX);
-            check(depth <= uring::DEPTH_MAX, "the depth", &depth, &accepted)?;
-            check(threads <= sync::THREADS_MAX, "the number of threads", &threads, &|| {
-                format!("at most {} are started", sync::THREADS_MAX)
-            })?;
+            let accepted = format_args!("io_uring takes at most {} per thread", uring::DEPTH_MAX);
+            check(depth <= uring::DEPTH_MAX, "the depth", &depth, accepted)?;
+            let accepted = format_args!("at most {} are started", sync::THREADS_MAX);
+            check(threads <= sync::THREADS_MAX, "the number of threads", &threads, accepted)?;
         } else {
-            check(workers <= u64::from(sync::THREADS_MAX), "threads × depth", &workers, &|| {
-                format!("the engine `sync` needs a thread for each and takes at most {}", sync::THREADS_MAX)
-            })?;
+            let most = sync::THREADS_MAX;
+            let accepted = format_args!("the engine `sync` needs a thread for each and takes at most {most}");
+            check(workers <= u64::from(most), "threads × depth", &workers, accepted)?;
         }
         let block_good = block > Bytes::ZERO && block <= BLOCK_MAX;
-        check(block_good, "the block size of the workload", &block, &|| {
-            format!("more than 0 and at most {BLOCK_MAX} is accepted")
-        })?;
+        let accepted = format_args!("more than 0 and at most {BLOCK_MAX} is accepted");
+        check(block_good, "the block size of the workload", &block, accepted)?;
         let (size, block) = (self.data.size_each(), self.unit());
         let whole = size.get().is_multiple_of(block.get());
-        check(whole, "the size of a file under test", &size, &|| {
-            format!("a multiple of the block of {block} is needed")
-        })?;
+        let accepted = format_args!("a multiple of the block of {block} is needed");
+        check(whole, "the size of a file under test", &size, accepted)?;
         for one in self.workload.blocks.iter().flat_map(|blocks| blocks.iter()) {
             // No request may cross from one file to the next.
             let whole = self.data.files().len() == 1 || size.get().is_multiple_of(one.size.get());
-            check(whole, "the size of each of several files", &size, &|| {
-                format!("a multiple of every block is needed, also of {}; or one file", one.size)
-            })?;
+            let accepted =
+                format_args!("a multiple of every block is needed, also of {}; or one file", one.size);
+            check(whole, "the size of each of several files", &size, accepted)?;
         }
         if let Some((trace, _)) = self.replay {
             // A request that crosses from one file to the next would extend the first one.
-            check(self.data.files().len() == 1, "the number of files", &self.data.files().len(), &|| {
-                "a trace is replayed on one".to_owned()
-            })?;
-            check(threads == 1, "the number of threads", &threads, &|| "a trace has one".to_owned())?;
-            check(trace.end() <= size, "the size of the data", &size, &|| {
-                format!("the trace reaches up to {}", trace.end())
-            })?;
+            let files = self.data.files().len();
+            check(files == 1, "the number of files", &files, format_args!("a trace is replayed on one"))?;
+            check(threads == 1, "the number of threads", &threads, format_args!("a trace has one"))?;
+            let end = trace.end();
+            check(end <= size, "the size of the data", &size, format_args!("the trace reaches up to {end}"))?;
         }
-        check(self.interval > Nanos::ZERO, "the interval", &self.interval, &|| {
-            "more than 0 is needed".to_owned()
-        })?;
+        let accepted = format_args!("more than 0 is needed");
+        check(self.interval > Nanos::ZERO, "the interval", &self.interval, accepted)?;
         if let Arrival::Fixed { per_second } | Arrival::Poisson { per_second } = arrival {
             // Outside these bounds, a schedule would exceed memory, or have no request in a lifetime.
             let good = (1e-3..=1e9).contains(&per_second);
-            check(good, "the arrival rate per second", &per_second, &|| {
-                "0.001 to 1000000000 are accepted".to_owned()
-            })?;
+            let accepted = format_args!("0.001 to 1000000000 are accepted");
+            check(good, "the arrival rate per second", &per_second, accepted)?;
         }
         Ok(())
     }

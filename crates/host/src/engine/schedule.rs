@@ -16,7 +16,6 @@ pub(super) struct Schedule {
     next_ns: u64,
 }
 
-/// The source of the starts.
 #[derive(Debug)]
 enum Starts {
     Drawn(Arrivals, Rng),

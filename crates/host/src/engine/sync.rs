@@ -19,7 +19,6 @@ use std::time::Duration;
 /// The longest sleep, which limits the delay at the end of the measurement.
 const WAKE_NS: u64 = 20_000_000;
 
-/// The maximum number of threads.
 pub(super) const THREADS_MAX: u32 = 4096;
 
 /// The schedule of an open loop. The workers that stand for one thread of the workload share it.

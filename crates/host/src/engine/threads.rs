@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex};
 /// Stack size of a thread, in bytes.
 const STACK: usize = 256 << 10;
 
-/// Starts the threads of `engine`, and returns their number.
 pub(super) fn start(
     engine: Engine,
     shared: &Arc<Shared>,

@@ -46,7 +46,6 @@ pub trait Site: Send + 'static {
 /// The last rendering of a page, or its error.
 pub(super) type Rendered = Result<Arc<[u8]>, Arc<str>>;
 
-/// The result of a lookup.
 #[derive(Debug)]
 pub(super) enum Lookup {
     /// A fresh page.
@@ -55,7 +54,6 @@ pub(super) enum Lookup {
     Stale(Option<Rendered>),
 }
 
-/// The pages of a site.
 #[derive(Debug)]
 pub(super) struct PageCache {
     pages: &'static [Page],

@@ -24,7 +24,6 @@ const ANSWER_TIME: Duration = Duration::from_secs(30);
 const LINGER_TIME: Duration = Duration::from_secs(1);
 /// Age after which a connection takes no further request.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
-/// The maximum number of requests of a connection.
 const REQUESTS: u32 = 100;
 
 /// Age after which a connection without a complete request may be replaced.
@@ -52,7 +51,6 @@ pub(super) enum Status {
     Closed,
 }
 
-/// A client.
 pub(super) struct Connection {
     stream: TcpStream,
     /// The address of this machine to which the client connected.
@@ -204,18 +202,17 @@ impl Connection {
         }
         let seen = self.input.len();
         self.input.extend_from_slice(bytes);
-        let last = Delivery { bodiless: false, keep_alive: false };
-        match head::end(&self.input, seen) {
+        let fault = match head::end(&self.input, seen) {
             Some(end) if end <= head::LONGEST => match head::parse(&self.input[..end]) {
-                Ok(request) => self.answer(&request, end, handler, now),
-                Err(fault) => self.reply_text(status_of(fault), explain(fault), last, now),
+                Ok(request) => return self.answer(&request, end, handler, now),
+                Err(fault) => fault,
             },
-            None if !head::begins(&self.input) => {
-                self.reply_text(400, explain(Fault::Malformed), last, now);
-            }
-            None if self.input.len() <= head::LONGEST => {}
-            _ => self.reply_text(431, explain(Fault::TooLarge), last, now),
-        }
+            None if !head::begins(&self.input) => Fault::Malformed,
+            None if self.input.len() <= head::LONGEST => return,
+            _ => Fault::TooLarge,
+        };
+        let (status, text) = explain(fault);
+        self.reply_text(status, text, Delivery { bodiless: false, keep_alive: false }, now);
     }
 
     fn answer(&mut self, request: &Request, end: usize, handler: &Handler, now: Instant) {
@@ -252,13 +249,8 @@ impl Connection {
     fn reply_page(&mut self, rendered: &Rendered, pending: Pending, handler: &Handler, now: Instant) {
         match rendered {
             Ok(bytes) => {
-                self.reply(
-                    200,
-                    handler.cache.pages()[pending.page].kind,
-                    Arc::clone(bytes),
-                    pending.delivery,
-                    now,
-                );
+                let kind = handler.cache.pages()[pending.page].kind;
+                self.reply(200, kind, Arc::clone(bytes), pending.delivery, now);
             }
             Err(reason) => self.reply_text(503, &format!("{reason}\n"), pending.delivery, now),
         }
@@ -272,12 +264,8 @@ impl Connection {
                     self.reply_page(&rendered, pending, handler, now)
                 }
                 Lookup::Stale(None) => {
-                    self.reply_text(
-                        503,
-                        "this page is still being rendered: ask again\n",
-                        pending.delivery,
-                        now,
-                    );
+                    let text = "this page is still being rendered: ask again\n";
+                    self.reply_text(503, text, pending.delivery, now);
                 }
             },
             State::Reading if !self.input.is_empty() => {
@@ -370,19 +358,12 @@ impl AsFd for Connection {
     }
 }
 
-fn status_of(fault: Fault) -> u16 {
+/// The status and the text of the answer to an invalid head.
+fn explain(fault: Fault) -> (u16, &'static str) {
     match fault {
-        Fault::Malformed => 400,
-        Fault::TooLarge => 431,
-        Fault::Version => 505,
-    }
-}
-
-fn explain(fault: Fault) -> &'static str {
-    match fault {
-        Fault::Malformed => "not an HTTP request for one host\n",
-        Fault::TooLarge => "request line and headers exceed 16 KiB or 64 headers\n",
-        Fault::Version => "only HTTP/1.0 and HTTP/1.1\n",
+        Fault::Malformed => (400, "not an HTTP request for one host\n"),
+        Fault::TooLarge => (431, "request line and headers exceed 16 KiB or 64 headers\n"),
+        Fault::Version => (505, "only HTTP/1.0 and HTTP/1.1\n"),
     }
 }
 

@@ -8,7 +8,6 @@ use std::net::IpAddr;
 /// The maximum length of a head in bytes.
 pub const LONGEST: usize = 16 << 10;
 
-/// The maximum number of headers.
 const MOST_HEADERS: usize = 64;
 
 /// The method of a request.

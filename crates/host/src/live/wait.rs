@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 /// Number of sleeps that measure the wake-up delay.
 const SLEEPS: usize = 40;
-/// Length of each sleep.
 const SLEEP: Duration = Duration::from_micros(100);
 
 /// Maximum time of polling the clock before an instant, in nanoseconds.

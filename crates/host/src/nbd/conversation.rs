@@ -47,7 +47,6 @@ impl<'a> Conversation<'a> {
         self.transport
     }
 
-    /// Reads `N` bytes.
     pub(super) fn read<const N: usize>(&mut self) -> Result<[u8; N], Ended> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
@@ -73,7 +72,6 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Writes all bytes.
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), Ended> {
         while !bytes.is_empty() {
             match self.transport.write_vectored(&[IoSlice::new(bytes)]) {

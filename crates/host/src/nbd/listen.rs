@@ -77,7 +77,6 @@ impl Listener {
     /// Listens on a new unix socket that only its owner can use. It is removed when this is dropped.
     ///
     /// # Errors
-    ///
     /// [`HostError::Listen`]: a server listens there, the path is a file, or it is too long or not writable.
     pub fn unix(&mut self, path: &Path) -> Result<(), HostError> {
         let (socket, file) =
@@ -93,7 +92,6 @@ impl Listener {
     /// Listens on `HOST:PORT`. Port 0 selects a free port, which [`addresses`](Self::addresses) returns.
     ///
     /// # Errors
-    ///
     /// [`HostError::Invalid`]: not an address. [`HostError::Listen`]: the port is in use or not allowed, or the host is unknown.
     pub fn tcp(&mut self, address: &str) -> Result<(), HostError> {
         let failed = |error: io::Error| match error.kind() {
@@ -117,7 +115,6 @@ impl Listener {
     /// Listens on the sockets that systemd opened for this process, and returns their number.
     ///
     /// # Errors
-    ///
     /// [`HostError::Listen`]: one of them is not a listening stream socket.
     pub fn activated(&mut self) -> Result<usize, HostError> {
         let cannot = |what: String| cannot("the sockets of systemd".to_owned(), what);
@@ -149,7 +146,6 @@ impl Listener {
     /// of a failed negotiation. A client holds its permit until its [`Transport`] is dropped.
     ///
     /// # Errors
-    ///
     /// [`HostError::Listen`]: polling or accepting failed for good.
     pub fn run(
         &self,
@@ -241,7 +237,6 @@ impl Listener {
     }
 }
 
-/// The outcome of accept(2).
 enum Accepted {
     Client(OwnedFd, String),
     Nobody,
@@ -251,7 +246,6 @@ enum Accepted {
 /// The client at stdin and stdout, like `-s` of nbdkit. From here on, the program's stdin is empty, and its stdout goes to stderr.
 ///
 /// # Errors
-///
 /// [`HostError::Listen`]: they are a terminal, or cannot be duplicated.
 pub fn stdio() -> Result<Transport, HostError> {
     let cannot = |what: String| cannot("stdin and stdout".to_owned(), what);
@@ -268,7 +262,6 @@ pub fn stdio() -> Result<Transport, HostError> {
     Transport::pipes(input, output, "the client at stdin").map_err(failed)
 }
 
-/// The transport of an accepted client.
 fn client(socket: OwnedFd, peer: String) -> io::Result<Transport> {
     // Unix sockets have neither option.
     let _ = sockopt::set_tcp_nodelay(&socket, true);

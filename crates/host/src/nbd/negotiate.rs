@@ -80,7 +80,6 @@ pub struct Agreed {
 /// Negotiates with one client, within the times of `settings`. The first export is the default.
 ///
 /// # Errors
-///
 /// [`Ended`] if the client does not begin to use an export.
 pub fn negotiate(
     transport: Transport,
@@ -90,7 +89,7 @@ pub fn negotiate(
     negotiate_at(transport, exports, settings, None)
 }
 
-/// [`negotiate`] for a listener, where a silent client may be dismissed, and a client needs a permit to begin.
+/// [`negotiate`] for a listener. A silent client may be dismissed, and a client needs a permit to begin.
 pub(super) fn negotiate_at(
     transport: Transport,
     exports: &[Export],

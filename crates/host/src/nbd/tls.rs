@@ -48,7 +48,6 @@ impl Tls {
 /// `ca-cert.pem`.
 ///
 /// # Errors
-///
 /// [`HostError::Certificates`] with the file and the fault.
 pub fn read_certificates(folder: &Path, verify_peer: bool) -> Result<Arc<ServerConfig>, HostError> {
     let certificate = folder.join("server-cert.pem");

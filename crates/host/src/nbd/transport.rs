@@ -24,7 +24,6 @@ pub struct Transport {
     _permit: Option<Permit>,
 }
 
-/// The TLS state.
 #[derive(Debug)]
 struct Secured {
     connection: ServerConnection,
@@ -38,22 +37,24 @@ impl Transport {
     /// A transport over a connected socket. `peer` is the client's name in log lines.
     ///
     /// # Errors
-    ///
     /// If the descriptor cannot be made non-blocking.
     pub fn socket(socket: OwnedFd, peer: impl Into<String>) -> io::Result<Transport> {
-        rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Transport { input: socket, output: None, tls: None, peer: peer.into(), _permit: None })
+        Transport::new(socket, None, peer.into())
     }
 
     /// A transport over two pipes or other descriptors.
     ///
     /// # Errors
-    ///
     /// If a descriptor cannot be made non-blocking.
     pub fn pipes(input: OwnedFd, output: OwnedFd, peer: impl Into<String>) -> io::Result<Transport> {
-        rustix::io::ioctl_fionbio(&input, true)?;
-        rustix::io::ioctl_fionbio(&output, true)?;
-        Ok(Transport { input, output: Some(output), tls: None, peer: peer.into(), _permit: None })
+        Transport::new(input, Some(output), peer.into())
+    }
+
+    fn new(input: OwnedFd, output: Option<OwnedFd>, peer: String) -> io::Result<Transport> {
+        for descriptor in std::iter::once(&input).chain(&output) {
+            rustix::io::ioctl_fionbio(descriptor, true)?;
+        }
+        Ok(Transport { input, output, tls: None, peer, _permit: None })
     }
 
     /// Attaches a permit.
@@ -78,7 +79,6 @@ impl Transport {
     /// polling, or ask [`has_buffered`](Self::has_buffered). Use level-triggered polling.
     ///
     /// # Errors
-    ///
     /// `WouldBlock`, an error of the connection, or `InvalidData` for invalid TLS.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return Raw(self.input.as_fd()).read(buffer) };
@@ -101,7 +101,6 @@ impl Transport {
     /// Writes as much as possible of at most 1024 parts. TLS may buffer bytes; see [`wants_write`](Self::wants_write).
     ///
     /// # Errors
-    ///
     /// `WouldBlock`, or an error of the connection.
     pub fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let output = self.output.as_ref().unwrap_or(&self.input).as_fd();
@@ -123,7 +122,6 @@ impl Transport {
     /// Writes buffered bytes as far as possible. Returns whether the buffer is empty.
     ///
     /// # Errors
-    ///
     /// An error of the connection.
     pub fn flush_tls(&mut self) -> io::Result<bool> {
         let output = self.output.as_ref().unwrap_or(&self.input);

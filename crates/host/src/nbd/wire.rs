@@ -2,6 +2,8 @@
 //!
 //! Not here: their use; see `negotiate`, `request` and `answer`.
 
+#![allow(missing_docs, reason = "the names are those of the protocol")]
+
 /// `NBDMAGIC`, the start of the server's greeting.
 pub const MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// `IHAVEOPT`, in the greeting of newstyle and before each option.
@@ -24,7 +26,6 @@ pub const REQUEST_BYTES: usize = 28;
 
 /// Handshake flags, from the server and back.
 pub mod handshake {
-    /// Fixed newstyle.
     pub const FIXED_NEWSTYLE: u16 = 1;
     /// No 124 zeroes after an export by name.
     pub const NO_ZEROES: u16 = 2;
@@ -36,21 +37,14 @@ pub mod option {
     pub const EXPORT_NAME: u32 = 1;
     /// End the session.
     pub const ABORT: u32 = 2;
-    /// List the exports.
     pub const LIST: u32 = 3;
     /// Switch to TLS.
     pub const STARTTLS: u32 = 5;
-    /// Describe an export.
     pub const INFO: u32 = 6;
-    /// Choose an export and begin.
     pub const GO: u32 = 7;
-    /// Enable structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// List metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Select metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
-    /// Enable 64-bit lengths.
     pub const EXTENDED_HEADERS: u32 = 11;
 }
 
@@ -58,25 +52,16 @@ pub mod option {
 pub mod reply {
     /// Success, and end of the replies.
     pub const ACK: u32 = 1;
-    /// An export.
     pub const SERVER: u32 = 2;
-    /// Information on an export.
     pub const INFO: u32 = 3;
-    /// A metadata context.
     pub const META_CONTEXT: u32 = 4;
-    /// The option is unknown.
     pub const ERR_UNSUP: u32 = (1 << 31) + 1;
-    /// The option is not allowed.
     pub const ERR_POLICY: u32 = (1 << 31) + 2;
-    /// The option is invalid.
     pub const ERR_INVALID: u32 = (1 << 31) + 3;
-    /// TLS is required.
     pub const ERR_TLS_REQD: u32 = (1 << 31) + 5;
-    /// The export is unknown.
     pub const ERR_UNKNOWN: u32 = (1 << 31) + 6;
     /// The client must ask for block sizes.
     pub const ERR_BLOCK_SIZE_REQD: u32 = (1 << 31) + 8;
-    /// The data is too long.
     pub const ERR_TOO_BIG: u32 = (1 << 31) + 9;
 }
 
@@ -84,9 +69,7 @@ pub mod reply {
 pub mod info {
     /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
-    /// Its name.
     pub const NAME: u16 = 1;
-    /// Its description.
     pub const DESCRIPTION: u16 = 2;
     /// Block sizes: minimum, preferred, largest payload.
     pub const BLOCK_SIZE: u16 = 3;
@@ -96,33 +79,23 @@ pub mod info {
 pub mod transmission {
     /// Always set.
     pub const HAS_FLAGS: u16 = 1;
-    /// The export is read-only.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// Supports FLUSH.
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// Supports FUA.
     pub const SEND_FUA: u16 = 1 << 3;
-    /// Seeks take time.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// Supports TRIM.
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// Supports WRITE_ZEROES.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
     /// Supports DF on reads; only with structured replies.
     pub const SEND_DF: u16 = 1 << 7;
     /// A flush on one connection covers the answered writes of all.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// Supports CACHE.
     pub const SEND_CACHE: u16 = 1 << 10;
-    /// Supports FAST_ZERO.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
 /// Commands.
 pub mod command {
-    /// Read.
     pub const READ: u16 = 0;
-    /// Write.
     pub const WRITE: u16 = 1;
     /// End the session. No reply.
     pub const DISC: u16 = 2;
@@ -130,11 +103,8 @@ pub mod command {
     pub const FLUSH: u16 = 3;
     /// The range is no longer needed.
     pub const TRIM: u16 = 4;
-    /// Prefetch the range.
     pub const CACHE: u16 = 5;
-    /// Write zeroes.
     pub const WRITE_ZEROES: u16 = 6;
-    /// Report allocation.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
@@ -146,7 +116,6 @@ pub mod flag {
     pub const NO_HOLE: u16 = 1 << 1;
     /// Reply to a read in one chunk.
     pub const DF: u16 = 1 << 2;
-    /// One extent only.
     pub const REQ_ONE: u16 = 1 << 3;
     /// Fail if zeroing is not faster than a write.
     pub const FAST_ZERO: u16 = 1 << 4;
@@ -156,15 +125,12 @@ pub mod flag {
 pub mod chunk {
     /// Flag of the last chunk.
     pub const DONE: u16 = 1;
-    /// No data.
     pub const NONE: u16 = 0;
     /// Data at an offset.
     pub const OFFSET_DATA: u16 = 1;
     /// Zeroes at an offset.
     pub const OFFSET_HOLE: u16 = 2;
-    /// Extents.
     pub const BLOCK_STATUS: u16 = 5;
-    /// An error.
     pub const ERROR: u16 = (1 << 15) + 1;
 }
 
@@ -175,21 +141,15 @@ pub const BASE_ALLOCATION_ID: u32 = 1;
 
 /// States of `base:allocation`.
 pub mod state {
-    /// Unallocated.
     pub const HOLE: u32 = 1;
-    /// Reads as zeroes.
     pub const ZERO: u32 = 2;
 }
 
 /// Errors of replies.
 pub mod error {
-    /// Not permitted.
     pub const EPERM: u32 = 1;
-    /// I/O error.
     pub const EIO: u32 = 5;
-    /// Out of memory.
     pub const ENOMEM: u32 = 12;
-    /// Invalid request.
     pub const EINVAL: u32 = 22;
     /// Past the end of the export, for changes.
     pub const ENOSPC: u32 = 28;
@@ -197,6 +157,5 @@ pub mod error {
     pub const EOVERFLOW: u32 = 75;
     /// Not supported, such as fast zeroes.
     pub const ENOTSUP: u32 = 95;
-    /// The server is ending.
     pub const ESHUTDOWN: u32 = 108;
 }

@@ -100,9 +100,6 @@ impl BackingError {
 
 impl Backing {
     /// Opens the file or block device of a log disk and locks it: shared with other readers if `read_only`, else exclusively.
-    ///
-    /// # Errors
-    /// [`BackingError`].
     pub fn open(path: &Path, read_only: bool) -> Result<Backing, BackingError> {
         let how = if read_only {
             FlockOperation::NonBlockingLockShared
@@ -126,9 +123,6 @@ impl Backing {
     /// Prepares a file or block device for a new log disk. A file is made with `size`; an existing file must have no bytes, or
     /// only zeroes in its first mebibyte. A block device must be unused, and its serial typed. `over` permits the loss of other
     /// contents.
-    ///
-    /// # Errors
-    /// [`BackingError`].
     pub fn make(
         path: &Path,
         size: Option<Bytes>,

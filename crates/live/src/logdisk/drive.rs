@@ -77,7 +77,6 @@ struct Answer {
     bytes: Vec<u8>,
 }
 
-/// A flush in progress.
 #[derive(Debug)]
 struct Flushing {
     /// Slots up to here are durable when the flush completes.
@@ -131,9 +130,6 @@ impl LogDrive {
     }
 
     /// Opens the log disk of a medium for serving.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn open(medium: FileMedium, running: Running) -> Result<QueuedDisk, LogError> {
         let queue =
             Queue::new(medium).map_err(|source| LogError::Medium { what: "starting threads", source })?;

@@ -22,7 +22,6 @@ use std::thread::JoinHandle;
 /// Reader threads: the queue depth at which a current drive reaches its rate.
 const READERS: usize = 16;
 
-/// A block of a read that is not in memory.
 #[derive(Debug, Clone)]
 pub(super) struct BlockRead {
     pub(super) expected: Expected,
@@ -41,7 +40,6 @@ pub(super) struct Read {
     pub(super) blocks: Vec<BlockRead>,
 }
 
-/// A completed operation.
 #[derive(Debug)]
 pub(super) enum Completed {
     Read(Read, Result<(), LogError>),
@@ -158,7 +156,6 @@ impl IoThreads {
         self.completed.try_iter()
     }
 
-    /// Waits for a completion.
     pub(super) fn wait(&self) -> Option<Completed> {
         self.completed.recv().ok()
     }

@@ -67,7 +67,6 @@ struct Write {
     data: Aligned,
 }
 
-/// A read ahead.
 #[derive(Debug)]
 struct Ahead {
     extent: Extent,

@@ -48,7 +48,7 @@ fn sum(log: &Log, seen: &LiveSlots, segment: u32, summary: &SegmentRecords) -> S
     live.fold(0, |sum: Seq, it| sum.wrapping_add(it.seq))
 }
 
-/// Reads a segment and compares its slots with its summary, and with their neighbours where the summary does not list them.
+/// Reads a segment and compares its slots with its summary, and with their neighbours if the summary does not list them.
 fn compare(
     medium: &impl Medium,
     log: &mut Log,

@@ -11,9 +11,6 @@ use crate::{Aligned, Medium};
 
 impl<M: Medium> Disk<M> {
     /// Writes the state of the log, so that recovery starts here.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn checkpoint(&mut self, clean: bool) -> Result<(), LogError> {
         // During an upgrade, the checkpoint of version 2 locates the log until the superblock has version 3.
         let upgraded = self.geometry().upgraded().filter(|_| self.fresh);
@@ -35,9 +32,6 @@ impl<M: Medium> Disk<M> {
 
     /// Returns the current state of the log, and hands the slots that it refers to to the medium. The caller flushes the medium before and
     /// after it writes the checkpoint. The log may continue meanwhile.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn begin_checkpoint(&mut self, clean: bool) -> Result<Checkpoint, LogError> {
         self.ensure_intact()?;
         if self.fresh {
@@ -65,9 +59,6 @@ impl<M: Medium> Disk<M> {
 
     /// Writes a checkpoint; the medium must have been flushed since [`Disk::begin_checkpoint`]. Returns
     /// `false` if a later checkpoint was made meanwhile.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn write_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
         self.ensure_intact()?;
         if self.log.is_past(checkpoint) {

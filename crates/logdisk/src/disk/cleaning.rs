@@ -32,7 +32,6 @@ pub(super) struct Cleaning {
     newest: Option<Seq>,
     /// The next slot.
     number: u32,
-    /// The slots in `bytes`.
     slots: std::ops::Range<u32>,
     bytes: Aligned,
     /// The offset of the first slot in `bytes`.

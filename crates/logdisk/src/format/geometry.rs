@@ -28,7 +28,6 @@ pub const SPARE_SEGMENTS: u32 = 16;
 /// The factor by which a log disk may grow. Its checkpoints have room for that, about a hundred bytes per segment.
 const GROWTH: u64 = 16;
 
-/// The minimum number of segments.
 const FEWEST_SEGMENTS: u32 = 2 * SPARE_SEGMENTS;
 
 /// Sizes and positions.

@@ -10,7 +10,7 @@
 //!   12  u32      number of slots that are listed
 //!   16  u64      number of the mark: it lies in the block of that number, modulo 64
 //!   24  u64      every slot up to this sequence number was durable
-//!   32  2 × 16   the last slot of the streams of the host and of what is moved: u64 sequence number × 16 + kind (0: none), u32 block,
+//!   32  2 × 16   the last slots of the host and moved streams: u64 sequence number × 16 + kind (0: none), u32 block,
 //!                u32 number of blocks
 //!   64           for each slot, from the last durable one backwards: u32 block, u32 number of blocks × 16 + kind
 //! ```

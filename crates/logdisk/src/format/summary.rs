@@ -14,7 +14,6 @@ use super::fields::{put_u32, put_u64, u32_at, u64_at};
 use super::slot::{Kind, Seq};
 use super::{BLOCK, Lba};
 
-/// Length of an entry in bytes.
 const ENTRY: usize = 16;
 
 /// Entries of a summary slot.

@@ -149,7 +149,6 @@ pub struct Log {
     begun: u64,
     /// The newest slots, for marks.
     recent: Recent,
-    /// The number of the next mark.
     next_mark: u64,
     /// All slots up to this one are covered by the last checkpoint or a mark.
     marked: Seq,

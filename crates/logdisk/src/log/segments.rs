@@ -10,7 +10,6 @@ use crate::format::checkpoint::{SegmentState, Use};
 use crate::format::{Geometry, Seq};
 use std::collections::VecDeque;
 
-/// The state of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,

@@ -68,7 +68,6 @@ pub enum Unknown {
 struct Later {
     record: Record,
     slot: Slot,
-    /// Its stream.
     stream: usize,
 }
 

@@ -14,7 +14,6 @@ use crate::{Medium, reader};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The state of a replay.
 pub(super) struct Replay<'a, M> {
     medium: &'a M,
     superblock: &'a Superblock,

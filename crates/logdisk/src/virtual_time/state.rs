@@ -18,7 +18,6 @@ use std::io::{Read, Write};
 /// Length of a run without its headers, in bytes.
 const RUN: usize = 8;
 
-/// Length of a block with its number, in bytes.
 const RICH: u64 = 8 + BLOCK as u64;
 
 fn nonsense() -> StateError {

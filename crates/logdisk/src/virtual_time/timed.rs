@@ -14,7 +14,6 @@ use std::io;
 /// Concurrent writes, of up to [`crate::log::CHUNK`] bytes each, before the host has to wait.
 const UNDER_WAY: usize = 8;
 
-/// Blocks of a frame.
 const FRAME_BLOCKS: u64 = crate::format::geometry::FRAME / BLOCK as u64;
 
 /// A model of a drive as a medium.

@@ -15,7 +15,6 @@ const SHORT: usize = CHUNK / 8;
 /// The most chunks in one system call.
 const CHUNKS_AT_ONCE: usize = 16;
 
-/// Received bytes.
 #[derive(Debug, Default)]
 pub(super) struct Input {
     /// All of it is allocated memory.

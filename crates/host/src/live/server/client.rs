@@ -17,7 +17,6 @@ const MOST_REQUESTS: u32 = 1024;
 /// The longest reply without its data, in bytes: a chunk header and the fields before the data.
 const REPLY: u64 = 64;
 
-/// The next input of a client.
 pub(super) enum Next {
     /// A valid request. Its header is consumed, and its payload is at the front of the input.
     Request(Header, Command),
@@ -33,7 +32,6 @@ pub(super) enum Next {
     Broken,
 }
 
-/// A client.
 pub(super) struct Client {
     /// Never reused.
     pub(super) id: u64,

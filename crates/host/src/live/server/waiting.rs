@@ -8,7 +8,6 @@ use lowtide_core::{Op, Request};
 const PIECE: usize = 1 << 20;
 static ZEROES: [u8; PIECE] = [0; PIECE];
 
-/// The requester of a request in flight.
 pub(super) enum Requester {
     /// A client. The id differs if another client has reused the key; `piece` marks a piece of a long request.
     Client { key: usize, id: u64, header: Header, piece: bool },
