@@ -6,14 +6,15 @@
 //!                ◄─ history ◄─            ▲ at_once, at_its_pace, stat
 //! ```
 //!
-//! The server is a separate process, which uses nothing of the filesystem that it serves. In the process of the database, a
-//! thread that holds a lock or faults in a mapped file could block the server, and a process that waits for itself cannot be
-//! killed. `PR_SET_IO_FLUSHER` lets the server allocate memory while the kernel writes back dirty pages.
+//! The server is a separate process, which uses nothing of the filesystem that it serves. In the process of the
+//! database, a thread that holds a lock or faults in a mapped file could block the server, and a process that waits for
+//! itself cannot be killed. `PR_SET_IO_FLUSHER` lets the server allocate memory while the kernel writes back dirty
+//! pages.
 //!
-//! While the drive answers at once, the model has its own clock: it advances by the time that requests would have taken, and
-//! the host's time between requests does not count. When the drive answers at its pace again, the model first completes all
-//! acknowledged requests in its own time; from then on both clocks run together. Bytes that were never written through the
-//! block device read as zeroes, even if the model's history has written them.
+//! While the drive answers at once, the model has its own clock: it advances by the time that requests would have
+//! taken, and the host's time between requests does not count. When the drive answers at its pace again, the model
+//! first completes all acknowledged requests in its own time; from then on both clocks run together. Bytes that were
+//! never written through the block device read as zeroes, even if the model's history has written them.
 //!
 //! Not here: the database, and the command line of the server.
 
@@ -44,8 +45,8 @@ const BLOCK: u32 = 4096;
 
 /// The options of an attached drive.
 pub struct AttachOptions<'a> {
-    /// The device. A directory in `data` stands for an unnamed file in it. The name need not be unique, because a number is
-    /// appended. The `state` is ignored.
+    /// The device. A directory in `data` stands for an unnamed file in it. The name need not be unique, because a
+    /// number is appended. The `state` is ignored.
     pub offer: Offer,
     /// A model of the same device with its history, and the instant of its clock. Default: a new drive.
     pub history: Option<(&'a AnyDevice, VirtualTime)>,
@@ -124,7 +125,8 @@ impl std::fmt::Debug for Returned {
 }
 
 impl Attached {
-    /// Attaches a drive, makes a filesystem on it, and mounts it. The drive answers at once until [`Attached::at_its_pace`].
+    /// Attaches a drive, makes a filesystem on it, and mounts it. The drive answers at once until
+    /// [`Attached::at_its_pace`].
     ///
     /// # Errors
     /// [`AttachedError`]; nothing stays attached. Without root, FUSE or loop devices it is [`HostError::NoBlockDevice`].
@@ -180,8 +182,8 @@ impl Attached {
         self.ask(Order::AtOnce).map(drop)
     }
 
-    /// Answers with the model's timing from now on. The model first comes to rest in its own time. The caller syncs the host's dirty
-    /// pages before; pages that are still dirty are written at the drive's pace.
+    /// Answers with the model's timing from now on. The model first comes to rest in its own time. The caller syncs the
+    /// host's dirty pages before; pages that are still dirty are written at the drive's pace.
     ///
     /// # Errors
     /// [`AttachedError::Ask`] if the server is gone.
@@ -189,8 +191,8 @@ impl Attached {
         self.ask(Order::AtItsPace).map(drop)
     }
 
-    /// Statistics of the drive and its model. `reads`, `writes`, `flushes` and `trims` count since the drive was attached;
-    /// `since_new` includes the model's history.
+    /// Statistics of the drive and its model. `reads`, `writes`, `flushes` and `trims` count since the drive was
+    /// attached; `since_new` includes the model's history.
     ///
     /// # Errors
     /// [`AttachedError::Ask`] if the server is gone.
@@ -198,12 +200,12 @@ impl Attached {
         self.ask(Order::Stat)
     }
 
-    /// Cuts the power: writes that are not durable are kept, dropped or torn in pieces of `tear`, and all requests fail until
-    /// [`Attached::power_on`]. Returns the losses.
+    /// Cuts the power: writes that are not durable are kept, dropped or torn in pieces of `tear`, and all requests fail
+    /// until [`Attached::power_on`]. Returns the losses.
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] if the server is gone, or `tear` is smaller than a logical block (4096 bytes): no drive tears a
-    /// logical block, and filesystems rely on that.
+    /// [`AttachedError::Ask`] if the server is gone, or `tear` is smaller than a logical block (4096 bytes): no drive
+    /// tears a logical block, and filesystems rely on that.
     pub fn power_cut(&self, tear: Tear) -> Result<Loss, AttachedError> {
         let order = Order::PowerCut { tear: tear.granule() as u32, stay_off: true };
         let report = self.order(order)?;
@@ -255,8 +257,8 @@ impl Attached {
     /// Detaches the drive and returns its model. The model's history includes all dirty pages of the host.
     ///
     /// # Errors
-    /// [`HostError::Busy`] if the drive is in use. [`AttachedError::Lost`] if the server did not shut down cleanly; the drive is
-    /// detached nevertheless.
+    /// [`HostError::Busy`] if the drive is in use. [`AttachedError::Lost`] if the server did not shut down cleanly; the
+    /// drive is detached nevertheless.
     pub fn detach(mut self) -> Result<Returned, AttachedError> {
         let (mut state, mut log) = (None, String::new());
         // Write-back of dirty pages is part of the history, so the pace does not change.
@@ -352,7 +354,8 @@ pub struct ServeOptions {
     pub no_delay: bool,
     /// Answers at once until an order changes that. The transport time is measured anyway.
     pub at_once_first: bool,
-    /// Runs with real-time priority. Otherwise programs on the same processors, such as the database, make the drive late.
+    /// Runs with real-time priority. Otherwise programs on the same processors, such as the database, make the drive
+    /// late.
     pub real_time: bool,
 }
 
@@ -364,8 +367,8 @@ pub struct Served {
     pub ended: Result<(), HostError>,
 }
 
-/// Serves a drive in this process, which [`attach::attach`] started, until the drive is detached. `say` reports warnings. Returns
-/// `None` if the parent process is gone. The process must have one thread.
+/// Serves a drive in this process, which [`attach::attach`] started, until the drive is detached. `say` reports
+/// warnings. Returns `None` if the parent process is gone. The process must have one thread.
 ///
 /// # Errors
 /// [`AttachedError`] if the drive, the server or its socket cannot be made.

@@ -9,8 +9,8 @@
 //! * After a power cut, a sector holds its newest durable write, or any write that was not answered before that write was
 //!   submitted. The first read decides which; later reads return the same.
 //!
-//! The check is independent of the drive's implementation: it has no model, no undo data, and no order among writes in flight.
-//! Contents from before the log are accepted as first read.
+//! The check is independent of the drive's implementation: it has no model, no undo data, and no order among writes in
+//! flight. Contents from before the log are accepted as first read.
 //!
 //! # Not checked
 //! That pages of 4 KiB survive a power cut as a unit, and the contents of trimmed ranges above [`MOST_TRIMMED`].
@@ -283,8 +283,9 @@ impl Contract {
 mod tests {
     use super::*;
 
-    /// Checks a log in a short notation: `w5:3` submits write 5 of value 3 to sector 0, `W` the same with forced unit access, `f6` a
-    /// flush. `e5` answers, `E5` fails, `r7=3` is a read that returns 3, and `x` cuts the power and restores it.
+    /// Checks a log in a short notation: `w5:3` submits write 5 of value 3 to sector 0, `W` the same with forced unit
+    /// access, `f6` a flush. `e5` answers, `E5` fails, `r7=3` is a read that returns 3, and `x` cuts the power and
+    /// restores it.
     fn follow(text: &str) -> Findings {
         let mut events = Vec::new();
         for (word, at_ns) in text.split_whitespace().zip(1..) {

@@ -11,12 +11,11 @@ use super::drive::LiveDrive;
 use super::figures::Figures;
 use super::record::Recorder;
 use super::request_log::RequestLog;
-use super::service::Controlled;
 use super::stat::Stat;
 use lowtide_core::Nanos;
 use lowtide_device::fault::Faults;
 use lowtide_device::power::{Loss, Tear};
-use lowtide_host::live::Handle;
+use lowtide_host::live::{Drive, Handle};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -132,15 +131,15 @@ pub struct Report {
 pub fn obey(drives: &mut [LiveDrive], now_ns: u64, question: Question) -> Answer {
     let Question { drive: wanted, order } = question;
     let named = |drive: &LiveDrive| wanted.as_ref().is_none_or(|wanted| drive.name() == wanted);
-    if !drives.iter().any(named) {
-        let names: Vec<&str> = drives.iter().map(LiveDrive::name).collect();
-        let wanted = wanted.unwrap_or_default();
-        return Answer::Error(format!("there is no drive `{wanted}`; the drives are {}", names.join(", ")));
-    }
+    let names = || drives.iter().map(LiveDrive::name).collect::<Vec<_>>().join(", ");
     let records = matches!(order, Order::Record { .. } | Order::StopRecording | Order::TakeLog { .. });
-    if records && drives.iter().filter(|drive| named(drive)).count() > 1 {
-        let names: Vec<&str> = drives.iter().map(LiveDrive::name).collect();
-        return Answer::Error(format!("name one drive for this order: {}", names.join(", ")));
+    match drives.iter().filter(|drive| named(drive)).count() {
+        0 => {
+            let wanted = wanted.unwrap_or_default();
+            return Answer::Error(format!("there is no drive `{wanted}`; the drives are {}", names()));
+        }
+        2.. if records => return Answer::Error(format!("name one drive for this order: {}", names())),
+        _ => {}
     }
     let mut report = Report::default();
     for drive in drives.iter_mut().filter(|drive| named(drive)) {
@@ -245,6 +244,12 @@ fn converse(stream: &UnixStream, answer: impl Fn(Question) -> Answer) -> io::Res
         text.push('\n');
         (&*stream).write_all(text.as_bytes())?;
     }
+}
+
+/// A drive that answers questions at a control socket.
+pub trait Controlled: Drive + Sized + 'static {
+    /// Answers a question to the drives behind `handle`.
+    fn answer(question: Question, handle: &Handle<Self>) -> Answer;
 }
 
 impl Controlled for LiveDrive {

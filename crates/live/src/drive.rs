@@ -1,16 +1,16 @@
-//! A live drive ([`LiveDrive`]): a model for the timing, contents for the bytes, and a record of the writes that a power cut
-//! may undo.
+//! A live drive ([`LiveDrive`]): a model for the timing, contents for the bytes, and a record of the writes that a
+//! power cut may undo.
 //!
 //! ```text
 //!   request ──► model ──► instant of completion ──► in flight ──► due ──► answered
 //!           └─► contents (newest bytes) ◄── pending (undo data of volatile writes)
 //! ```
 //!
-//! A write changes the contents when it is submitted, and a read returns the contents at the time of its answer. A real drive
-//! may order concurrent requests in the same way. The model handles whole blocks only. For a request that begins or ends within
-//! a block, the model reads the blocks around it, and for a write then writes them, as the host would do with a real drive. The
-//! contents change only in the requested bytes, so concurrent writes to other bytes of a block are never lost. Not here: clients;
-//! see `lowtide_host::live`.
+//! A write changes the contents when it is submitted, and a read returns the contents at the time of its answer. A real
+//! drive may order concurrent requests in the same way. The model handles whole blocks only. For a request that begins
+//! or ends within a block, the model reads the blocks around it, and for a write then writes them, as the host would do
+//! with a real drive. The contents change only in the requested bytes, so concurrent writes to other bytes of a block
+//! are never lost. Not here: clients; see `lowtide_host::live`.
 
 mod served;
 
@@ -205,8 +205,8 @@ impl LiveDrive {
         }
     }
 
-    /// Cuts the power. Requests in flight are lost, and each write that is not durable is kept, dropped or torn. The power stays
-    /// off until [`LiveDrive::power_on`]. A pause ends.
+    /// Cuts the power. Requests in flight are lost, and each write that is not durable is kept, dropped or torn. The
+    /// power stays off until [`LiveDrive::power_on`]. A pause ends.
     ///
     /// # Errors
     /// If the contents' file fails: its contents are then not those that survived, and the power should stay off.
@@ -288,8 +288,8 @@ impl LiveDrive {
         self.time.take_pace(Pace::NoDelay, now_ns);
     }
 
-    /// Answers with the model's timing from now on. The model first completes all requests in its own time, so that the next request
-    /// finds it at rest.
+    /// Answers with the model's timing from now on. The model first completes all requests in its own time, so that the
+    /// next request finds it at rest.
     pub fn at_its_pace(&mut self, now_ns: u64) {
         if self.time.is_real() {
             return;
@@ -348,7 +348,8 @@ impl LiveDrive {
         self.log.replace(RequestLog::new(now_ns))
     }
 
-    /// Shuts down cleanly: flushes, and returns the model at rest, the instant of its clock, and the marker of the state file.
+    /// Shuts down cleanly: flushes, and returns the model at rest, the instant of its clock, and the marker of the
+    /// state file.
     ///
     /// # Errors
     /// If the contents' file fails.

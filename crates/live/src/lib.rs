@@ -29,6 +29,6 @@ pub use drive::{LiveDrive, Parts};
 pub use figures::{Figures, Served};
 pub use open::{Data, Offer, OpenError, ResolvedOffer};
 pub use record::{RECORDING, Recorder};
-pub use service::{ControlSocket, Controlled, Service};
+pub use service::{ControlSocket, Service};
 pub use stat::{Power, Stat, prometheus};
 pub use time::Pace;

@@ -309,8 +309,8 @@ impl ResolvedOffer {
         Ok((Box::new(usable.expect("the usable part is not larger than the device")), now))
     }
 
-    /// Checks that the files for data and state overwrite nothing: neither the device files, nor `files` of other drives, nor a
-    /// store. Adds them to `files`.
+    /// Checks that the files for data and state overwrite nothing: neither the device files, nor `files` of other
+    /// drives, nor a store. Adds them to `files`.
     pub fn check_outputs(&self, files: &mut CommandFiles) -> Result<(), OutputError> {
         files.add_device(&self.offer.device, &self.files);
         if let Data::File(path) = &self.offer.data

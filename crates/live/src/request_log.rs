@@ -1,7 +1,8 @@
 //! The log of a live drive ([`RequestLog`]): requests, answers, power cuts, and checksums of all data.
 //!
-//! Each event is a line, in the order in which the drive saw the events, and begins with nanoseconds of the server's clock. The
-//! first line holds the instant of `CLOCK_MONOTONIC` at which that clock showed 0. Each sector of 512 bytes has a CRC-32C.
+//! Each event is a line, in the order in which the drive saw the events, and begins with nanoseconds of the server's
+//! clock. The first line holds the instant of `CLOCK_MONOTONIC` at which that clock showed 0. Each sector of 512 bytes
+//! has a CRC-32C.
 //!
 //! ```text
 //! lowtide requests 1 81234567890
@@ -17,9 +18,9 @@
 //! 97000 data 9 4096 0a1b2c3d
 //! ```
 //!
-//! `end` has the Linux error number, 0 for none. `risk` is a write that was not durable at the power cut, with the runs of bytes
-//! that survived. The log is kept in memory, up to [`MOST_BYTES`]; a longer log ends with `full`. Not here: the data itself, and
-//! the check of the log; see [`super::contract`].
+//! `end` has the Linux error number, 0 for none. `risk` is a write that was not durable at the power cut, with the runs
+//! of bytes that survived. The log is kept in memory, up to [`MOST_BYTES`]; a longer log ends with `full`. Not here:
+//! the data itself, and the check of the log; see [`super::contract`].
 
 use lowtide_core::{Op, Request};
 use lowtide_device::power::{CutWrite, Tear};

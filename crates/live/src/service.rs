@@ -2,8 +2,8 @@
 //!
 //! Not here: listening for NBD clients, and attaching. Both hand their clients to [`Service::handle`].
 
-use super::control::{self, Answer, Question};
-use lowtide_host::live::{Buffers, Clock, Drive, Handle, Port, Server};
+use super::control::{self, Answer, Controlled, Question};
+use lowtide_host::live::{Buffers, Clock, Handle, Port, Server};
 use lowtide_host::nbd::Export;
 use lowtide_host::nbd::unix_socket::UnixSocket;
 use std::io;
@@ -31,12 +31,6 @@ impl ControlSocket {
         listener.set_nonblocking(false).map_err(|error| error.to_string())?;
         Ok(ControlSocket { listener, file })
     }
-}
-
-/// A drive that answers questions at a control socket.
-pub trait Controlled: Drive + Sized + 'static {
-    /// Answers a question to the drives behind `handle`.
-    fn answer(question: Question, handle: &Handle<Self>) -> Answer;
 }
 
 /// A running server. The server ends when [`Handle::stop`] is called.

@@ -1,8 +1,8 @@
 //! The file that keeps a drive's map, wear and history between servers ([`StateFile`]).
 //!
-//! A server writes the file when it shuts down cleanly. While it runs, a marker file exists next to the state file. A killed
-//! server leaves the marker behind, which tells the next one that the history is older than the contents. Not here: the format
-//! of the file (`lowtide_device::state`) and the contents of the drive.
+//! A server writes the file when it shuts down cleanly. While it runs, a marker file exists next to the state file. A
+//! killed server leaves the marker behind, which tells the next one that the history is older than the contents. Not
+//! here: the format of the file (`lowtide_device::state`) and the contents of the drive.
 
 use lowtide_core::{BlockDevice, Seed, StateError, VirtualTime};
 use lowtide_device::state::{self, Restored};

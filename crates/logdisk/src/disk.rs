@@ -427,7 +427,7 @@ impl<M: Medium> Disk<M> {
 
     /// The target of free segments, above which nothing is cleaned.
     pub fn kept_free(&self) -> u32 {
-        (self.geometry().segments / 64).max(4)
+        self.geometry().kept_free()
     }
 
     /// Repeats `act` and resolves its stalls. If `clean` is set, segments may be cleaned for it; cleaning itself only releases dead

@@ -33,13 +33,8 @@ const SECTOR: u64 = 512;
 /// and recovery, and open segments are not usable.
 pub fn live_share(geometry: &Geometry, fill: f64) -> f64 {
     let being_written = 12;
-    let segments = geometry.segments.saturating_sub(kept_free(geometry) + being_written).max(1);
+    let segments = geometry.segments.saturating_sub(geometry.kept_free() + being_written).max(1);
     fill * f64::from(geometry.blocks) / (f64::from(segments) * f64::from(geometry.data_slots()))
-}
-
-/// The same value as [`Disk::kept_free`].
-fn kept_free(geometry: &Geometry) -> u32 {
-    (geometry.segments / 64).max(4)
 }
 
 /// A log disk on a model of a drive.
@@ -98,7 +93,7 @@ impl<D: BlockDevice> LogDevice<D> {
     }
     /// The target of free segments, above which nothing is cleaned.
     pub fn kept_free(&self) -> u32 {
-        kept_free(&self.geometry)
+        self.geometry.kept_free()
     }
 
     fn with_drive<T>(&self, f: impl FnOnce(&D) -> T) -> T {

@@ -11,8 +11,8 @@ use lowtide_logdisk::format::Slot;
 use lowtide_logdisk::{BLOCK, Disk, LogError, Medium};
 use std::collections::HashMap;
 
-/// A disk with a history of writes and unmaps, flushed at its end and not closed. Returns its blocks, their values, and the block that was
-/// written last.
+/// A disk with a history of writes and unmaps, flushed at its end and not closed. Returns its blocks, their values, and
+/// the block that was written last.
 fn used_disk(number: u64) -> (Blocks, HashMap<u32, u64>, u32) {
     let medium = Memory::new(BYTES);
     let mut disk = formatted(&medium);
@@ -195,8 +195,8 @@ fn page_of_map(disk: &Disk<&Memory>, page: usize) -> u64 {
     disk.geometry().offset(Slot::new(newest_checkpoint(disk).0.pages[page]))
 }
 
-/// Recovery from the older checkpoint finds everything, or the disk is not opened. Segments from before the newer checkpoint may have been
-/// freed and taken by another stream, which ends the old stream without a gap.
+/// Recovery from the older checkpoint finds everything, or the disk is not opened. Segments from before the newer
+/// checkpoint may have been freed and taken by another stream, which ends the old stream without a gap.
 #[test]
 fn a_damaged_checkpoint_never_returns_old_data() {
     let (mut refused, mut opened) = (0, 0);

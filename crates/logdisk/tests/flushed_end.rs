@@ -1,4 +1,5 @@
-//! Damage to the last flushed blocks after a kill or a power cut: each block reads as flushed, or is an error, never older data.
+//! Damage to the last flushed blocks after a kill or a power cut: each block reads as flushed, or is an error, never
+//! older data.
 
 mod common;
 
@@ -154,8 +155,8 @@ fn read_all(disk: &mut Disk<&Memory>, may_be: &HashMap<u32, Vec<u64>>, context: 
     (right, errors)
 }
 
-/// Symptom: a damaged slot at the end of the flushed log looked like the torn end of a power cut. It and all later slots were dropped, and
-/// older data was read. Fix: marks, which prove that the slot was durable.
+/// Symptom: a damaged slot at the end of the flushed log looked like the torn end of a power cut. It and all later
+/// slots were dropped, and older data was read. Fix: marks, which prove that the slot was durable.
 #[test]
 fn a_thousand_corruptions_never_return_older_data() {
     let (mut refused, mut lost, mut right, mut whole) = (0, 0, 0, 0);

@@ -1,4 +1,5 @@
-//! Invalid values with valid checksums: a disk is opened or refused, read, written and checked without a panic or an endless loop.
+//! Invalid values with valid checksums: a disk is opened or refused, read, written and checked without a panic or an
+//! endless loop.
 
 mod common;
 

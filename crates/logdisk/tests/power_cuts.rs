@@ -1,5 +1,5 @@
-//! Power cuts: flushed writes survive, and of later writes a prefix in the order of writing, whatever reached the medium; with cleaning and
-//! checkpoints.
+//! Power cuts: flushed writes survive, and of later writes a prefix in the order of writing, whatever reached the
+//! medium; with cleaning and checkpoints.
 
 mod common;
 
@@ -102,7 +102,8 @@ fn history(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step,
     done
 }
 
-/// Opens a disk after a cut. Returns the number of steps that it holds, which must be a prefix with everything that was flushed.
+/// Opens a disk after a cut. Returns the number of steps that it holds, which must be a prefix with everything that was
+/// flushed.
 fn prefix(left: Blocks, before: &Values, steps: &[(Step, usize)], events: usize, context: &str) -> usize {
     let medium = Memory::of(BYTES, left);
     if events.is_multiple_of(8) {
@@ -258,7 +259,8 @@ fn every_cut_after_an_opening_that_had_to_recover_leaves_a_prefix() {
     assert!(cuts > 100);
 }
 
-/// A slot records the low bits of its predecessor's number. Numbers leap at each opening, and the low bits of two openings are the same.
+/// A slot records the low bits of its predecessor's number. Numbers leap at each opening, and the low bits of two
+/// openings are the same.
 #[test]
 fn the_first_slots_after_an_opening_record_no_predecessor() {
     let (base, _) = full_disk();

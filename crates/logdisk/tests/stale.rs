@@ -60,8 +60,8 @@ fn unreadable(disk: &mut Disk<&Memory>, values: &HashMap<Lba, u64>, context: &st
     lost
 }
 
-/// A disk on which a segment holds the same block in the same slot in each of its generations. Returns states of its medium over time, and
-/// the final values.
+/// A disk on which a segment holds the same block in the same slot in each of its generations. Returns states of its
+/// medium over time, and the final values.
 fn with_fixed_slots(medium: &Memory) -> (Vec<Blocks>, HashMap<Lba, u64>) {
     let mut disk = formatted(medium);
     let (period, segments) = (disk.geometry().data_slots(), u64::from(disk.geometry().segments));
@@ -194,7 +194,8 @@ fn a_copy_of_a_slot_of_an_earlier_generation_is_an_error() {
     }
 }
 
-/// Reading cannot distinguish such a copy from the newest slot; the summary can, or the order of slots in a segment without one.
+/// Reading cannot distinguish such a copy from the newest slot; the summary can, or the order of slots in a segment
+/// without one.
 #[test]
 fn scrub_finds_a_copy_of_an_older_slot_of_the_same_generation() {
     for (more, between) in [(0, 0), (0, 3), (5, 0), (5, 3), (600, 0), (600, 3)] {

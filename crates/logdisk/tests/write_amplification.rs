@@ -1,4 +1,5 @@
-//! Write amplification at several fills, compared with the closed form of the literature, whose values `closed_form` tests.
+//! Write amplification at several fills, compared with the closed form of the literature, whose values `closed_form`
+//! tests.
 
 use lowtide_core::rng::below;
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Nanos, Request, Seed, VirtualTime};

@@ -13,7 +13,7 @@ fn what_cannot_be_listened_at_or_served_is_told() {
         (&["--tcp", "127.0.0.1"], 2, &["the address to listen at is 127.0.0.1", "HOST:PORT is accepted"]),
         (&["--tcp", "127.0.0.1:99999"], 2, &["HOST:PORT is accepted"]),
         (&["--tcp", "192.0.2.1:0"], 1, &["cannot listen on 192.0.2.1:0"]),
-        (&["--unix", "file"], 1, &["cannot listen on file", "is no socket"]),
+        (&["--unix", "file"], 1, &["cannot listen on file", "is not a socket"]),
         (&["--unix", "none/drive.sock"], 1, &["No such file or directory"]),
         (&["--unix", &long], 1, &["at most 107"]),
         (&["--tcp", "127.0.0.1:0", "--tls", "require"], 2, &["--tls-certificates <DIR>"]),

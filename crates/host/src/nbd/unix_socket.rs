@@ -25,7 +25,7 @@ impl UnixSocket {
     /// Listens on `path`. The error is the end of a sentence.
     pub fn listen(path: &Path) -> Result<(OwnedFd, UnixSocket), String> {
         let address = SocketAddrUnix::new(path).map_err(|_| {
-            format!("the path has {} bytes, but a unix socket may have 107", path.as_os_str().len())
+            format!("the path has {} bytes, but a unix socket may have at most 107", path.as_os_str().len())
         })?;
         remove_stale(path, &address)?;
         let socket = socket().map_err(|error| error.to_string())?;

@@ -86,7 +86,7 @@ fn what_is_in_the_way_of_a_unix_socket_is_told() {
     let folder = folder();
     let path = folder.path().join("drive.sock");
     std::fs::write(&path, "mine").expect("a file");
-    assert!(refused(&path).contains("is no socket"), "{}", refused(&path));
+    assert!(refused(&path).contains("is not a socket"), "{}", refused(&path));
     assert_eq!(std::fs::read(&path).expect("it is still there"), b"mine");
     std::fs::remove_file(&path).expect("removed");
 
@@ -149,7 +149,7 @@ fn one_client_too_many_is_told_so_until_another_leaves() {
         let replies = third.ask(option::GO, &choice("", &[]));
         assert_eq!(replies[0].0, reply::ERR_POLICY);
         let text = String::from_utf8_lossy(&replies[0].1);
-        assert!(text.contains("there are 2 clients already"), "{text}");
+        assert!(text.contains("the maximum of 2 clients is connected"), "{text}");
         assert!(third.rest().is_empty());
         assert!(matches!(next(events), Event::Ended(peer, Ended::Full(2)) if peer == "client 3"));
         // An option that has no reply ends it.

@@ -1,7 +1,7 @@
 //! The file or block device that holds a log disk ([`Backing`]): made, opened, and locked.
 //!
-//! A file is locked. A block device is locked too and, if it is opened for writing, opened exclusively, so that nobody can
-//! mount it or build another device on it. The contents of a device are destroyed only if its serial was typed
+//! A file is locked. A block device is locked too and, if it is opened for writing, opened exclusively, so that nobody
+//! can mount it or build another device on it. The contents of a device are destroyed only if its serial was typed
 //! ([`lowtide_host::block::Claim`]). Not here: the format of the log disk.
 
 use super::FileMedium;
@@ -99,7 +99,8 @@ impl BackingError {
 }
 
 impl Backing {
-    /// Opens the file or block device of a log disk and locks it: shared with other readers if `read_only`, else exclusively.
+    /// Opens the file or block device of a log disk and locks it: shared with other readers if `read_only`, else
+    /// exclusively.
     pub fn open(path: &Path, read_only: bool) -> Result<Backing, BackingError> {
         let how = if read_only {
             FlockOperation::NonBlockingLockShared
@@ -120,9 +121,9 @@ impl Backing {
         Ok(backing)
     }
 
-    /// Prepares a file or block device for a new log disk. A file is made with `size`; an existing file must have no bytes, or
-    /// only zeroes in its first mebibyte. A block device must be unused, and its serial typed. `over` permits the loss of other
-    /// contents.
+    /// Prepares a file or block device for a new log disk. A file is made with `size`; an existing file must have no
+    /// bytes, or only zeroes in its first mebibyte. A block device must be unused, and its serial typed. `over` permits
+    /// the loss of other contents.
     pub fn make(
         path: &Path,
         size: Option<Bytes>,

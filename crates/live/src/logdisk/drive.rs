@@ -6,9 +6,9 @@
 //!   read  ─► lookup ─► read ─► answered                      (IoThreads: readers)
 //! ```
 //!
-//! The thread that owns the log disk rarely waits for the medium: writes that need room wait in a queue while cleaning proceeds in
-//! steps, and the server handles other requests between two steps. Concurrent flushes are merged into one. Answers have no
-//! timing of their own.
+//! The thread that owns the log disk rarely waits for the medium: writes that need room wait in a queue while cleaning
+//! proceeds in steps, and the server handles other requests between two steps. Concurrent flushes are merged into one.
+//! Answers have no timing of their own.
 
 use super::io_threads::{BlockRead, Completed, IoThreads, Read};
 use super::{FileMedium, Queue};
@@ -164,7 +164,8 @@ impl LogDrive {
         }
     }
 
-    /// Carries out as much of a request as `blocks` and the room in the log allow. Returns whether the request is complete.
+    /// Carries out as much of a request as `blocks` and the room in the log allow. Returns whether the request is
+    /// complete.
     fn carry_out(
         &mut self,
         waiting: &mut Waiting,

@@ -1,8 +1,8 @@
 //! A medium that writes and reads ahead on its own threads ([`Queue`]).
 //!
-//! A read of a range waits for the queued writes to it, and a flush waits for all writes queued before it. After a write or a
-//! flush has failed, the next write and all later flushes fail too, because the kernel reports an error only once. A range
-//! whose write failed can no longer be read.
+//! A read of a range waits for the queued writes to it, and a flush waits for all writes queued before it. After a
+//! write or a flush has failed, the next write and all later flushes fail too, because the kernel reports an error only
+//! once. A range whose write failed can no longer be read.
 //!
 //! # Not handled
 //! The order of writes between two flushes: as on any medium, there is none.

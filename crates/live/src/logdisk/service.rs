@@ -5,8 +5,8 @@
 //! Not here: clients; NBD and attaching hand theirs to [`Service::handle`].
 
 use super::{Figures, LogDrive};
-use crate::control::{self, Answer, AskError, Order, Question, Report};
-use crate::service::{Controlled, Service};
+use crate::Service;
+use crate::control::{self, Answer, AskError, Controlled, Order, Question, Report};
 use lowtide_host::live::{Drive, Handle};
 use std::fs;
 use std::io;

@@ -195,6 +195,10 @@ impl Geometry {
     pub fn data_slots(&self) -> u32 {
         self.data_range().len() as u32
     }
+    /// The target of free segments, above which nothing is cleaned.
+    pub fn kept_free(&self) -> u32 {
+        (self.segments / 64).max(4)
+    }
     /// Capacity in bytes.
     pub fn capacity(&self) -> u64 {
         u64::from(self.blocks) * BLOCK as u64

@@ -25,11 +25,8 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     state: State,
-    used: Use,
-    live: u32,
-    newest: Seq,
-    /// The number of its first slot, 0 if unknown. Slots of earlier generations have smaller numbers.
-    begun: Seq,
+    /// As a checkpoint records it, except that `used` is kept until the segment is free.
+    record: SegmentState,
     /// Not cleanable, because a part of it or of its map is unreadable.
     stuck: bool,
     /// Its live count was wrong, so only a checkpoint may free it.
@@ -39,7 +36,7 @@ struct Segment {
 impl Segment {
     /// Whether only a checkpoint may free it: checkpoints list the pages of the map and the live counts.
     fn by_checkpoint(&self) -> bool {
-        self.used == Use::Map || self.abandoned
+        self.record.used == Use::Map || self.abandoned
     }
 }
 
@@ -70,14 +67,9 @@ impl Segments {
     pub fn new(states: &[SegmentState], geometry: &Geometry) -> Segments {
         let all: Vec<Segment> = states
             .iter()
-            .map(|state| Segment {
-                state: if state.used == Use::Free { State::Free } else { State::Full },
-                used: state.used,
-                live: state.live,
-                newest: state.newest,
-                begun: state.begun,
-                stuck: false,
-                abandoned: false,
+            .map(|&record| {
+                let state = if record.used == Use::Free { State::Free } else { State::Full };
+                Segment { state, record, stuck: false, abandoned: false }
             })
             .collect();
         let free = (0..all.len() as u32).filter(|&n| all[n as usize].state == State::Free).collect();
@@ -88,10 +80,8 @@ impl Segments {
     /// The states for a checkpoint.
     pub fn states(&self) -> Vec<SegmentState> {
         let state = |segment: &Segment| SegmentState {
-            used: if segment.state == State::Free { Use::Free } else { segment.used },
-            live: segment.live,
-            newest: segment.newest,
-            begun: segment.begun,
+            used: if segment.state == State::Free { Use::Free } else { segment.record.used },
+            ..segment.record
         };
         self.all.iter().map(state).collect()
     }
@@ -109,7 +99,7 @@ impl Segments {
         let flush = |&&segment: &&u32| {
             let it = &self.all[segment as usize];
             let newer = matches!(it.state, State::Dead { since, .. } if since > safe.durable);
-            !it.by_checkpoint() && newer && it.newest < safe.replayed_from
+            !it.by_checkpoint() && newer && it.record.newest < safe.replayed_from
         };
         let flush = self.dead.iter().filter(flush).count();
         (flush, self.dead.len() - flush)
@@ -117,24 +107,24 @@ impl Segments {
     /// The newest slot of a full segment; `None` in any other state.
     pub fn full_since(&self, segment: u32) -> Option<Seq> {
         let it = &self.all[segment as usize];
-        (it.state == State::Full).then_some(it.newest)
+        (it.state == State::Full).then_some(it.record.newest)
     }
     /// Number of live slots.
     pub fn live(&self, segment: u32) -> u32 {
-        self.all[segment as usize].live
+        self.all[segment as usize].record.live
     }
     /// The first sequence number of a segment's current generation, or a lower bound; 0 if unknown. A slot with a smaller number
     /// remains from an earlier generation: the medium lost the write that replaced it.
     pub fn begun(&self, segment: u32) -> Seq {
-        self.all[segment as usize].begun
+        self.all[segment as usize].record.begun
     }
     /// The newest slot of a segment.
     pub fn newest(&self, segment: u32) -> Seq {
-        self.all[segment as usize].newest
+        self.all[segment as usize].record.newest
     }
     /// The use of a segment.
     pub fn used(&self, segment: u32) -> Use {
-        self.all[segment as usize].used
+        self.all[segment as usize].record.used
     }
 
     /// Takes the segment that has been free longest.
@@ -145,16 +135,8 @@ impl Segments {
     }
     /// Begins a new generation of a taken segment.
     pub fn begin(&mut self, segment: u32, used: Use, seq: Seq) {
-        let it = &mut self.all[segment as usize];
-        *it = Segment {
-            state: State::Open,
-            used,
-            live: 0,
-            newest: seq,
-            begun: seq,
-            stuck: false,
-            abandoned: false,
-        };
+        let record = SegmentState { used, live: 0, newest: seq, begun: seq };
+        self.all[segment as usize] = Segment { state: State::Open, record, stuck: false, abandoned: false };
     }
     /// Sets the segments that recovery found to be written after the checkpoint: number, newest slot, and first slot of the
     /// generation or a lower bound.
@@ -162,9 +144,9 @@ impl Segments {
         for &(segment, newest, begun) in segments {
             let it = &mut self.all[segment as usize];
             it.state = State::Full;
-            it.used = Use::Data;
-            it.newest = it.newest.max(newest);
-            it.begun = begun;
+            it.record.used = Use::Data;
+            it.record.newest = it.record.newest.max(newest);
+            it.record.begun = begun;
         }
         let all = &self.all;
         self.free.retain(|&free| all[free as usize].state == State::Free);
@@ -172,7 +154,7 @@ impl Segments {
     /// Notes that a slot was written.
     pub fn written(&mut self, segment: u32, seq: Seq) {
         let it = &mut self.all[segment as usize];
-        it.newest = it.newest.max(seq);
+        it.record.newest = it.record.newest.max(seq);
     }
     /// Notes that a segment is full.
     pub fn close(&mut self, segment: u32, at: Seq, checkpoint: u64) {
@@ -182,17 +164,17 @@ impl Segments {
 
     /// Counts a new live slot.
     pub fn gained(&mut self, segment: u32) {
-        self.all[segment as usize].live += 1;
+        self.all[segment as usize].record.live += 1;
     }
     /// Counts a slot that slot `by` has replaced.
     pub fn lost(&mut self, segment: u32, by: Seq, checkpoint: u64) {
         let it = &mut self.all[segment as usize];
-        it.live = it.live.saturating_sub(1);
+        it.record.live = it.record.live.saturating_sub(1);
         self.died(segment, by, checkpoint);
     }
     fn died(&mut self, segment: u32, since: Seq, checkpoint: u64) {
         let it = &mut self.all[segment as usize];
-        if it.live == 0 && it.state == State::Full {
+        if it.record.live == 0 && it.state == State::Full {
             it.state = State::Dead { since, checkpoint };
             self.dead.push(segment);
         }
@@ -221,11 +203,11 @@ impl Segments {
             let may = match it.by_checkpoint() {
                 true => checkpoint < safe.checkpoint,
                 // The replacements are durable, and recovery does not read the segment.
-                false => since <= safe.durable && it.newest < safe.replayed_from,
+                false => since <= safe.durable && it.record.newest < safe.replayed_from,
             };
             if may {
                 it.state = State::Free;
-                it.used = Use::Free;
+                it.record.used = Use::Free;
                 free.push_back(segment);
             }
             !may
@@ -236,20 +218,20 @@ impl Segments {
     /// (Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", 1992, section 3.5).
     pub fn victim(&self, now: Seq) -> Option<u32> {
         let score = |it: &Segment| {
-            let used = f64::from(it.live) / f64::from(self.slots);
-            let age = now.saturating_sub(it.newest).min(self.oldest) as f64 + 1.0;
+            let used = f64::from(it.record.live) / f64::from(self.slots);
+            let age = now.saturating_sub(it.record.newest).min(self.oldest) as f64 + 1.0;
             (1.0 - used) * age / (1.0 + used)
         };
         let full =
             self.all.iter().enumerate().filter(|(_, it)| {
-                it.state == State::Full && !it.stuck && it.live > 0 && it.live < self.slots
+                it.state == State::Full && !it.stuck && it.record.live > 0 && it.record.live < self.slots
             });
         full.max_by(|(_, a), (_, b)| score(a).total_cmp(&score(b))).map(|(segment, _)| segment as u32)
     }
     /// Sets the live count to 0, because the map refers to no slot of the segment. A checkpoint then frees it.
     pub fn abandon(&mut self, segment: u32, at: Seq, checkpoint: u64) {
         let it = &mut self.all[segment as usize];
-        it.live = 0;
+        it.record.live = 0;
         it.abandoned = true;
         self.died(segment, at, checkpoint);
     }
