@@ -8,17 +8,18 @@
 //!                                                    neither:   the machine is busy; the time counts
 //! ```
 //!
-//! SIGSTOP cannot be caught; SIGCONT, which ends the stop, can. A process that gets SIGCONT without a stop has no silent
-//! heartbeat, and a heartbeat that is silent on a busy machine comes without SIGCONT. If the heartbeat spent the silence waiting for
-//! a processor (`/proc/thread-self/schedstat`), the clock does not wait for a SIGCONT that may still be on its way.
+//! SIGSTOP cannot be caught; SIGCONT, which ends the stop, can. A process that gets SIGCONT without a stop has no
+//! silent heartbeat, and a heartbeat that is silent on a busy machine comes without SIGCONT. If the heartbeat spent the
+//! silence waiting for a processor (`/proc/thread-self/schedstat`), the clock does not wait for a SIGCONT that may
+//! still be on its way.
 //!
-//! A gap begins at the last reading of any thread before it, to within a millisecond, and ends when it is noticed. Nothing is
-//! counted within a gap, and readings never go back. Each reading contains the number of gaps before it, which identifies requests
-//! that were in flight during one.
+//! A gap begins at the last reading of any thread before it, to within a millisecond, and ends when it is noticed.
+//! Nothing is counted within a gap, and readings never go back. Each reading contains the number of gaps before it,
+//! which identifies requests that were in flight during one.
 //!
 //! # Not handled
-//! Stops shorter than 250 ms. Frozen control groups (`docker pause`), debuggers and paused virtual machines, which cannot be
-//! distinguished from a busy machine.
+//! Stops shorter than 250 ms. Frozen control groups (`docker pause`), debuggers and paused virtual machines, which
+//! cannot be distinguished from a busy machine.
 
 use lowtide_core::Nanos;
 use lowtide_core::measure::{Cause, Clock, Gap, Reading};
@@ -41,8 +42,8 @@ const LEAST_GAP_NS: u64 = 250_000_000;
 const DELIVERY_NS: u64 = 200_000_000;
 /// The minimum length of a suspension; shorter ones count as a busy machine.
 const LEAST_SUSPENSION_NS: u64 = 10_000_000;
-/// The resolution of the last reading before a gap. Readings that are closer together write nothing, so that threads do not
-/// contend for the cache line.
+/// The resolution of the last reading before a gap. Readings that are closer together write nothing, so that threads do
+/// not contend for the cache line.
 const RESOLUTION_NS: u64 = 1_000_000;
 /// The interval and maximum number of a reader's checks for the decision of the heartbeat.
 const LOOK: (Duration, u32) = (Duration::from_micros(500), 4000);

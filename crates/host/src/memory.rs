@@ -1,9 +1,10 @@
 //! A global allocator that backs large allocations with 2 MiB pages ([`HugePages`]).
 //!
-//! Simulated drives have tables of hundreds of megabytes with random access. With 4 KiB pages, most accesses also miss the TLB.
-//! Allocations of 4 MiB and more are therefore mapped with `mmap`, aligned to 2 MiB, with `MADV_HUGEPAGE`, so that the kernel may
-//! use huge pages even if it does so only on request (`/sys/kernel/mm/transparent_hugepage/enabled` = `madvise`). They are zeroed
-//! lazily: `vec![0; n]` touches no memory. Smaller allocations use the system's allocator.
+//! Simulated drives have tables of hundreds of megabytes with random access. With 4 KiB pages, most accesses also miss
+//! the TLB. Allocations of 4 MiB and more are therefore mapped with `mmap`, aligned to 2 MiB, with `MADV_HUGEPAGE`, so
+//! that the kernel may use huge pages even if it does so only on request (`/sys/kernel/mm/transparent_hugepage/enabled`
+//! = `madvise`). They are zeroed lazily: `vec![0; n]` touches no memory. Smaller allocations use the system's
+//! allocator.
 //!
 //! # Not handled
 //! Explicit hugetlbfs pages, which an administrator would have to reserve, and NUMA.
@@ -21,8 +22,8 @@ use std::ptr::{NonNull, null_mut};
 const LARGE: usize = 4 << 20;
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
-/// The unit of mappings in bytes. Pages of other architectures (64 KiB on some arm64) divide [`HUGE`], to which lengths are rounded up
-/// there.
+/// The unit of mappings in bytes. Pages of other architectures (64 KiB on some arm64) divide [`HUGE`], to which lengths
+/// are rounded up there.
 pub(crate) const PAGE: usize = if cfg!(target_arch = "x86_64") { 4096 } else { HUGE };
 
 /// The system's allocator, except that allocations of 4 MiB and more are backed by huge pages if the kernel has them.
@@ -61,8 +62,8 @@ pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
         let start = unsafe { mmap_anonymous(null_mut(), padded, protection, MapFlags::PRIVATE) }.ok()?;
         let before = start.addr().next_multiple_of(HUGE) - start.addr();
         let base = start.wrapping_byte_add(before);
-        // SAFETY: both parts lie in the new mapping, outside the range that is kept, and are not shared. Empty parts are skipped. A
-        // failure would only waste address space.
+        // SAFETY: both parts lie in the new mapping, outside the range that is kept, and are not shared. Empty parts
+        // are skipped. A failure would only waste address space.
         unsafe {
             if before > 0 {
                 let _ = munmap(start, before);
@@ -91,8 +92,8 @@ pub(crate) unsafe fn unmap(base: *mut u8, length: usize) {
 /// Changes the length of a mapping by moving pages, not by copying bytes.
 ///
 /// # Safety
-/// `base` came from [`map`] or [`remap`] with length `from`, and the caller holds the only pointer to it. If the result is `None`,
-/// the old mapping is unchanged.
+/// `base` came from [`map`] or [`remap`] with length `from`, and the caller holds the only pointer to it. If the result
+/// is `None`, the old mapping is unchanged.
 unsafe fn remap(base: *mut u8, from: usize, to: usize) -> Option<*mut u8> {
     let old = base.cast::<c_void>();
     if to == from {
@@ -108,15 +109,16 @@ unsafe fn remap(base: *mut u8, from: usize, to: usize) -> Option<*mut u8> {
         return Some(base);
     }
     let target = map(to)?;
-    // SAFETY: `target` is a new mapping of `to` bytes that is not shared, so it may be replaced. On failure the kernel may already have
-    // unmapped `target`. It is leaked then, because unmapping it could remove a new mapping of another thread.
+    // SAFETY: `target` is a new mapping of `to` bytes that is not shared, so it may be replaced. On failure the kernel
+    // may already have unmapped `target`. It is leaked then, because unmapping it could remove a new mapping of another
+    // thread.
     unsafe { mremap_fixed(old, from, to, MremapFlags::MAYMOVE, target.as_ptr().cast()) }.ok()?;
     Some(target.as_ptr())
 }
 
-// SAFETY: small layouts always use the system's allocator. Size and alignment alone decide, so that `dealloc` and `realloc` see
-// the same class as `alloc`. Large allocations are private mappings of at least the requested size, aligned to 2 MiB, which is
-// the largest alignment of that class. Nothing unwinds.
+// SAFETY: small layouts always use the system's allocator. Size and alignment alone decide, so that `dealloc` and
+// `realloc` see the same class as `alloc`. Large allocations are private mappings of at least the requested size,
+// aligned to 2 MiB, which is the largest alignment of that class. Nothing unwinds.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout.size(), layout.align()) {
@@ -164,8 +166,8 @@ unsafe impl GlobalAlloc for HugePages {
         // SAFETY: the caller promises that `new_size` is positive and, rounded up to the alignment, fits isize.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both blocks hold the copied bytes, and a new block overlaps nothing; the old one is freed with its own
-            // layout.
+            // SAFETY: both blocks hold the copied bytes, and a new block overlaps nothing; the old one is freed with
+            // its own layout.
             unsafe {
                 std::ptr::copy_nonoverlapping(ptr, new, layout.size().min(new_size));
                 self.dealloc(ptr, layout);

@@ -43,8 +43,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length; borrows have ended, and users that lend the memory to the kernel keep this value until
-        // the kernel is done with it.
+        // SAFETY: mapped in `new` with this length; borrows have ended, and users that lend the memory to the kernel
+        // keep this value until the kernel is done with it.
         unsafe { unmap(self.as_ptr(), self.length) };
     }
 }

@@ -1,8 +1,9 @@
 //! SQLite files in storage of the program ([`Files`]): an SQLite VFS, registered under a name.
 //!
-//! Only one connection at a time may open the files, because locks are always granted. There is no shared memory, so a write-ahead
-//! log needs `PRAGMA locking_mode = EXCLUSIVE` first, and there are no temporary files, so `PRAGMA temp_store = MEMORY` is needed.
-//! Source: SQLite's documentation of `sqlite3_vfs` and `sqlite3_io_methods` (sqlite.org/c3ref), version 3.37 and later.
+//! Only one connection at a time may open the files, because locks are always granted. There is no shared memory, so a
+//! write-ahead log needs `PRAGMA locking_mode = EXCLUSIVE` first, and there are no temporary files, so `PRAGMA
+//! temp_store = MEMORY` is needed. Source: SQLite's documentation of `sqlite3_vfs` and `sqlite3_io_methods`
+//! (sqlite.org/c3ref), version 3.37 and later.
 
 #![allow(unsafe_code)]
 
@@ -69,8 +70,8 @@ type Shared = Mutex<Option<Box<dyn Files>>>;
 
 /// Files that are registered with SQLite as a VFS.
 ///
-/// The VFS stays registered until the process ends, because a connection may still use it; it takes a few hundred bytes. Dropping
-/// this value drops the files, after which all operations fail.
+/// The VFS stays registered until the process ends, because a connection may still use it; it takes a few hundred
+/// bytes. Dropping this value drops the files, after which all operations fail.
 pub struct Registered {
     name: String,
     shared: &'static Shared,
@@ -207,8 +208,8 @@ unsafe fn text<'a>(name: *const c_char) -> Option<&'a str> {
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_str().ok()).flatten()
 }
 
-// SAFETY of all functions below: SQLite passes a VFS that `new` registered or a file that `open` opened, C strings as names,
-// buffers of the stated length, and valid output pointers.
+// SAFETY of all functions below: SQLite passes a VFS that `new` registered or a file that `open` opened, C strings as
+// names, buffers of the stated length, and valid output pointers.
 
 unsafe extern "C" fn open(
     vfs: *mut ffi::sqlite3_vfs,

@@ -32,7 +32,7 @@ fn what_cannot_be_listened_at_or_served_is_told() {
     let named = format!("{}=intel-320-160gb", "x".repeat(257));
     assert_says(
         &lab.refuses(&["drive", "serve", &named, "--unix", "drive.sock"], 2),
-        &["has 257 bytes, and at most 256"],
+        &["has 257 bytes, but may have 256"],
     );
     assert_eq!(lab.read("file"), "mine");
 }

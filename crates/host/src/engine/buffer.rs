@@ -1,7 +1,7 @@
 //! The memory of requests ([`Buffers`]), one part per request in flight.
 //!
-//! Each thread has one mapping, aligned for direct I/O, on huge pages if possible; io_uring registers it in few pieces. Not here:
-//! sharing between threads.
+//! Each thread has one mapping, aligned for direct I/O, on huge pages if possible; io_uring registers it in few pieces.
+//! Not here: sharing between threads.
 
 #![allow(unsafe_code)]
 
@@ -69,8 +69,8 @@ impl Buffers {
 
     /// The read part of `slot`, which must have no read in flight.
     pub(super) fn read_piece(&mut self, slot: usize) -> &mut [u8] {
-        // SAFETY: `piece` checked the bounds, and the memory is initialised (zero at first). Only this part is borrowed, because the
-        // kernel may access the others.
+        // SAFETY: `piece` checked the bounds, and the memory is initialised (zero at first). Only this part is
+        // borrowed, because the kernel may access the others.
         unsafe { std::slice::from_raw_parts_mut(self.read_ptr(slot), self.block) }
     }
 

@@ -75,7 +75,8 @@ impl EngineChoice {
         ("sync", EngineChoice::Sync, "pread and pwrite"),
     ];
 
-    /// Resolves the choice. `probe` tries to set up a ring. The text is the reason why the engine is not the first choice.
+    /// Resolves the choice. `probe` tries to set up a ring. The text is the reason why the engine is not the first
+    /// choice.
     ///
     /// # Errors
     /// [`HostError::NoUring`] if io_uring was chosen by name and the kernel refuses it.

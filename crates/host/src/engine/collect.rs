@@ -21,7 +21,8 @@ impl Collector {
         Collector { workers, length_ns: length.get(), delivered: 0, pending: VecDeque::new() }
     }
 
-    /// Adds the interval of one thread. An interval of a delivered period, which only a given-up thread can send, is dropped.
+    /// Adds the interval of one thread. An interval of a delivered period, which only a given-up thread can send, is
+    /// dropped.
     pub(super) fn add(&mut self, interval: Interval) {
         let Some(place) = (interval.start_ns / self.length_ns).checked_sub(self.delivered) else { return };
         let place = place as usize;

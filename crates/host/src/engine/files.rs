@@ -25,8 +25,8 @@ impl OpenFiles {
     /// Opens the files of `data` for requests of `block` bytes.
     ///
     /// # Errors
-    /// [`HostError::Io`] if a file cannot be opened or examined. [`HostError::Invalid`] if a file is smaller than the data, or takes
-    /// direct requests only in larger blocks.
+    /// [`HostError::Io`] if a file cannot be opened or examined. [`HostError::Invalid`] if a file is smaller than the
+    /// data, or takes direct requests only in larger blocks.
     pub(super) fn open(data: &TestData, block: Bytes, write: bool) -> Result<OpenFiles, HostError> {
         let mut direct = true;
         for path in data.files() {
@@ -68,8 +68,8 @@ fn open(path: &Path, write: bool, direct: bool) -> Result<File, HostError> {
         .map_err(HostError::io(Operation::Open, path))
 }
 
-/// Whether `path` takes direct requests: it opens with `O_DIRECT`, is not in memory (since Linux 6.6, tmpfs accepts `O_DIRECT`),
-/// and answers one read.
+/// Whether `path` takes direct requests: it opens with `O_DIRECT`, is not in memory (since Linux 6.6, tmpfs accepts
+/// `O_DIRECT`), and answers one read.
 fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
     let file = match open(path, false, true) {
         Err(HostError::Io { source, .. }) if source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {

@@ -23,8 +23,8 @@ pub struct Load<'a> {
     pub data: &'a TestData,
     /// The workload. Files are opened for writing only if the workload writes.
     pub workload: &'a Workload,
-    /// A trace that replaces the workload's requests. `block` is then the length of its longest request, `depth` the maximum number of
-    /// requests in flight, `threads` is 1, and the workload is a closed loop.
+    /// A trace that replaces the workload's requests. `block` is then the length of its longest request, `depth` the
+    /// maximum number of requests in flight, `threads` is 1, and the workload is a closed loop.
     pub replay: Option<(&'a Arc<Trace>, Pacing)>,
     /// The seed of addresses, arrivals and data.
     pub seed: Seed,
@@ -32,7 +32,8 @@ pub struct Load<'a> {
     pub interval: Nanos,
     /// The duration without gaps; `None` for no limit.
     pub duration: Option<Nanos>,
-    /// The number of completed requests at which to end; `None` for no limit. A few more complete until all threads have noticed.
+    /// The number of completed requests at which to end; `None` for no limit. A few more complete until all threads
+    /// have noticed.
     pub requests: Option<u64>,
     /// The engine.
     pub engine: EngineChoice,
@@ -62,8 +63,8 @@ pub struct Summary {
     pub direct: bool,
     /// The duration without gaps.
     pub elapsed: Nanos,
-    /// The times in which lowtide itself did not run. Intervals continue as if there were no gaps, and requests in flight during a gap
-    /// are not counted.
+    /// The times in which lowtide itself did not run. Intervals continue as if there were no gaps, and requests in
+    /// flight during a gap are not counted.
     pub gaps: Vec<Gap>,
     /// Completed requests of all intervals.
     pub completed: u64,
@@ -71,8 +72,8 @@ pub struct Summary {
     pub errors: u64,
     /// The first failed request.
     pub first_failure: Option<IoFailure>,
-    /// Requests of an open loop that were to start before the end and had not completed by then. Many more than threads × depth mean
-    /// that the target did not keep up.
+    /// Requests of an open loop that were to start before the end and had not completed by then. Many more than threads
+    /// × depth mean that the target did not keep up.
     pub unfinished: u64,
     /// Threads that were given up, because their last requests took more than ten seconds after the end.
     pub stuck_threads: u32,

@@ -20,15 +20,15 @@ use std::time::Duration;
 /// How often the interrupt flag is checked.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs a load. Each interval, merged over all threads, is passed to `on_interval` on the calling thread, in order, as soon as all
-/// threads have passed it. The last interval may be shorter. Intervals after [`Control::Stop`] are still delivered, and their return
-/// values ignored.
+/// Runs a load. Each interval, merged over all threads, is passed to `on_interval` on the calling thread, in order, as
+/// soon as all threads have passed it. The last interval may be shorter. Intervals after [`Control::Stop`] are still
+/// delivered, and their return values ignored.
 ///
 /// # Errors
-/// [`HostError::Invalid`] for an invalid load. [`HostError::NoUring`] if io_uring was chosen by name and the kernel refuses it.
-/// [`HostError::Io`] if a file cannot be opened, or an engine not set up. [`HostError::TooManyErrors`] if a thread had
-/// a thousand failures and hardly a success; single failures are counted in their interval. Intervals before an error have been
-/// delivered.
+/// [`HostError::Invalid`] for an invalid load. [`HostError::NoUring`] if io_uring was chosen by name and the kernel
+/// refuses it. [`HostError::Io`] if a file cannot be opened, or an engine not set up. [`HostError::TooManyErrors`] if a
+/// thread had a thousand failures and hardly a success; single failures are counted in their interval. Intervals before
+/// an error have been delivered.
 ///
 /// # Panics
 /// If one of its threads panics, with the same payload.

@@ -1,7 +1,7 @@
 //! The io_uring engine: one ring, one set of registered buffers and `depth` requests in flight per thread.
 //!
-//! Each iteration submits the due requests, [`BATCH`] per system call, of which the last also waits for a completion. It then reads
-//! the clock once, and takes all completions.
+//! Each iteration submits the due requests, [`BATCH`] per system call, of which the last also waits for a completion.
+//! It then reads the clock once, and takes all completions.
 //!
 //! # Not supported
 //! Polled completions (IOPOLL) and kernel-side submission (SQPOLL), which need reserved devices and cores.
@@ -24,9 +24,10 @@ use std::time::{Duration, Instant};
 /// The longest wait for a completion, which limits the delay at the end of the measurement.
 const WAKE_NS: u64 = 50_000_000;
 
-/// Requests per system call. The kernel notifies a device at the end of a batch, so large batches leave the device idle meanwhile.
-/// Compared with batches of 64 at depth 64 on a virtio disk, batches of 4 gave 13 % more requests per second and a
-/// 13 % shorter median latency for the same processor time. Batches of 1 gave no more and used a quarter more processor time.
+/// Requests per system call. The kernel notifies a device at the end of a batch, so large batches leave the device idle
+/// meanwhile. Compared with batches of 64 at depth 64 on a virtio disk, batches of 4 gave 13 % more requests per second
+/// and a 13 % shorter median latency for the same processor time. Batches of 1 gave no more and used a quarter more
+/// processor time.
 const BATCH: usize = 4;
 
 /// The maximum number of requests in a ring.
@@ -132,8 +133,8 @@ impl Ring {
                 opcode::Fallocate::new(file, u64::from(length)).offset(offset).mode(mode).build()
             }
         };
-        // SAFETY: no other request uses the entry's part of `buffers` until this one completes, and `drop` keeps it mapped while requests
-        // are in flight. Registered files stay open.
+        // SAFETY: no other request uses the entry's part of `buffers` until this one completes, and `drop` keeps it
+        // mapped while requests are in flight. Registered files stay open.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
         assert!(pushed.is_ok(), "the ring has an entry for each slot");
         self.in_flight += 1;
@@ -187,12 +188,13 @@ fn ignore_transient(error: io::Error) -> io::Result<()> {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.in_flight == 0 {
-            // The kernel frees a closed ring asynchronously. Until then it would keep the files open, and the space of files that are
-            // removed next.
+            // The kernel frees a closed ring asynchronously. Until then it would keep the files open, and the space of
+            // files that are removed next.
             let _ = self.ring.submitter().unregister_files();
             let _ = self.ring.submitter().unregister_buffers();
-            // SAFETY: dropped once, here. No request uses the memory, and the kernel itself holds the pages of registered memory. With
-            // requests in flight the memory is leaked, so that a late completion cannot write to memory that was reused.
+            // SAFETY: dropped once, here. No request uses the memory, and the kernel itself holds the pages of
+            // registered memory. With requests in flight the memory is leaked, so that a late completion cannot write
+            // to memory that was reused.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
     }

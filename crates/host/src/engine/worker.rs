@@ -1,5 +1,5 @@
-//! The common part of all worker threads ([`Worker`]): drawing requests, counting completions, delivering intervals, and noticing
-//! the end.
+//! The common part of all worker threads ([`Worker`]): drawing requests, counting completions, delivering intervals,
+//! and noticing the end.
 //!
 //! Not here: carrying out requests, in which [`super::uring`], [`super::sync`] and [`super::null`] differ.
 
@@ -17,8 +17,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Failures of one thread at which the measurement is given up. Each success takes back [`FORGIVEN`] of them, so that happens only
-/// if more than ten of eleven requests fail.
+/// Failures of one thread at which the measurement is given up. Each success takes back [`FORGIVEN`] of them, so that
+/// happens only if more than ten of eleven requests fail.
 const FAILURES_MAX: u32 = 1000;
 /// Failures that one success takes back.
 const FORGIVEN: u32 = 10;
@@ -250,8 +250,8 @@ impl Worker {
         Issued { gaps: self.gaps, ..issued }
     }
 
-    /// Counts a request that completed at `now_ns` with `result`: bytes moved, or a negated error number. A request that was in flight
-    /// during a gap is left out, because its latency is unknown.
+    /// Counts a request that completed at `now_ns` with `result`: bytes moved, or a negated error number. A request
+    /// that was in flight during a gap is left out, because its latency is unknown.
     #[inline]
     pub(super) fn complete(&mut self, issued: &Issued, now_ns: u64, result: i32) {
         if i64::from(result) == i64::from(issued.moves()) {

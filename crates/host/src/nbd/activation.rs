@@ -1,7 +1,7 @@
 //! Sockets that systemd or a compatible program opened for this process (`LISTEN_PID`, `LISTEN_FDS`).
 //!
-//! Source: sd_listen_fds(3). This file contains `unsafe`, because a number from the environment becomes a descriptor. Not here: names
-//! of sockets (`LISTEN_FDNAMES`).
+//! Source: sd_listen_fds(3). This file contains `unsafe`, because a number from the environment becomes a descriptor.
+//! Not here: names of sockets (`LISTEN_FDNAMES`).
 #![allow(unsafe_code)]
 
 use rustix::io::FdFlags;
@@ -32,8 +32,8 @@ fn adopt(number: RawFd) -> Result<OwnedFd, String> {
     let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
     rustix::io::fcntl_setfd(borrowed, FdFlags::CLOEXEC)
         .map_err(|error| format!("LISTEN_FDS promises descriptor {number}: {error}"))?;
-    // SAFETY: the call above showed that it is open. The environment passes it to this process, so nothing else owns it, and
-    // `TAKEN` lets each number pass here once.
+    // SAFETY: the call above showed that it is open. The environment passes it to this process, so nothing else owns
+    // it, and `TAKEN` lets each number pass here once.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -63,8 +63,8 @@ pub fn data(
     part(out, Some((structured, cookie, range)), range.1 as usize, fill)
 }
 
-/// A part of the data of a read. The first part passes `begins`, which starts the reply: whether it is structured, its cookie, and
-/// the range of all parts, which form one chunk.
+/// A part of the data of a read. The first part passes `begins`, which starts the reply: whether it is structured, its
+/// cookie, and the range of all parts, which form one chunk.
 ///
 /// # Errors
 /// The Linux error number of `fill`; the buffer is then unchanged.

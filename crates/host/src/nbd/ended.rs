@@ -24,7 +24,8 @@ pub enum Ended {
     /// The maximum number of clients is connected.
     #[error("was refused: the maximum of {0} clients is connected")]
     Full(usize),
-    /// The client was replaced by a new one, because it had been silent longest of the maximum number of negotiating clients.
+    /// The client was replaced by a new one, because it had been silent longest of the maximum number of negotiating
+    /// clients.
     #[error("was dropped for a new client: it had been silent longest of {0} clients without an export")]
     Silent(usize),
     /// The client violated the protocol in a way that has no reply.

@@ -1,7 +1,7 @@
 //! The handshake of the protocol ([`negotiate`]): fixed newstyle, from the greeting to the choice of an export.
 //!
-//! Source: github.com/NetworkBlockDevice/nbd, doc/proto.md, "Handshake" and "Option types". Decisions that the text leaves
-//! open:
+//! Source: github.com/NetworkBlockDevice/nbd, doc/proto.md, "Handshake" and "Option types". Decisions that the text
+//! leaves open:
 //!
 //! - An export with blocks larger than 512 bytes requires a client that asks for block sizes. With blocks of 512 bytes, every
 //!   client is served, and a client that did not ask may use any offset and length.

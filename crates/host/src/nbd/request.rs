@@ -1,7 +1,7 @@
 //! A request of the transmission phase: its header and its validation ([`Header`], [`Command`]).
 //!
-//! Error numbers follow the protocol: `ENOSPC` for a write past the end, `EPERM` for a change of a read-only export, and `EINVAL`
-//! for everything else. Not here: the payload of a write, which follows the header.
+//! Error numbers follow the protocol: `ENOSPC` for a write past the end, `EPERM` for a change of a read-only export,
+//! and `EINVAL` for everything else. Not here: the payload of a write, which follows the header.
 
 use super::wire::{MAX_PAYLOAD, REQUEST_BYTES, REQUEST_MAGIC, command, error, flag};
 use super::{Agreed, Export};

@@ -1,8 +1,9 @@
 //! TLS for clients ([`Tls`]), and its certificates.
 //!
-//! A directory holds the files that nbdkit and qemu expect: `server-cert.pem` (the server's certificate chain), `server-key.pem`
-//! (its key), and, to verify clients, `ca-cert.pem` (the authority of their certificates) and optionally `ca-crl.pem` (revoked
-//! certificates). TLS 1.2 and 1.3 are supported, by rustls with ring, which accepts only some lengths of RSA keys ([`RSA_BITS`]).
+//! A directory holds the files that nbdkit and qemu expect: `server-cert.pem` (the server's certificate chain),
+//! `server-key.pem` (its key), and, to verify clients, `ca-cert.pem` (the authority of their certificates) and
+//! optionally `ca-crl.pem` (revoked certificates). TLS 1.2 and 1.3 are supported, by rustls with ring, which accepts
+//! only some lengths of RSA keys ([`RSA_BITS`]).
 //!
 //! # Not supported
 //! Pre-shared keys, which rustls does not have.

@@ -1,7 +1,7 @@
 //! The byte stream of a client ([`Transport`]): a socket or a pair of pipes, plain or with TLS.
 //!
-//! No function blocks. Only TLS reads ahead, so early input of a client is preserved across the negotiation. Not here: waiting,
-//! which `conversation` does with a deadline, and the server thread for all clients together.
+//! No function blocks. Only TLS reads ahead, so early input of a client is preserved across the negotiation. Not here:
+//! waiting, which `conversation` does with a deadline, and the server thread for all clients together.
 
 use super::permits::Permit;
 use rustls::{ServerConfig, ServerConnection};
@@ -73,10 +73,11 @@ impl Transport {
         self.tls.is_some()
     }
 
-    /// Reads available bytes into `buffer`, which must not be empty. Returns 0 at the end, and `WouldBlock` if there are none.
+    /// Reads available bytes into `buffer`, which must not be empty. Returns 0 at the end, and `WouldBlock` if there
+    /// are none.
     ///
-    /// With TLS, decrypted bytes may be buffered that [`read_fd`](Self::read_fd) does not show: read until `WouldBlock` before
-    /// polling, or ask [`has_buffered`](Self::has_buffered). Use level-triggered polling.
+    /// With TLS, decrypted bytes may be buffered that [`read_fd`](Self::read_fd) does not show: read until `WouldBlock`
+    /// before polling, or ask [`has_buffered`](Self::has_buffered). Use level-triggered polling.
     ///
     /// # Errors
     /// `WouldBlock`, an error of the connection, or `InvalidData` for invalid TLS.
@@ -92,8 +93,8 @@ impl Transport {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Whether [`read`](Self::read) would return bytes or the end although the descriptor is not readable. TLS decrypts complete
-    /// records, so this may be true right after the negotiation.
+    /// Whether [`read`](Self::read) would return bytes or the end although the descriptor is not readable. TLS decrypts
+    /// complete records, so this may be true right after the negotiation.
     pub fn has_buffered(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.readable > 0 || tls.ended)
     }
@@ -113,8 +114,8 @@ impl Transport {
         Ok(taken)
     }
 
-    /// Whether written bytes are still buffered: call [`flush_tls`](Self::flush_tls) when [`write_fd`](Self::write_fd) is writable.
-    /// Always false without TLS.
+    /// Whether written bytes are still buffered: call [`flush_tls`](Self::flush_tls) when [`write_fd`](Self::write_fd)
+    /// is writable. Always false without TLS.
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.connection.wants_write())
     }

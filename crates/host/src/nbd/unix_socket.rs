@@ -1,6 +1,7 @@
 //! A listening unix socket that only its owner can use, and that is removed at the end ([`UnixSocket`]).
 //!
-//! A stale socket at the path is replaced; any other file is left alone. Not here: abstract sockets, which have no permissions.
+//! A stale socket at the path is replaced; any other file is left alone. Not here: abstract sockets, which have no
+//! permissions.
 
 use rustix::fs::Mode;
 use rustix::io::Errno;

@@ -1,7 +1,7 @@
 //! Clients that have not chosen an export yet ([`WaitingRoom`]): a limited number.
 //!
-//! When a new client exceeds the limit, the client that has been silent longest is dismissed. A client that never sends anything,
-//! or stops in a TLS handshake, therefore keeps nobody out. Not here: the time limit of a negotiation.
+//! When a new client exceeds the limit, the client that has been silent longest is dismissed. A client that never sends
+//! anything, or stops in a TLS handshake, therefore keeps nobody out. Not here: the time limit of a negotiation.
 
 use crate::event::Event;
 use std::io;

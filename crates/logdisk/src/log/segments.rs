@@ -222,10 +222,9 @@ impl Segments {
             let age = now.saturating_sub(it.record.newest).min(self.oldest) as f64 + 1.0;
             (1.0 - used) * age / (1.0 + used)
         };
-        let full =
-            self.all.iter().enumerate().filter(|(_, it)| {
-                it.state == State::Full && !it.stuck && it.record.live > 0 && it.record.live < self.slots
-            });
+        let full = self.all.iter().enumerate().filter(|(_, it)| {
+            it.state == State::Full && !it.stuck && it.record.live > 0 && it.record.live < self.slots
+        });
         full.max_by(|(_, a), (_, b)| score(a).total_cmp(&score(b))).map(|(segment, _)| segment as u32)
     }
     /// Sets the live count to 0, because the map refers to no slot of the segment. A checkpoint then frees it.
