@@ -168,7 +168,7 @@ fn an_attached_log_disk_carries_a_filesystem_and_says_how_it_is() {
     }
     let plain = lab.ok(&["drive", "stat", name]);
     assert_says(&plain, &["free_segments", "blocks_unreadable"]);
-    assert_says(&lab.ends(&["drive", "powercut", name], 1).1, &["this is a log disk"]);
+    assert_says(&lab.ends(&["drive", "powercut", name], 1).1, &["a log disk takes no orders"]);
     // What is trimmed is not live any more.
     let live = |text: &str| figure(text, "live_bytes").as_u64().expect("a number");
     let before = live(&stat(&lab, name));
