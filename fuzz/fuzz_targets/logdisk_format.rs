@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use lowtide_logdisk::BLOCK;
-use lowtide_logdisk::format::checkpoint::{NOWHERE, STREAMS, SegmentState, Use};
+use lowtide_logdisk::format::checkpoint::{UNWRITTEN, STREAMS, SegmentState, Use};
 use lowtide_logdisk::format::slot::{HEADER, SLOT};
 use lowtide_logdisk::format::{Checkpoint, Geometry, Header, Kind, Mark, Superblock, unmaps};
 
@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
         next_seq: 1,
         clean: true,
         streams: [None; STREAMS],
-        pages: vec![NOWHERE; geometry.pages() as usize],
+        pages: vec![UNWRITTEN; geometry.pages() as usize],
         segments: vec![free; geometry.segments as usize],
     };
     let mut bytes = good.write(SALT);

@@ -102,7 +102,7 @@ def test_devices_that_cannot_be_are_told() -> None:
         lowtide.Device("mtron-32g")
     with pytest.raises(lowtide.BadInput, match="nand"):
         lowtide.Device({"name": "x", "title": "x", "flash": {"capacity": "1GiB"}})
-    with pytest.raises(lowtide.BadInput, match="cannot be so"):
+    with pytest.raises(lowtide.BadInput, match="is invalid with these options"):
         lowtide.Device({"like": "intel-320-160gb", "name": "x", "title": "x", "flash": {"capacity": "999GB"}})
 
 

@@ -36,7 +36,7 @@ impl Site for Counters {
             .handle
             .call(|drives, now_ns| drives.iter().map(|drive| drive.stat(now_ns)).collect::<Vec<_>>());
         let mut stats = stats.ok_or("the server is going away")?;
-        let clients = self.handle.usage().into();
+        let clients = self.handle.usage();
         stats.iter_mut().for_each(|stat| stat.clients = Some(clients));
         Ok(Rendering::New(prometheus(&stats).into_bytes()))
     }

@@ -65,9 +65,12 @@ fn a_device_becomes_a_log_disk_only_when_its_serial_is_typed() {
     assert_says(&error, &["everything on it will be lost", &format!("--destroy '{serial}'")]);
     assert_says(&lab.refuses(&format(&["--overwrite"]), 3), &["--destroy"]);
     assert_says(&lab.refuses(&format(&["--destroy", "another"]), 3), &["`--destroy another` was typed"]);
-    assert_says(&lab.refuses(&format(&["--size", "64MiB"]), 2), &["block device, which has the size it has"]);
+    assert_says(
+        &lab.refuses(&format(&["--size", "64MiB"]), 2),
+        &["block device, whose size cannot be chosen"],
+    );
     let error = lab.refuses(&["logdisk", "serve", node, "--unix", "log.sock"], 1);
-    assert_says(&error, &["there is no log disk here"]);
+    assert_says(&error, &["not a log disk"]);
     assert_eq!(disk.checksum(), before, "nothing was written");
     let all = ["logdisk", "format", node, "--segment", "1MiB", "--destroy", &serial];
     lab.ok(&all);
@@ -165,7 +168,7 @@ fn an_attached_log_disk_carries_a_filesystem_and_says_how_it_is() {
     }
     let plain = lab.ok(&["drive", "stat", name]);
     assert_says(&plain, &["free_segments", "blocks_unreadable"]);
-    assert_says(&lab.ends(&["drive", "powercut", name], 1).1, &["this is a log disk"]);
+    assert_says(&lab.ends(&["drive", "powercut", name], 1).1, &["a log disk takes no orders"]);
     // What is trimmed is not live any more.
     let live = |text: &str| figure(text, "live_bytes").as_u64().expect("a number");
     let before = live(&stat(&lab, name));
@@ -206,7 +209,7 @@ fn what_cannot_be_attached_is_told_and_leaves_nothing() {
     assert_says(&lab.refuses(&["logdisk", "attach", "none.log"], 1), &["none.log", "No such file"]);
     lab.write("notes.txt", vec![1; 1 << 20]);
     let error = lab.refuses(&["logdisk", "attach", "notes.txt", "--name", &log.name], 1);
-    assert_says(&error, &["there is no log disk here"]);
+    assert_says(&error, &["not a log disk"]);
     lab.ok(&["logdisk", "format", "disk.log", "--size", "64MiB", "--segment", "1MiB"]);
     lab.ok(&["logdisk", "attach", "disk.log", "--name", &log.name]);
     let error = lab.refuses(&["logdisk", "attach", "disk.log", "--name", "another"], 3);

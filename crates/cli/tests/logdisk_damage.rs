@@ -109,7 +109,7 @@ fn where_nobody_knows_what_was_spoiled_it_is_not_opened_until_older_data_is_acce
     }
     assert!(matches!(open(&lab), Err(LogError::Damaged(_))));
     let error = lab.refuses(&["logdisk", "serve", "disk.log", "--unix", "drive.sock"], 1);
-    assert_says(&error, &["opening would give old data for new", "restore a copy", "--accept-old-data"]);
+    assert_says(&error, &["opening would return old data", "restore a copy", "--accept-old-data"]);
     let out = lab.ok(&["logdisk", "repair", "disk.log", "--accept-old-data"]);
     assert!(out.starts_with("repaired: 60"), "{out}");
     assert_says(

@@ -195,6 +195,14 @@ macro_rules! counters {
                 &[$(Counter { name: stringify!($name), unit: $unit, doc: $doc, get: |it| it.$name }),+];
         }
 
+        impl Counters {
+            /// The counts since `earlier`; `free_blocks` keeps its present value.
+            pub fn since(&self, earlier: &Counters) -> Counters {
+                let difference = Counters { $($name: self.$name.wrapping_sub(earlier.$name)),+ };
+                Counters { free_blocks: self.free_blocks, ..difference }
+            }
+        }
+
         impl std::ops::Add for Counters {
             type Output = Counters;
 

@@ -1,8 +1,7 @@
-//! [`engine_bench`]: what the engine itself costs: processor time per random read, everything counted.
+//! The overhead of an engine ([`engine_bench`]): processor time per random request, with everything included.
 //!
-//! Runs the engine as measurements do, with histograms and intervals on, and divides the processor time that
-//! the whole process used meanwhile by the requests completed. Not here: comparing with other programs; see
-//! `examples/compare_with_fio.py`.
+//! Runs the engine as measurements do, with histograms and intervals, and divides the processor time of the process by
+//! the number of completed requests. Not here: comparison with other programs; see `examples/compare_with_fio.py`.
 
 use crate::engine::{Control, EngineChoice, Load, run};
 use crate::error::{HostError, Operation};
@@ -11,46 +10,46 @@ use lowtide_core::{Bytes, Interval, Latency, Nanos, Seed, Workload};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// The size of the file where none is named.
+/// The default size of the file.
 pub const DEFAULT_SIZE: Bytes = Bytes::gib(4);
 
-/// What the engine cost.
+/// The result of a benchmark.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct EngineBench {
     /// The engine that ran: `uring` or `sync`.
     pub engine: String,
-    /// Whether requests went past the page cache.
+    /// Whether the file was opened with `O_DIRECT`.
     pub direct: bool,
-    /// Bytes of each request.
+    /// Size of a request in bytes.
     pub block_bytes: u64,
     /// Requests in flight.
     pub depth: u32,
-    /// Seconds measured.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Requests completed.
+    /// Completed requests.
     pub requests: u64,
-    /// Requests that failed.
+    /// Failed requests.
     pub errors: u64,
-    /// Requests completed per second.
+    /// Completed requests per second.
     pub iops: f64,
-    /// Processor time of the process, its own and the kernel's on its behalf, per request, in microseconds.
+    /// Processor time of the process per request, in user and kernel mode, in microseconds.
     pub cpu_us_per_io: f64,
-    /// The part of it that the process spent outside the kernel, in microseconds.
+    /// Processor time of the process per request in user mode, in microseconds.
     pub user_us_per_io: f64,
-    /// The latency that half the requests did not exceed, in microseconds.
+    /// Median latency in microseconds.
     pub latency_us_p50: f64,
-    /// The latency that 99 of 100 requests did not exceed, in microseconds.
+    /// 99th percentile of the latency in microseconds.
     pub latency_us_p99: f64,
 }
 
 /// Random requests of one thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Requests {
-    /// Bytes of each.
+    /// Size of a request.
     pub block: Bytes,
-    /// How many are in flight.
+    /// Requests in flight.
     pub depth: u32,
-    /// The share that reads, 0 to 1; the others write.
+    /// The share of reads, from 0 to 1.
     pub read_share: f64,
 }
 
@@ -61,10 +60,10 @@ impl Requests {
     }
 }
 
-/// Makes `requests` of a file of `size` for `seconds`, and says what that cost.
+/// Runs `requests` on a file of `size` for `seconds`.
 ///
-/// Where there is no file at `path`, it is made, filled, and left there for the next time. One that lowtide did
-/// not make is only read, whatever its size.
+/// A file that does not exist is created, filled, and kept for the next time. A file of others is only read, whatever
+/// its size.
 ///
 /// # Errors
 /// Those of [`Target::prepare`] and of [`run`].
@@ -98,10 +97,10 @@ pub fn engine_bench(
     measure(target.data(), &requests.workload(), seconds, engine, seed)
 }
 
-/// The same for requests that complete at once: what lowtide itself costs, without the kernel and without a device.
+/// The overhead without the kernel and a device: requests complete at once.
 ///
 /// # Errors
-/// [`HostError::Io`] where there is no memory.
+/// [`HostError::Io`] if there is no memory.
 pub fn null_bench(requests: Requests, seconds: u64, seed: Seed) -> Result<EngineBench, HostError> {
     let data = TestData::new(vec!["nothing".into()], Bytes::gib(100))?;
     measure(&data, &requests.workload(), seconds, EngineChoice::Null, seed)
@@ -153,7 +152,7 @@ fn measure(
     })
 }
 
-/// Processor time used by this process since it began.
+/// Processor time of this process since its start.
 struct ProcessorTime {
     user_us: f64,
     system_us: f64,
@@ -163,12 +162,12 @@ impl ProcessorTime {
     #[allow(unsafe_code)]
     fn now(path: &Path) -> Result<ProcessorTime, HostError> {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is to memory for one `rusage`, which the kernel fills.
+        // SAFETY: the pointer refers to memory for one `rusage`, which the kernel fills.
         let answer = unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
         if answer != 0 {
             return Err(HostError::io(Operation::Inspect, path)(std::io::Error::last_os_error()));
         }
-        // SAFETY: all-zero bytes are a valid `rusage`, and the kernel has written one over them.
+        // SAFETY: zeroes are a valid `rusage`, and the kernel has written one.
         let usage = unsafe { usage.assume_init() };
         let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
         Ok(ProcessorTime { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) })

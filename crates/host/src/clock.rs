@@ -1,25 +1,25 @@
-//! [`GapClock`]: the clock of a measurement in wall time, which stands still while lowtide itself does not run.
+//! The clock of a measurement in wall time ([`GapClock`]), which stands still while lowtide itself does not run.
 //!
 //! ```text
-//!   readers ──► raw time (CLOCK_BOOTTIME) − time left out        wait where nobody has read it for 250 ms
+//!   readers ──► raw time (CLOCK_BOOTTIME) − gaps             wait if there was no reading for 250 ms
 //!                       ▲                         ▲
 //!   heartbeat, every 50 ms: silent for 250 ms? ───┘  suspended: CLOCK_BOOTTIME gained on CLOCK_MONOTONIC
 //!                                                    stopped:   SIGCONT arrived
 //!                                                    neither:   the machine is busy; the time counts
 //! ```
 //!
-//! SIGSTOP cannot be caught; SIGCONT, which ends the stop, can. A process that gets SIGCONT without having
-//! been stopped has no silent heartbeat, and a heartbeat that is silent because the processors are busy gets
-//! no SIGCONT. If the heartbeat spent the silence waiting for a processor (`/proc/thread-self/schedstat`),
-//! the clock does not wait for a SIGCONT that may still be on its way to its handler.
+//! SIGSTOP cannot be caught; SIGCONT, which ends the stop, can. A process that gets SIGCONT without a stop has no
+//! silent heartbeat, and a heartbeat that is silent on a busy machine comes without SIGCONT. If the heartbeat spent the
+//! silence waiting for a processor (`/proc/thread-self/schedstat`), the clock does not wait for a SIGCONT that may
+//! still be on its way.
 //!
-//! A gap begins at the last reading of any thread before it, to within a millisecond, and ends when it is
-//! noticed. So nothing is counted within it, and readings never go back. Each reading says how many gaps lie
-//! before it, which identifies requests that were in flight over one.
+//! A gap begins at the last reading of any thread before it, to within a millisecond, and ends when it is noticed.
+//! Nothing is counted within a gap, and readings never go back. Each reading contains the number of gaps before it,
+//! which identifies requests that were in flight during one.
 //!
-//! # Not noticed
-//! Stops shorter than 250 ms. Frozen control groups (`docker pause`), debuggers and paused virtual machines:
-//! nothing tells them from a busy machine with certainty.
+//! # Not handled
+//! Stops shorter than 250 ms. Frozen control groups (`docker pause`), debuggers and paused virtual machines, which
+//! cannot be distinguished from a busy machine.
 
 use lowtide_core::Nanos;
 use lowtide_core::measure::{Cause, Clock, Gap, Reading};
@@ -35,21 +35,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// How often the heartbeat looks.
+/// The period of the heartbeat.
 const BEAT: Duration = Duration::from_millis(50);
-/// A shorter silence is no gap.
 const LEAST_GAP_NS: u64 = 250_000_000;
-/// How long a SIGCONT may be on its way to its handler.
+/// The maximum delay of a SIGCONT handler.
 const DELIVERY_NS: u64 = 200_000_000;
-/// A suspension shorter than this counts as a busy machine.
+/// The minimum length of a suspension; shorter ones count as a busy machine.
 const LEAST_SUSPENSION_NS: u64 = 10_000_000;
-/// How exactly the last reading before a gap is known. Readings that are closer together write nothing, so
-/// that threads do not contend for the cache line.
+/// The resolution of the last reading before a gap. Readings that are closer together write nothing, so that threads do
+/// not contend for the cache line.
 const RESOLUTION_NS: u64 = 1_000_000;
-/// How often a reader looks whether the heartbeat has decided, and how many times.
+/// The interval and maximum number of a reader's checks for the decision of the heartbeat.
 const LOOK: (Duration, u32) = (Duration::from_micros(500), 4000);
 
-/// The clock of a measurement. It is stopped when it is dropped.
+/// The clock of a measurement. Dropping it stops the heartbeat.
 #[derive(Debug)]
 pub struct GapClock {
     state: Arc<State>,
@@ -57,28 +56,28 @@ pub struct GapClock {
     continued: SigId,
 }
 
-/// What readers and the heartbeat share. Raw times are nanoseconds of [`ClockId::Boottime`].
+/// The state that readers and the heartbeat share. Raw times are nanoseconds of [`ClockId::Boottime`].
 #[derive(Debug)]
 struct State {
     begun_ns: u64,
     /// The time up to which gaps are decided.
     settled_ns: AtomicU64,
-    /// The last reading, to [`RESOLUTION_NS`].
+    /// The last reading, with [`RESOLUTION_NS`].
     seen_ns: AtomicU64,
     /// Twice the number of gaps; one more while `left_out_ns` changes.
     version: AtomicU64,
     left_out_ns: AtomicU64,
     gaps: Mutex<Vec<Gap>>,
-    /// A SIGCONT arrived since the last look.
+    /// A SIGCONT arrived since the last check.
     continued: Arc<AtomicBool>,
     over: AtomicBool,
 }
 
 impl GapClock {
-    /// A clock that begins now, at 0.
+    /// Starts a clock at 0.
     ///
     /// # Errors
-    /// If the system gives no thread, or no handler of SIGCONT.
+    /// If the thread or the SIGCONT handler cannot be installed.
     pub fn start() -> io::Result<GapClock> {
         let continued = Arc::new(AtomicBool::new(false));
         let handler = signal_hook::flag::register(SIGCONT, Arc::clone(&continued))?;
@@ -127,7 +126,7 @@ impl Clock for GapClock {
             let version = state.version.load(SeqCst);
             let now_ns = raw_ns();
             let seen_ns = state.seen_ns.load(Relaxed);
-            // If another thread ran a moment ago there is no gap, however late the heartbeat is.
+            // A recent reading of another thread rules out a gap, however late the heartbeat is.
             let last_ns = state.settled_ns.load(SeqCst).max(seen_ns);
             let unsettled = now_ns.saturating_sub(last_ns) >= LEAST_GAP_NS;
             if version % 2 == 1 || (unsettled && looks < LOOK.1) {
@@ -137,7 +136,7 @@ impl Clock for GapClock {
             }
             let left_out_ns = state.left_out_ns.load(SeqCst);
             if state.version.load(SeqCst) != version {
-                // The reading may lie before a gap that has been left out since.
+                // The reading may be from before a gap that was left out meanwhile.
                 continue;
             }
             if now_ns > seen_ns + RESOLUTION_NS {
@@ -150,7 +149,7 @@ impl Clock for GapClock {
 }
 
 impl State {
-    /// The heartbeat: looks until the clock is dropped.
+    /// The heartbeat, until the clock is dropped.
     fn beat(&self) {
         let schedule = File::open("/proc/thread-self/schedstat").ok();
         let mut before = Evidence::now(schedule.as_ref());
@@ -160,16 +159,16 @@ impl State {
                 return;
             }
             let now = Evidence::now(schedule.as_ref());
-            // A thread that reads the clock is running.
+            // A thread that reads the clock is a sign of life, too.
             let last_ns = self.settled_ns.load(SeqCst).max(self.seen_ns.load(SeqCst));
             let silent_ns = now.raw_ns.saturating_sub(last_ns);
             let (cause, waited_ns) =
                 if silent_ns >= LEAST_GAP_NS { self.cause(silent_ns, &before, &now) } else { (None, 0) };
             let continued = self.continued.swap(false, SeqCst);
-            // The silence ends here: threads that wait for this decision go on now.
+            // The end of the silence: waiting readers continue now.
             let end = Evidence::now(schedule.as_ref());
             if cause.is_none() && end.raw_ns - now.raw_ns >= waited_ns + LEAST_GAP_NS {
-                // A stop may have begun since `now`: judge again, with the evidence from before it.
+                // A stop may have begun since `now`: decide again, with the evidence from before it.
                 self.continued.fetch_or(continued, SeqCst);
                 continue;
             }
@@ -181,7 +180,7 @@ impl State {
         }
     }
 
-    /// The cause of a silence, `None` if the machine was busy; and for how long at most it waited for a SIGCONT.
+    /// The cause of a silence, `None` on a busy machine, and the maximum time spent waiting for a SIGCONT.
     fn cause(&self, silent_ns: u64, before: &Evidence, now: &Evidence) -> (Option<Cause>, u64) {
         if now.suspended_ns.saturating_sub(before.suspended_ns) >= LEAST_SUSPENSION_NS {
             return (Some(Cause::Suspended), 0);
@@ -215,9 +214,9 @@ impl State {
 #[derive(Debug, Clone, Copy)]
 struct Evidence {
     raw_ns: u64,
-    /// How long the machine was suspended since it was started.
+    /// Total time of suspensions since boot.
     suspended_ns: u64,
-    /// How long this thread has waited for a processor; 0 where the kernel does not say.
+    /// Total time that this thread waited for a processor; 0 if the kernel does not report it.
     waited_ns: u64,
 }
 
@@ -231,12 +230,12 @@ impl Evidence {
     }
 }
 
-/// How far [`ClockId::Boottime`] is ahead of [`ClockId::Monotonic`].
+/// The lead of [`ClockId::Boottime`] over [`ClockId::Monotonic`].
 fn suspended_ns() -> u64 {
     let mut least_ns = u64::MAX;
     for _ in 0..10 {
         let (monotonic_ns, raw_ns, after_ns) = (ns(ClockId::Monotonic), raw_ns(), ns(ClockId::Monotonic));
-        // Too large by the time between both readings, which is long if another thread ran in between.
+        // The value is too large by the time between both readings, which is long if another thread ran in between.
         least_ns = least_ns.min(raw_ns.saturating_sub(monotonic_ns));
         if after_ns - monotonic_ns < RESOLUTION_NS {
             break;
@@ -245,21 +244,22 @@ fn suspended_ns() -> u64 {
     least_ns
 }
 
-/// The second number of a `schedstat`: nanoseconds that the thread could have run and had no processor.
+/// The second number of a `schedstat`: nanoseconds that the thread was runnable and had no processor.
 fn waited_ns(schedule: &File) -> Option<u64> {
     let mut text = [0; 128];
     let read = schedule.read_at(&mut text, 0).ok()?;
     std::str::from_utf8(&text[..read]).ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Nanoseconds since the machine was started, including those in which it was suspended.
+/// Nanoseconds since boot, including suspensions.
 #[inline]
 fn raw_ns() -> u64 {
     ns(ClockId::Boottime)
 }
 
+/// Nanoseconds of a clock.
 #[inline]
-fn ns(clock: ClockId) -> u64 {
+pub fn ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -271,7 +271,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// What is seen `at_s` after the start of the machine.
+    /// Evidence of a heartbeat `at_s` seconds from now.
     fn seen(at_s: u64, suspended_s: u64, waited_s: u64) -> Evidence {
         Evidence {
             raw_ns: raw_ns() + at_s * SECOND_NS,
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// A clock whose gaps only the test decides: without a heartbeat, and without the signals of other tests.
+    /// A clock without a heartbeat, and without the signals of other tests.
     fn clock() -> GapClock {
         let clock = GapClock::start().expect("there is a thread");
         clock.state.over.store(true, SeqCst);
@@ -299,8 +299,8 @@ mod tests {
         assert_eq!(cause(seen(0, 5, 0)), None, "no sign of a stop arrives");
         clock.state.continued.store(true, SeqCst);
         assert_eq!(cause(seen(0, 5, 0)), Some(Cause::Stopped));
-        assert_eq!(cause(seen(0, 5, 1)), Some(Cause::Stopped), "it waited for a processor, too");
-        assert_eq!(cause(seen(0, 5, 3)), None, "it only waited for a processor");
+        assert_eq!(cause(seen(0, 5, 1)), Some(Cause::Stopped), "stopped, and waited for a processor");
+        assert_eq!(cause(seen(0, 5, 3)), None, "only waited for a processor");
         clock.state.continued.store(false, SeqCst);
         assert_eq!(cause(seen(0, 8, 0)), Some(Cause::Suspended));
     }
@@ -316,7 +316,7 @@ mod tests {
         let after = clock.read();
         assert_eq!((before.gaps, after.gaps), (0, 1));
         assert!(after.ns >= before.ns);
-        // The time between both readings is what the gap does not cover.
+        // Only time outside the gap passed between both readings.
         let passed_ns = raw_ns() - clock.state.begun_ns;
         assert!(after.ns <= passed_ns - (to_ns - from_ns), "{after:?} of {passed_ns} ns");
         let gaps = clock.gaps();

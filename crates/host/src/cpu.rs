@@ -1,16 +1,15 @@
-//! Processor time of this process. Not here: its split into user and system.
+//! Processor time of this process. Not here: its split into user and system time.
 
+use crate::clock::ns;
 use lowtide_core::Nanos;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
-/// Processor time this process has used on all threads since it began.
+/// Processor time that all threads of this process have used since its start.
 pub fn time() -> Nanos {
-    let used = clock_gettime(ClockId::ProcessCPUTime);
-    Nanos::new(used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64)
+    Nanos::new(ns(ClockId::ProcessCPUTime))
 }
 
-/// Processor time the calling thread has used since it began.
+/// Processor time that the calling thread has used since its start.
 pub fn thread_time() -> Nanos {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    Nanos::new(used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64)
+    Nanos::new(ns(ClockId::ThreadCPUTime))
 }

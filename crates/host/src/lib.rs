@@ -22,6 +22,7 @@ pub mod data;
 pub mod engine;
 pub mod environment;
 pub mod error;
+mod event;
 pub mod http;
 pub mod live;
 pub mod memory;
@@ -36,3 +37,4 @@ pub mod sqlite_vfs;
 pub mod target;
 
 pub use error::{HostError, IoFailure, Operation};
+pub use event::Event;

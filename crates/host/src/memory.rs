@@ -1,11 +1,13 @@
-//! [`HugePages`]: a global allocator that backs large allocations with 2 MiB pages.
+//! A global allocator that backs large allocations with 2 MiB pages ([`HugePages`]).
 //!
-//! Simulated drives keep hundreds of megabytes of tables and touch them at random; with 4 KiB pages most
-//! touches also miss the TLB. Allocations of 4 MiB and more come straight from `mmap`, aligned to 2 MiB and
-//! with `MADV_HUGEPAGE`, so that the kernel may use huge pages even where it does so only on request
-//! (`/sys/kernel/mm/transparent_hugepage/enabled` = `madvise`). They stay lazily zero: `vec![0; n]` touches
-//! nothing. Smaller ones go to the system's allocator. Not here: explicit hugetlbfs pages, which an
-//! administrator would have to reserve, and NUMA.
+//! Simulated drives have tables of hundreds of megabytes with random access. With 4 KiB pages, most accesses also miss
+//! the TLB. Allocations of 4 MiB and more are therefore mapped with `mmap`, aligned to 2 MiB, with `MADV_HUGEPAGE`, so
+//! that the kernel may use huge pages even if it does so only on request (`/sys/kernel/mm/transparent_hugepage/enabled`
+//! = `madvise`). They are zeroed lazily: `vec![0; n]` touches no memory. Smaller allocations use the system's
+//! allocator.
+//!
+//! # Not handled
+//! Explicit hugetlbfs pages, which an administrator would have to reserve, and NUMA.
 
 #![allow(unsafe_code)]
 
@@ -20,12 +22,11 @@ use std::ptr::{NonNull, null_mut};
 const LARGE: usize = 4 << 20;
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
-/// Bytes of a page: `mmap` gives and takes whole ones. Larger ones (64 KiB on some arm64) divide [`HUGE`] too,
-/// so there lengths round up to [`HUGE`].
+/// The unit of mappings in bytes. Pages of other architectures (64 KiB on some arm64) divide [`HUGE`], to which lengths
+/// are rounded up there.
 pub(crate) const PAGE: usize = if cfg!(target_arch = "x86_64") { 4096 } else { HUGE };
 
-/// The system's allocator, except that allocations of 4 MiB and more are backed by huge pages where the
-/// kernel has them.
+/// The system's allocator, except that allocations of 4 MiB and more are backed by huge pages if the kernel has them.
 ///
 /// ```
 /// # use lowtide_host::memory::HugePages;
@@ -40,29 +41,29 @@ fn is_large(size: usize, align: usize) -> bool {
     size >= LARGE && align <= HUGE
 }
 
-/// Bytes mapped for an allocation of `size`; `None` where that overflows.
+/// Bytes to map for an allocation of `size`; `None` on overflow.
 fn mapped(size: usize) -> Option<usize> {
     size.checked_next_multiple_of(PAGE)
 }
 
-/// Maps `length` bytes, a multiple of [`PAGE`], aligned to [`HUGE`], zero, with huge pages on request.
+/// Maps `length` zero bytes, a multiple of [`PAGE`], aligned to [`HUGE`], and requests huge pages.
 pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no existing memory.
+    // SAFETY: an anonymous private mapping at an address that the kernel chooses overlaps no other memory.
     let first = unsafe { mmap_anonymous(null_mut(), length, protection, MapFlags::PRIVATE) }.ok()?;
     let base = if first.addr().is_multiple_of(HUGE) {
-        // Linux 6.7 and later align mappings of this size by themselves.
+        // Linux 6.7 and later align such mappings.
         first
     } else {
-        // SAFETY: `first` was mapped above with this length and given to nobody.
+        // SAFETY: `first` was mapped above with this length and is not shared.
         unsafe { munmap(first, length) }.ok()?;
         let padded = length.checked_add(HUGE)?;
         // SAFETY: as above.
         let start = unsafe { mmap_anonymous(null_mut(), padded, protection, MapFlags::PRIVATE) }.ok()?;
         let before = start.addr().next_multiple_of(HUGE) - start.addr();
         let base = start.wrapping_byte_add(before);
-        // SAFETY: both parts lie inside the mapping just made, outside the part that is kept, and nobody has
-        // seen them. A part of no bytes is skipped. A failure would only waste address space.
+        // SAFETY: both parts lie in the new mapping, outside the range that is kept, and are not shared. Empty parts
+        // are skipped. A failure would only waste address space.
         unsafe {
             if before > 0 {
                 let _ = munmap(start, before);
@@ -73,26 +74,26 @@ pub(crate) fn map(length: usize) -> Option<NonNull<u8>> {
         }
         base
     };
-    // SAFETY: the range is ours. Huge pages are a wish: without them everything works, slower.
+    // SAFETY: the range was mapped above. Without huge pages, everything works more slowly.
     let _ = unsafe { madvise(base, length, Advice::LinuxHugepage) };
     NonNull::new(base.cast())
 }
 
-/// Gives back a mapping.
+/// Removes a mapping.
 ///
 /// # Safety
 /// `base` came from [`map`] or [`remap`] with this `length`, and nothing points into it any more.
 pub(crate) unsafe fn unmap(base: *mut u8, length: usize) {
-    // SAFETY: the caller's promise. The kernel refuses only when it is out of memory for its own records;
-    // then the mapping is lost, not reused.
+    // SAFETY: the caller's promise. The kernel refuses only if it lacks memory for its own records; the mapping is then
+    // leaked, not reused.
     let _ = unsafe { munmap(base.cast::<c_void>(), length) };
 }
 
-/// Changes the length of a mapping, moving pages rather than copying bytes.
+/// Changes the length of a mapping by moving pages, not by copying bytes.
 ///
 /// # Safety
-/// `base` came from [`map`] or [`remap`] with length `from`, and the caller holds the only pointer to it. Where
-/// the answer is `None`, the old mapping is unchanged.
+/// `base` came from [`map`] or [`remap`] with length `from`, and the caller holds the only pointer to it. If the result
+/// is `None`, the old mapping is unchanged.
 unsafe fn remap(base: *mut u8, from: usize, to: usize) -> Option<*mut u8> {
     let old = base.cast::<c_void>();
     if to == from {
@@ -103,21 +104,21 @@ unsafe fn remap(base: *mut u8, from: usize, to: usize) -> Option<*mut u8> {
         unsafe { munmap(old.wrapping_byte_add(to), from - to) }.ok()?;
         return Some(base);
     }
-    // SAFETY: without MAYMOVE the mapping grows where it is or stays as it is.
+    // SAFETY: without MAYMOVE the mapping grows in place or is unchanged.
     if unsafe { mremap(old, from, to, MremapFlags::empty()) }.is_ok() {
         return Some(base);
     }
     let target = map(to)?;
-    // SAFETY: `target` is a fresh mapping of `to` bytes that nobody has seen, so it may be replaced. If the
-    // kernel refuses it may or may not have unmapped `target` already; it is then left alone for ever, since
-    // unmapping it could hit memory that another thread has mapped there since.
+    // SAFETY: `target` is a new mapping of `to` bytes that is not shared, so it may be replaced. On failure the kernel
+    // may already have unmapped `target`. It is leaked then, because unmapping it could remove a new mapping of another
+    // thread.
     unsafe { mremap_fixed(old, from, to, MremapFlags::MAYMOVE, target.as_ptr().cast()) }.ok()?;
     Some(target.as_ptr())
 }
 
-// SAFETY: small layouts are the system allocator's affair throughout. Large ones, told apart by size and
-// alignment alone so that `dealloc` and `realloc` see the same class as `alloc`, are private mappings of at least
-// the asked size, aligned to 2 MiB, which covers every alignment that counts as large. Nothing unwinds.
+// SAFETY: small layouts always use the system's allocator. Size and alignment alone decide, so that `dealloc` and
+// `realloc` see the same class as `alloc`. Large allocations are private mappings of at least the requested size,
+// aligned to 2 MiB, which is the largest alignment of that class. Nothing unwinds.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout.size(), layout.align()) {
@@ -129,7 +130,7 @@ unsafe impl GlobalAlloc for HugePages {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if is_large(layout.size(), layout.align()) {
-            // SAFETY: the caller's promise about `layout` is passed on; fresh mappings are zero.
+            // SAFETY: the caller's promise about `layout` is passed on; new mappings are zero.
             return unsafe { self.alloc(layout) };
         }
         // SAFETY: the caller's promise about `layout` is passed on.
@@ -139,12 +140,12 @@ unsafe impl GlobalAlloc for HugePages {
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         if is_large(layout.size(), layout.align()) {
             if let Some(length) = mapped(layout.size()) {
-                // SAFETY: `alloc` or `realloc` mapped it with this very length.
+                // SAFETY: `alloc` or `realloc` mapped it with this length.
                 unsafe { unmap(ptr, length) };
             }
             return;
         }
-        // SAFETY: a small layout was given by the system's allocator.
+        // SAFETY: a small layout came from the system's allocator.
         unsafe { System.dealloc(ptr, layout) }
     }
 
@@ -152,7 +153,7 @@ unsafe impl GlobalAlloc for HugePages {
         let old_large = is_large(layout.size(), layout.align());
         let new_large = is_large(new_size, layout.align());
         if !old_large && !new_large {
-            // SAFETY: small before and after: the caller's promises are passed on.
+            // SAFETY: small before and after, so the caller's promises are passed on.
             return unsafe { System.realloc(ptr, layout, new_size) };
         }
         if old_large && new_large {
@@ -165,8 +166,8 @@ unsafe impl GlobalAlloc for HugePages {
         // SAFETY: the caller promises that `new_size` is positive and, rounded up to the alignment, fits isize.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both blocks hold at least the bytes copied, and a fresh block overlaps nothing; the old
-            // one goes back with the layout it was made with.
+            // SAFETY: both blocks hold the copied bytes, and a new block overlaps nothing; the old one is freed with
+            // its own layout.
             unsafe {
                 std::ptr::copy_nonoverlapping(ptr, new, layout.size().min(new_size));
                 self.dealloc(ptr, layout);
@@ -180,7 +181,7 @@ unsafe impl GlobalAlloc for HugePages {
 mod tests {
     use super::*;
 
-    /// Reallocates through `sizes`, checking after each step that what was written is still there.
+    /// Reallocates through `sizes`, and checks after each step that the data is preserved.
     fn survives(sizes: &[usize]) {
         let align = 16;
         let layout = |size| Layout::from_size_align(size, align).expect("a valid layout");

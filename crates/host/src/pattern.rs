@@ -1,8 +1,8 @@
-//! What lowtide writes: random bytes that no drive can compress, with a stamp in each 4 KiB page.
+//! The data that lowtide writes: incompressible random bytes, with a stamp in each 4 KiB page.
 //!
-//! The stamp is the page's offset in the test data and a number that never repeats in a run, so that a drive
-//! that deduplicates gains nothing and a test can see that data landed where it was sent. Refreshing a buffer
-//! costs two stores per page. Not here: checksums; lowtide measures drives and does not verify them.
+//! The stamp is the page's offset in the test data and a number that never repeats in a run. It defeats deduplication,
+//! and tests check by it that data reached its offset. Refreshing a buffer costs two stores per page. Not here:
+//! checksums; lowtide measures drives and does not verify them.
 
 use lowtide_core::rng::Rng;
 use rand_xoshiro::rand_core::RngCore;
@@ -15,8 +15,7 @@ pub(crate) fn randomise(buffer: &mut [u8], rng: &mut Rng) {
     rng.fill_bytes(buffer);
 }
 
-/// Stamps each page of `buffer`, which will be written at `offset` of the test data, with its offset and
-/// `number`.
+/// Stamps each page of `buffer`, which will be written at `offset` of the test data, with its offset and `number`.
 #[inline]
 pub(crate) fn stamp(buffer: &mut [u8], offset: u64, number: u64) {
     for (page, bytes) in buffer.chunks_mut(PAGE).enumerate() {
@@ -34,7 +33,7 @@ mod tests {
     use lowtide_core::Seed;
 
     #[test]
-    fn every_page_carries_its_offset_and_the_rest_stays_random() {
+    fn every_page_has_its_stamp_and_its_other_bytes_stay_random() {
         let mut buffer = vec![0; 3 * PAGE];
         randomise(&mut buffer, &mut Seed::new(1).stream());
         let before = buffer.clone();

@@ -1,6 +1,6 @@
-//! [`Region`]: owned memory for I/O: zeroed, aligned for direct requests, on huge pages where possible.
+//! Owned memory for I/O ([`Region`]): zeroed, aligned for direct requests, on huge pages if possible.
 //!
-//! Not here: knowing who uses which part of it.
+//! Not here: the use of its parts.
 
 #![allow(unsafe_code)]
 
@@ -8,18 +8,18 @@ use crate::memory::{PAGE, map, unmap};
 use std::io;
 use std::ptr::NonNull;
 
-/// An owned, zeroed, aligned piece of memory, for I/O.
+/// An owned, zeroed, aligned mapping.
 #[derive(Debug)]
 pub(crate) struct Region {
     base: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone; nothing about it is tied to a thread.
+// SAFETY: the mapping belongs to this value alone and is not tied to a thread.
 unsafe impl Send for Region {}
 
 impl Region {
-    /// At least `length` zero bytes.
+    /// Maps at least `length` zero bytes.
     pub(crate) fn new(length: usize) -> io::Result<Region> {
         let length = length.max(1).checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         let base = map(length).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -31,12 +31,10 @@ impl Region {
         self.base.as_ptr()
     }
 
-    /// Bytes.
     pub(crate) fn length(&self) -> usize {
         self.length
     }
 
-    /// All bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is `length` initialised bytes (zero at first) and borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.length) }
@@ -45,8 +43,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length; borrows have ended, and whoever lent the memory to the kernel
-        // keeps this value until it has it back.
+        // SAFETY: mapped in `new` with this length; borrows have ended, and users that lend the memory to the kernel
+        // keep this value until the kernel is done with it.
         unsafe { unmap(self.as_ptr(), self.length) };
     }
 }

@@ -1,9 +1,9 @@
-//! Files of SQLite that lie where the program says ([`Files`]): a virtual filesystem of SQLite, registered under a name.
+//! SQLite files in storage of the program ([`Files`]): an SQLite VFS, registered under a name.
 //!
-//! One connection at a time may have its files open: locks are granted without a look. There is no shared memory, so a
-//! connection that wants a write-ahead log needs `PRAGMA locking_mode = EXCLUSIVE` first; and no temporary files, so
-//! `PRAGMA temp_store = MEMORY`. Not here: what the files are made of, and connections. Written for SQLite's own
-//! documentation of `sqlite3_vfs` and `sqlite3_io_methods` (sqlite.org/c3ref), version 3.37 and later.
+//! Only one connection at a time may open the files, because locks are always granted. There is no shared memory, so a
+//! write-ahead log needs `PRAGMA locking_mode = EXCLUSIVE` first, and there are no temporary files, so `PRAGMA
+//! temp_store = MEMORY` is needed. Source: SQLite's documentation of `sqlite3_vfs` and `sqlite3_io_methods`
+//! (sqlite.org/c3ref), version 3.37 and later.
 
 #![allow(unsafe_code)]
 
@@ -13,96 +13,75 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Milliseconds of the Julian day at the beginning of 1970.
+/// The start of 1970 in milliseconds of the Julian day.
 const JULIAN_1970_MS: i64 = 210_866_760_000_000;
 
-/// The longest name of a file, in bytes.
+/// The maximum length of a file name in bytes.
 const LONGEST_NAME: c_int = 256;
 
-/// The bytes that SQLite takes to be written whole or not at all, and that a header of a journal is padded to.
+/// The sector size in bytes: SQLite assumes that a sector is written atomically, and pads journal headers to it.
 const SECTOR: c_int = 4096;
 
 /// The number of an open file.
 pub type FileNumber = u32;
 
-/// Why a file does not do what SQLite asks.
+/// An error of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// The device fails, or has no power.
+    /// The device failed, or has no power.
     #[error("the device failed")]
     Device,
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no such file")]
     Missing,
-    /// Nothing more fits.
+    /// The device is full.
     #[error("the device is full")]
     Full,
 }
 
-/// What SQLite asks of a filesystem. Offsets and lengths are bytes.
+/// The operations of a filesystem that SQLite needs. Offsets and lengths are bytes.
 pub trait Files: Send {
-    /// Opens the file of that name, making it where `create` is set and there is none.
+    /// Opens a file, and creates it if it does not exist and `create` is set.
     ///
     /// # Errors
-    /// [`FileError`]; [`FileError::Missing`] where there is none.
+    /// [`FileError::Missing`] if the file does not exist.
     fn open(&mut self, name: &str, create: bool) -> Result<FileNumber, FileError>;
-    /// Closes it.
+    /// Closes a file.
     fn close(&mut self, file: FileNumber);
-    /// Removes a name; with `sync` the removal is as durable afterwards as a synced file.
-    ///
-    /// # Errors
-    /// [`FileError`].
+    /// Removes a file; with `sync`, durably.
     fn delete(&mut self, name: &str, sync: bool) -> Result<(), FileError>;
-    /// Whether there is a file of that name.
-    ///
-    /// # Errors
-    /// [`FileError`].
+    /// Whether a file exists.
     fn exists(&mut self, name: &str) -> Result<bool, FileError>;
-    /// Reads at `offset`; how many bytes there were before the end.
-    ///
-    /// # Errors
-    /// [`FileError`].
+    /// Reads at `offset`. Returns the number of bytes before the end of the file.
     fn read(&mut self, file: FileNumber, offset: u64, into: &mut [u8]) -> Result<usize, FileError>;
-    /// Writes at `offset`; the file becomes longer where it has to.
-    ///
-    /// # Errors
-    /// [`FileError`].
+    /// Writes at `offset`, and extends the file if necessary.
     fn write(&mut self, file: FileNumber, offset: u64, bytes: &[u8]) -> Result<(), FileError>;
-    /// Makes the file `length` bytes long.
-    ///
-    /// # Errors
-    /// [`FileError`].
+    /// Sets the length of a file.
     fn truncate(&mut self, file: FileNumber, length: u64) -> Result<(), FileError>;
-    /// Waits until everything of the file is on the device (`fsync`).
-    ///
-    /// # Errors
-    /// [`FileError`].
+    /// Makes a file durable (`fsync`).
     fn sync(&mut self, file: FileNumber) -> Result<(), FileError>;
-    /// Its length.
-    ///
-    /// # Errors
-    /// [`FileError`].
+    /// The length of a file.
     fn size(&mut self, file: FileNumber) -> Result<u64, FileError>;
-    /// Milliseconds since the beginning of 1970, for `unixepoch()`.
+    /// Milliseconds since 1970, for `unixepoch()`.
     fn now_ms(&self) -> i64;
 }
 
 type Shared = Mutex<Option<Box<dyn Files>>>;
 
-/// Files under the name of a filesystem that SQLite knows.
+/// Files that are registered with SQLite as a VFS.
 ///
-/// The name stays known until the process ends, because a connection may still bear it: a few hundred bytes. Dropping this
-/// drops the files; from then on, everything asked of them fails.
+/// The VFS stays registered until the process ends, because a connection may still use it; it takes a few hundred
+/// bytes. Dropping this value drops the files, after which all operations fail.
 pub struct Registered {
     name: String,
     shared: &'static Shared,
 }
 
 impl Registered {
-    /// Makes `files` known to SQLite under a name that nothing else has.
+    /// Registers `files` under a unique name.
     ///
     /// # Errors
-    /// In SQLite's words, where it refuses.
+    /// SQLite's error text.
     pub fn new(files: Box<dyn Files>) -> Result<Registered, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("lowtide-{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -132,7 +111,7 @@ impl Registered {
             xGetSystemCall: None,
             xNextSystemCall: None,
         }));
-        // SAFETY: the structure, its name and its data are never freed, and every function keeps its contract (below).
+        // SAFETY: the structure, its name and its data are never freed, and every function below fulfils its contract.
         let code = unsafe { ffi::sqlite3_vfs_register(vfs, 0) };
         match code {
             ffi::SQLITE_OK => Ok(Registered { name, shared }),
@@ -140,7 +119,7 @@ impl Registered {
         }
     }
 
-    /// The name that a connection is opened with.
+    /// The name of the VFS, for opening a connection.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -152,7 +131,7 @@ impl Drop for Registered {
     }
 }
 
-/// An open file, as SQLite holds it: it knows the first field alone.
+/// An open file. SQLite uses the first field only.
 #[repr(C)]
 struct File {
     base: ffi::sqlite3_file,
@@ -171,7 +150,7 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xFileSize: Some(file_size),
     xLock: Some(grant),
     xUnlock: Some(grant),
-    xCheckReservedLock: Some(nobody_has_it),
+    xCheckReservedLock: Some(not_reserved),
     xFileControl: Some(file_control),
     xSectorSize: Some(sector_size),
     xDeviceCharacteristics: Some(characteristics),
@@ -183,13 +162,13 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xUnfetch: None,
 };
 
-/// Asks the files. Where they are gone, the device fails.
+/// Calls the files, or fails if they were dropped.
 fn ask<T>(shared: &Shared, ask: impl FnOnce(&mut dyn Files) -> Result<T, FileError>) -> Result<T, FileError> {
     let mut files = shared.lock().unwrap_or_else(PoisonError::into_inner);
     files.as_mut().map_or(Err(FileError::Device), |files| ask(&mut **files))
 }
 
-/// What SQLite is told: `device` says which of its input and output errors it is where the device fails.
+/// Converts a result to an SQLite code; `device` is the code of a device error.
 fn code(result: Result<(), FileError>, device: c_int) -> c_int {
     match result {
         Ok(()) => ffi::SQLITE_OK,
@@ -199,38 +178,38 @@ fn code(result: Result<(), FileError>, device: c_int) -> c_int {
     }
 }
 
-/// The files of a filesystem.
+/// The files of a VFS.
 ///
 /// # Safety
-/// `vfs` is one that [`Registered::new`] made.
+/// `vfs` was made by [`Registered::new`].
 unsafe fn shared_of<'a>(vfs: *mut ffi::sqlite3_vfs) -> &'a Shared {
-    // SAFETY: `new` put a reference there that lives as long as the process.
+    // SAFETY: `new` stored a reference that lives as long as the process.
     unsafe { &*(*vfs).pAppData.cast::<Shared>() }
 }
 
 /// The files of an open file, and its number.
 ///
 /// # Safety
-/// `file` is one that [`open`] opened.
+/// `file` was opened by [`open`].
 unsafe fn of<'a>(file: *mut ffi::sqlite3_file) -> (&'a Shared, FileNumber) {
-    // SAFETY: `open` made a `File` of it, whose files live as long as the process.
+    // SAFETY: `open` initialised it as a `File`, whose files live as long as the process.
     unsafe {
         let file = file.cast::<File>();
         (&*(*file).shared, (*file).number)
     }
 }
 
-/// A name that SQLite gives; `None` where it gives none, or not UTF-8.
+/// A name from SQLite; `None` if it is null or not UTF-8.
 ///
 /// # Safety
-/// `name` is null or ends with a zero.
+/// `name` is null or a C string.
 unsafe fn text<'a>(name: *const c_char) -> Option<&'a str> {
     // SAFETY: as the caller promises.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_str().ok()).flatten()
 }
 
-// SAFETY of all that follows: SQLite calls them with a filesystem that `new` registered or a file that `open` opened, with
-// names that end with a zero, buffers as long as it says, and places to answer to that are its own.
+// SAFETY of all functions below: SQLite passes a VFS that `new` registered or a file that `open` opened, C strings as
+// names, buffers of the stated length, and valid output pointers.
 
 unsafe extern "C" fn open(
     vfs: *mut ffi::sqlite3_vfs,
@@ -239,7 +218,7 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: see above. SQLite looks at the methods even where opening fails: there are none then.
+    // SAFETY: see above. SQLite also reads the methods if opening fails; they are null then.
     unsafe {
         (*file).pMethods = ptr::null();
         let shared = shared_of(vfs);
@@ -278,7 +257,7 @@ unsafe extern "C" fn read(
 ) -> c_int {
     // SAFETY: see above.
     let ((shared, number), into) = unsafe {
-        // What a file does not have reads as zeroes; and a slice has to be initialised.
+        // Bytes past the end of the file read as zeroes, and a slice must be initialised.
         ptr::write_bytes(into.cast::<u8>(), 0, length as usize);
         (of(file), std::slice::from_raw_parts_mut(into.cast::<u8>(), length as usize))
     };
@@ -327,7 +306,7 @@ unsafe extern "C" fn grant(_file: *mut ffi::sqlite3_file, _lock: c_int) -> c_int
     ffi::SQLITE_OK
 }
 
-unsafe extern "C" fn nobody_has_it(_file: *mut ffi::sqlite3_file, held: *mut c_int) -> c_int {
+unsafe extern "C" fn not_reserved(_file: *mut ffi::sqlite3_file, held: *mut c_int) -> c_int {
     // SAFETY: see above.
     unsafe { *held = 0 };
     ffi::SQLITE_OK
@@ -346,7 +325,7 @@ unsafe extern "C" fn sector_size(_file: *mut ffi::sqlite3_file) -> c_int {
 }
 
 unsafe extern "C" fn characteristics(_file: *mut ffi::sqlite3_file) -> c_int {
-    // As for files of Linux: bytes beside those that are written stay as they are.
+    // As for files of Linux, a write does not damage adjacent bytes.
     ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE
 }
 
@@ -380,7 +359,7 @@ unsafe extern "C" fn full_pathname(
     room: c_int,
     out: *mut c_char,
 ) -> c_int {
-    // SAFETY: see above; what is copied ends with its zero and fits.
+    // SAFETY: see above. The copy includes the terminating zero and fits.
     unsafe {
         let bytes = CStr::from_ptr(name).to_bytes_with_nul();
         if bytes.len() > room as usize {
@@ -391,7 +370,7 @@ unsafe extern "C" fn full_pathname(
     ffi::SQLITE_OK
 }
 
-/// SQLite asks its first filesystem for randomness, which is none of these.
+/// Never called: SQLite takes randomness from its default VFS.
 unsafe extern "C" fn randomness(_vfs: *mut ffi::sqlite3_vfs, length: c_int, out: *mut c_char) -> c_int {
     // SAFETY: see above.
     unsafe { ptr::write_bytes(out, 0, length as usize) };
@@ -432,18 +411,17 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    /// Files in memory.
     #[derive(Default)]
     struct Plain {
         names: BTreeMap<String, usize>,
         files: Vec<Vec<u8>>,
     }
 
-    /// The same files for several registrations, as after a restart; the second field tells how often files were synced.
+    /// Files that several registrations share, as after a restart, and the number of syncs.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Plain>>, Arc<AtomicU32>);
+    struct SharedFiles(Arc<Mutex<Plain>>, Arc<AtomicU32>);
 
-    impl Files for Kept {
+    impl Files for SharedFiles {
         fn open(&mut self, name: &str, create: bool) -> Result<FileNumber, FileError> {
             let mut plain = self.0.lock().expect("no panic");
             if let Some(number) = plain.names.get(name) {
@@ -504,10 +482,10 @@ mod tests {
     }
 
     #[test]
-    fn a_database_lies_in_the_files_with_either_journal_and_is_there_again() {
+    fn a_database_survives_a_restart_with_both_journals() {
         for journal in ["DELETE", "WAL"] {
-            let kept = Kept::default();
-            let vfs = Registered::new(Box::new(kept.clone())).expect("registers");
+            let files = SharedFiles::default();
+            let vfs = Registered::new(Box::new(files.clone())).expect("registers");
             let connection = connect(&vfs).expect("opens");
             connection.pragma_update(None, "journal_mode", journal).expect("takes it");
             connection.execute_batch("CREATE TABLE t (n INTEGER); BEGIN").expect("made");
@@ -517,19 +495,19 @@ mod tests {
             connection.execute_batch("COMMIT").expect("committed");
             let day: i64 = connection.query_row("SELECT unixepoch()", [], |row| row.get(0)).expect("a time");
             assert_eq!(day, 86_400, "{journal}: the time is that of the files");
-            // The files outlive the connection, which closes without a word.
+            // The files outlive the connection.
             drop((connection, vfs));
-            let vfs = Registered::new(Box::new(kept.clone())).expect("registers again");
+            let vfs = Registered::new(Box::new(files.clone())).expect("registers again");
             let connection = connect(&vfs).expect("opens again");
             let sum: i64 = connection.query_row("SELECT sum(n) FROM t", [], |row| row.get(0)).expect("a sum");
             assert_eq!(sum, 499_500, "{journal}");
-            assert!(kept.1.load(Ordering::Relaxed) >= 2, "{journal}: synced");
+            assert!(files.1.load(Ordering::Relaxed) >= 2, "{journal}: synced");
         }
     }
 
     #[test]
-    fn connections_that_outlive_the_files_are_told_that_they_fail() {
-        let vfs = Registered::new(Box::new(Kept::default())).expect("registers");
+    fn connections_fail_after_the_files_are_dropped() {
+        let vfs = Registered::new(Box::new(SharedFiles::default())).expect("registers");
         let connection = connect(&vfs).expect("opens");
         connection.execute_batch("CREATE TABLE t (n INTEGER)").expect("made");
         let name = vfs.name().to_owned();

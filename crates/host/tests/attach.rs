@@ -11,7 +11,7 @@ use common::skipped;
 use lowtide_core::{Filesystem, Op, Request};
 use lowtide_host::HostError;
 use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
-use lowtide_host::live::{Done, Port};
+use lowtide_host::live::{OnComplete, Port};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -35,7 +35,7 @@ struct Memory {
     block: u32,
     control: PathBuf,
     /// What is never answered.
-    kept: Mutex<Vec<Done>>,
+    kept: Mutex<Vec<OnComplete>>,
 }
 
 impl Memory {
@@ -84,7 +84,7 @@ impl Port for Memory {
         self.command().trim().strip_prefix("life ").map_or(1, |life| life.parse().expect("a number"))
     }
 
-    fn submit(&self, life: u64, request: Request, data: Vec<u8>, done: Done) {
+    fn submit(&self, life: u64, request: Request, data: Vec<u8>, done: OnComplete) {
         if self.command().trim() == "silence" {
             self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(done);
         } else {

@@ -11,8 +11,8 @@ use lowtide_core::{BlockDevice, Bytes, Filesystem, Nanos, Request, Seed, Virtual
 use lowtide_device::AnyDevice;
 use lowtide_device::power::Tear;
 use lowtide_host::attach::{self, State};
-use lowtide_live::attached::{self, Attached, AttachedError, Serving, Wanted};
-use lowtide_live::{Data, Known, Offer};
+use lowtide_live::attached::{self, AttachOptions, Attached, AttachedError, ServeOptions};
+use lowtide_live::{Data, Offer, ResolvedOffer};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -48,7 +48,7 @@ fn server_process() {
         ..Offer::of(&given("DEVICE"))
     };
     let known = offer.look_up().expect("known");
-    let how = Serving { at_once_first: true, real_time: true, ..Serving::default() };
+    let how = ServeOptions { at_once_first: true, real_time: true, ..ServeOptions::default() };
     let served = attached::serve(&known, how, |text| println!("{text}")).expect("served").expect("wanted");
     served.ended.expect("in order");
     served.drives.into_iter().for_each(|drive| known.close(drive).expect("closed"));
@@ -93,8 +93,8 @@ fn offer(name: &str) -> Offer {
     Offer { name: Some(name.to_owned()), scale: 16, seed: Seed::new(3), ..Offer::of(DEVICE) }
 }
 
-fn wanted(offer: Offer) -> Wanted<'static> {
-    Wanted {
+fn wanted(offer: Offer) -> AttachOptions<'static> {
+    AttachOptions {
         offer,
         history: None,
         filesystem: Filesystem::Xfs,
@@ -142,7 +142,7 @@ fn mounted(at: &Path) -> String {
     line.expect("mounted").split(' ').skip(2).take(2).collect::<Vec<_>>().join(" ")
 }
 
-fn model(known: &Known) -> (AnyDevice, VirtualTime) {
+fn model(known: &ResolvedOffer) -> (AnyDevice, VirtualTime) {
     known.model().expect("builds")
 }
 
@@ -158,8 +158,8 @@ fn what_is_written_is_there_after_mounting_again_whatever_the_pace() {
         (Filesystem::Ext4, "nodiratime,data=writeback", "ext4 rw,nodiratime,relatime,data=writeback"),
         (Filesystem::Btrfs, "", "btrfs rw,"),
     ] {
-        let mut drive =
-            Attached::new(Wanted { filesystem: kind, options, ..wanted(offer("again")) }).expect("attached");
+        let mut drive = Attached::new(AttachOptions { filesystem: kind, options, ..wanted(offer("again")) })
+            .expect("attached");
         let (name, at) = (drive.name().to_owned(), drive.path().to_owned());
         let found = mounted(&at);
         assert!(found.starts_with(shown.split(',').next().expect("a word")), "{found}");
@@ -216,8 +216,8 @@ fn history_goes_in_and_comes_back() {
     let data = tempfile::tempdir().expect("a folder");
     let first = Offer { data: Data::File(data.path().to_owned()), ..offer("history") };
     let size = Some(Bytes::mib(700));
-    let drive =
-        Attached::new(Wanted { history: Some((&before, now)), size, ..wanted(first) }).expect("attached");
+    let drive = Attached::new(AttachOptions { history: Some((&before, now)), size, ..wanted(first) })
+        .expect("attached");
     let name = drive.name().to_owned();
     assert!(fs::read_dir(data.path()).expect("there").next().is_none(), "the file has no name");
     let stat = drive.stat().expect("counted");
@@ -237,8 +237,9 @@ fn history_goes_in_and_comes_back() {
     let mut device = returned.model;
     let read = device.submit(returned.now + Nanos::from_secs(1), &Request::read(0, 4096));
     assert_eq!(read.status, Ok(()));
-    let next = Attached::new(Wanted { history: Some((&device, read.at)), ..wanted(offer("history-again")) })
-        .expect("again");
+    let next =
+        Attached::new(AttachOptions { history: Some((&device, read.at)), ..wanted(offer("history-again")) })
+            .expect("again");
     let goes_on = next.stat().expect("counted").since_new;
     assert!(goes_on.host_written_bytes > after.host_written_bytes && goes_on.erases >= after.erases);
 }
@@ -283,20 +284,21 @@ fn what_cannot_be_leaves_nothing() {
     if !possible() {
         return;
     }
-    let fails = |wanted: Wanted<'_>| Attached::new(wanted).map(drop).expect_err("it cannot be");
+    let fails = |wanted: AttachOptions<'_>| Attached::new(wanted).map(drop).expect_err("it cannot be");
     let error = fails(wanted(Offer { device: "intel-x25".to_owned(), ..offer("nothing") }));
     assert!(matches!(error, AttachedError::Open(_)) && error.to_string().contains("intel-x25-e"), "{error}");
-    let error = fails(Wanted { options: "no-such-option", ..wanted(offer("nothing")) });
+    let error = fails(AttachOptions { options: "no-such-option", ..wanted(offer("nothing")) });
     assert!(matches!(error, AttachedError::Host(_)), "{error}");
-    let error = fails(Wanted { server: |_| Ok(Command::new("/bin/false")), ..wanted(offer("nothing")) });
+    let error =
+        fails(AttachOptions { server: |_| Ok(Command::new("/bin/false")), ..wanted(offer("nothing")) });
     assert!(error.to_string().contains("ended"), "{error}");
     // The history of another drive.
     let other = Offer { scale: 32, ..offer("other") }.look_up().expect("known");
     let (other, now) = model(&other);
     let interrupted = Arc::new(AtomicBool::new(true));
-    let error = fails(Wanted { interrupt: &interrupted, ..wanted(offer("nothing")) });
+    let error = fails(AttachOptions { interrupt: &interrupted, ..wanted(offer("nothing")) });
     assert!(error.to_string().contains("interrupt"), "{error}");
-    let drive = Attached::new(Wanted { history: Some((&other, now)), ..wanted(offer("nothing")) });
+    let drive = Attached::new(AttachOptions { history: Some((&other, now)), ..wanted(offer("nothing")) });
     assert!(drive.is_err(), "its history is of another drive");
     let left = attach::list()
         .into_iter()
@@ -363,6 +365,6 @@ fn a_power_cut_does_not_tear_logical_blocks() {
     assert!(error.contains("4096 bytes") && error.contains("leaves each whole"), "{error}");
     drive.power_cut(Tear::Page).expect("pieces of a block");
     drive.power_on().expect("on");
-    drive.again().expect("mounted");
+    drive.mount_after_power_cut().expect("mounted");
     drive.detach().expect("detached");
 }

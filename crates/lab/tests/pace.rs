@@ -6,12 +6,12 @@
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Nanos, Request, Seed, rest};
 use lowtide_host::live::{Drive, Ticket};
-use lowtide_live::{Known, LiveDrive, Offer, Pace};
+use lowtide_live::{LiveDrive, Offer, Pace, ResolvedOffer};
 
 const SECOND: u64 = 1_000_000_000;
 const AT_ITS_PACE: Pace = Pace::RealTime { transport_ns: 0 };
 
-fn known(device: &str, seed: u64) -> Known {
+fn known(device: &str, seed: u64) -> ResolvedOffer {
     Offer { scale: 16, seed: Seed::new(seed), ..Offer::of(device) }.look_up().expect("it is in the catalogue")
 }
 

@@ -1,30 +1,29 @@
-//! A simulated drive as the home of a database ([`Attached`]): served live, a block device of this machine, formatted and
-//! mounted, for as long as this lives.
+//! A simulated drive that is formatted and mounted as the home of a database ([`Attached`]): a live drive behind a block
+//! device of this machine.
 //!
 //! ```text
 //!   PreparedDrive ─► history ─► server, a process of its own ─► /dev/loopN ─► xfs | ext4 | btrfs ─► path()
 //!                ◄─ history ◄─            ▲ at_once, at_its_pace, stat
 //! ```
 //!
-//! The server is a process of its own, which uses nothing of the filesystem it serves: whatever this process does there, with
-//! whichever lock in its hands or page fault of its memory, the server goes on. That a thread of the same process faults in
-//! a file that is mapped from there, and so keeps the memory of all threads from changing, would be enough to stop a server
-//! in it; and a process that waits for itself cannot be killed. Memory that the server needs while the kernel writes dirty
-//! pages back is not waited for (`PR_SET_IO_FLUSHER`).
+//! The server is a separate process, which uses nothing of the filesystem that it serves. In the process of the
+//! database, a thread that holds a lock or faults in a mapped file could block the server, and a process that waits for
+//! itself cannot be killed. `PR_SET_IO_FLUSHER` lets the server allocate memory while the kernel writes back dirty
+//! pages.
 //!
-//! While the drive answers at once, the time of the model is its own: it takes for every request what it would have taken,
-//! and what the host spends between requests does not exist for it. When it answers at its pace again, the model first
-//! completes what it has acknowledged, so that nobody waits for that; from then on a second of the host is one of the model.
-//! Bytes that were never written through the block device read as zeroes, whatever the history of the model says.
+//! While the drive answers at once, the model has its own clock: it advances by the time that requests would have
+//! taken, and the host's time between requests does not count. When the drive answers at its pace again, the model
+//! first completes all acknowledged requests in its own time; from then on both clocks run together. Bytes that were
+//! never written through the block device read as zeroes, even if the model's history has written them.
 //!
-//! Not here: what is stored there, and how the program is told that it is to be a server.
+//! Not here: the database, and the command line of the server.
 
 use super::control::{self, AskError, Order, Question, Report};
 use super::drive::LiveDrive;
-use super::open::{Data, Known, Offer, OpenError};
+use super::open::{Data, Offer, OpenError, ResolvedOffer};
 use super::stat::Stat;
 use super::time::Pace;
-use super::{Orders, Service};
+use super::{ControlSocket, Service};
 use lowtide_core::{Bytes, Filesystem, VirtualTime};
 use lowtide_device::AnyDevice;
 use lowtide_device::power::{Loss, Tear};
@@ -38,85 +37,84 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The longest name that another part is put behind.
+/// The maximum length of a name before its suffix.
 const LONGEST: usize = 40;
 
-/// Bytes of a logical block.
+/// Size of a logical block in bytes.
 const BLOCK: u32 = 4096;
 
-/// What is to be attached.
-pub struct Wanted<'a> {
-    /// The device, as it was looked up; in `data`, a folder stands for a file in it that nobody else sees. Names need
-    /// not differ from those of other drives: a number is put behind them. What it says of its state is not used.
+/// The options of an attached drive.
+pub struct AttachOptions<'a> {
+    /// The device. A directory in `data` stands for an unnamed file in it. The name need not be unique, because a
+    /// number is appended. The `state` is ignored.
     pub offer: Offer,
-    /// Its history, and the instant at which it goes on; as new where absent. The model is one of the same description.
+    /// A model of the same device with its history, and the instant of its clock. Default: a new drive.
     pub history: Option<(&'a AnyDevice, VirtualTime)>,
-    /// The filesystem that is made.
+    /// The filesystem to make.
     pub filesystem: Filesystem,
-    /// Its size, from the first byte of the drive; the whole drive where absent.
+    /// The size of the filesystem. Default: the size of the drive.
     pub size: Option<Bytes>,
-    /// Whether making it trims the drive first.
+    /// Whether making the filesystem first trims the drive.
     pub trims: bool,
-    /// Mount options, as `mount -o` takes them; none where empty.
+    /// Mount options for `mount -o`, or an empty string.
     pub options: &'a str,
-    /// This program once more, as the server of an offer with a name and a state: the command has to end in [`serve`].
+    /// Makes the command that starts the server. The command must call [`serve`].
     pub server: ServerOf,
-    /// Set where nobody wants to wait any more.
+    /// Set to cancel.
     pub interrupt: &'a Arc<AtomicBool>,
 }
 
-/// Why a drive cannot be attached, asked or given back.
+/// An error of an attached drive.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachedError {
-    /// There is no such device.
+    /// The device cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The machine, or a program of it, refuses.
+    /// The kernel or a tool refused.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The server does not answer, or does not do what it is told.
+    /// The server did not answer, or did not carry out an order.
     #[error("the attached drive {name}: {source}")]
     Ask {
-        /// Its name.
+        /// The drive's name.
         name: String,
-        /// What came instead.
+        /// The reason.
         source: AskError,
     },
-    /// The program cannot be started once more.
+    /// The server cannot be started.
     #[error("the server of the attached drive {name} cannot be started: {source}")]
     Start {
-        /// Its name.
+        /// The drive's name.
         name: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Its history is not to be had back.
+    /// The drive's history cannot be recovered.
     #[error("the history of the attached drive {name} is lost: {why}")]
     Lost {
-        /// Its name.
+        /// The drive's name.
         name: String,
-        /// How.
+        /// The reason.
         why: String,
     },
 }
 
-/// A drive that is attached, formatted and mounted. Dropping it takes it apart, whoever still uses it.
+/// A drive that is attached, formatted and mounted. Dropping it detaches it, even if it is in use.
 #[derive(Debug)]
 pub struct Attached {
     name: String,
-    known: Known,
+    known: ResolvedOffer,
     path: PathBuf,
     control: PathBuf,
     interrupt: Arc<AtomicBool>,
-    /// It was taken apart.
-    gone: bool,
+    detached: bool,
 }
 
-/// The model of a drive that was detached.
+/// The model of a detached drive.
 pub struct Returned {
-    /// The model, with all that was asked of it.
+    /// The model with its history.
     pub model: AnyDevice,
-    /// The instant on its clock.
+    /// The instant of its clock.
     pub now: VirtualTime,
 }
 
@@ -127,11 +125,12 @@ impl std::fmt::Debug for Returned {
 }
 
 impl Attached {
-    /// Attaches a drive, makes a filesystem on it, and mounts that. It answers at once until it is told otherwise.
+    /// Attaches a drive, makes a filesystem on it, and mounts it. The drive answers at once until
+    /// [`Attached::at_its_pace`].
     ///
     /// # Errors
-    /// [`AttachedError`]; nothing is left, then. Without root, FUSE or loop devices it is [`HostError::NoBlockDevice`].
-    pub fn new(wanted: Wanted<'_>) -> Result<Attached, AttachedError> {
+    /// [`AttachedError`]; nothing stays attached. Without root, FUSE or loop devices it is [`HostError::NoBlockDevice`].
+    pub fn new(wanted: AttachOptions<'_>) -> Result<Attached, AttachedError> {
         let name = name(wanted.offer.name.as_deref().unwrap_or(&wanted.offer.device));
         let state = attach::state_of(&name)?;
         let offer = Offer { name: Some(name.clone()), state: Some(state), block: BLOCK, ..wanted.offer };
@@ -139,13 +138,13 @@ impl Attached {
         let command = command.map_err(|source| AttachedError::Start { name: name.clone(), source })?;
         let known = offer.look_up()?;
         let path = attach::mount_of(&name)?;
-        // A drive as new is handed over, too: its seed is that of the offer.
-        let fresh;
+        // A new model is handed over too, because its seed is that of the offer.
+        let new;
         let (model, now) = match wanted.history {
             Some(history) => history,
             None => {
-                fresh = known.model()?;
-                (&fresh.0, fresh.1)
+                new = known.model()?;
+                (&new.0, new.1)
             }
         };
         let write = |out: &mut dyn io::Write| known.write_state(out, model, now).map_err(io::Error::other);
@@ -162,127 +161,128 @@ impl Attached {
         };
         let control = attach::attach(&wish, command, wanted.interrupt)?.control;
         let interrupt = Arc::clone(wanted.interrupt);
-        Ok(Attached { name, known, path, control, interrupt, gone: false })
+        Ok(Attached { name, known, path, control, interrupt, detached: false })
     }
 
-    /// Where its filesystem is mounted. Its root belongs to root; others may go there.
+    /// The mount point. Its root belongs to root; other users may enter it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it is called: `lowtide drive stat NAME` and the other verbs find it by that.
+    /// The drive's name, for `lowtide drive stat NAME` and other verbs.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Answers at once from now on, also what is waited for: while data is loaded, or copied.
+    /// Answers without delay from now on, including waiting requests: for loading or copying data.
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] where the server is gone.
+    /// [`AttachedError::Ask`] if the server is gone.
     pub fn at_once(&self) -> Result<(), AttachedError> {
         self.ask(Order::AtOnce).map(drop)
     }
 
-    /// Answers when the model says so from now on. The model rests first, in its own time: see this file's beginning. Dirty
-    /// pages of the host are the caller's: what is not synced by now is written at the drive's pace.
+    /// Answers with the model's timing from now on. The model first comes to rest in its own time. The caller syncs the
+    /// host's dirty pages before; pages that are still dirty are written at the drive's pace.
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] where the server is gone.
+    /// [`AttachedError::Ask`] if the server is gone.
     pub fn at_its_pace(&self) -> Result<(), AttachedError> {
         self.ask(Order::AtItsPace).map(drop)
     }
 
-    /// What the drive and its model have counted. `reads`, `writes`, `flushes` and `trims` are of this drive since it was
-    /// attached; `since_new` is of the model with its history.
+    /// Statistics of the drive and its model. `reads`, `writes`, `flushes` and `trims` count since the drive was
+    /// attached; `since_new` includes the model's history.
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] where the server is gone.
+    /// [`AttachedError::Ask`] if the server is gone.
     pub fn stat(&self) -> Result<Stat, AttachedError> {
         self.ask(Order::Stat)
     }
 
-    /// Cuts its power: what was not durable is kept, dropped or torn in pieces of `tear`, and every request fails until
-    /// [`Attached::power_on`]. What that took.
+    /// Cuts the power: writes that are not durable are kept, dropped or torn in pieces of `tear`, and all requests fail
+    /// until [`Attached::power_on`]. Returns the losses.
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] where the server is gone, or pieces would be smaller than the logical blocks that the kernel
-    /// was told of, which are 4096 bytes: no drive tears these, and filesystems count on it.
+    /// [`AttachedError::Ask`] if the server is gone, or `tear` is smaller than a logical block (4096 bytes): no drive
+    /// tears a logical block, and filesystems rely on that.
     pub fn power_cut(&self, tear: Tear) -> Result<Loss, AttachedError> {
         let order = Order::PowerCut { tear: tear.granule() as u32, stay_off: true };
         let report = self.order(order)?;
         Ok(report.losses.into_iter().next().unwrap_or_default())
     }
 
-    /// Logs what happens to it from now on, with checksums of all data; see [`super::request_log`].
+    /// Starts a log of all events with checksums of the data; see [`super::request_log`].
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] where the server is gone.
+    /// [`AttachedError::Ask`] if the server is gone.
     pub fn log_requests(&self) -> Result<(), AttachedError> {
         self.order(Order::LogRequests).map(drop)
     }
 
-    /// Writes the log until now into a new file; a new one begins.
+    /// Writes the log to a new file, and starts a new log.
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] where the server is gone, logs nothing, or the file cannot be made.
+    /// [`AttachedError::Ask`] if the server is gone, there is no log, or the file cannot be created.
     pub fn take_log(&self, path: &Path) -> Result<(), AttachedError> {
         self.order(Order::TakeLog { path: path.to_owned() }).map(drop)
     }
 
-    /// Gives it its power back; what was opened before stays dead until [`Attached::again`].
+    /// Restores the power. The mounted filesystem stays dead until [`Attached::mount_after_power_cut`].
     ///
     /// # Errors
-    /// [`AttachedError::Ask`] where the server is gone.
+    /// [`AttachedError::Ask`] if the server is gone.
     pub fn power_on(&self) -> Result<(), AttachedError> {
         self.order(Order::PowerOn).map(drop)
     }
 
-    /// Takes the dead filesystem off, whoever uses it, and mounts what is on the drive.
+    /// Unmounts the dead filesystem, even if it is in use, and mounts the filesystem on the drive.
     ///
     /// # Errors
-    /// [`HostError`] where the filesystem cannot be mounted.
-    pub fn again(&mut self) -> Result<(), AttachedError> {
+    /// [`HostError`] if the filesystem cannot be mounted.
+    pub fn mount_after_power_cut(&mut self) -> Result<(), AttachedError> {
         attach::again(&self.name, Force::Lazily, &self.interrupt)?;
         Ok(())
     }
 
-    /// Unmounts and mounts again: nothing of what lies there is left in the memory of the kernel. Nobody may use it.
+    /// Unmounts and mounts the filesystem, which drops its pages from the kernel's page cache.
     ///
     /// # Errors
-    /// [`HostError::Busy`] where somebody does.
+    /// [`HostError::Busy`] if the filesystem is in use.
     pub fn remount(&mut self) -> Result<(), AttachedError> {
         attach::again(&self.name, Force::No, &self.interrupt)?;
         Ok(())
     }
 
-    /// Takes it apart, and gives the model back as the host left it: everything that was written is acknowledged, and is in
-    /// its history.
+    /// Detaches the drive and returns its model. The model's history includes all dirty pages of the host.
     ///
     /// # Errors
-    /// [`HostError::Busy`] where somebody uses it, [`AttachedError::Lost`] where the server did not end in order: it is
-    /// taken apart all the same.
+    /// [`HostError::Busy`] if the drive is in use. [`AttachedError::Lost`] if the server did not shut down cleanly; the
+    /// drive is detached nevertheless.
     pub fn detach(mut self) -> Result<Returned, AttachedError> {
-        let (mut left, mut said) = (None, String::new());
-        // It is unmounted at the pace it has: what is dirty is part of its history.
-        let detached = attach::detach_with(&self.name, Force::No, |state| {
-            left = Some(self.known.state_left());
-            let log = std::fs::read_to_string(state.with_extension("log")).unwrap_or_default();
-            said = log.lines().rfind(|line| line.starts_with("error")).unwrap_or_default().to_owned();
+        let (mut state, mut log) = (None, String::new());
+        // Write-back of dirty pages is part of the history, so the pace does not change.
+        let detached = attach::detach_with(&self.name, Force::No, |path| {
+            state = Some(self.known.state_left());
+            let text = std::fs::read_to_string(path.with_extension("log")).unwrap_or_default();
+            log = text.lines().rfind(|line| line.starts_with("error")).unwrap_or_default().to_owned();
         })?;
-        self.gone = true;
+        self.detached = true;
         let lost = |why: String| AttachedError::Lost { name: self.name.clone(), why };
         if detached.cut_off {
-            return Err(lost("it did not answer, and was cut off".to_owned()));
+            return Err(lost("its server did not answer and was disconnected".to_owned()));
         }
-        match left {
+        match state {
             Some(Ok(Some(Restored { device, now, .. }))) => Ok(Returned { model: device, now }),
             Some(Err(error)) => Err(lost(error.to_string())),
-            Some(Ok(None)) | None => Err(lost(format!("its server did not end in order; it said: `{said}`"))),
+            Some(Ok(None)) | None => {
+                Err(lost(format!("its server did not shut down cleanly; its log says: `{log}`")))
+            }
         }
     }
 
     fn ask(&self, order: Order) -> Result<Stat, AttachedError> {
-        let nothing = || AskError::Refused("it says nothing".to_owned());
+        let nothing = || AskError::Refused("the answer is empty".to_owned());
         let stat = self.order(order)?.stats.into_iter().next();
         stat.ok_or_else(|| AttachedError::Ask { name: self.name.clone(), source: nothing() })
     }
@@ -295,17 +295,17 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        if !self.gone {
-            // What does not go now is found by the next campaign; whoever wants to know calls `detach`.
+        if !self.detached {
+            // The next campaign cleans up a drive that stays attached.
             let _ = attach::detach(&self.name, Force::Lazily);
         }
     }
 }
 
-/// How this program is started once more as the server of a drive; see [`Wanted::server`].
+/// Makes the command that starts this program as the server of a drive; see [`AttachOptions::server`].
 pub type ServerOf = fn(&Offer) -> io::Result<Command>;
 
-/// The command that makes the program `lowtide` at that path the server of an offer.
+/// The command that starts the program `lowtide` at `program` as the server of an offer.
 pub fn server_command(program: &Path, offer: &Offer) -> Command {
     let mut command = Command::new(program);
     command.args(["drive", "attach", &offer.device, "--at-once-first", "--rt", "--server"]);
@@ -328,61 +328,62 @@ pub fn server_command(program: &Path, offer: &Offer) -> Command {
 
 static SERVER_OF: OnceLock<ServerOf> = OnceLock::new();
 
-/// Says how servers of drives are started for campaigns; the first call counts.
+/// Sets the server command for campaigns. Only the first call has an effect.
 pub fn set_server(server: ServerOf) {
     let _ = SERVER_OF.set(server);
 }
 
-/// What was said to [`set_server`]; where nothing was, no drive can be attached.
+/// The server command of [`set_server`]. Without one, no drive can be attached.
 pub fn server() -> ServerOf {
     let none: ServerOf = |_| Err(io::Error::other("this program does not serve drives"));
     SERVER_OF.get().copied().unwrap_or(none)
 }
 
-/// Takes every attached drive apart whose process is gone: what a killed campaign left. Their names.
+/// Detaches all drives whose process is gone, such as those of a killed campaign. Returns their names.
 ///
 /// # Errors
-/// [`HostError`] where one does not go.
+/// [`HostError`] if a drive cannot be detached.
 pub fn clean() -> Result<Vec<String>, HostError> {
     attach::clean()
 }
 
-/// When a server of an attached drive answers, and how.
+/// The timing of the server of an attached drive.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Serving {
-    /// At once, for good.
+pub struct ServeOptions {
+    /// Always answers at once.
     pub no_delay: bool,
-    /// At once until it is told otherwise; what requests take on their way is measured all the same.
+    /// Answers at once until an order changes that. The transport time is measured anyway.
     pub at_once_first: bool,
-    /// Before all ordinary threads: what shares the processors with the drive, as a database does, makes it late otherwise.
+    /// Runs with real-time priority. Otherwise programs on the same processors, such as the database, make the drive
+    /// late.
     pub real_time: bool,
 }
 
-/// A drive that was served until it was detached.
+/// A drive after serving.
 pub struct Served {
-    /// The drive, to be closed.
+    /// The drive, which the caller must close.
     pub drives: Vec<LiveDrive>,
-    /// Whether the kernel ended it in order.
+    /// The outcome of detaching it from the kernel.
     pub ended: Result<(), HostError>,
 }
 
-/// Serves a drive in this process, which [`attach::attach`] started, until it is detached; `say` tells people. `None` where
-/// whoever started the process is gone. Call it with one thread running.
+/// Serves a drive in this process, which [`attach::attach`] started, until the drive is detached. `say` reports
+/// warnings. Returns `None` if the parent process is gone. The process must have one thread.
 ///
 /// # Errors
-/// [`AttachedError`] where the drive, the server or its socket cannot be made.
+/// [`AttachedError`] if the drive, the server or its socket cannot be made.
 pub fn serve(
-    known: &Known,
-    how: Serving,
+    known: &ResolvedOffer,
+    how: ServeOptions,
     say: impl Fn(std::fmt::Arguments<'_>),
 ) -> Result<Option<Served>, AttachedError> {
     let Some(server) = Server::begin(&known.name)? else { return Ok(None) };
     let failed = |source| AttachedError::Start { name: known.name.clone(), source };
-    // Threads that begin later have it from this one; how late they wake, and what the way takes, is measured with it.
+    // Later threads inherit the priority. It comes before the measurements of wake-up delay and transport time.
     if how.real_time
         && let Err(error) = lowtide_host::live::real_time()
     {
-        say(format_args!("warning: --rt is not to be had: {error}"));
+        say(format_args!("warning: cannot enable real-time scheduling (--rt): {error}"));
     }
     let clock = Clock::new();
     let pace = match how.no_delay {
@@ -396,14 +397,15 @@ pub fn serve(
     if let Some(warning) = drive.warning() {
         say(format_args!("warning: {warning}"));
     }
+    let exported = known.export();
     let mut service = Service::start(vec![drive], clock, false, Buffers::default()).map_err(failed)?;
-    service.obey(Orders::at(&server.control()).map_err(|error| failed(io::Error::other(error)))?);
-    let ended = server.serve(service.port(0));
+    service.obey(ControlSocket::at(&server.control()).map_err(|error| failed(io::Error::other(error)))?);
+    let ended = server.serve(service.port(0, exported.minimum_block));
     service.handle().stop();
     Ok(Some(Served { drives: service.wait(), ended }))
 }
 
-/// A name that no other drive has: of letters, digits, - and _, with the number of this process and another behind it.
+/// A unique name: letters, digits, - and _ of `wanted`, the process id, and a counter.
 fn name(wanted: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);

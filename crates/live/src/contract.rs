@@ -1,47 +1,49 @@
-//! The contract of a drive ([`Contract`]), checked against the log of what happened to the drive.
+//! The contract of a drive ([`Contract`]), checked against a log of its requests.
 //!
-//! The contract, for each sector of 512 bytes:
+//! The contract for each sector of 512 bytes:
 //!
-//! * A read returns the sector as the newest write left it that was answered before the read was asked for, or as one does
-//!   that was in flight together with the read.
-//! * A write is durable when a flush is answered that was asked for after the write was answered; with forced unit access, when
-//!   it is answered itself.
-//! * After a power cut a sector holds what its newest durable write left, or any write that was not over before that one began.
-//!   The first read tells which; from then on it is that one.
+//! * A read returns the newest write that was answered before the read was submitted, or a write that was in flight
+//!   together with the read.
+//! * A write is durable after a flush that was submitted after the write was answered. A write with forced unit access is
+//!   durable when it is answered.
+//! * After a power cut, a sector holds its newest durable write, or any write that was not answered before that write was
+//!   submitted. The first read decides which; later reads return the same.
 //!
-//! The check uses none of the drive's own rules: no model, no undo, no order among writes in flight. Contents
-//! from before the log are taken as first read. Not here: that pages of 4 KiB survive whole where the power
-//! cut says so, and contents that were trimmed in ranges above [`MOST_TRIMMED`], which count as unknown.
+//! The check is independent of the drive's implementation: it has no model, no undo data, and no order among writes in
+//! flight. Contents from before the log are accepted as first read.
+//!
+//! # Not checked
+//! That pages of 4 KiB survive a power cut as a unit, and the contents of trimmed ranges above [`MOST_TRIMMED`].
 
 use super::request_log::{Event, Requests, SECTOR, zeroes};
 use lowtide_core::{Op, Request};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
-/// Longest trimmed range, in bytes, whose sectors are known to be zero afterwards.
+/// The longest trimmed range whose zeroes are checked, in bytes.
 pub const MOST_TRIMMED: u64 = 16 << 20;
 
-/// Most breaches that are described; more are counted.
+/// The maximum number of described breaches; all are counted.
 const MOST_BREACHES: usize = 20;
 
-/// An event's place in the log; later ones have larger numbers.
+/// The number of an event in the log, in order.
 type Moment = u64;
 
-/// The moment of what has not happened yet, or never will.
+/// The moment of an event that has not happened.
 const NEVER: Moment = Moment::MAX;
 
-/// A sector whose contents were not among those that the contract allows.
+/// A read of contents that the contract does not allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breach {
-    /// When the read was answered, in nanoseconds of the log.
+    /// Instant of the answer, in nanoseconds of the log's clock.
     pub at_ns: u64,
     /// The number of the read.
     pub id: u64,
     /// First byte of the sector.
     pub offset: u64,
-    /// Checksum of the data that was read.
+    /// Checksum of the contents.
     pub found: u32,
-    /// Checksums of the contents that are allowed.
+    /// Checksums of the allowed contents.
     pub allowed: Vec<u32>,
 }
 
@@ -54,28 +56,27 @@ impl fmt::Display for Breach {
     }
 }
 
-/// The findings in a log.
+/// The result of checking a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Findings {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Flushes that were answered without an error.
+    /// Successful flushes.
     pub flushes: u64,
-    /// Sectors that were read and had only a few allowed contents.
+    /// Sectors that were read and had a known set of allowed contents.
     pub checked: u64,
-    /// The first breaches.
+    /// The first [`MOST_BREACHES`] breaches.
     pub breaches: Vec<Breach>,
     /// Number of breaches.
     pub broken: u64,
-    /// Requests that failed while the power was on: when, which, and the error number.
+    /// Requests that failed while the power was on: instant, request, and Linux error number.
     pub failed: Vec<(u64, Request, i32)>,
-    /// When each flush was asked for and answered, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Submission and answer of each flush, in nanoseconds of `CLOCK_MONOTONIC`.
     pub flushed: Vec<(u64, u64)>,
-    /// Whether the log was full before the end.
+    /// Whether the log is incomplete because it was full.
     pub full: bool,
 }
 
-/// A write, as one of its sectors sees it.
 #[derive(Debug, Clone)]
 struct Written {
     id: u64,
@@ -85,17 +86,16 @@ struct Written {
     durable: bool,
 }
 
-/// A sector.
 #[derive(Debug, Clone, Default)]
 struct Sector {
-    /// Contents that it may have held before the writes below; `None`: anything.
+    /// The possible contents before `writes`; `None` if unknown.
     before: Option<Vec<u32>>,
-    /// Writes, in the order in which they were asked for.
+    /// Writes in order of submission.
     writes: Vec<Written>,
 }
 
 impl Sector {
-    /// Contents that a read asked for at a moment may find; `None`: anything.
+    /// The contents that a read submitted at `asked` may return; `None` if unknown.
     fn readable(&self, asked: Moment) -> Option<Vec<u32>> {
         let over = |newer: &Written| newer.answered < asked;
         let hidden = |it: &Written| self.writes.iter().any(|newer| it.answered < newer.asked && over(newer));
@@ -106,7 +106,7 @@ impl Sector {
         Some(may)
     }
 
-    /// Forgets what a durable write has replaced for good.
+    /// Removes writes that a durable write has replaced.
     fn settle(&mut self) {
         let newest = self.writes.iter().filter(|it| it.durable).map(|it| it.asked).max();
         let Some(newest) = newest else { return };
@@ -137,26 +137,26 @@ struct Flying {
     asked: Moment,
 }
 
-/// Follows a drive from log to log.
+/// The state of a drive according to its logs.
 #[derive(Debug, Default)]
 pub struct Contract {
     sectors: HashMap<u64, Sector>,
     flying: BTreeMap<u64, Flying>,
-    /// The read that was answered, whose data comes next.
+    /// The answered read whose data comes next.
     read: Option<(u64, Flying)>,
-    /// Writes that were answered and are not durable, in the order of their answers: when, which, and where.
+    /// Answered writes that are not durable, in the order of their answers: moment, number, and request.
     volatile: VecDeque<(Moment, u64, Request)>,
     now: Moment,
     off: bool,
 }
 
 impl Contract {
-    /// A drive about which nothing is known.
+    /// A drive with unknown contents.
     pub fn new() -> Contract {
         Contract::default()
     }
 
-    /// Follows the drive through a log that continues where the last one ended.
+    /// Checks a log that continues the previous one.
     pub fn follow(&mut self, log: &Requests) -> Findings {
         let mut findings = Findings::default();
         for (at_ns, event) in &log.events {
@@ -212,7 +212,7 @@ impl Contract {
         let Some(flying) = self.flying.remove(&id) else { return };
         let request = flying.request;
         if let Err(errno) = result {
-            // A failed request may have been done or not, as if it were in flight for ever.
+            // A failed write may have been carried out, so it counts as in flight for ever.
             if !self.off {
                 findings.failed.push((at_ns, request, errno));
             }
@@ -241,7 +241,7 @@ impl Contract {
         }
     }
 
-    /// Changes the record of a write in each of its sectors.
+    /// Updates a write in each of its sectors.
     fn each(&mut self, id: u64, request: Request, mut change: impl FnMut(&mut Written)) {
         if !matches!(request.op, Op::Write { .. }) && request.length > MOST_TRIMMED {
             return;
@@ -283,8 +283,9 @@ impl Contract {
 mod tests {
     use super::*;
 
-    /// A log in few words: `w5:3` asks for write 5 of value 3 to sector 0, `W` with forced unit access, `f6` for a flush; `e5`
-    /// answers, `r7=3` is a read that is asked for and finds 3, `x` cuts the power and gives it back.
+    /// Checks a log in a short notation: `w5:3` submits write 5 of value 3 to sector 0, `W` the same with forced unit
+    /// access, `f6` a flush. `e5` answers, `E5` fails, `r7=3` is a read that returns 3, and `x` cuts the power and
+    /// restores it.
     fn follow(text: &str) -> Findings {
         let mut events = Vec::new();
         for (word, at_ns) in text.split_whitespace().zip(1..) {
@@ -318,38 +319,38 @@ mod tests {
     }
 
     #[test]
-    fn what_a_drive_may_do_is_told_from_what_it_may_not() {
+    fn breaches_of_the_contract_are_found() {
         let durable = "w1:1 e1 f2 e2 ";
         for (text, broken) in [
             ("r1=9 r2=9", 0),
-            // What was there first does not change by itself.
+            // Contents do not change without a write.
             ("r1=9 r2=8", 1),
             ("w1:1 e1 r2=1", 0),
             ("w1:1 e1 w2:2 e2 r3=1", 1),
-            // In flight together: either.
+            // Concurrent writes: either.
             ("w1:1 w2:2 e1 e2 r3=1", 0),
             ("w1:1 e1 w2:2 r3=1 r4=2 e2", 0),
-            // Durable, or not.
+            // Durable and volatile writes.
             (&format!("{durable} x r3=1"), 0),
             (&format!("{durable} x r3=7"), 1),
             (&format!("r9=7 {durable} x r3=7"), 1),
             ("r9=7 w1:1 e1 x r3=7 r4=7", 0),
             ("r9=7 w1:1 e1 x r3=1 r4=1", 0),
             ("r9=7 w1:1 e1 x r3=1 r4=7", 1),
-            // A flush covers what was answered before it was asked for.
+            // A flush covers the writes that were answered before it was submitted.
             ("r9=7 w1:1 f2 e1 e2 x r3=7", 0),
             ("r9=7 w1:1 e1 f2 x r3=7", 0),
             ("r9=7 W1:1 e1 x r3=7", 1),
-            // What came after the durable write may be there, and nothing from before.
+            // Later writes may survive, earlier ones may not.
             (&format!("{durable} w3:3 e3 w4:4 x r5=4"), 0),
             (&format!("{durable} w3:3 e3 w4:4 x r5=3"), 0),
             (&format!("w8:8 e8 {durable} w3:3 x r5=8"), 1),
-            // One in flight beside the durable write may come after it.
+            // A write in flight together with the durable write may come after it.
             ("w8:8 w1:1 e1 f2 e2 x r5=8", 0),
-            // What failed may have been done.
+            // A failed write may have been carried out.
             ("r9=7 w1:1 E1 f2 e2 x r3=7", 0),
             ("r9=7 w1:1 E1 f2 e2 x r3=1", 0),
-            // What survived one cut survives the next.
+            // Contents that survived a power cut are durable.
             (&format!("{durable} w3:3 e3 x r4=3 x r5=3"), 0),
             (&format!("{durable} w3:3 e3 x r4=3 x r5=1"), 1),
         ] {
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_fail_while_the_power_is_on_are_told() {
+    fn failed_requests_and_flushes_are_reported() {
         let findings = follow("w1:1 E1 f2 e2");
         assert_eq!(findings.failed.iter().map(|it| it.2).collect::<Vec<_>>(), [5]);
         assert_eq!((findings.requests, findings.flushes), (2, 1));

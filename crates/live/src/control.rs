@@ -1,11 +1,11 @@
-//! Control of drives that are served: a line of JSON in, a line of JSON out, over a unix socket.
+//! Control of a server over a unix socket: one line of JSON per question and per answer.
 //!
 //! ```text
 //! {"do":"stat"}                      {"ok":{"stats":[…]}}
 //! {"do":"power-cut","tear":4096}     {"ok":{"losses":[{…}],…}}
 //! ```
 //!
-//! Not here: who may; the socket's mode says that.
+//! Not here: permissions; the mode of the socket decides who may connect.
 
 use super::drive::LiveDrive;
 use super::figures::Figures;
@@ -15,139 +15,131 @@ use super::stat::Stat;
 use lowtide_core::Nanos;
 use lowtide_device::fault::Faults;
 use lowtide_device::power::{Loss, Tear};
-use lowtide_host::live::Handle;
+use lowtide_host::live::{Drive, Handle};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest line.
+/// The maximum length of a question, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// The longest answer that is read.
 const MOST_ANSWERED: u64 = 16 << 20;
 
-/// How long either side waits for the other.
+/// Timeout of reads and writes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long nobody is accepted when that has failed.
-const REST: Duration = Duration::from_millis(100);
+/// Pause after a failed accept(2).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What can be asked.
+/// A question or an order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Order {
-    /// How the drives are.
+    /// Report statistics.
     Stat,
     /// Cut the power.
     PowerCut {
-        /// Granules that a write may tear into: 512 or 4096 bytes.
+        /// Size of the pieces into which a write may tear: 512 or 4096 bytes.
         tear: u32,
-        /// Leave it off.
+        /// Leave the power off.
         stay_off: bool,
     },
-    /// Give the power back.
+    /// Restore the power.
     PowerOn,
-    /// Let the drive's time stand still.
+    /// Stop the drive's clock.
     Pause,
-    /// Let it go on.
+    /// End a pause.
     Resume,
-    /// Answer at once from now on.
+    /// Answer without delay from now on.
     AtOnce,
-    /// Answer when the model says so from now on.
+    /// Answer with the model's timing from now on.
     AtItsPace,
     /// Erase everything.
     SecureErase,
-    /// Give it faults, in place of those it has.
+    /// Replace the injected faults.
     Fail {
-        /// Which.
+        /// The new faults.
         faults: Faults,
-        /// For how long requests are slow; for ever where nothing is said.
+        /// Duration of slow requests. Default: unlimited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         span: Option<Nanos>,
     },
-    /// Record requests into a new file.
+    /// Record requests to a new file.
     Record {
-        /// The file, as the server's working directory sees it.
+        /// The file, relative to the server's working directory.
         path: PathBuf,
     },
     /// End the recording.
     StopRecording,
-    /// Log what happens from now on, with checksums of all data.
+    /// Start a log of all events with checksums of the data.
     LogRequests,
-    /// Write the log until now into a new file; a new one begins.
+    /// Write the log to a new file, and start a new log.
     TakeLog {
-        /// The file, as the server's working directory sees it.
+        /// The file, relative to the server's working directory.
         path: PathBuf,
     },
-    /// End the server in order.
+    /// Shut the server down cleanly.
     Shutdown,
 }
 
-/// A question, to one drive or to all.
+/// An order to one drive or to all drives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The drive's name; all of them where none is named.
+    /// The drive's name. Default: all drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive: Option<String>,
-    /// What to do.
+    /// The order.
     #[serde(flatten)]
     pub order: Order,
 }
 
-/// What comes back.
+/// The answer to a question.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// It is done.
+    /// The order was carried out.
     Ok(Box<Report>),
-    /// It is not.
+    /// The order was not carried out, for this reason.
     Error(String),
 }
 
-/// What was done, with what came of it.
+/// The result of an order.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Report {
-    /// How the drives are now.
+    /// Statistics of the drives after the order.
     pub stats: Vec<Stat>,
-    /// How the log disks are, where those are served.
+    /// Status of the log disks, if the server serves log disks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log_disks: Vec<Figures>,
-    /// What the power cut took of each drive.
+    /// Losses of each drive in a power cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
-    /// The recording that ended, to be finished where nobody waits for the loop.
+    /// The recording that ended. It is completed outside the server's thread.
     #[serde(skip)]
-    recorder: Option<Recorder>,
-    /// The log that was taken, to be written where nobody waits for the loop.
+    pub(crate) recorder: Option<Recorder>,
+    /// The log that was taken. It is written outside the server's thread.
     #[serde(skip)]
-    log: Option<(RequestLog, PathBuf)>,
+    pub(crate) log: Option<(RequestLog, PathBuf)>,
     /// Requests in the recording that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<u64>,
 }
 
-impl Report {
-    /// How log disks are.
-    pub(crate) fn of_log_disks(log_disks: Vec<Figures>) -> Report {
-        Report { log_disks, ..Report::default() }
-    }
-}
-
-/// Does what is asked; for the loop's thread.
+/// Carries out an order on the server's thread.
 pub fn obey(drives: &mut [LiveDrive], now_ns: u64, question: Question) -> Answer {
     let Question { drive: wanted, order } = question;
     let named = |drive: &LiveDrive| wanted.as_ref().is_none_or(|wanted| drive.name() == wanted);
-    if !drives.iter().any(named) {
-        let names: Vec<&str> = drives.iter().map(LiveDrive::name).collect();
-        let wanted = wanted.unwrap_or_default();
-        return Answer::Error(format!("no drive is called `{wanted}`; there is {}", names.join(", ")));
-    }
+    let names = || drives.iter().map(LiveDrive::name).collect::<Vec<_>>().join(", ");
     let records = matches!(order, Order::Record { .. } | Order::StopRecording | Order::TakeLog { .. });
-    if records && drives.iter().filter(|drive| named(drive)).count() > 1 {
-        let names: Vec<&str> = drives.iter().map(LiveDrive::name).collect();
-        return Answer::Error(format!("a recording is of one drive: say which, of {}", names.join(", ")));
+    match drives.iter().filter(|drive| named(drive)).count() {
+        0 => {
+            let wanted = wanted.unwrap_or_default();
+            return Answer::Error(format!("there is no drive `{wanted}`; the drives are {}", names()));
+        }
+        2.. if records => return Answer::Error(format!("name one drive for this order: {}", names())),
+        _ => {}
     }
     let mut report = Report::default();
     for drive in drives.iter_mut().filter(|drive| named(drive)) {
@@ -173,13 +165,13 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
             if tear.granule() < block.into() {
                 let pieces = tear.granule();
                 return Err(format!(
-                    "its logical blocks have {block} bytes, and a power cut leaves each whole: take --tear {block}, or \
-                     attach it with --block {pieces}"
+                    "a power cut never tears its logical blocks of {block} bytes: use --tear {block}, or attach it with \
+                     --block {pieces}"
                 ));
             }
             let was_on = drive.is_powered();
             let loss = drive.power_cut(now_ns, tear).map_err(|error| {
-                format!("its contents are not what survived, and its power stays off: {error}")
+                format!("the contents are not those that survived, and the power stays off: {error}")
             })?;
             report.losses.push(loss);
             if was_on && !stay_off {
@@ -201,40 +193,40 @@ fn one(drive: &mut LiveDrive, now_ns: u64, order: &Order, report: &mut Report) -
             if let Some(before) = drive.record(Some(recorder)) {
                 drive.record(Some(before));
                 let _ = std::fs::remove_file(path);
-                return Err("it is being recorded already".to_owned());
+                return Err("a recording is already in progress".to_owned());
             }
         }
         Order::StopRecording => match drive.record(None) {
             Some(recorder) => report.recorder = Some(recorder),
-            None => return Err("it is not being recorded".to_owned()),
+            None => return Err("there is no recording to end".to_owned()),
         },
         Order::LogRequests => drop(drive.log_requests(now_ns)),
         Order::TakeLog { path } => match drive.log_requests(now_ns) {
             Some(log) => report.log = Some((log, path.clone())),
-            None => return Err("its requests are not being logged".to_owned()),
+            None => return Err("there is no log".to_owned()),
         },
     }
     Ok(())
 }
 
-/// Answers questions until the program ends.
+/// Answers questions of any number of clients until the process ends.
 pub fn serve(listener: &UnixListener, answer: impl Fn(Question) -> Answer + Clone + Send + 'static) {
     for stream in listener.incoming() {
         let stream = match stream {
             Ok(stream) => stream,
-            // No descriptors left, say: others may give some back.
+            // Probably out of file descriptors, which may pass.
             Err(_) => {
-                std::thread::sleep(REST);
+                std::thread::sleep(ACCEPT_PAUSE);
                 continue;
             }
         };
         let answer = answer.clone();
-        // One for whom there is no thread hears the end.
+        // Without a thread, the connection is closed.
         let _ = std::thread::Builder::new().spawn(move || converse(&stream, answer));
     }
 }
 
-/// Answers one client, until it leaves or asks nothing for a while.
+/// Answers one client until it disconnects or times out.
 fn converse(stream: &UnixStream, answer: impl Fn(Question) -> Answer) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -246,7 +238,7 @@ fn converse(stream: &UnixStream, answer: impl Fn(Question) -> Answer) -> io::Res
         }
         let answer = match serde_json::from_str::<Question>(&line) {
             Ok(question) => answer(question),
-            Err(error) => Answer::Error(format!("it is not understood: {error}")),
+            Err(error) => Answer::Error(format!("the question is invalid: {error}")),
         };
         let mut text = serde_json::to_string(&answer).map_err(io::Error::other)?;
         text.push('\n');
@@ -254,61 +246,68 @@ fn converse(stream: &UnixStream, answer: impl Fn(Question) -> Answer) -> io::Res
     }
 }
 
-/// Has the loop of drives do what is asked.
-pub(super) fn answer(question: Question, handle: &Handle<LiveDrive>) -> Answer {
-    let shutdown = question.order == Order::Shutdown;
-    let answer = handle.call(move |drives, now_ns| obey(drives, now_ns, question));
-    let mut report = match answer {
-        Some(Answer::Ok(report)) => *report,
-        Some(refused) => return refused,
-        None => return Answer::Error("the server is going away".to_owned()),
-    };
-    let clients = handle.usage().into();
-    report.stats.iter_mut().for_each(|stat| stat.clients = Some(clients));
-    if shutdown {
-        handle.stop();
-    }
-    if let Some(recorder) = report.recorder.take() {
-        match recorder.finish() {
-            Ok(count) => report.recorded = Some(count),
-            Err(error) => return Answer::Error(format!("the recording is not whole: {error}")),
-        }
-    }
-    if let Some((log, path)) = report.log.take()
-        && let Err(error) = log.write(&path)
-    {
-        return Answer::Error(format!("{}: {error}", path.display()));
-    }
-    Answer::Ok(Box::new(report))
+/// A drive that answers questions at a control socket.
+pub trait Controlled: Drive + Sized + 'static {
+    /// Answers a question to the drives behind `handle`.
+    fn answer(question: Question, handle: &Handle<Self>) -> Answer;
 }
 
-/// Why an order was not carried out.
+impl Controlled for LiveDrive {
+    fn answer(question: Question, handle: &Handle<LiveDrive>) -> Answer {
+        let shutdown = question.order == Order::Shutdown;
+        let answer = handle.call(move |drives, now_ns| obey(drives, now_ns, question));
+        let mut report = match answer {
+            Some(Answer::Ok(report)) => *report,
+            Some(refused) => return refused,
+            None => return Answer::Error("the server is ending".to_owned()),
+        };
+        let clients = handle.usage();
+        report.stats.iter_mut().for_each(|stat| stat.clients = Some(clients));
+        if shutdown {
+            handle.stop();
+        }
+        if let Some(recorder) = report.recorder.take() {
+            match recorder.finish() {
+                Ok(count) => report.recorded = Some(count),
+                Err(error) => return Answer::Error(format!("the recording is incomplete: {error}")),
+            }
+        }
+        if let Some((log, path)) = report.log.take()
+            && let Err(error) = log.write(&path)
+        {
+            return Answer::Error(format!("{}: {error}", path.display()));
+        }
+        Answer::Ok(Box::new(report))
+    }
+}
+
+/// A failed order.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nobody answers there as a server of lowtide does.
+    /// There is no answer of a lowtide server.
     #[error("{}: {why}", socket.display())]
     Nobody {
         /// The socket.
         socket: PathBuf,
-        /// What came instead.
+        /// The reason.
         why: String,
     },
-    /// The server says so.
+    /// The server refused, for this reason.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Asks a server at a socket.
+/// Sends a question to the server at a socket.
 ///
 /// # Errors
-/// [`AskError`] where nobody answers, or the order was not carried out.
+/// [`AskError`] if there is no answer, or the order was not carried out.
 pub fn ask(socket: &Path, question: &Question) -> Result<Report, AskError> {
     let stream = UnixStream::connect(socket);
     let nobody = |error: io::Error| AskError::Nobody { socket: socket.to_owned(), why: error.to_string() };
     ask_over(stream.map_err(nobody)?, socket, question)
 }
 
-/// Asks a server over a connection to it; `socket` is what it is called.
+/// Sends a question over a connection. `socket` is the path or target in errors.
 ///
 /// # Errors
 /// As [`ask`].
@@ -324,7 +323,9 @@ pub fn ask_over(mut stream: UnixStream, socket: &Path, question: &Question) -> R
     match serde_json::from_str(&line) {
         Ok(Answer::Ok(report)) => Ok(*report),
         Ok(Answer::Error(error)) => Err(AskError::Refused(error)),
-        Err(_) if line.is_empty() => Err(nobody("the server left without an answer".to_owned())),
-        Err(_) => Err(nobody("it is no control socket of lowtide".to_owned())),
+        Err(_) if line.is_empty() => {
+            Err(nobody("the server closed the connection without an answer".to_owned()))
+        }
+        Err(_) => Err(nobody("not a control socket of lowtide".to_owned())),
     }
 }

@@ -1,11 +1,11 @@
-//! What a live drive has counted since it was opened ([`Counts`]).
+//! The request counters of a live drive ([`Counts`]).
 //!
-//! Not here: the model's counters; host and NAND bytes, erasures, stalls.
+//! Not here: the model's counters, such as NAND bytes, erasures and stalls.
 
 use lowtide_core::{Latency, Nanos, Op, Request};
 use serde::{Deserialize, Serialize};
 
-/// Kinds of requests that are counted apart.
+/// The kinds of requests, which have separate counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -25,19 +25,17 @@ impl Kind {
     }
 }
 
-/// One kind of requests.
 #[derive(Debug, Default)]
-struct Of {
+struct KindCounts {
     bytes: u64,
     errors: u64,
     latency: Latency,
 }
 
-/// Requests, latencies, lateness.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    of: [Of; 4],
-    /// How long after its instant each answer was released.
+    kinds: [KindCounts; 4],
+    /// Delay of answers beyond their instant.
     lateness: Latency,
     pub(super) most_in_flight: usize,
     pub(super) power_cuts: u64,
@@ -46,12 +44,12 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// A request was answered: `took` from its arrival to its release, of which `late` was the server's fault.
+    /// Counts an answer. `took_ns` is the latency, of which the server added `late_ns`.
     #[inline]
     pub(super) fn answered(&mut self, kind: Kind, ok: bool, took_ns: u64, late_ns: Option<u64>) {
-        let of = &mut self.of[kind as usize];
-        of.latency.record(Nanos::new(took_ns));
-        of.errors += u64::from(!ok);
+        let counts = &mut self.kinds[kind as usize];
+        counts.latency.record(Nanos::new(took_ns));
+        counts.errors += u64::from(!ok);
         if let Some(late_ns) = late_ns {
             self.lateness.record(Nanos::new(late_ns));
         }
@@ -59,13 +57,13 @@ impl Counts {
 
     #[inline]
     pub(super) fn asked(&mut self, request: &Request, in_flight: usize) {
-        self.of[Kind::of(request.op) as usize].bytes += request.length;
+        self.kinds[Kind::of(request.op) as usize].bytes += request.length;
         self.most_in_flight = self.most_in_flight.max(in_flight);
     }
 
     pub(super) fn requests(&self, kind: Kind) -> Requests {
-        let of = &self.of[kind as usize];
-        Requests { bytes: of.bytes, errors: of.errors, latency: Spread::of(&of.latency) }
+        let KindCounts { bytes, errors, latency } = &self.kinds[kind as usize];
+        Requests { bytes: *bytes, errors: *errors, latency: Spread::of(latency) }
     }
 
     pub(super) fn lateness(&self) -> Spread {
@@ -73,31 +71,31 @@ impl Counts {
     }
 }
 
-/// Requests of one kind.
+/// Statistics of one kind of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Requests {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub bytes: u64,
-    /// Answered with an error.
+    /// Answers with an error.
     pub errors: u64,
-    /// From arrival to answer, of those answered.
+    /// Latency of answered requests.
     pub latency: Spread,
 }
 
-/// A distribution of spans, in microseconds.
+/// A distribution of durations, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Spread {
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// Their mean.
+    /// Mean.
     pub mean_us: f64,
-    /// What half did not exceed.
+    /// Median.
     pub p50_us: f64,
-    /// What 95 of 100 did not exceed.
+    /// 95th percentile.
     pub p95_us: f64,
-    /// What 99 of 100 did not exceed.
+    /// 99th percentile.
     pub p99_us: f64,
-    /// The longest.
+    /// Maximum.
     pub max_us: f64,
 }
 

@@ -1,16 +1,16 @@
-//! A drive that is served live ([`LiveDrive`]): a model for the time, contents for the bytes, and between them what a power
-//! cut takes back.
+//! A live drive ([`LiveDrive`]): a model for the timing, contents for the bytes, and a record of the writes that a
+//! power cut may undo.
 //!
 //! ```text
 //!   request ──► model ──► instant of completion ──► in flight ──► due ──► answered
-//!           └─► contents (newest bytes) ◄── pending (undo of what is not durable)
+//!           └─► contents (newest bytes) ◄── pending (undo data of volatile writes)
 //! ```
 //!
-//! A write is in the contents as soon as it is asked for, and a read takes what is there when it is answered; both
-//! are within what a drive may do with requests that are in flight together. A drive has whole blocks only, so for
-//! bytes that begin or end within one, the model reads the blocks around them, and for a write then writes them: the
-//! host does that to a real drive. The contents change by those bytes alone, so writes to other bytes of a block are
-//! never lost. Not here: who asks; see `lowtide_host::live`.
+//! A write changes the contents when it is submitted, and a read returns the contents at the time of its answer. A real
+//! drive may order concurrent requests in the same way. The model handles whole blocks only. For a request that begins
+//! or ends within a block, the model reads the blocks around it, and for a write then writes them, as the host would do
+//! with a real drive. The contents change only in the requested bytes, so concurrent writes to other bytes of a block
+//! are never lost. Not here: clients; see `lowtide_host::live`.
 
 mod served;
 
@@ -18,14 +18,13 @@ use super::counts::{Counts, Kind};
 use super::record::Recorder;
 use super::request_log::{Event, RequestLog};
 use super::stat::{Power, Stat};
-use super::state::Mark;
+use super::state::OpenMarker;
 use super::time::{Pace, Time};
 use lowtide_core::{
     BlockDevice, Completion, Counters, DeviceError, Nanos, Op, Request, Seed, Tag, VirtualTime, rest,
 };
 use lowtide_device::AnyDevice;
-use lowtide_device::fault::Fault;
-use lowtide_device::fault::{FaultError, Faults};
+use lowtide_device::fault::{Fault, FaultError, Faults};
 use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
 use lowtide_host::live::contents::Run;
 use lowtide_host::live::{Contents, Drive, Ticket};
@@ -33,103 +32,93 @@ use lowtide_host::nbd::Export;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The bits of a tag that are the ticket: tickets count requests in flight.
+/// The bits of a tag that hold the ticket.
 const TICKET: Tag = 0xffff_ffff;
 
-/// Requests are slow for a hundred years at most.
+/// The maximum duration of slow requests; avoids an overflow.
 const LONGEST: Nanos = Nanos::from_secs(100 * 365 * 24 * 3600);
 
-/// A model that goes on by itself for longer than this is not waited for: a drive may clean for hours.
+/// The maximum background work to wait for: a drive may clean for hours.
 const LONGEST_REST: Nanos = Nanos::from_secs(600);
 
-/// Bytes that a write replaced.
+/// The bytes that a write replaced.
 type Undo = Box<[u8]>;
 
-/// A request that is not answered.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
-    /// No other request of the drive has it.
+    /// Never reused.
     id: u64,
     kind: Kind,
-    /// When it came, on the drive's clock and on the model's.
+    /// Arrival, on the drive's clock.
     came_ns: u64,
+    /// Arrival, on the model's clock.
     asked: VirtualTime,
-    /// The write, where a power cut may take it back.
+    /// The number of a write that a power cut may undo.
     number: Option<Number>,
     result: Result<(), i32>,
-    /// What the model is asked for once the blocks around a write of bytes have been read.
+    /// The write that follows the read of the blocks around it.
     then: Option<Request>,
 }
 
-/// What a live drive is made of.
+/// The components of a live drive.
 pub struct Parts {
-    /// What clients are told.
+    /// The export that clients see.
     pub export: Export,
     /// The model, with its history.
     pub model: Fault<AnyDevice>,
-    /// The instant on the model's clock at which it goes on.
+    /// The present instant of the model's clock.
     pub began: VirtualTime,
-    /// What it keeps acknowledged writes in.
+    /// The write cache.
     pub cache: Cache,
-    /// Bytes of a logical block: a power cut leaves each whole.
+    /// Size of a logical block in bytes. A power cut never tears one.
     pub block: u32,
-    /// Where the bytes lie.
+    /// The stored bytes.
     pub contents: Contents,
-    /// When requests are answered.
+    /// The timing of answers.
     pub pace: Pace,
-    /// What power cuts take follows from it.
+    /// Decides the effect of power cuts.
     pub seed: Seed,
-    /// Where its state is kept.
-    pub mark: Option<Mark>,
+    /// The marker of its state file.
+    pub marker: Option<OpenMarker>,
 }
 
-/// A live drive that was shut down in order.
-pub struct Closed {
-    /// The model, with its history.
-    pub model: AnyDevice,
-    /// The instant on its clock.
-    pub now: VirtualTime,
-    /// Where its state is kept.
-    pub mark: Option<Mark>,
-}
-
-/// A drive that is served live.
+/// A live drive.
 pub struct LiveDrive {
     export: Export,
     model: Fault<AnyDevice>,
     contents: Contents,
     pending: Pending<Undo>,
     block: u32,
-    /// Where an answered write is durable and every write is answered at once, a power cut takes nothing back.
+    /// False only if an answered write is durable and is answered at once: then a power cut undoes nothing.
     keeps_undo: bool,
     time: Time,
-    /// What is taken off for the way, in nanoseconds, whenever it answers in time.
+    /// Transport time that is subtracted from the latency, in nanoseconds.
     transport_ns: u64,
     /// By ticket.
     in_flight: Vec<Option<InFlight>>,
-    /// How many there are.
+    /// Number of requests in flight.
     flying: usize,
-    /// By instant, and then by arrival.
+    /// Answers, by instant and then by order of completion.
     due: BinaryHeap<Reverse<(u64, u64, Ticket)>>,
     sequence: u64,
-    /// Without delay: the instant at which all that the model was asked for is complete.
+    /// Without delay: when the model completes all requests.
     later: VirtualTime,
     life: u64,
     powered: bool,
     seed: Seed,
     counts: Counts,
-    /// The model's counters when it was opened.
+    /// The model's counters when the drive was opened.
     before: Counters,
     recorder: Option<Recorder>,
     log: Option<RequestLog>,
-    /// Requests so far.
+    /// Number of requests.
     asked: u64,
-    /// The request that was due last, and when it was answered.
+    /// The last answered request, and the instant of its answer.
     last_due: (u64, u64),
-    mark: Option<Mark>,
+    marker: Option<OpenMarker>,
 }
 
-/// The error number for what a model says.
+/// The Linux error number for an error of the model.
 fn error_number(error: &DeviceError) -> i32 {
     match error {
         DeviceError::OutOfRange { .. } => libc::ENOSPC,
@@ -139,15 +128,15 @@ fn error_number(error: &DeviceError) -> i32 {
     }
 }
 
-/// The error number for what the contents' file says.
+/// The Linux error number for an error of the contents' file.
 fn io_error(error: &std::io::Error) -> i32 {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
 impl LiveDrive {
-    /// A drive with its power on and nothing in flight.
+    /// A drive that is powered on and idle.
     pub fn new(parts: Parts) -> LiveDrive {
-        let Parts { export, model, began, cache, block, contents, pace, seed, mark } = parts;
+        let Parts { export, model, began, cache, block, contents, pace, seed, marker } = parts;
         LiveDrive {
             export,
             before: model.counters(),
@@ -174,7 +163,7 @@ impl LiveDrive {
             log: None,
             asked: 0,
             last_due: (0, 0),
-            mark,
+            marker,
         }
     }
 
@@ -183,7 +172,7 @@ impl LiveDrive {
         &self.export.name
     }
 
-    /// What the model and the drive have counted.
+    /// Statistics of the drive and its model.
     pub fn stat(&self, now_ns: u64) -> Stat {
         let counters = self.model.counters();
         Stat {
@@ -197,7 +186,7 @@ impl LiveDrive {
             },
             open_s: now_ns as f64 / 1e9,
             model_s: self.time.model().as_nanos() as f64 / 1e9,
-            since_open: Stat::between(&self.before, &counters),
+            since_open: counters.since(&self.before),
             since_new: counters,
             free_blocks: counters.free_blocks,
             reads: self.counts.requests(Kind::Read),
@@ -216,16 +205,16 @@ impl LiveDrive {
         }
     }
 
-    /// Cuts the power: what is in flight is never answered, and of what was not durable each write is kept, dropped or
-    /// torn. The power stays off until [`LiveDrive::power_on`]; a pause ends.
+    /// Cuts the power. Requests in flight are lost, and each write that is not durable is kept, dropped or torn. The
+    /// power stays off until [`LiveDrive::power_on`]. A pause ends.
     ///
     /// # Errors
-    /// Where the contents' file fails: what it holds is not what survived, and the power should stay off.
+    /// If the contents' file fails: its contents are then not those that survived, and the power should stay off.
     pub fn power_cut(&mut self, now_ns: u64, tear: Tear) -> std::io::Result<Loss> {
         self.time.resume(now_ns);
-        let now = self.time.of_model(now_ns);
+        let now = self.time.model_at(now_ns);
         self.model.power_cut(now);
-        // What a part of it had completed before the cut, nobody will hear.
+        // Completions before the cut have no requester any more.
         while self.model.next_done().is_some() {
             self.model.finish();
         }
@@ -257,17 +246,17 @@ impl LiveDrive {
         failed.map_or(Ok(loss), Err)
     }
 
-    /// Bytes of a logical block: filesystems count on it that a power cut leaves each whole.
+    /// Size of a logical block in bytes.
     pub fn block(&self) -> u32 {
         self.block
     }
 
-    /// Whether it has power.
+    /// Whether the power is on.
     pub fn is_powered(&self) -> bool {
         self.powered
     }
 
-    /// Gives the power back.
+    /// Restores the power.
     pub fn power_on(&mut self, now_ns: u64) {
         self.powered = true;
         if let Some(log) = &mut self.log {
@@ -275,17 +264,17 @@ impl LiveDrive {
         }
     }
 
-    /// Stops answering, as a drive does whose firmware thinks; its time stands still.
+    /// Stops answering and stops the drive's clock, like a drive whose firmware is busy.
     pub fn pause(&mut self, now_ns: u64) {
         self.time.pause(now_ns);
     }
 
-    /// Goes on answering.
+    /// Ends a pause.
     pub fn resume(&mut self, now_ns: u64) {
         self.time.resume(now_ns);
     }
 
-    /// Answers at once from now on, also what is in flight. The model takes its time for everything, in a time of its own.
+    /// Answers without delay from now on, including requests in flight. The model keeps its own time.
     pub fn at_once(&mut self, now_ns: u64) {
         if !self.time.is_real() {
             return;
@@ -299,23 +288,23 @@ impl LiveDrive {
         self.time.take_pace(Pace::NoDelay, now_ns);
     }
 
-    /// Answers when the model says so from now on. What it was asked while it answered at once, it completes first, in its
-    /// own time: the next request finds a model at rest, as after a pause of the host.
+    /// Answers with the model's timing from now on. The model first completes all requests in its own time, so that the
+    /// next request finds it at rest.
     pub fn at_its_pace(&mut self, now_ns: u64) {
         if self.time.is_real() {
             return;
         }
         self.keeps_undo = true;
-        self.time.went_to(self.later);
+        self.time.advance_to(self.later);
         let rested = rest(&mut self.model, self.time.model(), LONGEST_REST);
-        self.time.went_to(rested);
+        self.time.advance_to(rested);
         self.time.take_pace(Pace::RealTime { transport_ns: self.transport_ns }, now_ns);
     }
 
-    /// Erases everything; wear stays.
+    /// Erases all data. The wear remains.
     ///
     /// # Errors
-    /// Where nothing may be changed, and what the contents' file says; nothing is erased then.
+    /// If the drive is read-only, or the contents' file fails. Nothing is erased then.
     pub fn secure_erase(&mut self) -> std::io::Result<()> {
         if self.export.read_only {
             return Err(std::io::Error::other("the drive is served read-only"));
@@ -323,60 +312,60 @@ impl LiveDrive {
         self.contents.clear(0, self.export.size)?;
         self.pending.clear();
         self.model.secure_erase();
-        if let Some(mark) = &mut self.mark {
-            mark.served();
+        if let Some(marker) = &mut self.marker {
+            marker.served();
         }
         Ok(())
     }
 
-    /// What should be known of the state it went on with.
+    /// A warning if the saved state is older than the contents.
     pub fn warning(&self) -> Option<&'static str> {
-        let in_order = self.mark.as_ref().is_none_or(Mark::in_order);
-        (!in_order).then_some(
-            "the last server with this state did not end in order: map and wear are those from before it began",
+        let clean = self.marker.as_ref().is_none_or(OpenMarker::is_clean);
+        (!clean).then_some(
+            "the last server with this state did not shut down cleanly: map and wear are from before it started",
         )
     }
 
-    /// Gives it faults, in place of those it has; `slow` ones end after a span of the drive's time.
+    /// Replaces the injected faults. Slow requests end after `span` of the drive's time.
     ///
     /// # Errors
-    /// [`FaultError`] where no drive can have them.
+    /// [`FaultError`] for invalid faults.
     pub fn fail(&mut self, now_ns: u64, mut faults: Faults, span: Option<Nanos>) -> Result<(), FaultError> {
-        let now = self.time.of_model(now_ns);
+        let now = self.time.model_at(now_ns);
         if let (Some(slow), Some(span)) = (&mut faults.slow, span) {
-            // No overflow, and longer than anybody waits.
             slow.until = Some(now + span.min(LONGEST));
         }
         self.model.set(faults)
     }
 
-    /// Records every request from now on; gives back what recorded until now.
+    /// Sets the recorder of requests, and returns the previous one.
     pub fn record(&mut self, recorder: Option<Recorder>) -> Option<Recorder> {
         std::mem::replace(&mut self.recorder, recorder)
     }
 
-    /// Logs what happens from now on, in memory; gives back the log until now.
+    /// Starts a new log of all events in memory, and returns the previous log.
     pub fn log_requests(&mut self, now_ns: u64) -> Option<RequestLog> {
         self.log.replace(RequestLog::new(now_ns))
     }
 
-    /// Shuts down in order: everything is durable, and the model is as it is at rest, at the given instant.
+    /// Shuts down cleanly: flushes, and returns the model at rest, the instant of its clock, and the marker of the
+    /// state file.
     ///
     /// # Errors
-    /// What the contents' file says.
-    pub fn close(mut self) -> std::io::Result<Closed> {
+    /// If the contents' file fails.
+    pub fn close(mut self) -> std::io::Result<(AnyDevice, VirtualTime, Option<OpenMarker>)> {
         while self.model.next_done().is_some() {
             if let Some((_, completion)) = self.model.finish() {
-                self.time.went_to(completion.at);
+                self.time.advance_to(completion.at);
             }
         }
         let completion = self.model.submit(self.time.model(), &Request::flush());
         self.contents.sync()?;
         let now = completion.at.max(self.time.model());
-        Ok(Closed { model: self.model.into_inner(), now, mark: self.mark })
+        Ok((self.model.into_inner(), now, self.marker))
     }
 
-    /// The request for the whole blocks around a range.
+    /// Extends a request to whole blocks.
     fn around(&self, request: Request) -> Request {
         let block = u64::from(self.export.minimum_block);
         let first = request.offset / block * block;
@@ -384,9 +373,9 @@ impl LiveDrive {
         Request { offset: first, length: end - first, ..request }
     }
 
-    /// Keeps what a write replaces, and writes.
+    /// Writes to the contents, and keeps the replaced bytes for a power cut.
     fn store(&mut self, request: &Request, fua: bool, data: &[u8]) -> Result<Option<Number>, i32> {
-        // A power cut takes back whole blocks.
+        // A power cut undoes whole blocks.
         let Request { offset, length, .. } = self.around(*request);
         let undo = if self.keeps_undo {
             let mut undo = vec![0; length as usize].into_boxed_slice();
@@ -399,8 +388,13 @@ impl LiveDrive {
         Ok(undo.map(|undo| self.pending.write(offset, length, fua, undo)))
     }
 
-    /// Asks the model for what a request in flight needs now.
-    fn ask_model(&mut self, asked: VirtualTime, ticket: Ticket, request: &Request) -> Option<Completion> {
+    /// Submits a request to the model. Returns its completion, unless the model completes it later.
+    fn submit_to_model(
+        &mut self,
+        asked: VirtualTime,
+        ticket: Ticket,
+        request: &Request,
+    ) -> Option<Completion> {
         if self.time.is_real() {
             self.model.begin(asked, request, self.tag(ticket))
         } else {
@@ -408,26 +402,26 @@ impl LiveDrive {
         }
     }
 
-    /// The model knows when a request that it was just asked for is complete, where it is not queued.
+    /// Handles the completion of a request that the model does not queue.
     fn begun(&mut self, ticket: Ticket, completion: Option<Completion>) {
         let Some(completion) = completion else { return };
         if self.time.is_real() {
             self.completed(ticket, &completion);
         } else {
-            // Requests that came together are taken together: time goes on when all are answered.
+            // Concurrent requests begin at the same instant: the model's clock advances when all are answered.
             self.later = self.later.max(completion.at);
             self.completed(ticket, &Completion { at: VirtualTime::START, ..completion });
         }
     }
 
-    /// The blocks around a write of bytes have been read: the model writes them now.
-    fn go_on(&mut self, now_ns: u64, ticket: Ticket, request: &Request) {
-        let asked = self.time.of_model(now_ns);
-        let completion = self.ask_model(asked, ticket, request);
+    /// Submits the write after the blocks around it have been read.
+    fn submit_write(&mut self, now_ns: u64, ticket: Ticket, request: &Request) {
+        let asked = self.time.model_at(now_ns);
+        let completion = self.submit_to_model(asked, ticket, request);
         self.begun(ticket, completion);
     }
 
-    /// Does what a request does to the contents; the number of a write that may be taken back.
+    /// Applies a request to the contents. Returns the number of a write that a power cut may undo.
     fn apply(&mut self, request: &Request, data: &[u8]) -> Result<Option<Number>, i32> {
         match request.op {
             Op::Write { fua } => self.store(request, fua, data),
@@ -440,13 +434,13 @@ impl LiveDrive {
         }
     }
 
-    /// The model has completed a request.
+    /// Schedules the answer to a request that the model has completed.
     fn completed(&mut self, ticket: Ticket, completion: &Completion) {
         let release_ns = self.time.release(completion.at);
         let Some(Some(flying)) = self.in_flight.get_mut(ticket as usize) else { return };
-        // Only the answer goes back to the client.
-        let on = flying.then.is_some() && self.time.is_real();
-        let release_ns = if on { release_ns + self.transport_ns } else { release_ns };
+        // The transport time belongs to the last step only.
+        let followed = flying.then.is_some() && self.time.is_real();
+        let release_ns = if followed { release_ns + self.transport_ns } else { release_ns };
         let release_ns = release_ns.max(flying.came_ns);
         if let Err(error) = &completion.status {
             flying.result = Err(error_number(error));
@@ -454,16 +448,16 @@ impl LiveDrive {
         self.answer_at(release_ns, ticket);
     }
 
-    /// A request is to be answered at an instant of the drive.
+    /// Schedules the answer to a request.
     fn answer_at(&mut self, release_ns: u64, ticket: Ticket) {
         self.sequence += 1;
         self.due.push(Reverse((release_ns, self.sequence, ticket)));
     }
 
-    /// Takes the steps that the model has to do until an instant of the drive.
+    /// Runs the model up to an instant of the drive's clock.
     fn step(&mut self, drive_ns: u64) {
         while let Some(at) = self.model.next_done().filter(|at| self.time.release(*at) <= drive_ns) {
-            self.time.went_to(at);
+            self.time.advance_to(at);
             if let Some((tag, completion)) = self.model.finish()
                 && tag == self.tag(tag & TICKET)
             {
@@ -472,13 +466,13 @@ impl LiveDrive {
         }
     }
 
-    /// What the model calls a request: no life has a tag of another.
+    /// The model's tag of a request. It contains the number of power cuts, so that late completions are recognised.
     fn tag(&self, ticket: Ticket) -> Tag {
         (self.life & 0x7fff_ffff) << 32 | ticket
     }
 }
 
-/// Exchanges bytes of the contents with bytes of an undo.
+/// Exchanges bytes of the contents with the bytes that a write replaced.
 fn exchange(contents: &mut Contents, part: Part, undo: &mut Undo) -> std::io::Result<()> {
     let Part { offset, length, skip } = part;
     let bytes = &mut undo[skip as usize..(skip + length) as usize];

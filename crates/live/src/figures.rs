@@ -1,78 +1,78 @@
-//! How a log disk is ([`Figures`]): for people, and for programs as JSON.
+//! The status of a log disk ([`Figures`]): for people, and for programs as JSON.
 //!
-//! Not here: what cannot be said without reading it all; see `lowtide_logdisk::check`.
+//! Not here: checks that read the entire log disk; see `lowtide_logdisk::check`.
 
 use lowtide_host::live::Usage;
 use lowtide_logdisk::{BLOCK, Disk, Medium};
 use serde::{Deserialize, Serialize};
 
-/// A log disk at an instant.
+/// The status of a log disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Bytes that are offered.
+    /// Capacity in bytes.
     pub offered_bytes: u64,
-    /// Bytes that are live: data, and pages of the map.
+    /// Bytes of live data and live pages of the map.
     pub live_bytes: u64,
-    /// The share of what is offered that holds data.
+    /// The share of the capacity that holds data.
     pub fill: f64,
-    /// Bytes of a segment.
+    /// Size of a segment in bytes.
     pub segment_bytes: u64,
-    /// How many there are.
+    /// Number of segments.
     pub segments: u32,
-    /// How many are free.
+    /// Number of free segments.
     pub free_segments: usize,
-    /// Bytes of memory that the map takes now.
+    /// Bytes of the map that are in memory.
     pub map_bytes_in_memory: usize,
-    /// Bytes that it takes when all of it is in memory.
+    /// Bytes of the complete map.
     pub map_bytes_whole: usize,
-    /// Whether it was closed in order before it was opened.
+    /// Whether it was closed cleanly before it was opened.
     pub closed_in_order: bool,
-    /// Slots that were read forward when it was opened.
+    /// Slots that were replayed when it was opened.
     pub replayed_slots: u64,
-    /// Slots after the end of the log that were dropped.
+    /// Slots after the end of the log that were dropped when it was opened.
     pub dropped_slots: u64,
-    /// Slots of the log that could not be read.
+    /// Slots of the log that were unreadable when it was opened.
     pub spoiled_slots: u64,
-    /// Blocks of the flushed end of the log that could not be read then.
+    /// Flushed blocks at the end of the log that were unreadable when it was opened.
     pub damaged_blocks: u64,
-    /// What happened since, while it is served.
+    /// Activity since it was opened, if it is served.
     #[serde(flatten)]
     pub served: Option<Served>,
 }
 
-/// What happened to a log disk while it is served.
+/// The activity of a served log disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Served {
-    /// What clients call it.
+    /// The export's name.
     pub name: String,
     /// Seconds since it was opened.
     pub open_s: f64,
-    /// Blocks that were written.
+    /// Blocks written by clients.
     pub blocks_written: u64,
-    /// Blocks that the cleaner moved.
+    /// Blocks moved by cleaning.
     pub blocks_moved: u64,
-    /// Pages of the map that were written.
+    /// Pages of the map written.
     pub map_pages_written: u64,
-    /// Marks of what was flushed that were written.
+    /// Flush marks written.
     pub marks_written: u64,
-    /// Bytes that went to the medium for each that was written; 0 while nothing was.
+    /// Bytes written to the medium per byte that clients wrote; 0 before the first write.
     pub write_amplification: f64,
-    /// Segments that the cleaner emptied.
+    /// Segments emptied by cleaning.
     pub segments_cleaned: u64,
     /// Blocks that could not be read.
     pub blocks_unreadable: u64,
-    /// Clients that use it.
+    /// Connected clients.
     pub clients: u64,
-    /// Those that are not read from until they take replies.
+    /// Clients from which the server does not read until they take replies.
     pub clients_waiting: u64,
-    /// Bytes that requests and replies of clients hold.
+    /// Bytes of requests and replies.
     pub buffers_used_bytes: u64,
-    /// Bytes that they may hold.
+    /// Maximum bytes of requests and replies.
     pub buffers_bytes: u64,
 }
 
 impl Figures {
-    /// Those of a disk that is open.
+    /// The status of an open log disk.
     pub fn of<M: Medium>(disk: &mut Disk<M>) -> Figures {
         let (geometry, recovery, live) = (*disk.geometry(), disk.recovery(), disk.live_slots());
         Figures {
@@ -93,7 +93,7 @@ impl Figures {
         }
     }
 
-    /// The same, with what happened to it while it is served by a name, since `open_s` seconds, to such clients.
+    /// The status of a log disk that is served as `name` and was opened `open_s` seconds ago.
     pub fn of_served<M: Medium>(disk: &mut Disk<M>, name: &str, open_s: f64, usage: Usage) -> Figures {
         let counters = disk.counters();
         let host_bytes = counters.host_blocks as f64 * BLOCK as f64;
@@ -111,10 +111,10 @@ impl Figures {
             },
             segments_cleaned: counters.cleaned,
             blocks_unreadable: counters.bad_blocks,
-            clients: usage.clients,
+            clients: usage.connected,
             clients_waiting: usage.waiting,
-            buffers_used_bytes: usage.used,
-            buffers_bytes: usage.bytes,
+            buffers_used_bytes: usage.buffers_used_bytes,
+            buffers_bytes: usage.buffers_bytes,
         };
         Figures { served: Some(served), ..Figures::of(disk) }
     }

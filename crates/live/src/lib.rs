@@ -1,12 +1,12 @@
-//! Simulated drives and log disks, served live over NBD or as a block device.
+//! Simulated drives and log disks that are served live, over NBD or as a block device.
 //!
-//! A drive has a model for the time, contents for the bytes, a volatile cache, and a power switch.
+//! A drive combines a model for its timing, contents for its bytes, a volatile cache, and a power switch.
 //!
 //! ```text
-//!   Offer ─► Known ─► LiveDrive ─► Service (loop, control socket) ─► close ─► state
+//!   Offer ─► ResolvedOffer ─► LiveDrive ─► Service (server thread, control socket) ─► close ─► state
 //! ```
 //!
-//! Not here: the protocols and the serving loop (`lowtide_host::{nbd, live}`), and the models
+//! Not here: the protocols and the server thread (`lowtide_host::{nbd, live}`), and the models
 //! (`lowtide_device`).
 
 pub mod attached;
@@ -25,10 +25,10 @@ mod state;
 mod time;
 
 pub use counts::{Requests, Spread};
-pub use drive::{Closed, LiveDrive, Parts};
+pub use drive::{LiveDrive, Parts};
 pub use figures::{Figures, Served};
-pub use open::{Data, Known, Offer, OpenError};
+pub use open::{Data, Offer, OpenError, ResolvedOffer};
 pub use record::{RECORDING, Recorder};
-pub use service::{Orders, Service};
-pub use stat::{Clients, Power, Stat, prometheus};
+pub use service::{ControlSocket, Service};
+pub use stat::{Power, Stat, prometheus};
 pub use time::Pace;

@@ -1,9 +1,9 @@
-//! Opening a simulated device to be served live ([`Offer`]): device file, contents, state, cache, clock.
+//! Opening a simulated device for live serving ([`Offer`]): its device file, contents, state, cache and clock.
 //!
-//! Not here: who is served.
+//! Not here: clients.
 
-use super::drive::{Closed, LiveDrive, Parts};
-use super::state::{Kept, STATE};
+use super::drive::{LiveDrive, Parts};
+use super::state::{STATE, StateFile};
 use super::time::Pace;
 use lowtide_core::{BlockDevice, Bytes, Seed, StateError, VirtualTime};
 use lowtide_device::fault::Fault;
@@ -18,51 +18,50 @@ use lowtide_host::nbd::Export;
 use std::io;
 use std::path::PathBuf;
 
-/// What is written.
 const DATA: Role = Role::new("the data", "--data FILE");
 
-/// The smallest drive that is served.
+/// The minimum size of a live drive.
 const SMALLEST: Bytes = Bytes::mib(1);
 
-/// The longest name, in bytes: the protocol recommends no more, and every error that says it fits into a string.
+/// The maximum length of a name, in bytes: the protocol's recommendation, which also leaves room for error texts.
 const MOST_NAME: usize = 256;
 
-/// Where the bytes of a drive lie.
+/// The storage for the bytes of a drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Data {
-    /// In memory, gone with the server.
+    /// Memory; lost when the server ends.
     Memory,
-    /// In a sparse file; in a folder, one without a name, gone with the server.
+    /// A sparse file. For a directory, an unnamed temporary file in it, which is lost when the server ends.
     File(PathBuf),
 }
 
-/// A drive to serve.
+/// The options of a live drive.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// What clients call it; the device's name where none is given.
+    /// The export's name. Default: the device's name.
     pub name: Option<String>,
     /// The device, as [`device::find`] takes it.
     pub device: String,
-    /// Where its bytes lie.
+    /// The storage for its bytes.
     pub data: Data,
-    /// Where map, wear and history are kept.
+    /// The file for its map, wear and history.
     pub state: Option<PathBuf>,
-    /// The share of the capacity that is left unused, from 0 to below 1.
+    /// The unused share of the capacity, at least 0 and less than 1.
     pub reserve: f64,
-    /// So many times smaller.
+    /// The divisor of the capacity.
     pub scale: u64,
-    /// Another kind of cache than the device file says.
+    /// Replaces the cache of the device file.
     pub cache: Option<CacheKind>,
-    /// Bytes of a logical block, as the kernel is told where the drive is attached: a power cut leaves each whole.
+    /// Size of a logical block in bytes. A power cut never tears one.
     pub block: u32,
-    /// Nothing may be changed.
+    /// Whether clients may only read.
     pub read_only: bool,
     /// The seed of every random choice.
     pub seed: Seed,
 }
 
 impl Offer {
-    /// A device as its file says, in memory.
+    /// A device with default options, in memory.
     pub fn of(device: &str) -> Offer {
         Offer {
             name: None,
@@ -82,54 +81,56 @@ impl Offer {
 /// Why a drive cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no such device, or its file cannot be used.
+    /// The device is unknown, or its file is invalid.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// No device can be so.
-    #[error("the device `{device}` cannot be so: {reason}")]
+    /// The options do not fit the device.
+    #[error("the device `{device}` is invalid with these options: {reason}")]
     Spec {
-        /// The device.
+        /// The device's name.
         device: String,
-        /// What does not fit.
+        /// The invalid parameter.
         reason: SpecError,
     },
-    /// Too little is left of it.
+    /// The drive is too small.
     #[error(
         "{left} of `{device}` is less than {SMALLEST}: take a larger device, a smaller `--scale` or `--reserve`"
     )]
     TooSmall {
-        /// The device.
+        /// The device's name.
         device: String,
-        /// What the host would see.
+        /// Bytes that clients would see.
         left: Bytes,
     },
-    /// Clients could not say its name.
-    #[error("the name of an export has {bytes} bytes, and at most {MOST_NAME}: give it another, NAME=DEVICE")]
+    /// The name is too long.
+    #[error(
+        "the name of an export has {bytes} bytes, but may have {MOST_NAME}: choose another one with NAME=DEVICE"
+    )]
     Name {
-        /// Its length.
+        /// Its length in bytes.
         bytes: usize,
     },
-    /// Its state cannot be used, or not be kept there.
+    /// The state cannot be read or written.
     #[error("the state {}: {reason}", path.display())]
     State {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: StateError,
     },
-    /// Something would be lost.
+    /// An output would overwrite another file.
     #[error(transparent)]
     Output(Box<OutputError>),
-    /// Its bytes cannot lie there.
+    /// The file cannot hold the bytes.
     #[error(transparent)]
     Data(#[from] SparseFileError),
-    /// There is no memory for its bytes.
-    #[error("no memory for {bytes} of data: {source}; `--data FILE` takes a sparse file")]
+    /// The memory cannot be reserved.
+    #[error("cannot reserve {bytes} of memory for the data: {source}; `--data FILE` uses a sparse file")]
     Memory {
-        /// The bytes.
+        /// The size of the drive.
         bytes: Bytes,
-        /// What the kernel said.
-        source: std::io::Error,
+        /// The system's error.
+        source: io::Error,
     },
 }
 
@@ -139,23 +140,23 @@ impl From<OutputError> for OpenError {
     }
 }
 
-/// A device that was looked up and checked: nothing of it exists yet.
+/// An [`Offer`] whose device is loaded and checked. Nothing is opened or created yet.
 #[derive(Debug, Clone)]
-pub struct Known {
-    /// What clients call it.
+pub struct ResolvedOffer {
+    /// The export's name.
     pub name: String,
-    /// The device file's title.
+    /// The title of the device file.
     pub title: String,
     offer: Offer,
     spec: DeviceSpec,
-    /// Device files that its own refers to.
+    /// Device files that the device file refers to.
     files: Vec<PathBuf>,
 }
 
-/// A device scaled down by `scale`; `called` is its name in errors.
+/// Scales a device down by `scale`. `called` is its name in errors.
 ///
 /// # Errors
-/// [`OpenError`] where the device is invalid, before or after scaling.
+/// [`OpenError`] if the device is invalid, before or after scaling.
 pub fn scaled(device: Device, called: &str, scale: u64) -> Result<Device, OpenError> {
     let failed = |reason| OpenError::Spec { device: called.to_owned(), reason };
     device.spec.validate().map_err(failed)?;
@@ -165,11 +166,11 @@ pub fn scaled(device: Device, called: &str, scale: u64) -> Result<Device, OpenEr
 }
 
 impl Offer {
-    /// Looks the device up.
+    /// Loads and checks the device.
     ///
     /// # Errors
-    /// [`OpenError`] where there is none, or it cannot be as it is wanted.
-    pub fn look_up(self) -> Result<Known, OpenError> {
+    /// [`OpenError`] if there is no such device, or the options do not fit it.
+    pub fn look_up(self) -> Result<ResolvedOffer, OpenError> {
         let Device { name, title, spec, files, .. } =
             scaled(device::find(&self.device)?, &self.device, self.scale)?;
         let failed = |reason| OpenError::Spec { device: self.device.clone(), reason };
@@ -178,7 +179,8 @@ impl Offer {
             None => spec,
         };
         spec.validate().map_err(failed)?;
-        let known = Known { name: self.name.clone().unwrap_or(name), title, offer: self, spec, files };
+        let known =
+            ResolvedOffer { name: self.name.clone().unwrap_or(name), title, offer: self, spec, files };
         if known.name.len() > MOST_NAME {
             return Err(OpenError::Name { bytes: known.name.len() });
         }
@@ -190,20 +192,20 @@ impl Offer {
     }
 }
 
-impl Known {
-    /// Bytes the host sees.
+impl ResolvedOffer {
+    /// Bytes that clients see.
     pub fn usable(&self) -> Bytes {
         let capacity = self.spec.capacity();
         let kept = (capacity.get() as f64 * (1.0 - self.offer.reserve.clamp(0.0, 1.0))) as u64;
         Bytes::new(kept.min(capacity.get())).align_down(Bytes::kib(4))
     }
 
-    /// What it keeps acknowledged writes in.
+    /// The drive's write cache.
     pub fn cache(&self) -> Cache {
         self.spec.cache()
     }
 
-    /// What clients are told of it.
+    /// The export that clients see.
     pub fn export(&self) -> Export {
         Export {
             name: self.name.clone(),
@@ -216,10 +218,10 @@ impl Known {
         }
     }
 
-    /// Its cache in words.
+    /// A description of the cache.
     pub fn describe_cache(&self) -> String {
         match self.cache() {
-            Cache::Protected => "nothing acknowledged is lost with the power".to_owned(),
+            Cache::Protected => "acknowledged writes survive a power cut".to_owned(),
             Cache::Volatile { size, honours_flush: true } => format!("{size} of volatile cache"),
             Cache::Volatile { size, honours_flush: false } => {
                 format!("{size} of volatile cache that ignores flushes")
@@ -227,28 +229,28 @@ impl Known {
         }
     }
 
-    /// Where its bytes lie.
+    /// Replaces the storage for the bytes.
     pub fn keep_data(&mut self, data: Data) {
         self.offer.data = data;
     }
 
-    /// Where map, wear and history are kept.
+    /// Replaces the file for the state.
     pub fn keep_state(&mut self, path: PathBuf) {
         self.offer.state = Some(path);
     }
 
-    fn kept(&self) -> Option<Kept> {
-        self.offer.state.clone().map(Kept::at)
+    fn state_file(&self) -> Option<StateFile> {
+        self.offer.state.clone().map(StateFile::at)
     }
 
     fn seed(&self) -> Seed {
         self.offer.seed.part("drive", 0)
     }
 
-    /// Writes the state of a model of this device, as its state's file holds it.
+    /// Writes the state of a model of this device, in the format of the state file.
     ///
     /// # Errors
-    /// [`StateError`] where it cannot be written.
+    /// [`StateError`] if it cannot be written.
     pub(super) fn write_state(
         &self,
         out: &mut dyn io::Write,
@@ -258,60 +260,57 @@ impl Known {
         state::save(out, &self.spec, self.seed(), now, model as &dyn BlockDevice)
     }
 
-    /// The state that a server which ended in order left; `None` where none did.
+    /// Reads the state of a server that shut down cleanly; `None` if there is none.
     ///
     /// # Errors
-    /// [`StateError`] where it is of another device, or damaged.
+    /// [`StateError`] if it belongs to another device, or is damaged.
     pub(super) fn state_left(&self) -> Result<Option<Restored>, StateError> {
-        match self.kept().filter(|kept| !kept.is_open()) {
-            Some(kept) => kept.restore(&self.spec),
+        match self.state_file().filter(|file| !file.is_open()) {
+            Some(file) => file.restore(&self.spec),
             None => Ok(None),
         }
     }
 
-    /// Takes a drive that was served: what is to be kept of it is written.
+    /// Closes a drive after serving, and writes its state.
     ///
     /// # Errors
-    /// In words, where it cannot be written.
+    /// A sentence for people, if the data or the state cannot be written.
     pub fn close(&self, drive: LiveDrive) -> Result<(), String> {
-        let Closed { model, now, mark } = drive.close().map_err(|error| error.to_string())?;
-        if let Some(kept) = self.kept() {
-            kept.save(&self.spec, self.seed(), now, &model)
-                .map_err(|error| format!("{}: {error}", kept.path().display()))?;
+        let (model, now, marker) = drive.close().map_err(|error| error.to_string())?;
+        if let Some(file) = self.state_file() {
+            file.save(&self.spec, self.seed(), now, &model)
+                .map_err(|error| format!("{}: {error}", file.path().display()))?;
         }
-        if let Some(mut mark) = mark {
-            mark.kept();
+        if let Some(mut marker) = marker {
+            marker.state_saved();
         }
         Ok(())
     }
 
-    /// Makes the model, as new or as it was kept, and says at which instant it goes on.
+    /// Builds the model, new or from the saved state. Returns it with the instant of its clock.
     ///
     /// # Errors
-    /// [`OpenError`] where no device can be so.
+    /// [`OpenError`] if the state cannot be used.
     pub fn model(&self) -> Result<(AnyDevice, VirtualTime), OpenError> {
-        let kept = match self.kept() {
-            Some(kept) => kept
+        let restored = match self.state_file() {
+            Some(file) => file
                 .restore(&self.spec)
-                .map_err(|reason| OpenError::State { path: kept.path().to_owned(), reason })?,
+                .map_err(|reason| OpenError::State { path: file.path().to_owned(), reason })?,
             None => None,
         };
-        let (device, now) = match kept {
+        let (device, now) = match restored {
             Some(Restored { device, now, .. }) => (device, now),
             None => {
                 let failed = |reason| OpenError::Spec { device: self.offer.device.clone(), reason };
                 (self.spec.build(self.seed()).map_err(failed)?, VirtualTime::START)
             }
         };
-        let part = Partition::new(device, Bytes::ZERO, self.usable());
-        Ok((Box::new(part.expect("a part from the start on fits")), now))
+        let usable = Partition::new(device, Bytes::ZERO, self.usable());
+        Ok((Box::new(usable.expect("the usable part is not larger than the device")), now))
     }
 
-    /// Refuses places for its bytes and its state where something would be lost: files that it is described by, `files`
-    /// of others, stores. Adds its own to those.
-    ///
-    /// # Errors
-    /// [`OutputError`].
+    /// Checks that the files for data and state overwrite nothing: neither the device files, nor `files` of other
+    /// drives, nor a store. Adds them to `files`.
     pub fn check_outputs(&self, files: &mut CommandFiles) -> Result<(), OutputError> {
         files.add_device(&self.offer.device, &self.files);
         if let Data::File(path) = &self.offer.data
@@ -329,10 +328,10 @@ impl Known {
         Ok(())
     }
 
-    /// Makes the drive, as new or as it was kept.
+    /// Opens the drive, new or from its saved state.
     ///
     /// # Errors
-    /// [`OpenError`] where there is no place for its bytes, or its state cannot be used.
+    /// [`OpenError`] if its bytes cannot be stored, or its state cannot be used.
     pub fn open(&self, pace: Pace) -> Result<LiveDrive, OpenError> {
         self.check_outputs(&mut CommandFiles::default())?;
         let size = self.usable();
@@ -342,13 +341,13 @@ impl Known {
             ),
             Data::File(path) => Contents::File(SparseFile::open(path, size.get(), self.offer.read_only)?),
         };
-        let mark = match self.kept() {
-            Some(kept) => {
-                let failed = |error: std::io::Error| OpenError::State {
-                    path: kept.path().to_owned(),
+        let marker = match self.state_file() {
+            Some(file) => {
+                let failed = |error: io::Error| OpenError::State {
+                    path: file.path().to_owned(),
                     reason: error.into(),
                 };
-                Some(kept.begin().map_err(failed)?)
+                Some(file.begin().map_err(failed)?)
             }
             None => None,
         };
@@ -362,7 +361,7 @@ impl Known {
             contents,
             pace,
             seed: self.offer.seed,
-            mark,
+            marker,
         }))
     }
 }

@@ -1,7 +1,7 @@
-//! Recording what a live drive is asked ([`Recorder`]), as a trace that can be replayed on any device.
+//! Recording the requests to a live drive ([`Recorder`]), as a trace that any device can replay.
 //!
-//! The loop must not wait for a disk, so a thread of its own writes the file. Not here: the format, which is
-//! [`lowtide_files::trace::native`]'s.
+//! The server must not wait for a disk, so a separate thread writes the file. Not here: the format
+//! ([`lowtide_files::trace::native`]).
 
 use lowtide_core::Request;
 use lowtide_core::trace::Traced;
@@ -12,13 +12,13 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-/// What is written.
+/// The recording in error messages.
 pub const RECORDING: Role = Role::new("the recording", "--record FILE");
 
-/// So many requests go to the thread at once.
+/// Requests that are sent to the thread together.
 const BATCH: usize = 1024;
 
-/// A recording that goes on.
+/// A recording in progress.
 #[derive(Debug)]
 pub struct Recorder {
     batch: Vec<Traced>,
@@ -29,10 +29,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recording into a new file.
+    /// Starts a recording to a new file.
     ///
     /// # Errors
-    /// [`OutputError`] where the file exists, or cannot be made.
+    /// [`OutputError`] if the file exists or cannot be created.
     pub fn new(path: &Path) -> Result<Recorder, OutputError> {
         let mut file = BufWriter::new(output::create_new(RECORDING, path, &CommandFiles::default())?);
         let head = file.write_all(native::HEAD.as_bytes());
@@ -49,40 +49,40 @@ impl Recorder {
         Ok(Recorder { batch: Vec::new(), to: Some(to), thread: Some(thread), begin_ns: None, count: 0 })
     }
 
-    /// Records a request that came at an instant; the first is the trace's beginning.
+    /// Records a request that arrived at `now_ns`. The trace begins with the first request.
     #[inline]
     pub(super) fn push(&mut self, now_ns: u64, request: Request) {
         let at_ns = now_ns - *self.begin_ns.get_or_insert(now_ns);
         self.batch.push(Traced { at_ns, request });
         self.count += 1;
         if self.batch.len() == BATCH {
-            self.hand_over();
+            self.send_batch();
         }
     }
 
-    fn hand_over(&mut self) {
+    fn send_batch(&mut self) {
         if let Some(to) = &self.to {
-            // A writer that failed says so at the end.
+            // `finish` reports an error of the writer.
             let _ = to.send(std::mem::take(&mut self.batch));
         }
     }
 
-    /// Requests recorded.
+    /// Number of recorded requests.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Writes what is left and closes the file; how many requests it holds.
+    /// Writes the remaining requests, closes the file, and returns the number of requests.
     ///
     /// # Errors
-    /// What the file's filesystem said, now or before.
+    /// The first error of the file.
     pub fn finish(mut self) -> io::Result<u64> {
         self.close()?;
         Ok(self.count)
     }
 
     fn close(&mut self) -> io::Result<()> {
-        self.hand_over();
+        self.send_batch();
         self.to = None;
         match self.thread.take() {
             Some(thread) => thread.join().expect("the writer does not panic"),
@@ -93,7 +93,7 @@ impl Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // The file is as good as it can be; who wants to know asks `finish`.
+        // Errors are reported by `finish`.
         let _ = self.close();
     }
 }

@@ -1,7 +1,8 @@
-//! The log of what happened to a live drive ([`RequestLog`]): requests, answers, power cuts, and checksums of all data.
+//! The log of a live drive ([`RequestLog`]): requests, answers, power cuts, and checksums of all data.
 //!
-//! A line for each event, in the order in which the drive saw them, with nanoseconds of the loop's clock; the first line
-//! holds the instant of `CLOCK_MONOTONIC` at which that clock showed 0. Each sector of 512 bytes has a checksum (CRC-32C).
+//! Each event is a line, in the order in which the drive saw the events, and begins with nanoseconds of the server's
+//! clock. The first line holds the instant of `CLOCK_MONOTONIC` at which that clock showed 0. Each sector of 512 bytes
+//! has a CRC-32C.
 //!
 //! ```text
 //! lowtide requests 1 81234567890
@@ -17,35 +18,35 @@
 //! 97000 data 9 4096 0a1b2c3d
 //! ```
 //!
-//! `end` has the Linux error number, 0 for none; `risk` is a write that was not durable at the cut, with the
-//! runs of bytes that survived. The log is kept in memory, up to [`MOST_BYTES`]; a log that outgrew that ends
-//! with `full`. Not here: the contents themselves, and what the log means; see [`super::contract`].
+//! `end` has the Linux error number, 0 for none. `risk` is a write that was not durable at the power cut, with the runs
+//! of bytes that survived. The log is kept in memory, up to [`MOST_BYTES`]; a longer log ends with `full`. Not here:
+//! the data itself, and the check of the log; see [`super::contract`].
 
 use lowtide_core::{Op, Request};
 use lowtide_device::power::{CutWrite, Tear};
 use lowtide_files::output::{self, CommandFiles, Role};
 use lowtide_files::trace::native;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Size of a sector, in bytes; each has a checksum.
+/// Size of a sector, in bytes.
 pub const SECTOR: u64 = 512;
 
-/// Most bytes of a log in memory.
+/// The maximum length of a log, in bytes.
 pub const MOST_BYTES: usize = 256 << 20;
 
 const HEAD: &str = "lowtide requests 1";
 
 const LOG: Role = Role::new("the log of requests", "--keep DIRECTORY");
 
-/// An event.
+/// An event of a drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A request came.
+    /// A request was submitted.
     Ask {
-        /// The number of the request; no other request to the drive has it.
+        /// The unique number of the request.
         id: u64,
         /// The request.
         request: Request,
@@ -87,7 +88,7 @@ pub enum Event {
     Full,
 }
 
-/// A log that is being written.
+/// A log in memory.
 #[derive(Debug)]
 pub struct RequestLog {
     text: String,
@@ -96,7 +97,7 @@ pub struct RequestLog {
 }
 
 impl RequestLog {
-    /// A log that begins at an instant of the loop's clock.
+    /// Starts a log at an instant of the server's clock.
     pub(super) fn new(now_ns: u64) -> RequestLog {
         RequestLog::with_origin(monotonic_ns().saturating_sub(now_ns), MOST_BYTES)
     }
@@ -116,12 +117,12 @@ impl RequestLog {
         let _ = line(&mut self.text, at_ns, event);
     }
 
-    /// Logs that a request came, with the data of a write.
+    /// Logs a request, with the checksums of a write's data.
     pub(super) fn ask(&mut self, at_ns: u64, id: u64, request: Request, data: &[u8]) {
         self.push(at_ns, &Event::Ask { id, request, sectors: sectors(data) });
     }
 
-    /// Logs the data of a read.
+    /// Logs the checksums of a read's data.
     pub(super) fn data(&mut self, at_ns: u64, id: u64, offset: u64, data: &[u8]) {
         self.push(at_ns, &Event::Data { id, offset, sectors: sectors(data) });
     }
@@ -134,7 +135,7 @@ impl RequestLog {
         }
     }
 
-    /// The text of the log file.
+    /// The text of the log.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -151,10 +152,9 @@ impl RequestLog {
     }
 }
 
-/// The instant of `CLOCK_MONOTONIC`, which all processes share.
+/// Nanoseconds of `CLOCK_MONOTONIC`, which all processes share.
 pub fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    lowtide_host::clock::ns(ClockId::Monotonic)
 }
 
 /// Checksums of the sectors of some bytes.
@@ -192,7 +192,7 @@ fn line(to: &mut String, at_ns: u64, event: &Event) -> std::fmt::Result {
     Ok(())
 }
 
-/// A log that was read back.
+/// A parsed log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Requests {
     /// Nanoseconds of `CLOCK_MONOTONIC` at which the clock of the events showed 0.
@@ -201,16 +201,17 @@ pub struct Requests {
     pub events: Vec<(u64, Event)>,
 }
 
-/// Reads a log.
+/// Parses a log.
 ///
 /// # Errors
-/// In words, with the line, where it is none.
+/// A sentence with the number of the invalid line.
 pub fn read(text: &str) -> Result<Requests, String> {
     let mut lines = text.lines().zip(1..);
     let origin = lines.next().and_then(|(line, _)| line.strip_prefix(HEAD)?.trim().parse().ok());
-    let origin_ns = origin.ok_or("it does not begin as a log of requests does")?;
+    let origin_ns = origin.ok_or("the first line is not that of a log of requests")?;
     let events = lines.map(|(line, number)| {
-        event(line).ok_or_else(|| format!("line {number} is no event: `{}`", line.get(..60).unwrap_or(line)))
+        event(line)
+            .ok_or_else(|| format!("line {number} is not an event: `{}`", line.get(..60).unwrap_or(line)))
     });
     Ok(Requests { origin_ns, events: events.collect::<Result<_, _>>()? })
 }
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_outgrew_its_memory_says_so_at_its_end() {
+    fn a_full_log_ends_with_full() {
         let mut log = RequestLog::with_origin(0, 200);
         (0..100).for_each(|id| log.push(id, &Event::End { id, result: Ok(()) }));
         let events = read(&log.text).expect("a log").events;
@@ -303,8 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_log_is_refused_at_its_line() {
-        assert!(read("hello\n").unwrap_err().contains("does not begin"));
+    fn invalid_logs_are_refused_with_the_line() {
+        assert!(read("hello\n").unwrap_err().contains("first line"));
         let error = read("lowtide requests 1 0\n1 on\n2 off\n").unwrap_err();
         assert!(error.contains("line 3") && error.contains("2 off"), "{error}");
     }

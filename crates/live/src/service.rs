@@ -1,10 +1,9 @@
-//! Drives that are served ([`Service`]): the loop on a thread of its own, and where it can be asked from.
+//! A thread that serves drives or a log disk ([`Service`]), and its control socket ([`ControlSocket`]).
 //!
-//! Not here: listening for NBD clients, and attaching; both hand their clients to [`Service::handle`].
+//! Not here: listening for NBD clients, and attaching. Both hand their clients to [`Service::handle`].
 
-use super::control::{self, Answer, Question};
-use super::drive::LiveDrive;
-use lowtide_host::live::{Buffers, Clock, Drive, Handle, Port, Server};
+use super::control::{self, Answer, Controlled, Question};
+use lowtide_host::live::{Buffers, Clock, Handle, Port, Server};
 use lowtide_host::nbd::Export;
 use lowtide_host::nbd::unix_socket::UnixSocket;
 use std::io;
@@ -13,53 +12,43 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Where questions and orders come in.
+/// A unix socket that takes orders.
 #[derive(Debug)]
-pub struct Orders {
+pub struct ControlSocket {
     listener: UnixListener,
-    /// Removed at the end.
+    /// Removes the socket's file when dropped.
     file: UnixSocket,
 }
 
-impl Orders {
-    /// Takes orders at a unix socket, which is made for its owner alone; they wait until a service obeys.
+impl ControlSocket {
+    /// Makes a unix socket that only its owner can use. Orders wait there until [`Service::obey`].
     ///
     /// # Errors
-    /// In words, where it cannot be made.
-    pub fn at(path: &Path) -> Result<Orders, String> {
+    /// A sentence for people, if the socket cannot be made.
+    pub fn at(path: &Path) -> Result<ControlSocket, String> {
         let (socket, file) = UnixSocket::listen(path)?;
         let listener = UnixListener::from(socket);
         listener.set_nonblocking(false).map_err(|error| error.to_string())?;
-        Ok(Orders { listener, file })
-    }
-
-    /// Answers what comes, and what has come; what is given back removes the socket.
-    pub(crate) fn answered_by(
-        self,
-        answer: impl Fn(Question) -> Answer + Clone + Send + 'static,
-    ) -> UnixSocket {
-        let Orders { listener, file } = self;
-        std::thread::spawn(move || control::serve(&listener, answer));
-        file
+        Ok(ControlSocket { listener, file })
     }
 }
 
-/// Drives that are served.
-pub struct Service {
-    handle: Handle<LiveDrive>,
+/// A running server. The server ends when [`Handle::stop`] is called.
+pub struct Service<D> {
+    handle: Handle<D>,
     exports: Vec<Export>,
-    thread: JoinHandle<Vec<LiveDrive>>,
-    /// Removed at the end.
+    thread: JoinHandle<Vec<D>>,
+    /// Removes the control socket's file when dropped.
     control: Option<UnixSocket>,
 }
 
-impl Service {
-    /// Serves drives from now on, until it is ended; with `alone`, until its last client has left. Clients share
-    /// `buffers`.
+impl<D: Controlled> Service<D> {
+    /// Serves drives on a new thread. If `alone` is set, the server ends when its last client has left. All clients
+    /// share `buffers`.
     ///
     /// # Errors
-    /// Where there are no file descriptors or threads to be had.
-    pub fn start(drives: Vec<LiveDrive>, clock: Clock, alone: bool, buffers: Buffers) -> io::Result<Service> {
+    /// If the system has no more file descriptors or threads.
+    pub fn start(drives: Vec<D>, clock: Clock, alone: bool, buffers: Buffers) -> io::Result<Service<D>> {
         let exports = drives.iter().map(|drive| drive.export().clone()).collect();
         let (server, handle) = Server::new(drives, clock)?;
         let server = server.with_buffers(buffers);
@@ -68,40 +57,47 @@ impl Service {
         Ok(Service { handle, exports, thread, control: None })
     }
 
-    /// Answers questions and orders from now on, those that have come already too.
-    pub fn obey(&mut self, orders: Orders) {
-        let handle = self.handle.clone();
-        self.control = Some(orders.answered_by(move |question| control::answer(question, &handle)));
+    /// Answers questions and orders at `socket`, including those that are waiting there.
+    pub fn obey(&mut self, socket: ControlSocket) {
+        let ControlSocket { listener, file } = socket;
+        let answer = self.answer();
+        std::thread::spawn(move || control::serve(&listener, answer));
+        self.control = Some(file);
     }
 
-    /// The loop.
-    pub fn handle(&self) -> &Handle<LiveDrive> {
+    /// A function that answers questions, for threads of a socket.
+    pub(super) fn answer(&self) -> impl Fn(Question) -> Answer + Clone + Send + 'static + use<D> {
+        let handle = self.handle.clone();
+        move |question| D::answer(question, &handle)
+    }
+
+    /// The server's thread, for other threads.
+    pub fn handle(&self) -> &Handle<D> {
         &self.handle
     }
 
-    /// What clients are told of the drives.
+    /// The exports, in the order of the drives.
     pub fn exports(&self) -> &[Export] {
         &self.exports
     }
 
-    /// A way to a drive from other threads.
-    pub fn port(&self, drive: usize) -> Arc<dyn Port> {
-        let Export { size, minimum_block, .. } = self.exports[drive];
-        self.handle.port(drive, size, minimum_block)
+    /// Access to a drive from other threads, by requests in multiples of `block` bytes.
+    pub fn port(&self, drive: usize, block: u32) -> Arc<dyn Port> {
+        self.handle.port(drive, self.exports[drive].size, block)
     }
 
-    /// Asks the scheduler to run the loop before all ordinary threads.
+    /// Gives the server's thread real-time priority.
     ///
     /// # Errors
-    /// What the kernel says; it wants a privilege.
+    /// If the process lacks the privilege, or the server has ended.
     pub fn real_time(&self) -> io::Result<()> {
         self.handle
             .call(|_, _| lowtide_host::live::real_time())
-            .unwrap_or_else(|| Err(io::Error::other("the loop has ended")))
+            .unwrap_or_else(|| Err(io::Error::other("the server has ended")))
     }
 
-    /// Waits until the loop has ended by itself, or was told to; gives the drives back.
-    pub fn wait(self) -> Vec<LiveDrive> {
-        self.thread.join().expect("the loop does not panic")
+    /// Waits for the end of the server, and returns the drives.
+    pub fn wait(self) -> Vec<D> {
+        self.thread.join().expect("the server does not panic")
     }
 }

@@ -1,6 +1,6 @@
-//! What a live drive says of itself ([`Stat`]): for people, for programs as JSON, for Prometheus.
+//! Statistics of a live drive ([`Stat`]): for people, for programs as JSON, and for Prometheus.
 //!
-//! Not here: where it is asked for; see `control`.
+//! Not here: the control socket that reports them; see `control`.
 
 use super::counts::{Requests, Spread};
 use lowtide_core::Counters;
@@ -8,38 +8,39 @@ use lowtide_host::live::Usage;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// Whether a drive answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The power state of a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Power {
-    /// It does.
+    /// The drive answers.
+    #[default]
     On,
-    /// Its time stands still, and requests wait.
+    /// The drive's clock stands still, and requests wait.
     Paused,
-    /// Its power is cut, and every request fails.
+    /// The power is cut, and all requests fail.
     Off,
 }
 
-/// A live drive at an instant.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Statistics of a live drive.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Stat {
     /// The export's name.
     pub name: String,
-    /// What device it simulates.
+    /// The simulated device.
     pub title: String,
-    /// Bytes the host may address.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
-    /// Whether it answers.
+    /// Power state.
     pub power: Power,
     /// Seconds since it was opened.
     pub open_s: f64,
-    /// Seconds the model has lived, with those of the state it was opened with.
+    /// Seconds of the model's clock, including its history.
     pub model_s: f64,
-    /// What the model counted since it was opened.
+    /// The model's counters since the drive was opened.
     pub since_open: Counters,
-    /// What the model counted since it was new.
+    /// The model's counters including its history.
     pub since_new: Counters,
-    /// Blocks that are erased and empty.
+    /// Erased blocks.
     pub free_blocks: u64,
     /// Reads.
     pub reads: Requests,
@@ -49,81 +50,40 @@ pub struct Stat {
     pub flushes: Requests,
     /// Trims and zeroes.
     pub trims: Requests,
-    /// Requests not answered.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// The most there were.
+    /// Maximum of `in_flight`.
     pub most_in_flight: u64,
-    /// Bytes a power cut may take back.
+    /// Bytes that a power cut may undo.
     pub volatile_bytes: u64,
-    /// How long after its instant each answer left; only where answers have instants.
+    /// Delay of answers beyond their instant, if the drive times its answers.
     pub lateness: Option<Spread>,
     /// Power cuts since it was opened.
     pub power_cuts: u64,
-    /// Writes of which power cuts left nothing.
+    /// Writes that power cuts dropped.
     pub lost_writes: u64,
-    /// Writes of which power cuts left a part.
+    /// Writes that power cuts tore.
     pub torn_writes: u64,
-    /// Requests recorded, where they are.
+    /// Number of recorded requests, during a recording.
     pub recording: Option<u64>,
-    /// The clients of the server, of all its drives together.
+    /// Clients of the server, of all its drives together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clients: Option<Clients>,
-}
-
-/// The NBD clients of a server, and the memory for their requests and replies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clients {
-    /// Clients that chose an export and have not left.
-    pub connected: u64,
-    /// Those that are not read from until they take replies.
-    pub waiting: u64,
-    /// Bytes that all of them hold.
-    pub buffers_used_bytes: u64,
-    /// Bytes that they may hold.
-    pub buffers_bytes: u64,
-}
-
-impl From<Usage> for Clients {
-    fn from(usage: Usage) -> Clients {
-        let Usage { clients, waiting, used, bytes } = usage;
-        Clients { connected: clients, waiting, buffers_used_bytes: used, buffers_bytes: bytes }
-    }
+    pub clients: Option<Usage>,
 }
 
 impl Stat {
-    /// What was counted between two moments.
-    pub(super) fn between(before: &Counters, after: &Counters) -> Counters {
-        Counters {
-            host_read_bytes: after.host_read_bytes - before.host_read_bytes,
-            host_written_bytes: after.host_written_bytes - before.host_written_bytes,
-            nand_written_bytes: after.nand_written_bytes - before.nand_written_bytes,
-            gc_moved_bytes: after.gc_moved_bytes - before.gc_moved_bytes,
-            map_written_bytes: after.map_written_bytes - before.map_written_bytes,
-            map_misses: after.map_misses - before.map_misses,
-            rmw_reads: after.rmw_reads - before.rmw_reads,
-            erases: after.erases - before.erases,
-            free_blocks: after.free_blocks,
-            gc_stall_ns: after.gc_stall_ns - before.gc_stall_ns,
-            trimmed_bytes: after.trimmed_bytes - before.trimmed_bytes,
-            lost_bytes: after.lost_bytes - before.lost_bytes,
-            host_cpu_ns: after.host_cpu_ns - before.host_cpu_ns,
-            layer_written_bytes: after.layer_written_bytes - before.layer_written_bytes,
-        }
-    }
-
-    /// NAND bytes per host byte since it was opened, where the host wrote and there is NAND.
+    /// NAND bytes per host byte since the drive was opened, if both were written.
     pub fn write_amplification(&self) -> Option<f64> {
         let Counters { host_written_bytes: host, nand_written_bytes: nand, .. } = self.since_open;
         (host > 0 && nand > 0).then(|| nand as f64 / host as f64)
     }
 
-    /// Why the answers of this drive are not those of the device, where this machine is too slow for it: half of them
-    /// were late by more than a tenth of what they take.
+    /// A warning if this machine is too slow for the device: the mean lateness exceeds a tenth of the mean latency.
     pub fn too_slow(&self) -> Option<String> {
         self.too_slow_since(None)
     }
 
-    /// The same of the answers since an earlier look at the drive: those before, which may have left at once, take no part.
+    /// [`Stat::too_slow`] for the answers since an earlier `Stat`.
     pub fn too_slow_since(&self, before: Option<&Stat>) -> Option<String> {
         let late = self.lateness?;
         let lateness_before = before.and_then(|stat| stat.lateness).unwrap_or_default();
@@ -134,14 +94,14 @@ impl Stat {
         let (mean_us, count) = mean_since(pairs.map(|(after, before)| (&after.latency, &before.latency)));
         (answers >= 100.0 && late_us > 0.1 * mean_us && count > 0.0).then(|| {
             format!(
-                "answers left {late_us:.0} us late on average, of {mean_us:.0} us that they take: \
-                 this machine is too slow for this device under this load"
+                "answers were {late_us:.0} us late on average, of a latency of {mean_us:.0} us: this machine is too slow \
+                 for this device under this load"
             )
         })
     }
 }
 
-/// The mean of what was added to distributions, in microseconds, and how many that were.
+/// The mean, in microseconds, and the number of the values that were added to distributions.
 fn mean_since<const N: usize>(pairs: [(&Spread, &Spread); N]) -> (f64, f64) {
     let of = |it: &Spread| (it.mean_us * it.count as f64, it.count as f64);
     let (sum, count) = pairs.iter().fold((0.0, 0.0), |(sum, count), (after, before)| {
@@ -151,7 +111,7 @@ fn mean_since<const N: usize>(pairs: [(&Spread, &Spread); N]) -> (f64, f64) {
     (sum / f64::max(count, 1.0), count)
 }
 
-/// All drives in the text format of Prometheus.
+/// Formats statistics in the text format of Prometheus.
 pub fn prometheus(stats: &[Stat]) -> String {
     let mut text = String::new();
     let mut metric = |name: &str, kind: &str, help: &str, value: &dyn Fn(&Stat) -> Vec<(String, f64)>| {
@@ -210,7 +170,7 @@ pub fn prometheus(stats: &[Stat]) -> String {
     });
     metric("power_cuts_total", counter, "Power cuts.", &|it| one(it.power_cuts as f64));
     if let Some(clients) = stats.iter().find_map(|stat| stat.clients) {
-        let Clients { connected, waiting, buffers_used_bytes, buffers_bytes } = clients;
+        let Usage { connected, waiting, buffers_used_bytes, buffers_bytes } = clients;
         for (name, help, value) in [
             ("clients", "Clients that use a drive of this server.", connected),
             ("clients_waiting", "Clients that are not read from until they take replies.", waiting),
@@ -237,7 +197,7 @@ fn quantiles(labels: &str, spread: &Spread) -> Vec<(String, f64)> {
         .to_vec()
 }
 
-/// A label's value as Prometheus wants it.
+/// Escapes the value of a label.
 fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -246,44 +206,25 @@ fn escape(value: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A drive that answered so many requests, `mean_us` each, so many of them at instants of their own and `late_us` late.
+    /// A drive with `count` answers of `mean_us` each, of which `timed` were timed and `late_us` late.
     fn stat(count: u64, mean_us: f64, timed: u64, late_us: f64) -> Stat {
         let spread = |count, mean_us| Spread { count, mean_us, ..Spread::default() };
         Stat {
-            name: "drive".to_owned(),
-            title: "a drive".to_owned(),
-            capacity_bytes: 1 << 30,
-            power: Power::On,
-            open_s: 1.0,
-            model_s: 1.0,
-            since_open: Counters::default(),
-            since_new: Counters::default(),
-            free_blocks: 0,
-            reads: Requests::default(),
             writes: Requests { latency: spread(count, mean_us), ..Requests::default() },
-            flushes: Requests::default(),
-            trims: Requests::default(),
-            in_flight: 0,
-            most_in_flight: 1,
-            volatile_bytes: 0,
             lateness: (timed > 0).then(|| spread(timed, late_us)),
-            power_cuts: 0,
-            lost_writes: 0,
-            torn_writes: 0,
-            recording: None,
-            clients: None,
+            ..Stat::default()
         }
     }
 
     #[test]
-    fn answers_that_left_at_once_do_not_make_a_drive_late() {
-        // 900 at once, of 1 us, and 100 of 200 us, 10 us late: by all of them 10 of 21 us.
+    fn untimed_answers_do_not_count_as_late() {
+        // 900 untimed answers of 1 us and 100 of 200 us, which are 10 us late: over all answers, 10 of 21 us.
         let (loaded, after) = (stat(900, 1.0, 0, 0.0), stat(1000, 20.9, 100, 10.0));
         assert!(after.too_slow().is_some());
         assert_eq!(after.too_slow_since(Some(&loaded)), None, "10 of 200 us");
         let late = stat(1000, 20.9, 100, 30.0).too_slow_since(Some(&loaded)).expect("30 of 200 us");
-        assert!(late.contains("30 us late on average, of 200 us"), "{late}");
-        assert_eq!(stat(1000, 20.9, 99, 30.0).too_slow_since(Some(&loaded)), None, "too few to say");
-        assert_eq!(stat(1000, 20.9, 0, 0.0).too_slow_since(Some(&loaded)), None, "none had an instant");
+        assert!(late.contains("30 us late on average, of a latency of 200 us"), "{late}");
+        assert_eq!(stat(1000, 20.9, 99, 30.0).too_slow_since(Some(&loaded)), None, "too few answers");
+        assert_eq!(stat(1000, 20.9, 0, 0.0).too_slow_since(Some(&loaded)), None, "no timed answer");
     }
 }

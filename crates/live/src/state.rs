@@ -1,8 +1,8 @@
-//! A drive's map, wear and history in a file, from one server to the next ([`Kept`]).
+//! The file that keeps a drive's map, wear and history between servers ([`StateFile`]).
 //!
-//! The file is written when a server ends in order. While one runs, a file beside it says so: a server that was killed
-//! leaves it behind, and the next one knows that the history is older than the contents. Not here: the bytes of the file
-//! (`lowtide_device::state`) and the contents of the drive.
+//! A server writes the file when it shuts down cleanly. While it runs, a marker file exists next to the state file. A
+//! killed server leaves the marker behind, which tells the next one that the history is older than the contents. Not
+//! here: the format of the file (`lowtide_device::state`) and the contents of the drive.
 
 use lowtide_core::{BlockDevice, Seed, StateError, VirtualTime};
 use lowtide_device::state::{self, Restored};
@@ -15,30 +15,29 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-/// What is written.
 pub(super) const STATE: Role = Role::new("the state", "--state FILE");
 
-/// A file that holds the state of a drive.
+/// The state file of a drive. The file may not exist yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StateFile {
     path: PathBuf,
 }
 
-impl Kept {
-    /// The state in a file, or to be there.
-    pub fn at(path: PathBuf) -> Kept {
-        Kept { path }
+impl StateFile {
+    /// The state file at `path`.
+    pub fn at(path: PathBuf) -> StateFile {
+        StateFile { path }
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The drive that the file holds; `None` where there is no file.
+    /// Restores the drive; `None` if there is no file.
     ///
     /// # Errors
-    /// [`StateError`] where it is of another device, or damaged.
+    /// [`StateError`] if the state belongs to another device, or is damaged.
     pub fn restore(&self, spec: &DeviceSpec) -> Result<Option<Restored>, StateError> {
         match File::open(&self.path) {
             Ok(file) => state::restore(&mut BufReader::with_capacity(1 << 20, file), spec).map(Some),
@@ -47,36 +46,38 @@ impl Kept {
         }
     }
 
-    /// Whether a server has it open, or had and did not end in order.
+    /// Whether a server has the state open, or ended without a clean shutdown.
     pub fn is_open(&self) -> bool {
-        self.beside("open").exists()
+        self.with_ending("open").exists()
     }
 
-    /// A drive is opened that goes on with this state, and writes it when it is closed.
+    /// Marks the state as open.
     ///
     /// # Errors
-    /// Where another server has it open, or nothing can be written there: better now than at the end.
-    pub fn begin(&self) -> io::Result<Mark> {
-        let path = self.beside("open");
-        let found = path.symlink_metadata().ok();
-        // It goes when the drive is closed, so it must be ours.
-        if found.as_ref().is_some_and(|found| !found.is_file() || found.len() != 0) {
-            return Err(io::Error::other(format!("{} is there, and no mark of a server", path.display())));
+    /// If another server has it open, or the directory is not writable, which would otherwise fail only at the end.
+    pub fn begin(&self) -> io::Result<OpenMarker> {
+        let path = self.with_ending("open");
+        let existing = path.symlink_metadata().ok();
+        // Closing the drive removes the file, so it must be a marker.
+        if existing.as_ref().is_some_and(|found| !found.is_file() || found.len() != 0) {
+            return Err(io::Error::other(format!(
+                "{} exists and is not the marker of a server",
+                path.display()
+            )));
         }
-        let found = found.is_some();
         output::in_place(STATE, &path, &CommandFiles::default()).map_err(io::Error::from)?;
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => Err(io::Error::other("another server has it open")),
-            // A filesystem without locks: the user's own care.
-            _ => Ok(Mark { path, in_order: !found, served: false, _file: file }),
+            Err(Errno::WOULDBLOCK) => Err(io::Error::other("another server has the state open")),
+            // Some filesystems have no locks.
+            _ => Ok(OpenMarker { path, clean: existing.is_none(), served: false, _file: file }),
         }
     }
 
-    /// A server ends: writes the state, whole or not at all.
+    /// Writes the state atomically.
     ///
     /// # Errors
-    /// [`StateError`] where it cannot be written; the file is as it was.
+    /// [`StateError`] if it cannot be written; the file is then unchanged.
     pub fn save(
         &self,
         spec: &DeviceSpec,
@@ -89,9 +90,9 @@ impl Kept {
             output.write_with(|out| {
                 let saved = state::save(out, spec, seed, now, device as &dyn BlockDevice);
                 saved.map_err(|error| {
-                    let told = io::Error::other(error.to_string());
+                    let other = io::Error::other(error.to_string());
                     failed = Some(error);
-                    told
+                    other
                 })
             })
         });
@@ -101,7 +102,7 @@ impl Kept {
         }
     }
 
-    fn beside(&self, ending: &str) -> PathBuf {
+    fn with_ending(&self, ending: &str) -> PathBuf {
         let mut name = OsString::from(&self.path);
         name.push(".");
         name.push(ending);
@@ -109,37 +110,37 @@ impl Kept {
     }
 }
 
-/// Says, beside a state's file, that a server has a drive open that goes on with it.
+/// The marker file of an open state. Dropping it removes the file, unless the contents have changed since the state.
 #[derive(Debug)]
-pub struct Mark {
+pub struct OpenMarker {
     path: PathBuf,
-    in_order: bool,
+    clean: bool,
     served: bool,
     /// Locked.
     _file: File,
 }
 
-impl Mark {
-    /// Whether the server before this one ended in order.
-    pub fn in_order(&self) -> bool {
-        self.in_order
+impl OpenMarker {
+    /// Whether the previous server shut down cleanly.
+    pub fn is_clean(&self) -> bool {
+        self.clean
     }
 
-    /// The drive has been asked something: the state in the file is no longer that of its contents.
+    /// Notes that the drive was used: the state file may now be older than the contents.
     pub fn served(&mut self) {
         self.served = true;
     }
 
-    /// The state was written.
-    pub fn kept(&mut self) {
-        (self.served, self.in_order) = (false, true);
+    /// Notes that the state was written.
+    pub fn state_saved(&mut self) {
+        (self.served, self.clean) = (false, true);
     }
 }
 
-impl Drop for Mark {
+impl Drop for OpenMarker {
     fn drop(&mut self) {
-        if !self.served && self.in_order {
-            // One that stays warns the next server, which is all it can do.
+        if !self.served && self.clean {
+            // A marker that stays only causes a warning.
             let _ = std::fs::remove_file(&self.path);
         }
     }

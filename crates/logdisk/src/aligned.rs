@@ -1,23 +1,23 @@
-//! Bytes that begin at a multiple of a block, so that a medium past the page cache takes them as they are ([`Aligned`]).
+//! Bytes in memory that is aligned to a block, as `O_DIRECT` requires ([`Aligned`]).
 
 use crate::format::BLOCK;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// Memory of up to so many bytes is kept for the next one: for each write of the log the kernel would have to give it anew, page by
-/// page, which takes as long as a checksum.
+/// Memory of up to this many bytes is reused. New memory for each write would cost page faults, which take as long as a
+/// checksum.
 const KEPT_BYTES: usize = (256 << 10) + 2 * BLOCK;
 
-/// Shorter ones cost nothing.
+/// Shorter memory is not reused.
 const SHORT: usize = 64 << 10;
 
-/// How many are kept.
+/// Maximum number of reusable pieces.
 const KEPT: usize = 64;
 
 static KEPT_MEMORY: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// Empty memory that holds so many bytes without being moved.
+/// An empty vector with room for `bytes`.
 fn memory(bytes: usize) -> Vec<u8> {
     if !(SHORT..=KEPT_BYTES).contains(&bytes) {
         return Vec::with_capacity(bytes);
@@ -26,7 +26,7 @@ fn memory(bytes: usize) -> Vec<u8> {
     kept.unwrap_or_else(|| Vec::with_capacity(KEPT_BYTES))
 }
 
-/// So many bytes, in memory that begins at a multiple of a block.
+/// Bytes in memory that is aligned to a block.
 pub struct Aligned {
     memory: Vec<u8>,
     skip: usize,
@@ -34,18 +34,18 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// So many zeroes.
+    /// `length` zeroes.
     pub fn zeroes(length: usize) -> Aligned {
-        // There is room for all, so the memory stays where it is.
+        // The capacity suffices, so the vector does not move.
         let mut memory = memory(length + BLOCK);
         let skip = memory.as_ptr().align_offset(BLOCK);
         memory.resize(skip + length, 0);
         Aligned { memory, skip, length }
     }
 
-    /// The same bytes.
+    /// A copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Aligned {
-        // There is room for all, so the memory stays where it is.
+        // The capacity suffices, so the vector does not move.
         let mut memory = memory(bytes.len() + BLOCK);
         let skip = memory.as_ptr().align_offset(BLOCK);
         memory.resize(skip, 0);
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_begins_at_a_block_and_holds_what_it_was_given() {
+    fn bytes_are_aligned_and_complete() {
         for length in [0, 1, BLOCK, 3 * BLOCK + 5, 100 << 10, 256 << 10, 1 << 20, 100 << 10] {
             let bytes: Vec<u8> = (0..length).map(|n| n as u8).collect();
             let copy = Aligned::copy_of(&bytes);

@@ -1,7 +1,7 @@
-//! Looks whether a log disk is as it should be, and writes nothing.
+//! Checks the consistency of a log disk, without writing ([`check`]).
 //!
-//! Every block that the map names must lie in a slot of data, no two in the same one, and each segment must have as many live slots as
-//! it counts; with `data`, every slot is read, and its checksum and its sequence number are verified (`stale`). Leaves out repair.
+//! Every mapped block must be in a slot of data, no two in the same slot, and the live count of each segment must be correct. With
+//! `data`, every slot is read, and its checksum and sequence number are verified (`stale`). Not here: repair.
 
 mod stale;
 
@@ -16,37 +16,36 @@ use crate::scan;
 use crate::{Medium, log::Log};
 use std::ops::ControlFlow;
 
-/// Complaints of one kind that are told one by one.
-const TOLD: usize = 20;
+/// The maximum number of findings of one kind that are listed; all are counted.
+const MAX_LISTED: usize = 20;
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// How the log was found.
+    /// The report of the recovery.
     pub recovery: Recovery,
-    /// Blocks that hold data.
+    /// Mapped blocks.
     pub mapped: u64,
-    /// Blocks that are known to be lost.
+    /// Lost blocks.
     pub lost: u64,
-    /// Blocks whose slots were read.
+    /// Blocks that were read.
     pub read: u64,
-    /// Blocks that cannot be read, because the checksum does not fit or an earlier generation of the segment is there;
-    /// the first of them.
+    /// The first blocks that cannot be read, because the checksum is wrong or the segment holds an earlier generation.
     pub bad: Vec<Lba>,
-    /// How many those are.
+    /// Number of blocks that cannot be read.
     pub bad_count: u64,
     /// The first blocks that read as older data: another slot of the same generation is in their place.
     pub stale: Vec<Lba>,
     /// Number of blocks that read as older data.
     pub stale_count: u64,
-    /// What contradicts itself, in words; the first of it.
+    /// The first contradictions.
     pub contradictions: Vec<String>,
-    /// How much that is.
+    /// Number of contradictions.
     pub contradiction_count: u64,
 }
 
 impl Checked {
-    /// Whether there is nothing to complain of.
+    /// Whether there are no findings.
     pub fn is_good(&self) -> bool {
         self.bad_count == 0
             && self.stale_count == 0
@@ -56,30 +55,29 @@ impl Checked {
     }
 
     fn contradiction(&mut self, what: impl FnOnce() -> String) {
-        self.contradiction_count += 1;
-        if self.contradictions.len() < TOLD {
-            self.contradictions.push(what());
-        }
+        add(&mut self.contradictions, &mut self.contradiction_count, what);
     }
     fn stale(&mut self, lba: Lba) {
-        self.stale_count += 1;
-        if self.stale.len() < TOLD {
-            self.stale.push(lba);
-        }
+        add(&mut self.stale, &mut self.stale_count, || lba);
     }
     fn bad(&mut self, lba: Lba) {
-        self.bad_count += 1;
-        if self.bad.len() < TOLD {
-            self.bad.push(lba);
-        }
+        add(&mut self.bad, &mut self.bad_count, || lba);
     }
 }
 
-/// Checks the log disk of a medium, with all of its data where `data` says so; `progress` hears of blocks done and of all, and may end
-/// it.
+/// Counts a finding, and lists the first [`MAX_LISTED`].
+fn add<T>(listed: &mut Vec<T>, count: &mut u64, finding: impl FnOnce() -> T) {
+    *count += 1;
+    if listed.len() < MAX_LISTED {
+        listed.push(finding());
+    }
+}
+
+/// Checks the log disk of a medium, including its data if `data` is set. `progress` gets the checked and the total number of bytes, and
+/// may end the check.
 ///
 /// # Errors
-/// [`LogError`]: it cannot be opened.
+/// [`LogError`] if the log disk cannot be opened.
 pub fn check(
     medium: &impl Medium,
     data: bool,
@@ -89,7 +87,7 @@ pub fn check(
     let geometry = *log.geometry();
     let mut checked = Checked { recovery, ..Checked::default() };
     let slots = u64::from(geometry.segments) * u64::from(geometry.segment_slots());
-    let mut seen = Seen {
+    let mut seen = LiveSlots {
         taken: vec![0; slots.div_ceil(64) as usize],
         live: vec![0; geometry.segments as usize],
         sums: vec![0; geometry.segments as usize],
@@ -106,16 +104,16 @@ pub fn check(
         if page_of(medium, &mut log, page, data, (&mut checked, &mut seen), progress)?.is_break() {
             return Ok(checked);
         }
-        // Pages that a recovery changed stay.
+        // Pages that recovery changed stay in memory.
         log.map().shrink(1);
     }
     for (segment, &found) in (0..).zip(&seen.live) {
         let counted = log.segments().live(segment);
         if counted != found {
-            let (used, place) = (log.segments().used(segment), segment);
+            let used = log.segments().used(segment);
             let what = if used == Use::Map { "of the map" } else { "of data" };
             checked.contradiction(|| {
-                format!("segment {place} {what} counts {counted} live slots and has {found}")
+                format!("segment {segment} {what} counts {counted} live slots and has {found}")
             });
         }
     }
@@ -125,23 +123,23 @@ pub fn check(
     Ok(checked)
 }
 
-/// Live slots, as the map has them.
-struct Seen {
+/// The live slots according to the map.
+struct LiveSlots {
     /// A bit for each slot.
     taken: Vec<u64>,
-    /// How many there are in each segment.
+    /// Number of live slots of each segment.
     live: Vec<u32>,
-    /// The sum of the sequence numbers of those in each segment whose data was read.
+    /// Sum of the sequence numbers of the live slots of each segment whose data was read.
     sums: Vec<u64>,
 }
 
-impl Seen {
+impl LiveSlots {
     fn take(&mut self, checked: &mut Checked, slot: u32, whose: impl FnOnce() -> String) {
         let (word, bit) = (slot as usize / 64, 1 << (slot % 64));
         match self.taken.get_mut(word) {
             Some(word) if *word & bit == 0 => *word |= bit,
-            Some(_) => checked.contradiction(|| format!("slot {slot} is {} and something else too", whose())),
-            None => checked.contradiction(|| format!("slot {slot}, of {}, is past the last one", whose())),
+            Some(_) => checked.contradiction(|| format!("slot {slot} holds {} and something else", whose())),
+            None => checked.contradiction(|| format!("slot {slot} of {} is past the last one", whose())),
         }
     }
     fn has(&self, slot: Slot) -> bool {
@@ -154,7 +152,7 @@ fn page_of(
     log: &mut Log,
     page: u32,
     data: bool,
-    (checked, seen): (&mut Checked, &mut Seen),
+    (checked, seen): (&mut Checked, &mut LiveSlots),
     progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, LogError> {
     let geometry = *log.geometry();
@@ -175,7 +173,7 @@ fn page_of(
         let (segment, number) = geometry.place(slot);
         if segment >= geometry.segments || !geometry.data_range().contains(&number) {
             checked.contradiction(|| {
-                format!("block {lba} is said to lie in slot {}, where no data is", slot.get())
+                format!("the map refers block {lba} to slot {}, which holds no data", slot.get())
             });
             continue;
         }

@@ -1,14 +1,15 @@
-//! What cleaning costs by how full a log is: the closed form of the literature ([`by_age`]).
+//! The cost of cleaning at a share of live slots: a closed form of the literature ([`by_age`]).
 //!
-//! Leaves out loads with hot blocks, which cost less.
+//! # Not modelled
+//! Loads with hot blocks, which cost less.
 
-/// Slots written for a block of the host's when a share of the slots is live, writes are uniform, and segments are cleaned in the order
-/// of their age: `WA = a / (a + W(-a e^-a))`, `a` one over the share, `W` the branch of Lambert's function through 0 (Desnoyers,
-/// "Analytic modeling of SSD write performance", 2012). Cleaning by cost and benefit is the same under such a load.
+/// Slots written per block of the host, under uniform writes and FIFO cleaning, when `share` of the slots is live:
+/// `WA = a / (a + W(-a e^-a))`, with `a = 1 / share` and `W` the branch of Lambert's function through 0 (Desnoyers, "Analytic
+/// modeling of SSD write performance", 2012). Cost-benefit cleaning has the same cost under such a load.
 pub fn by_age(share: f64) -> f64 {
     let alpha = 1.0 / share;
     let x = -alpha * (-alpha).exp();
-    // By Newton's steps.
+    // Newton's method.
     let mut w: f64 = 0.0;
     for _ in 0..100 {
         let e = w.exp();

@@ -1,7 +1,7 @@
-//! A log on a medium, one request after the other: reads, writes, cleans, checkpoints.
+//! A log disk on a medium ([`Disk`]), which handles one request after the other: reads, writes, cleaning, checkpoints.
 //!
-//! Whatever a request needs of the medium is done within it; `cleaning` has how segments are emptied, `marks` how what was flushed is
-//! told from what was not. Leaves out threads: see `Medium` for what may be shared.
+//! Every request does its own I/O. Submodules: `cleaning`, `checkpoints`, and `marks`, which record flushed slots. Not here:
+//! threads; see `Medium`.
 
 mod checkpoints;
 mod cleaning;
@@ -10,18 +10,18 @@ mod marks;
 use crate::error::LogError;
 use crate::format::geometry::PAGE_ENTRIES;
 use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Seq, Superblock, checkpoint};
-use crate::log::{Counters, Entry, Expected, Log, Stall, Where};
+use crate::log::{Counters, Entry, Expected, Located, Log, Stall};
 use crate::reader::{Reader, load_pages};
 use crate::recover::{self, Recovery, Unknown};
 use crate::{Aligned, Medium, format::checkpoint::Use};
 use cleaning::{Cleaning, Refusals};
 
-/// How a log disk is made.
+/// Options of a new log disk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Bytes of a segment.
+    /// Size of a segment in bytes.
     pub segment: u64,
-    /// The share of slots that is never offered.
+    /// The share of slots that is not part of the capacity.
     pub reserve: f64,
 }
 
@@ -31,12 +31,12 @@ impl Default for Options {
     }
 }
 
-/// How a log disk behaves while it is open.
+/// Options of an open log disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    /// Bytes of memory for the map; pages that were changed since the last checkpoint may take more.
+    /// Memory for the map in bytes. Pages that changed since the last checkpoint may exceed it.
     pub map_memory: usize,
-    /// Slots after which a checkpoint is made, so that a recovery has no more to read.
+    /// Slots between checkpoints, which limits the length of a recovery.
     pub checkpoint_slots: u64,
 }
 
@@ -46,7 +46,7 @@ impl Default for Running {
     }
 }
 
-/// Blocks that are unmapped at a time.
+/// Blocks of one step of an unmap.
 const UNMAPPED_AT_ONCE: u32 = 64 * PAGE_ENTRIES;
 
 /// A log disk.
@@ -57,26 +57,26 @@ pub struct Disk<M> {
     running: Running,
     recovery: Recovery,
     cleaning: Option<Cleaning>,
-    /// Slots that are still to be cleaned before the next write.
+    /// Slots to clean before the next write.
     owed: u32,
-    /// What the medium did not give, and to be looked at before anything of a segment is moved.
+    /// Read errors, which decide how segments are cleaned.
     refusals: Refusals,
-    /// No checkpoint was made since it was opened, so nothing may be written yet.
+    /// No checkpoint was made since the opening, so nothing may be written yet.
     fresh: bool,
-    /// A write or a flush of the medium failed: it is not known any more what is there.
+    /// A write or flush failed, so the contents of the medium are unknown.
     broken: bool,
 }
 
 impl<M: Medium> Disk<M> {
-    /// Makes a log disk; `id` is what tells it from others, and should be random. All there was is gone.
+    /// Makes a new log disk with a random identity `id`. Destroys the contents of the medium.
     ///
     /// # Errors
-    /// [`LogError::Geometry`], before anything is written; [`LogError::Medium`].
+    /// [`LogError::Geometry`], before anything is written, or [`LogError::Medium`].
     pub fn format(medium: M, options: Options, id: [u8; 16]) -> Result<Disk<M>, LogError> {
         let geometry = Geometry::new(medium.bytes(), options.segment, options.reserve)?;
         let superblock = Superblock { geometry, id, salt: crc32c::crc32c(&id) | 1 };
         let put = |offset, bytes: &[u8]| medium.write(offset, bytes).map_err(failed("formatting"));
-        // Nothing is a log disk until everything is there.
+        // The superblocks are written last, so that an incomplete log disk cannot be opened.
         put(0, &[0; 2 * BLOCK])?;
         for which in 0..2 {
             put(geometry.checkpoint(which).start, &[0; BLOCK])?;
@@ -91,7 +91,7 @@ impl<M: Medium> Disk<M> {
             next_seq: 1,
             clean: true,
             streams: [None; checkpoint::STREAMS],
-            pages: vec![checkpoint::NOWHERE; geometry.pages() as usize],
+            pages: vec![checkpoint::UNWRITTEN; geometry.pages() as usize],
             segments: vec![empty; geometry.segments as usize],
         };
         let log = Log::new(superblock, &first);
@@ -116,19 +116,16 @@ impl<M: Medium> Disk<M> {
         Ok(disk)
     }
 
-    /// Opens the log disk of a medium. Writes nothing until something is to be written.
+    /// Opens the log disk of a medium. Opening writes nothing.
     ///
     /// # Errors
-    /// [`LogError`]: there is none, or it is damaged in a way that would give wrong data.
+    /// [`LogError`] if there is no log disk, or damage would make it return wrong data.
     pub fn open(medium: M, running: Running) -> Result<Disk<M>, LogError> {
         Disk::open_as(medium, running, Unknown::Refused)
     }
 
-    /// Opens it also where slots are lost that were durable, and nothing says which blocks they held: some may read as older data then.
-    /// [`Disk::recovery`] says how many; nothing says so any more once it was closed or written.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Opens a log disk even if durable slots are lost and their blocks are unknown, so that some blocks may read as older data.
+    /// [`Disk::recovery`] returns their number. After a write or a clean close, nothing records the loss.
     pub fn open_with_old_data(medium: M, running: Running) -> Result<Disk<M>, LogError> {
         Disk::open_as(medium, running, Unknown::Accepted)
     }
@@ -139,23 +136,23 @@ impl<M: Medium> Disk<M> {
         Ok(Disk { medium, log, running, recovery, cleaning, owed: 0, refusals, fresh: true, broken: false })
     }
 
-    /// How it behaves.
+    /// The options.
     pub fn running(&self) -> Running {
         self.running
     }
-    /// Has it behave otherwise from now on.
+    /// Changes the options.
     pub fn set_running(&mut self, running: Running) {
         self.running = running;
     }
-    /// How it was found.
+    /// The report of the recovery.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }
-    /// Where everything lies.
+    /// Sizes and positions.
     pub fn geometry(&self) -> &Geometry {
         self.log.geometry()
     }
-    /// What was counted since it was opened.
+    /// The counters since the opening.
     pub fn counters(&self) -> Counters {
         *self.log.counters()
     }
@@ -163,7 +160,7 @@ impl<M: Medium> Disk<M> {
     pub fn log(&self) -> &Log {
         &self.log
     }
-    /// The medium, given up without closing.
+    /// Returns the medium without closing the log disk.
     pub fn into_medium(self) -> M {
         self.medium
     }
@@ -171,18 +168,18 @@ impl<M: Medium> Disk<M> {
     pub fn medium(&self) -> &M {
         &self.medium
     }
-    /// Slots that are live: blocks, and pages of the map.
+    /// Number of live slots: blocks and pages of the map.
     pub fn live_slots(&self) -> u64 {
         let segments = self.log.segments();
         (0..self.geometry().segments).map(|segment| u64::from(segments.live(segment))).sum()
     }
-    /// Blocks that are live: at most as many as are offered.
+    /// Number of live blocks, at most the capacity.
     pub fn live_blocks(&self) -> u64 {
         let pages = self.log.map_pages();
-        // What was forgotten with a page of the map counts until its segment is cleaned.
+        // Blocks of an unreadable page of the map count until their segment is cleaned.
         self.live_slots().saturating_sub(pages).min(self.geometry().blocks.into())
     }
-    /// Bytes of memory that the map takes now.
+    /// Bytes of memory of the map.
     pub fn map_memory(&mut self) -> usize {
         self.log.map().memory()
     }
@@ -190,7 +187,7 @@ impl<M: Medium> Disk<M> {
     /// Reads a block.
     ///
     /// # Errors
-    /// [`LogError::Unreadable`] where its checksum does not fit or it is out of date, and `into` is as it was; [`LogError`].
+    /// [`LogError::Unreadable`] if its checksum is wrong or it is out of date, which leaves `into` unchanged, or another [`LogError`].
     pub fn read(&mut self, lba: Lba, into: &mut [u8]) -> Result<(), LogError> {
         match self.find(lba, into)? {
             None => Ok(()),
@@ -201,25 +198,25 @@ impl<M: Medium> Disk<M> {
         }
     }
 
-    /// A block, as far as it is known without the medium: the slot to be read, or `None` where `into` has it now.
+    /// Looks up a block. Returns the slot to read, or `None` if the data is in memory and now in `into`.
     ///
     /// # Errors
-    /// [`LogError::Unreadable`]; [`LogError`].
+    /// [`LogError::Unreadable`], or another [`LogError`].
     pub fn find(&mut self, lba: Lba, into: &mut [u8]) -> Result<Option<Expected>, LogError> {
         self.within(lba, 1)?;
         let reader = self.reader();
         let found = loop {
             match self.log.locate(lba) {
-                Ok(Where::Hole) => {
+                Ok(Located::Hole) => {
                     into.fill(0);
                     break None;
                 }
-                Ok(Where::Lost) => return Err(LogError::Unreadable(lba)),
-                // It may have been read when the log was opened, and not been what it should be.
-                Ok(Where::Here(expected, bytes)) => {
+                Ok(Located::Lost) => return Err(LogError::Unreadable(lba)),
+                // The bytes may be from the opening, and damaged.
+                Ok(Located::InMemory(expected, bytes)) => {
                     break (!reader.take(bytes, expected.oldest, Kind::Data, lba, into)).then_some(expected);
                 }
-                Ok(Where::At(expected)) => break Some(expected),
+                Ok(Located::At(expected)) => break Some(expected),
                 Err(missing) => load_pages(&self.medium, &mut self.log, vec![missing.0])?,
             }
         };
@@ -232,15 +229,12 @@ impl<M: Medium> Disk<M> {
         LogError::Unreadable(lba)
     }
 
-    /// For reading what [`Disk::find`] found.
+    /// A reader for the slots that [`Disk::find`] returns.
     pub fn reader(&self) -> Reader {
         Reader::new(*self.log.superblock())
     }
 
-    /// What the map says of a block.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// The map entry of a block.
     pub fn entry(&mut self, lba: Lba) -> Result<Entry, LogError> {
         self.within(lba, 1)?;
         loop {
@@ -254,22 +248,16 @@ impl<M: Medium> Disk<M> {
         }
     }
 
-    /// Writes a block. It is durable after a flush.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Writes a block, which is durable after a flush.
     pub fn write(&mut self, lba: Lba, data: &[u8]) -> Result<(), LogError> {
         self.within(lba, 1)?;
         while !self.make_room()? {}
         self.append(lba, data)
     }
 
-    /// Does a piece of what has to come before the next write: whether that may come now.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Does one step of the work before the next write. Returns whether there is room for it now.
     pub fn make_room(&mut self) -> Result<bool, LogError> {
-        self.is_whole()?;
+        self.ensure_intact()?;
         let owed = match self.owed {
             0 => {
                 if self.fresh
@@ -282,26 +270,20 @@ impl<M: Medium> Disk<M> {
             }
             owed => owed,
         };
-        self.owed = owed - self.with_all_segments(|disk| disk.clean_a_piece(owed))?;
+        self.owed = owed - self.with_all_segments(|disk| disk.clean_step(owed))?;
         self.shrink();
         Ok(self.owed == 0)
     }
 
-    /// Writes a block for which there is room ([`Disk::make_room`]).
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Writes a block after [`Disk::make_room`] returned true.
     pub fn append(&mut self, lba: Lba, data: &[u8]) -> Result<(), LogError> {
-        self.is_whole()?;
+        self.ensure_intact()?;
         self.within(lba, 1)?;
         self.with_all_segments(|disk| disk.retry(true, |log| log.write(lba, data)))?;
         self.run_jobs()
     }
 
-    /// Says that blocks hold nothing any more: they read as zeroes. Durable after a flush, like a write.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Unmaps blocks, which then read as zeroes. Durable after a flush.
     pub fn unmap(&mut self, first: Lba, count: u32) -> Result<(), LogError> {
         if count == 0 {
             return Ok(());
@@ -309,7 +291,7 @@ impl<M: Medium> Disk<M> {
         self.within(first, count)?;
         let mut at = first;
         while at < first + count {
-            // The pages of a piece are loaded together, and let go before the next.
+            // The pages of a step are loaded together and evicted before the next step.
             let end = (at / UNMAPPED_AT_ONCE + 1).saturating_mul(UNMAPPED_AT_ONCE).min(first + count);
             while !self.make_room()? {}
             let pages = (Geometry::page_of(at).0..=Geometry::page_of(end - 1).0).collect();
@@ -322,10 +304,10 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// Makes everything that was written before durable.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// [`LogError::Medium`]; it is not known then what is durable, and nothing is taken any more.
+    /// [`LogError::Medium`]: it is then unknown which writes are durable, and further writes are refused.
     pub fn flush(&mut self) -> Result<(), LogError> {
         if let Some(seq) = self.seal()? {
             let mark = self.mark();
@@ -336,7 +318,7 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// The same for want of room: no mark is written, since nobody is told of it. A flush that somebody waits for writes one.
+    /// Flushes to release segments. No mark is written, because this flush is not reported to a client.
     pub(crate) fn flush_for_room(&mut self) -> Result<(), LogError> {
         if let Some(seq) = self.seal()? {
             self.sync()?;
@@ -345,16 +327,13 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// Hands everything that was written to the medium: once that was flushed after this, and the mark of it written ([`Disk::mark`]), all
-    /// is durable up to the number given ([`Disk::durable`]). `None` where all is durable already.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Hands all pending bytes to the medium. After the caller has flushed the medium and written the mark ([`Disk::mark`]), all slots up
+    /// to the returned one are durable ([`Disk::durable`]). Returns `None` if all slots are durable already.
     pub fn seal(&mut self) -> Result<Option<Seq>, LogError> {
-        self.is_whole()?;
+        self.ensure_intact()?;
         if self.fresh {
-            self.keep_what_was_found()?;
-            return self.mark_what_was_found().map(|()| None);
+            self.sync_recovered()?;
+            return self.mark_recovered_slots().map(|()| None);
         }
         if !self.log.is_dirty() {
             return Ok(None);
@@ -363,39 +342,36 @@ impl<M: Medium> Disk<M> {
         self.run_jobs().map(|()| Some(seq))
     }
 
-    /// Says that everything up to a number from [`Disk::seal`] is durable, and the mark of it.
+    /// Notes that all slots up to `seq` of [`Disk::seal`], and their mark, are durable.
     pub fn durable(&mut self, seq: Seq) {
         self.log.marked(seq);
         self.log.durable(seq);
     }
 
-    /// Says that the medium failed to flush: nothing is taken any more.
-    pub fn give_up(&mut self) {
+    /// Notes that a flush failed. Further writes are refused.
+    pub fn mark_broken(&mut self) {
         self.broken = true;
     }
 
-    /// What was found when it was opened may have come no further than the memory of the machine.
-    fn keep_what_was_found(&mut self) -> Result<(), LogError> {
+    /// Syncs the recovered slots, which may still be in the page cache.
+    fn sync_recovered(&mut self) -> Result<(), LogError> {
         self.sync()?;
-        // What it replaced is free.
+        // Releases the segments that the recovered slots replaced.
         self.log.durable(0);
         Ok(())
     }
 
-    /// Makes everything durable, and the next opening quick.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Closes the log disk cleanly, so that the next opening needs no recovery.
     pub fn close(mut self) -> Result<M, LogError> {
-        self.is_whole()?;
+        self.ensure_intact()?;
         if !self.fresh || !self.recovery.clean {
             self.checkpoint(true)?;
         }
         Ok(self.medium)
     }
 
-    /// Whether a checkpoint should be begun, so that no write has to wait for one: half of what may be changed since the last one is;
-    /// or there is little room, and it frees several times what it writes.
+    /// Whether to begin a checkpoint, so that no write has to wait for one: half of the allowed changes were made since the last one, or
+    /// there is little room and a checkpoint would release several times what it writes.
     pub fn wants_checkpoint(&mut self) -> bool {
         if self.fresh {
             return false;
@@ -407,19 +383,19 @@ impl<M: Medium> Disk<M> {
             || self.price() > 0 && frees() > 4 * changed.max(1)
     }
 
-    /// Whether a flush should come before it is asked for: there is little room, and it would free some.
+    /// Whether to flush without a request, because there is little room and a flush would release segments.
     pub fn wants_flush(&self) -> bool {
         self.price() > 0 && self.log.dead_until().0 > 0
     }
 
-    /// Whether a flush is worth its time although nobody asks for one: writes have to clean, and it would free a good part of what is to
-    /// be kept free.
+    /// Whether an unrequested flush is worth its time: writes must clean, and a flush would release a good part of the target of
+    /// free segments.
     pub fn flush_frees_much(&self) -> bool {
         let much = (self.kept_free() as usize / 16).max(2);
         self.price() > 0 && self.log.segments().dead() >= much && self.log.dead_until().0 >= much
     }
 
-    /// Whether the next write has to clean.
+    /// Whether the next write must clean.
     pub fn wants_room(&self) -> bool {
         self.owed > 0 || self.price() > 0
     }
@@ -428,35 +404,34 @@ impl<M: Medium> Disk<M> {
         (self.running.map_memory / BLOCK / 2).max(1024)
     }
 
-    /// Refuses what would come after a write that is not there.
+    /// Fails if an earlier write or flush failed.
     ///
     /// # Errors
     /// [`LogError::Broken`].
-    pub fn is_whole(&self) -> Result<(), LogError> {
+    pub fn ensure_intact(&self) -> Result<(), LogError> {
         if self.broken { Err(LogError::Broken) } else { Ok(()) }
     }
     fn put(&mut self, offset: u64, data: Aligned, what: &'static str) -> Result<(), LogError> {
         self.medium.write_owned(offset, data).map_err(failed(what)).inspect_err(|_| self.broken = true)
     }
     fn sync(&mut self) -> Result<(), LogError> {
-        // A second one would succeed, and what was lost would still be lost.
+        // A repeated flush would succeed although writes were lost.
         self.medium.flush().map_err(failed("flushing")).inspect_err(|_| self.broken = true)
     }
 
-    /// Slots that are cleaned for a write: the more, the fewer segments are free. At the goal none; halfway, as many as are written;
-    /// near the end, whatever it takes.
+    /// Slots to clean per write: 0 at the target of free segments, one per write halfway, and more as free segments run out.
     fn price(&self) -> u32 {
         let (spare, goal) = (self.log.spare_segments() as u32, self.kept_free());
         goal.saturating_sub(spare) * 2 / (spare + 1)
     }
 
-    /// Free segments from which on nothing is cleaned.
+    /// The target of free segments, above which nothing is cleaned.
     pub fn kept_free(&self) -> u32 {
-        (self.geometry().segments / 64).max(4)
+        self.geometry().kept_free()
     }
 
-    /// Does what a stall asks for until there is none. Where `clean` says so, segments are cleaned for it; the cleaner itself lives on
-    /// what is dead already.
+    /// Repeats `act` and resolves its stalls. If `clean` is set, segments may be cleaned for it; cleaning itself only releases dead
+    /// segments.
     fn retry<T>(
         &mut self,
         clean: bool,
@@ -475,7 +450,7 @@ impl<M: Medium> Disk<M> {
                         self.clean_a_segment()?;
                     }
                     fruitless = if self.log.segments().free() > before { 0 } else { fruitless + 1 };
-                    // Where what could be gained is in segments that are left alone, one may become free for each that is filled.
+                    // If only excluded segments have free space, each written segment may release another one for ever.
                     tries += 1;
                     if fruitless > segments || tries > 4 * segments.clamp(64, 256) {
                         return Err(self.exhausted());
@@ -485,20 +460,19 @@ impl<M: Medium> Disk<M> {
         }
     }
 
-    /// Does something that ends in want of room once more, where segments were left alone for what the medium did not give of them, and
-    /// it gives one of them now.
+    /// Repeats `act` if it failed for lack of room and an excluded segment has become readable.
     fn with_all_segments<T>(
         &mut self,
         act: impl Fn(&mut Self) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         match act(self) {
-            Err(LogError::Exhausted { .. }) if self.one_more_is_given()? => act(self),
+            Err(LogError::Exhausted { .. }) if self.retry_stuck()? => act(self),
             done => done,
         }
     }
 
-    /// Frees what is dead: by a flush, or, where that is not enough, a checkpoint; which also takes less the fewer pages of the map
-    /// are changed.
+    /// Releases dead segments by a flush or, if that is not enough, a checkpoint. A checkpoint also writes the changed pages of the map,
+    /// whose reserve of segments becomes free.
     fn free_dead(&mut self) -> Result<(), LogError> {
         let free = self.log.segments().free();
         let map_grew = self.log.map().changed() >= self.geometry().data_slots() as usize;

@@ -1,60 +1,62 @@
-//! What can go wrong with a log disk, in words.
+//! The errors of a log disk.
 
 use crate::format::FormatError;
 use crate::format::geometry::GeometryError;
 use std::io;
 
-/// So many blocks, in words.
+/// A number of blocks, in words.
 pub fn blocks(count: u64) -> String {
     if count == 1 { "1 block".to_owned() } else { format!("{count} blocks") }
 }
 
-/// What went wrong.
+/// An error of a log disk.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The medium failed.
     #[error("{what}: {source}")]
     Medium {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// How it failed.
+        /// The medium's error.
         source: io::Error,
     },
-    /// The bytes on the medium are not those of a log disk that can be opened.
+    /// The medium does not hold a readable log disk.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// There can be no log of these sizes.
+    /// No log disk has these sizes.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// Neither checkpoint can be read: what is wrong with each.
+    /// Neither checkpoint can be read, for these reasons.
     #[error("neither of the two checkpoints can be read ({}; {})", .0[0], .0[1])]
     NoCheckpoint(Box<[FormatError; 2]>),
-    /// Slots of so many blocks were durable and cannot be read, and nothing says of some of them which blocks those were.
+    /// Durable slots with this many blocks cannot be read, and for some of them the blocks are unknown.
     #[error(
-        "damaged: {} of the flushed end of the log cannot be read, and nothing says which that is: opening would give old data for \
-         new", blocks(*.0)
+        "damaged: {} of the flushed end of the log cannot be read, and it is unknown which: opening would return \
+         old data", blocks(*.0)
     )]
     Damaged(u64),
     /// A write or a flush failed before.
-    #[error("a write or a flush failed before, so what is there is not known: open the log disk again")]
+    #[error(
+        "an earlier write or flush failed, so the contents of the medium are unknown: open the log disk again"
+    )]
     Broken,
     /// A block past the end.
     #[error("block {block} is past the end of the disk, which has {blocks}")]
     OutOfRange {
         /// The first such block.
         block: u64,
-        /// How many there are.
+        /// The number of blocks.
         blocks: u32,
     },
-    /// The data of a block is lost: its checksum does not fit, or an earlier generation of its segment is there.
-    #[error("block {0} cannot be read: its checksum does not fit, or it is out of date")]
+    /// The data of a block is lost: its checksum is wrong, or its segment holds an earlier generation.
+    #[error("block {0} cannot be read: its checksum is wrong, or it is out of date")]
     Unreadable(u32),
-    /// There is nothing left to clean, although there should be.
-    #[error("no segment can be made free: {dead} wait, {stuck} cannot be cleaned")]
+    /// No segment can be cleaned, although the reserve should suffice.
+    #[error("no segment can be freed: {dead} are waiting, {stuck} cannot be cleaned")]
     Exhausted {
-        /// Segments without anything live.
+        /// Segments without live slots.
         dead: usize,
-        /// Segments in which something that counts as live was not found.
+        /// Segments with live slots that could not be found.
         stuck: usize,
     },
 }

@@ -1,11 +1,11 @@
-//! A log-structured block layer: whatever is written, wherever, goes to the medium in sequence.
+//! A log-structured block layer: all writes go to the medium in sequence.
 //!
 //! ```text
 //!   blocks of 4 KiB ─► Disk ─► Log: map, segments, streams ─► Medium: a file, a block device, a model
 //! ```
 //!
-//! What was flushed survives a power cut; what was not comes back as a prefix of the order in which it was written; what the
-//! medium spoils is an error, never wrong data. Leaves out protocols, threads, and files.
+//! Flushed writes survive a power cut. Of later writes, a prefix in the order of writing survives. Damaged blocks are
+//! reported as errors and never return wrong data. Not here: protocols, threads, and files.
 
 mod aligned;
 pub mod check;

@@ -1,56 +1,56 @@
-//! What a log lies on: bytes that are read and written at a place.
+//! The storage below a log ([`Medium`]): bytes that are read and written at offsets.
 //!
-//! Writes may come to the medium in any order, and half of each, until a flush. Leaves out time, and what the medium is.
+//! Until a flush, writes may reach the medium in any order and in part. Not here: time, and implementations.
 
 use crate::Aligned;
 use std::io;
 use std::sync::Arc;
 
-/// Where a log lies.
+/// The storage below a log. Offsets and lengths are multiples of 4096 bytes.
 pub trait Medium {
-    /// How many bytes there are.
+    /// Size in bytes.
     fn bytes(&self) -> u64;
 
-    /// Reads at `offset`, a multiple of 4096, as many bytes as `into` has, a multiple of 4096.
+    /// Reads at `offset`.
     ///
     /// # Errors
-    /// Where the bytes cannot be had.
+    /// If the bytes cannot be read.
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Says that this will be read soon, by these bounds, so that it may be at hand then.
+    /// Announces a read of exactly this range.
     fn will_read(&self, _offset: u64, _length: usize) {}
 
-    /// Writes at `offset`; both it and the length are multiples of 4096.
+    /// Writes at `offset`.
     ///
     /// # Errors
-    /// Where they cannot be written.
+    /// If the bytes cannot be written.
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()>;
 
-    /// The same, with bytes that are the medium's from now on, so that it may write them later.
+    /// Writes bytes that the medium may keep and write later.
     ///
     /// # Errors
-    /// Where they cannot be written; or where some that were taken before could not be.
+    /// If these bytes or earlier ones cannot be written.
     fn write_owned(&self, offset: u64, data: Aligned) -> io::Result<()> {
         self.write(offset, &data)
     }
 
-    /// Makes everything that was written before durable.
+    /// Makes all earlier writes durable.
     ///
     /// # Errors
-    /// Where that cannot be done; nothing is known to be durable then.
+    /// If the flush fails: it is then unknown which writes are durable.
     fn flush(&self) -> io::Result<()>;
 
-    /// Writes at `offset`, and makes that durable before it returns: a write with forced unit access, where the medium has one.
+    /// Writes at `offset`, and returns when the write is durable. A medium may use forced unit access.
     ///
     /// # Errors
-    /// Where that cannot be done.
+    /// If the write or the flush fails.
     fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.write(offset, data)?;
         self.flush()
     }
 }
 
-/// What stands for a medium is one.
+/// Implements [`Medium`] for pointers to a medium.
 macro_rules! forward {
     ($of:ty) => {
         impl<M: Medium + ?Sized> Medium for $of {

@@ -1,8 +1,8 @@
-//! Reading blocks whose place is known, beside a log that goes on meanwhile ([`Reader`]).
+//! Reading slots while the log continues ([`Reader`]).
 //!
-//! A slot may have been written anew since its place was looked up; its checksum and its block say so, and it has to be looked up once
-//! more. A slot older than its segment's current generation is left from a lost write, and counts as spoiled. Leaves out where
-//! blocks lie (`log`).
+//! A slot may have been rewritten since it was looked up. Its checksum and block show that, and it needs another lookup. A slot
+//! that is older than its segment's current generation remains from a lost write, and counts as damaged. Not here: the lookup
+//! (`log`).
 
 use crate::Medium;
 use crate::error::LogError;
@@ -12,10 +12,10 @@ use crate::format::{BLOCK, Header, Kind, Lba, Seq, Slot, Superblock};
 use crate::log::{Expected, Log};
 use crate::scan;
 
-/// The most slots that are read at a time.
+/// The maximum number of slots in a read.
 const AT_ONCE: usize = 64;
 
-/// What is needed to read slots.
+/// Reads and verifies slots.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader {
     superblock: Superblock,
@@ -26,7 +26,7 @@ impl Reader {
         Reader { superblock }
     }
 
-    /// The payload of a slot into `into`, if it is what it should be; else `into` is as it was.
+    /// Reads the payload of a slot. Returns false, and leaves `into` unchanged, if the slot is not the expected one.
     ///
     /// # Errors
     /// [`LogError::Medium`].
@@ -42,7 +42,7 @@ impl Reader {
         Ok(self.take(&bytes[skip..][..SLOT], expected.oldest, kind, lba, into))
     }
 
-    /// The payload of the bytes of a slot into `into`, if they are what they should be.
+    /// Copies the payload from the bytes of a slot. Returns false if the slot is not the expected one.
     pub(crate) fn take(&self, slot: &[u8], oldest: Seq, kind: Kind, lba: Lba, into: &mut [u8]) -> bool {
         self.payload(slot, oldest, kind, lba).map(|payload| into.copy_from_slice(payload)).is_some()
     }
@@ -52,8 +52,7 @@ impl Reader {
         (header.kind == kind && header.lba == lba).then(|| &slot[HEADER..])
     }
 
-    /// Reads blocks of data, those that follow one another on the medium together; `take` gets each that is what it should be, by its
-    /// number in `blocks`.
+    /// Reads blocks of data; adjacent slots are read together. `take` gets each valid block with its index in `blocks`.
     ///
     /// # Errors
     /// [`LogError::Medium`].
@@ -83,7 +82,7 @@ impl Reader {
     }
 }
 
-/// Loads pages of the map, in the order in which they lie on the medium.
+/// Loads pages of the map, in the order of their slots.
 pub(crate) fn load_pages(medium: &impl Medium, log: &mut Log, pages: Vec<u32>) -> Result<(), LogError> {
     let mut places: Vec<(Slot, u32)> =
         pages.into_iter().filter_map(|page| Some((log.map().place(page)?, page))).collect();
@@ -96,8 +95,8 @@ pub(crate) fn load_pages(medium: &impl Medium, log: &mut Log, pages: Vec<u32>) -
         let mut payload = [0; BLOCK];
         let expected = log.expected(slot);
         let take = |bytes: &[u8], into: &mut [u8]| reader.take(bytes, expected.oldest, Kind::Map, page, into);
-        let here = log.here(slot).is_some_and(|bytes| take(bytes, &mut payload));
-        let read = here || reader.read_slot(medium, expected, Kind::Map, page, &mut payload)?;
+        let in_memory = log.in_memory(slot).is_some_and(|bytes| take(bytes, &mut payload));
+        let read = in_memory || reader.read_slot(medium, expected, Kind::Map, page, &mut payload)?;
         if !read {
             log.count_bad();
         }

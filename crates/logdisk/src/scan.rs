@@ -1,8 +1,8 @@
-//! What a segment on the medium holds: by its summary where it has one, else slot by slot.
+//! Reading the slots of a segment: from its summary ([`by_summary`]), or slot by slot ([`by_slots`]).
 
 use crate::error::LogError;
 use crate::format::slot::{HEADER, SLOT};
-use crate::format::{BLOCK, Before, Geometry, Header, Kind, Lba, Seq, Superblock, summary};
+use crate::format::{BLOCK, Geometry, Header, Kind, Lba, Predecessor, Seq, Superblock, summary};
 use crate::{Aligned, Medium};
 
 /// A slot of a segment.
@@ -10,51 +10,56 @@ use crate::{Aligned, Medium};
 pub struct Record {
     /// Its number in the segment.
     pub number: u32,
-    /// What it holds.
+    /// Its kind.
     pub kind: Kind,
     /// Its block.
     pub lba: Lba,
-    /// When it was made.
+    /// Its sequence number.
     pub seq: Seq,
-    /// What the slot before it held, where its own header was read; a summary has no need to say so.
-    pub before: Option<Option<Before>>,
+    /// Its predecessor, if the slot's own header was read; summaries do not list it.
+    pub before: Option<Option<Predecessor>>,
 }
 
-/// What was found.
+/// The slots of a segment.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// Slots that hold something, in their order.
+pub struct SegmentRecords {
+    /// The used slots, in order.
     pub records: Vec<Record>,
-    /// The segment that follows, where it says so.
+    /// The next segment of the stream, if known.
     pub next: Option<u32>,
-    /// Up to here everything was durable when this was written.
+    /// The newest slot that was durable when these were written.
     pub durable: Seq,
 }
 
-/// Reads whole blocks around bytes of a medium.
-pub fn read_around(medium: &impl Medium, offset: u64, length: usize) -> Result<(Aligned, usize), LogError> {
+/// Extends a range to complete blocks: the start, the length, and the offset of the range in it.
+fn around(offset: u64, length: usize) -> (u64, usize, usize) {
     let begin = offset / BLOCK as u64 * BLOCK as u64;
     let skip = (offset - begin) as usize;
-    let mut bytes = Aligned::zeroes((skip + length).next_multiple_of(BLOCK));
+    (begin, (skip + length).next_multiple_of(BLOCK), skip)
+}
+
+/// Reads the blocks around a range. Returns the bytes and the offset of the range in them.
+pub fn read_around(medium: &impl Medium, offset: u64, length: usize) -> Result<(Aligned, usize), LogError> {
+    let (begin, length, skip) = around(offset, length);
+    let mut bytes = Aligned::zeroes(length);
     let failed = |source| LogError::Medium { what: "reading the log", source };
     medium.read(begin, &mut bytes).map_err(failed)?;
     Ok((bytes, skip))
 }
 
-/// Says that the same will be read.
+/// Announces a [`read_around`] to the medium.
 pub fn will_read(medium: &impl Medium, offset: u64, length: usize) {
-    let begin = offset / BLOCK as u64 * BLOCK as u64;
-    medium.will_read(begin, ((offset - begin) as usize + length).next_multiple_of(BLOCK));
+    let (begin, length, _) = around(offset, length);
+    medium.will_read(begin, length);
 }
 
-/// The same, where blocks that cannot be read are zeroes, which no checksum fits.
+/// Reads the blocks around a range. Unreadable blocks become zeroes, which have no valid checksum.
 pub fn read_what_can_be(medium: &impl Medium, offset: u64, length: usize) -> (Aligned, usize) {
     if let Ok(read) = read_around(medium, offset, length) {
         return read;
     }
-    let begin = offset / BLOCK as u64 * BLOCK as u64;
-    let skip = (offset - begin) as usize;
-    let mut bytes = Aligned::zeroes((skip + length).next_multiple_of(BLOCK));
+    let (begin, length, skip) = around(offset, length);
+    let mut bytes = Aligned::zeroes(length);
     for (at, block) in (begin..).step_by(BLOCK).zip(bytes.chunks_mut(BLOCK)) {
         if medium.read(at, block).is_err() {
             block.fill(0);
@@ -63,20 +68,20 @@ pub fn read_what_can_be(medium: &impl Medium, offset: u64, length: usize) -> (Al
     (bytes, skip)
 }
 
-/// The summary of a segment, if it has a whole one of its present life.
-pub fn by_summary(medium: &impl Medium, superblock: &Superblock, segment: u32) -> Option<Found> {
+/// The slots of a segment according to its summary, if that is complete and of the current generation.
+pub fn by_summary(medium: &impl Medium, superblock: &Superblock, segment: u32) -> Option<SegmentRecords> {
     let geometry = &superblock.geometry;
     let first = geometry.segment_slots() - geometry.summary_slots();
     let offset = geometry.offset(geometry.slot(segment, first));
     let (bytes, skip) = read_what_can_be(medium, offset, geometry.summary_slots() as usize * SLOT);
-    let (mut found, mut made) = (Found::default(), None);
+    let (mut found, mut made) = (SegmentRecords::default(), None);
     for n in 0..geometry.summary_slots() {
         let slot = &bytes[skip + n as usize * SLOT..][..SLOT];
         let header = Header::open(superblock.salt, slot)?;
         if header.kind != Kind::Summary || header.lba != n {
             return None;
         }
-        // A torn one has slots of the summary that was there before; those of a data segment are numbered, others have one number.
+        // A torn summary contains slots of an older one. Summary slots of data segments have consecutive numbers, others the same.
         let made = *made.get_or_insert(header.seq);
         if header.seq != made && header.seq != made + Seq::from(n) {
             return None;
@@ -98,28 +103,28 @@ pub fn by_summary(medium: &impl Medium, superblock: &Superblock, segment: u32) -
         });
     }
     found.records.sort_by_key(|record| record.number);
-    // Of a former life of the segment, where the header has another number: the segment was begun anew since.
+    // If the header has another number, the summary is of an earlier generation.
     let head = found.records.first().filter(|record| record.number == 0).map(|record| record.seq);
     let (bytes, skip) = read_what_can_be(medium, geometry.segment_offset(segment), SLOT);
     let begun = Header::open(superblock.salt, &bytes[skip..][..SLOT]).map(|header| header.seq);
-    // A header that cannot be read is spoiled or torn; then the slots themselves say more.
+    // An unreadable header is damaged or torn; the caller then reads the slots themselves.
     (head.is_some() && head == begun).then_some(found)
 }
 
-/// The whole segment, as bytes; what cannot be read is zeroes.
+/// The bytes of a segment. Unreadable blocks become zeroes.
 pub fn image(medium: &impl Medium, geometry: &Geometry, segment: u32) -> Aligned {
     read_what_can_be(medium, geometry.segment_offset(segment), geometry.segment_bytes() as usize).0
 }
 
-/// A slot of the bytes of a segment.
+/// The bytes of a slot in a segment.
 pub fn slot(image: &[u8], number: u32) -> &[u8] {
     &image[Geometry::within(number)..][..SLOT]
 }
 
-/// The slots of a segment whose checksums fit and whose numbers grow from `least` on.
-pub fn by_slots(image: &[u8], superblock: &Superblock, least: Seq) -> Found {
+/// The slots of a segment with valid checksums and increasing numbers from `least` on.
+pub fn by_slots(image: &[u8], superblock: &Superblock, least: Seq) -> SegmentRecords {
     let geometry = &superblock.geometry;
-    let mut found = Found::default();
+    let mut found = SegmentRecords::default();
     let mut least = least;
     for number in 0..geometry.segment_slots() {
         let bytes = slot(image, number);
@@ -175,9 +180,9 @@ mod tests {
         }
     }
 
-    /// A segment is large enough here that sixteen slots of its summary are whole sectors.
+    /// The segment is so large that sixteen slots of its summary are complete sectors.
     #[test]
-    fn a_summary_of_two_lives_of_its_segment_is_none() {
+    fn a_summary_of_two_generations_is_invalid() {
         let geometry = Geometry { segment_frames: 32, segments: 1, blocks: 1, start: 1 << 20, marks: true };
         let superblock = Superblock { geometry, id: [1; 16], salt: 5 };
         let medium = Bytes(RefCell::new(vec![0; geometry.end() as usize]));
@@ -196,7 +201,7 @@ mod tests {
         let (old, new) = (life(1_000_000), life(2_000_000));
         let whole = by_summary(&medium, &superblock, 0).expect("it is of one life");
         assert!(whole.records.iter().all(|record| record.seq >= 2_000_000));
-        // Slots begin where sectors do once in sixteen.
+        // Every sixteenth slot begins at a sector.
         let slots = geometry.segment_slots();
         let within = |number| (geometry.segment_offset(0) as usize) + Geometry::within(number);
         let first = (slots - geometry.summary_slots() + 1..slots - 17)

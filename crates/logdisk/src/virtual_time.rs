@@ -1,12 +1,15 @@
-//! A log on a model of a drive, in virtual time: itself a device, so that whatever runs on a drive runs on this.
+//! A log disk on a model of a drive, in virtual time ([`LogDevice`]). It is a device itself, so any load can run on it.
 //!
 //! ```text
-//!   load ──► LogDevice: Disk ──► Timed: headers and pages of the map kept, times from ──► BlockDevice
+//!   load ──► LogDevice: Disk ──► Timed: keeps headers and pages of the map, takes times from ──► BlockDevice
 //! ```
 //!
-//! Data is zeroes, of which nothing is kept; all else is the log as it is. Blocks that lie one after the other are read together. Of
-//! requests that do not begin and end with a block, the blocks at the ends are read first. Leaves out the layer's own processors,
-//! beyond a latency; recovery after a power cut: the log goes on with what it had; and cleaning while nobody asks for anything.
+//! Data is zeroes and not stored; everything else is the real log. Adjacent slots are read together. A request that begins or ends
+//! within a block first reads that block.
+//!
+//! # Not modelled
+//! The layer's processor time, beyond a latency; recovery after a power cut (the log continues as it was); cleaning without
+//! requests.
 
 mod state;
 mod timed;
@@ -23,49 +26,44 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use timed::Timed;
 
-/// The logical block: what a request begins and ends with.
+/// Size of a logical block in bytes.
 const SECTOR: u64 = 512;
 
-/// The share of what a log has room for that is live when the share `fill` of what it offers holds data: what is free, kept for
-/// checkpoints and crashes, or just being written has no room for data.
+/// The live share of the usable slots when the share `fill` of the capacity holds data. Free segments, segments reserved for checkpoints
+/// and recovery, and open segments are not usable.
 pub fn live_share(geometry: &Geometry, fill: f64) -> f64 {
     let being_written = 12;
-    let segments = geometry.segments.saturating_sub(kept_free(geometry) + being_written).max(1);
+    let segments = geometry.segments.saturating_sub(geometry.kept_free() + being_written).max(1);
     fill * f64::from(geometry.blocks) / (f64::from(segments) * f64::from(geometry.data_slots()))
 }
 
-/// As the disk has it.
-fn kept_free(geometry: &Geometry) -> u32 {
-    (geometry.segments / 64).max(4)
-}
-
-/// A log disk on a model, as a device.
+/// A log disk on a model of a drive.
 #[derive(Debug)]
 pub struct LogDevice<D> {
     options: Options,
     geometry: Geometry,
     latency: Nanos,
-    /// A state can be saved of a device that is only looked at, and the log is closed for it.
+    /// Saving takes a shared reference, but closes the log.
     inner: RefCell<Inner<D>>,
 }
 
 #[derive(Debug)]
 struct Inner<D> {
-    /// `None` only while it is opened or made anew.
+    /// `None` only while the disk is reopened or reformatted.
     disk: Option<Disk<Timed<D>>>,
-    /// What the log had counted before it was opened last, and what it counts since it is open that came of opening.
+    /// The log's counters before the last opening, and those that the opening itself caused.
     before: log::Counters,
     opened: log::Counters,
     host: Counters,
-    /// Bytes of the host's blocks that are not durable.
+    /// Bytes of the host that are not durable.
     unflushed: u64,
 }
 
 impl<D: BlockDevice> LogDevice<D> {
-    /// A log disk, made on `device`, and what the host then has. Nothing was asked of the drive yet.
+    /// Formats a log disk on `device`, which takes no virtual time.
     ///
     /// # Errors
-    /// [`LogError`]: the device is too small, or too large.
+    /// [`LogError`] if the device is too small or too large.
     pub fn new(device: D, options: Options, running: Running) -> Result<LogDevice<D>, LogError> {
         let disk = formatted(Timed::new(device, VirtualTime::START), options, running)?;
         let (geometry, opened) = (*disk.geometry(), disk.counters());
@@ -79,23 +77,23 @@ impl<D: BlockDevice> LogDevice<D> {
         Ok(LogDevice { options, geometry, latency: Nanos::ZERO, inner: RefCell::new(inner) })
     }
 
-    /// The same with a latency, which is added to every request and occupies nothing.
+    /// Adds a latency to every request, without occupying the device.
     #[must_use]
     pub fn with_latency(self, latency: Nanos) -> LogDevice<D> {
         LogDevice { latency, ..self }
     }
 
-    /// What the log counted.
+    /// The log's counters.
     pub fn log_counters(&self) -> log::Counters {
         self.inner.borrow().counted()
     }
-    /// Where everything lies.
+    /// Sizes and positions.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
-    /// Free segments from which on nothing is cleaned.
+    /// The target of free segments, above which nothing is cleaned.
     pub fn kept_free(&self) -> u32 {
-        kept_free(&self.geometry)
+        self.geometry.kept_free()
     }
 
     fn with_drive<T>(&self, f: impl FnOnce(&D) -> T) -> T {
@@ -116,7 +114,6 @@ impl<D: BlockDevice> LogDevice<D> {
     }
 }
 
-/// A new log on a medium, without the time that making it takes.
 fn formatted<D: BlockDevice>(
     medium: Timed<D>,
     options: Options,
@@ -129,7 +126,7 @@ fn formatted<D: BlockDevice>(
     Ok(disk)
 }
 
-/// Opens a log in no time, with its map in memory, ready to be written.
+/// Opens a log disk in no virtual time, with its map in memory, ready for writes.
 fn opened<D: BlockDevice>(medium: Timed<D>, running: Running) -> Result<Disk<Timed<D>>, LogError> {
     medium.quiet.set(true);
     let mut disk = Disk::open(medium, running)?;
@@ -140,12 +137,12 @@ fn opened<D: BlockDevice>(medium: Timed<D>, running: Running) -> Result<Disk<Tim
     Ok(disk)
 }
 
-/// Blocks that a range of bytes touches.
+/// The blocks that a range of bytes touches.
 fn touched(offset: u64, length: u64) -> Range<Lba> {
     (offset / BLOCK as u64) as Lba..(offset + length).div_ceil(BLOCK as u64) as Lba
 }
 
-/// Blocks that a range of bytes covers.
+/// The blocks that a range of bytes covers completely.
 fn covered(offset: u64, length: u64) -> Range<Lba> {
     let (first, end) = (offset.div_ceil(BLOCK as u64), (offset + length) / BLOCK as u64);
     first as Lba..end.max(first) as Lba
@@ -153,28 +150,30 @@ fn covered(offset: u64, length: u64) -> Range<Lba> {
 
 impl<D: BlockDevice> Inner<D> {
     fn disk(&self) -> &Disk<Timed<D>> {
-        self.disk.as_ref().expect("it is there between calls")
+        self.disk.as_ref().expect("set between calls")
     }
     fn disk_mut(&mut self) -> &mut Disk<Timed<D>> {
-        self.disk.as_mut().expect("it is there between calls")
+        self.disk.as_mut().expect("set between calls")
     }
     fn take(&mut self) -> Disk<Timed<D>> {
-        self.disk.take().expect("it is there between calls")
+        self.disk.take().expect("set between calls")
     }
 
     fn counted(&self) -> log::Counters {
-        let since = together(self.disk().counters(), self.opened, u64::wrapping_sub);
-        together(self.before, since, u64::wrapping_add)
+        let [now, opened, before] =
+            [self.disk().counters(), self.opened, self.before].map(log::Counters::values);
+        let count = |n: usize| before[n].wrapping_add(now[n].wrapping_sub(opened[n]));
+        log::Counters::from_values(std::array::from_fn(count))
     }
 
-    /// Goes on with a disk that was opened or made just now.
-    fn go_on(&mut self, disk: Disk<Timed<D>>, before: log::Counters) {
+    /// Replaces the disk by one that was opened or formatted.
+    fn replace(&mut self, disk: Disk<Timed<D>>, before: log::Counters) {
         (self.before, self.opened) = (before, disk.counters());
         self.unflushed = 0;
         self.disk = Some(disk);
     }
 
-    /// Closes the log in good order, in no time.
+    /// Closes the log cleanly, in no virtual time.
     fn close(&mut self) -> Result<(), LogError> {
         let disk = self.disk_mut();
         disk.medium().quiet.set(true);
@@ -212,7 +211,7 @@ impl<D: BlockDevice> Inner<D> {
         Ok(self.disk().medium().now.get())
     }
 
-    /// Reads blocks; neighbours on the drive in one go, and all side by side.
+    /// Reads blocks concurrently; adjacent slots in one request.
     fn read(&mut self, blocks: Range<Lba>) -> Result<(), LogError> {
         let disk = self.disk_mut();
         let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -222,7 +221,7 @@ impl<D: BlockDevice> Inner<D> {
                 Entry::Lost => return Err(LogError::Unreadable(lba)),
                 Entry::At(slot) => slot,
             };
-            if disk.log().here(slot).is_some() {
+            if disk.log().in_memory(slot).is_some() {
                 continue;
             }
             let (first, block) = (disk.geometry().offset(slot), BLOCK as u64);
@@ -246,7 +245,7 @@ impl<D: BlockDevice> Inner<D> {
         Ok(())
     }
 
-    /// Writes the blocks of a range of bytes; what the range leaves of the first and the last is read before.
+    /// Writes a range of bytes. Partly covered blocks are read first.
     fn write(&mut self, offset: u64, length: u64) -> Result<(), LogError> {
         if length == 0 {
             return Ok(());
@@ -257,7 +256,7 @@ impl<D: BlockDevice> Inner<D> {
             self.read(lba..lba + 1)?;
         }
         for lba in all {
-            // Where the host never flushes, what was emptied would wait for a checkpoint, and cleaning would cost ever more until then.
+            // Without flushes of the host, dead segments would wait for a checkpoint, and cleaning would become ever more expensive.
             if self.disk().flush_frees_much() {
                 self.disk_mut().flush_for_room()?;
                 self.unflushed = 0;
@@ -265,7 +264,7 @@ impl<D: BlockDevice> Inner<D> {
             let checkpoints = self.disk().counters().checkpoints;
             self.disk_mut().write(lba, &[0; BLOCK])?;
             if self.disk().counters().checkpoints != checkpoints {
-                // It came before the block.
+                // The checkpoint was made before this block.
                 self.unflushed = 0;
             }
             self.unflushed += BLOCK as u64;
@@ -284,7 +283,7 @@ impl<D: BlockDevice> Inner<D> {
         Ok(())
     }
 
-    /// What the log writes for a request that was carried out, or not.
+    /// Carries out and counts a request.
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
         let Request { op, offset, length } = *request;
         let done = self.carry_out(now, request);
@@ -306,26 +305,12 @@ impl<D: BlockDevice> Inner<D> {
     }
 }
 
-/// Two sets of counters, one by one.
-fn together(one: log::Counters, other: log::Counters, f: fn(u64, u64) -> u64) -> log::Counters {
-    log::Counters {
-        host_blocks: f(one.host_blocks, other.host_blocks),
-        moved_blocks: f(one.moved_blocks, other.moved_blocks),
-        map_pages: f(one.map_pages, other.map_pages),
-        written_bytes: f(one.written_bytes, other.written_bytes),
-        cleaned: f(one.cleaned, other.cleaned),
-        checkpoints: f(one.checkpoints, other.checkpoints),
-        bad_blocks: f(one.bad_blocks, other.bad_blocks),
-        marks: f(one.marks, other.marks),
-    }
-}
-
 impl<D: BlockDevice> BlockDevice for LogDevice<D> {
     fn capacity(&self) -> Bytes {
         Bytes::new(self.geometry.capacity())
     }
     fn raw_capacity(&self) -> Option<Bytes> {
-        // Whatever the drive does, the log is full once as much was written as it has room for.
+        // The log is full once as much was written as the drive holds.
         self.with_drive(|drive| drive.raw_capacity().or(Some(drive.capacity())))
     }
     fn submit(&mut self, now: VirtualTime, request: &Request) -> Completion {
@@ -366,8 +351,8 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
         let Timed { device, clock, .. } = disk.into_medium();
         let mut device = device.into_inner();
         device.secure_erase();
-        let disk = formatted(Timed::new(device, clock.get()), options, running).expect("it was made before");
-        inner.go_on(disk, before);
+        let disk = formatted(Timed::new(device, clock.get()), options, running).expect("formatted before");
+        inner.replace(disk, before);
     }
     fn counters(&self) -> Counters {
         let inner = self.inner.borrow();
@@ -392,7 +377,7 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
         Bytes::new(u64::from(self.geometry.pages()) * BLOCK as u64) + self.with_drive(D::host_memory)
     }
 
-    /// The log is closed and opened again for it, in no time: how long ago a block was written, it does not know any more.
+    /// Closes and reopens the log in no virtual time, which loses the ages of segments.
     fn save(&self, out: &mut dyn Write) -> Result<(), StateError> {
         let mut inner = self.inner.borrow_mut();
         let before = inner.counted();
@@ -401,8 +386,8 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
         state::save(inner.disk().medium(), &counts(&before, &inner.host), out)?;
         let disk = inner.take();
         let running = disk.running();
-        let disk = opened(disk.into_medium(), running).expect("it was closed just now");
-        inner.go_on(disk, before);
+        let disk = opened(disk.into_medium(), running).expect("just closed");
+        inner.replace(disk, before);
         Ok(())
     }
 
@@ -414,48 +399,25 @@ impl<D: BlockDevice> BlockDevice for LogDevice<D> {
         let (before, host) = counted(state::restore(&mut medium, from)?);
         inner.host = host;
         let disk = opened(medium, running).ok().filter(|disk| *disk.geometry() == self.geometry);
-        let disk = disk.ok_or(StateError::Nonsense { what: "what it holds of a log cannot be opened" })?;
-        inner.go_on(disk, before);
+        let disk = disk.ok_or(StateError::Nonsense { what: "its log cannot be opened" })?;
+        inner.replace(disk, before);
         Ok(())
     }
 }
 
-/// What was counted, to be saved.
+/// The counters in a saved state: those of the host, then those of the log.
 fn counts(log: &log::Counters, host: &Counters) -> [u64; 13] {
     let Counters { host_read_bytes, host_written_bytes, trimmed_bytes, lost_bytes, rmw_reads, .. } = *host;
     let of_host = [host_read_bytes, host_written_bytes, trimmed_bytes, lost_bytes, rmw_reads];
-    let log::Counters {
-        host_blocks,
-        moved_blocks,
-        map_pages,
-        written_bytes,
-        cleaned,
-        checkpoints,
-        bad_blocks,
-        marks,
-    } = *log;
-    let of_log =
-        [host_blocks, moved_blocks, map_pages, written_bytes, cleaned, checkpoints, bad_blocks, marks];
     let mut all = [0; 13];
-    all.iter_mut().zip(of_host.into_iter().chain(of_log)).for_each(|(place, count)| *place = count);
+    all[..5].copy_from_slice(&of_host);
+    all[5..].copy_from_slice(&log.values());
     all
 }
 
-/// The same, as it was before.
+/// The counters of a saved state.
 fn counted(counts: [u64; 13]) -> (log::Counters, Counters) {
     let [host_read_bytes, host_written_bytes, trimmed_bytes, lost_bytes, rmw_reads, of_log @ ..] = counts;
-    let [host_blocks, moved_blocks, map_pages, written_bytes, cleaned, checkpoints, bad_blocks, marks] =
-        of_log;
-    let log = log::Counters {
-        host_blocks,
-        moved_blocks,
-        map_pages,
-        written_bytes,
-        cleaned,
-        checkpoints,
-        bad_blocks,
-        marks,
-    };
     let host = Counters {
         host_read_bytes,
         host_written_bytes,
@@ -464,7 +426,7 @@ fn counted(counts: [u64; 13]) -> (log::Counters, Counters) {
         rmw_reads,
         ..Counters::default()
     };
-    (log, host)
+    (log::Counters::from_values(of_log), host)
 }
 
 #[cfg(test)]

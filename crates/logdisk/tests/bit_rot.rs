@@ -1,26 +1,23 @@
-//! Bits that change on the medium: a block is right, or an error; never wrong, and never old.
+//! Changed bits on the medium: a block is right, or an error; never wrong, and never old.
 
 mod common;
 
-use common::{Blocks, Memory, block_of, stream, value_of};
+use common::{
+    BYTES, Blocks, Memory, OPTIONS, block_of, formatted, newest_checkpoint, opened, scrub, stream, value_of,
+};
 use lowtide_core::rng::below;
-use lowtide_logdisk::check::check;
 use lowtide_logdisk::disk::Running;
-use lowtide_logdisk::format::{Checkpoint, Slot};
-use lowtide_logdisk::{BLOCK, Disk, LogError, Medium, Options};
+use lowtide_logdisk::format::Slot;
+use lowtide_logdisk::{BLOCK, Disk, LogError, Medium};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
-const BYTES: u64 = 36 << 20;
-
-/// A disk with a history of writes and unmaps, flushed at its end and not closed; the block that was written last of all.
+/// A disk with a history of writes and unmaps, flushed at its end and not closed. Returns its blocks, their values, and
+/// the block that was written last.
 fn used_disk(number: u64) -> (Blocks, HashMap<u32, u64>, u32) {
     let medium = Memory::new(BYTES);
-    let disk = Disk::format(&medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
+    let mut disk = formatted(&medium);
     let blocks = disk.geometry().blocks;
-    disk.close().expect("closed");
-    let mut disk =
-        Disk::open(&medium, Running { checkpoint_slots: 700, ..Running::default() }).expect("opened");
+    disk.set_running(Running { checkpoint_slots: 700, ..Running::default() });
     let (mut rng, mut values) = (stream("rot", number), HashMap::new());
     for n in 1..=2 * u64::from(blocks) {
         let lba = below(&mut rng, blocks.into()) as u32;
@@ -37,7 +34,7 @@ fn used_disk(number: u64) -> (Blocks, HashMap<u32, u64>, u32) {
         }
     }
     disk.flush().expect("flushed");
-    // What the last flush wrote looks like a torn end where it is spoiled: nothing after it says that it was durable.
+    // Damage to the last flush looks like a torn end: no later slot records that it was durable.
     disk.write(0, &block_of(0, 1 << 40)).expect("written");
     disk.flush().expect("flushed");
     values.insert(0, 1 << 40);
@@ -45,7 +42,7 @@ fn used_disk(number: u64) -> (Blocks, HashMap<u32, u64>, u32) {
 }
 
 #[test]
-fn whatever_bit_changes_nothing_wrong_is_read() {
+fn a_changed_bit_never_returns_wrong_data() {
     let (mut refused, mut unreadable, mut right) = (0, 0, 0);
     for number in 0..3 {
         let (blocks, values, last) = used_disk(number);
@@ -55,7 +52,7 @@ fn whatever_bit_changes_nothing_wrong_is_read() {
         for round in 0..150 {
             let medium = Memory::of(BYTES, blocks.clone());
             let place = places[below(&mut rng, places.len() as u64) as usize];
-            // As often in a header as in data: headers decide more.
+            // Half of the bits are in headers, which matter more.
             let within = if round % 2 == 0 { below(&mut rng, BLOCK as u64) } else { header_in(place) };
             medium.rot(place * BLOCK as u64 + within, below(&mut rng, 8) as u8);
             let mut disk = match Disk::open(&medium, Running::default()) {
@@ -87,7 +84,7 @@ fn whatever_bit_changes_nothing_wrong_is_read() {
                 }
             }
             if round % 10 < 3 {
-                goes_on(disk, &values, &lost, &format!("history {number}, round {round}"));
+                continue_writing(disk, &values, &lost, &format!("history {number}, round {round}"));
             }
         }
     }
@@ -95,8 +92,8 @@ fn whatever_bit_changes_nothing_wrong_is_read() {
     assert!(unreadable > 0 && right > 100_000 && refused < 60);
 }
 
-/// Writes a disk over in part, closes it, and finds everything as it should be.
-fn goes_on(mut disk: Disk<&Memory>, values: &HashMap<u32, u64>, lost: &[u32], context: &str) {
+/// Overwrites a part of a disk, closes it, and checks everything.
+fn continue_writing(mut disk: Disk<&Memory>, values: &HashMap<u32, u64>, lost: &[u32], context: &str) {
     let (mut rng, mut values) = (stream("on", 0), values.clone());
     let blocks = disk.geometry().blocks;
     for n in 0..3 * u64::from(blocks) {
@@ -114,24 +111,24 @@ fn goes_on(mut disk: Disk<&Memory>, values: &HashMap<u32, u64>, lost: &[u32], co
             Err(error) => assert!(lost.contains(&lba), "{context}: {error}"),
         }
     }
-    let checked = check(medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
+    let checked = scrub(medium).expect("checked");
     assert_eq!(checked.contradictions, Vec::<String>::new(), "{context}");
     assert_eq!(checked.stale, Vec::<u32>::new(), "{context}");
     assert!(checked.bad_count + checked.lost <= lost.len() as u64, "{context}");
 }
 
 #[test]
-fn a_place_that_cannot_be_read_costs_its_block_and_nothing_else() {
+fn an_unreadable_block_of_the_medium_loses_its_data_only() {
     let (blocks, values, _) = used_disk(9);
     let mut places: Vec<u64> = blocks.keys().copied().filter(|&block| block > 300).collect();
     places.sort_unstable();
     let mut rng = stream("lost", 0);
     for round in 0..20 {
         let medium = Memory::of(BYTES, blocks.clone());
-        Disk::open(&medium, Running::default()).expect("opened").close().expect("closed");
+        opened(&medium).close().expect("closed");
         medium.lose(places[below(&mut rng, places.len() as u64) as usize] * BLOCK as u64);
         medium.lose(0);
-        let mut disk = Disk::open(&medium, Running::default()).expect("opened by the second superblock");
+        let mut disk = opened(&medium);
         let (mut block, mut lost) = ([0; BLOCK], Vec::new());
         for (&lba, &value) in &values {
             match disk.read(lba, &mut block) {
@@ -139,34 +136,26 @@ fn a_place_that_cannot_be_read_costs_its_block_and_nothing_else() {
                 Err(_) => lost.push(lba),
             }
         }
-        // A page of the map has a thousand blocks; all else has two at the most.
+        // A page of the map covers a thousand blocks; all other blocks of the medium cover at most two.
         if lost.len() <= 2 {
-            goes_on(disk, &values, &lost, &format!("round {round}"));
+            continue_writing(disk, &values, &lost, &format!("round {round}"));
         }
     }
 }
 
-/// A byte of the header that begins in a block, where one does: slots are 32 bytes longer than blocks.
+/// A byte of the header that begins in a block, if any: slots are 32 bytes longer than blocks.
 fn header_in(block: u64) -> u64 {
     (block % 256) * 32 % BLOCK as u64 + block % 32
 }
 
 #[test]
-fn a_spoiled_block_is_an_error_until_it_is_written_again_also_after_cleaning() {
+fn a_damaged_block_stays_an_error_through_cleaning_until_it_is_rewritten() {
     let medium = Memory::new(BYTES);
-    let disk = Disk::format(&medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
-    let blocks = disk.geometry().blocks;
-    disk.close().expect("closed");
-    let mut disk = Disk::open(&medium, Running::default()).expect("opened");
-    for lba in 0..blocks {
-        disk.write(lba, &block_of(lba, 5)).expect("written");
-    }
-    disk.close().expect("closed");
-    // Every copy of block 77 that the medium has.
+    let blocks = full_disk(&medium).geometry().blocks;
     let target = block_of(77, 5);
     let offset = find(&medium, &target[..64]);
     medium.rot(offset + 100, 3);
-    let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+    let mut disk = opened(&medium);
     let mut block = [0; BLOCK];
     assert!(matches!(disk.read(77, &mut block), Err(LogError::Unreadable(77))));
     assert_eq!(disk.counters().bad_blocks, 1);
@@ -179,10 +168,10 @@ fn a_spoiled_block_is_an_error_until_it_is_written_again_also_after_cleaning() {
     }
     assert!(matches!(disk.read(77, &mut block), Err(LogError::Unreadable(77))), "moved, and still an error");
     let medium = disk.close().expect("closed");
-    let mut disk = Disk::open(medium, Running::default()).expect("opened");
+    let mut disk = opened(medium);
     assert!(matches!(disk.read(77, &mut block), Err(LogError::Unreadable(77))));
     disk.write(77, &block_of(77, 6)).expect("written");
-    disk.read(77, &mut block).expect("written anew");
+    disk.read(77, &mut block).expect("rewritten");
     assert_eq!(value_of(77, &block), 6);
 }
 
@@ -194,43 +183,27 @@ fn find(medium: &Memory, what: &[u8]) -> u64 {
 
 /// A disk that is nearly full of one value, closed and opened again.
 fn full_disk(medium: &Memory) -> Disk<&Memory> {
-    let disk = Disk::format(medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
-    let blocks = disk.geometry().blocks;
-    disk.close().expect("closed");
-    let mut disk = Disk::open(medium, Running::default()).expect("opened");
-    for lba in 0..blocks {
+    let mut disk = formatted(medium);
+    for lba in 0..disk.geometry().blocks {
         disk.write(lba, &block_of(lba, 5)).expect("written");
     }
-    Disk::open(disk.close().expect("closed"), Running::default()).expect("opened")
+    opened(disk.close().expect("closed"))
 }
 
-/// The newer of the checkpoints of a disk, and where it lies.
-fn newest_checkpoint(disk: &Disk<&Memory>) -> (Checkpoint, u64) {
-    let geometry = disk.geometry();
-    let read = |which| {
-        let place = geometry.checkpoint(which).start;
-        let mut bytes = vec![0; (geometry.needs() as usize).next_multiple_of(BLOCK)];
-        disk.medium().read(place, &mut bytes).expect("read");
-        Checkpoint::read(&bytes, disk.log().superblock().salt, geometry).ok().map(|it| (it, place))
-    };
-    read(0).into_iter().chain(read(1)).max_by_key(|(it, _)| it.generation).expect("there is one")
-}
-
-/// Where a page of the map of a disk that was just opened lies.
+/// Offset of a page of the map of a disk that was just opened.
 fn page_of_map(disk: &Disk<&Memory>, page: usize) -> u64 {
     disk.geometry().offset(Slot::new(newest_checkpoint(disk).0.pages[page]))
 }
 
-/// From the older checkpoint all is found, or it is not opened: segments that were written before the newer one may be free since, and
-/// in use by another stream, which ends the one that was there without a gap.
+/// Recovery from the older checkpoint finds everything, or the disk is not opened. Segments from before the newer
+/// checkpoint may have been freed and taken by another stream, which ends the old stream without a gap.
 #[test]
-fn a_spoiled_checkpoint_does_not_bring_back_old_data() {
+fn a_damaged_checkpoint_never_returns_old_data() {
     let (mut refused, mut opened) = (0, 0);
     for number in 0..40 {
         let (mut rng, mut values) = (stream("older", number), HashMap::new());
         let medium = Memory::new(BYTES);
-        let mut disk =
-            Disk::format(&medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
+        let mut disk = Disk::format(&medium, OPTIONS, [9; 16]).expect("formatted");
         let blocks = u64::from(disk.geometry().blocks);
         let fill = if number % 2 == 0 { blocks } else { blocks * 3 / 4 };
         let lengths = [fill, 200 + below(&mut rng, 1500), 200 + below(&mut rng, 8000)];
@@ -266,7 +239,7 @@ fn a_spoiled_checkpoint_does_not_bring_back_old_data() {
     assert!(opened > 0 && refused > 0);
 }
 
-/// Writes at random until everything was cleaned several times, but for some blocks.
+/// Writes random blocks, except `kept` ones, until everything was cleaned several times.
 fn write_all_but(disk: &mut Disk<&Memory>, kept: impl Fn(u32) -> bool) {
     let blocks = u64::from(disk.geometry().blocks);
     let mut rng = stream("but", 0);
@@ -279,7 +252,7 @@ fn write_all_but(disk: &mut Disk<&Memory>, kept: impl Fn(u32) -> bool) {
 }
 
 #[test]
-fn what_cannot_be_read_for_a_while_is_there_again_after_it_whatever_was_cleaned_meanwhile() {
+fn a_passing_read_error_loses_nothing_despite_cleaning() {
     let medium = Memory::new(BYTES);
     let mut disk = full_disk(&medium);
     let place = find(&medium, &block_of(77, 5)[..64]);
@@ -289,23 +262,23 @@ fn what_cannot_be_read_for_a_while_is_there_again_after_it_whatever_was_cleaned_
     write_all_but(&mut disk, |lba| lba == 77);
     assert!(disk.read(77, &mut block).is_err());
     medium.find_again();
-    disk.read(77, &mut block).expect("never moved, and here again");
+    disk.read(77, &mut block).expect("not moved, and readable again");
     assert_eq!(value_of(77, &block), 5);
     let medium = disk.close().expect("closed");
-    let mut disk = Disk::open(medium, Running::default()).expect("opened");
+    let mut disk = opened(medium);
     write_all_but(&mut disk, |lba| lba == 77);
-    disk.read(77, &mut block).expect("moved as it is");
+    disk.read(77, &mut block).expect("moved with its data");
     assert_eq!(value_of(77, &block), 5);
 }
 
 #[test]
-fn a_page_of_the_map_that_cannot_be_read_costs_its_blocks_and_nothing_else() {
+fn an_unreadable_page_of_the_map_loses_its_blocks_only() {
     let medium = Memory::new(BYTES);
     let mut disk = full_disk(&medium);
     medium.lose(page_of_map(&disk, 2) / BLOCK as u64 * BLOCK as u64);
-    // The segment of the map that is open is in memory.
-    disk = Disk::open(&medium, Running::default()).expect("opened");
-    // The end of the page before lies in the same block.
+    // Reopened, because the open segment of the map is in memory.
+    disk = opened(&medium);
+    // The same block holds the end of the previous page.
     let of_the_page = |lba| (1024..3072).contains(&lba);
     write_all_but(&mut disk, of_the_page);
     let mut block = [0; BLOCK];
@@ -320,7 +293,7 @@ fn a_page_of_the_map_that_cannot_be_read_costs_its_blocks_and_nothing_else() {
 }
 
 #[test]
-fn what_was_forgotten_with_a_page_of_the_map_becomes_free_with_one_checkpoint() {
+fn blocks_of_a_lost_page_of_the_map_are_freed_by_one_checkpoint() {
     let medium = Memory::new(BYTES);
     let mut disk = full_disk(&medium);
     medium.rot(page_of_map(&disk, 2) + 100, 3);
@@ -330,15 +303,15 @@ fn what_was_forgotten_with_a_page_of_the_map_becomes_free_with_one_checkpoint() 
     for _ in 0..2 {
         disk.checkpoint(false).expect("checkpointed");
     }
-    assert_eq!(disk.log().segments().dead(), 0, "nothing happened since");
+    assert_eq!(disk.log().segments().dead(), 0, "no write since");
     assert!(disk.live_slots() <= blocks + 64, "{} live of {blocks}", disk.live_slots());
     let medium = disk.close().expect("closed");
-    let checked = check(medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
+    let checked = scrub(medium).expect("checked");
     assert_eq!(checked.contradictions, Vec::<String>::new());
 }
 
 #[test]
-fn what_cannot_be_read_for_a_while_takes_no_room_after_it() {
+fn a_passing_read_error_leaves_no_space_in_use() {
     let medium = Memory::new(BYTES);
     let mut disk = full_disk(&medium);
     let (mut rng, blocks) = (stream("while", 0), u64::from(disk.geometry().blocks));
@@ -355,7 +328,7 @@ fn what_cannot_be_read_for_a_while_takes_no_room_after_it() {
     assert!(matches!(failed, Some(LogError::Exhausted { stuck: 1.., .. })), "{failed:?}");
     medium.find_again();
     (1 << 32..(1 << 32) + 6 * blocks).for_each(|n| write(&mut disk, n).expect("there is room"));
-    let mut disk = Disk::open(disk.close().expect("closed"), Running::default()).expect("opened");
+    let mut disk = opened(disk.close().expect("closed"));
     let mut block = [0; BLOCK];
     for (&lba, &value) in &values {
         disk.read(lba, &mut block).expect("nothing is lost");

@@ -1,23 +1,20 @@
-//! Power cuts: whatever comes to the medium and whatever does not, what was flushed is there, and what was not is a prefix of the
-//! order in which it was written; with the cleaner at work, and checkpoints.
+//! Power cuts: flushed writes survive, and of later writes a prefix in the order of writing, whatever reached the
+//! medium; with cleaning and checkpoints.
 
 mod common;
 
-use common::{Blocks, Fate, Memory, block_of, stream, value_of};
+use common::{BYTES, Blocks, Fate, Memory, OPTIONS, block_of, opened, scrub, stream, value_of};
 use lowtide_core::rng::{Rng, below};
-use lowtide_logdisk::check::check;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::slot::SLOT;
 use lowtide_logdisk::format::{Checkpoint, Header, Kind as SlotKind, Slot};
 use lowtide_logdisk::log::Job;
 use lowtide_logdisk::resize::grow;
 use lowtide_logdisk::{BLOCK, Disk, Medium, Options};
-use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
-const BYTES: u64 = 36 << 20;
-
-/// A step of a history, and how many events of the medium had been when it was done.
+/// A step of a history.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Write(u32, u64),
@@ -25,7 +22,17 @@ enum Step {
     Flush,
 }
 
-/// What blocks hold, by value; those not named hold 0.
+impl Step {
+    fn blocks(self) -> Range<u32> {
+        match self {
+            Step::Write(lba, _) => lba..lba + 1,
+            Step::Unmap(first, count) => first..first + count,
+            Step::Flush => 0..0,
+        }
+    }
+}
+
+/// The values of blocks; 0 for blocks that are not listed.
 type Values = HashMap<u32, u64>;
 
 fn apply(values: &mut Values, step: Step) {
@@ -44,11 +51,10 @@ fn running(checkpoint_slots: u64) -> Running {
     Running { checkpoint_slots, ..Running::default() }
 }
 
-/// A disk that is full, and has been cleaned for a while.
+/// A full disk that was cleaned.
 fn full_disk() -> (Blocks, Values) {
     let medium = Memory::new(BYTES);
-    let mut disk =
-        Disk::format(&medium, Options { segment: 1 << 20, reserve: 0.1 }, [7; 16]).expect("formatted");
+    let mut disk = Disk::format(&medium, OPTIONS, [7; 16]).expect("formatted");
     let (mut rng, mut values) = (stream("full", 0), Values::new());
     let blocks = disk.geometry().blocks;
     for n in 0..3 * blocks {
@@ -61,19 +67,19 @@ fn full_disk() -> (Blocks, Values) {
     (medium.blocks(), values)
 }
 
-/// What a history is like.
+/// The parameters of a history.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     /// Slots between checkpoints.
     slots: u64,
     steps: u32,
-    /// Blocks that are written.
+    /// Number of blocks that are written.
     hot: u32,
-    /// One step in so many is a flush.
+    /// One of this many steps is a flush.
     flush: u64,
 }
 
-/// Runs a history whose values begin at `first`; its steps, with the events after each.
+/// Runs a history whose values begin at `first`. Returns its steps, each with the number of events after it.
 fn history(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step, usize)> {
     let Kind { slots, steps, hot, flush } = kind;
     let mut disk = Disk::open(medium, running(slots)).expect("opened");
@@ -96,23 +102,24 @@ fn history(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step,
     done
 }
 
-/// Opens what a cut left, and says how many of the steps it holds: one such prefix there must be, with everything flushed in it.
+/// Opens a disk after a cut. Returns the number of steps that it holds, which must be a prefix with everything that was
+/// flushed.
 fn prefix(left: Blocks, before: &Values, steps: &[(Step, usize)], events: usize, context: &str) -> usize {
     let medium = Memory::of(BYTES, left);
     if events.is_multiple_of(8) {
-        let checked = check(&medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked");
+        let checked = scrub(&medium).expect("checked");
         assert!(checked.is_good(), "{context}: {checked:?}");
     }
     let mut disk =
         Disk::open(&medium, running(u64::MAX)).unwrap_or_else(|error| panic!("{context}: {error}"));
-    let touched = touched(steps);
+    let touched: BTreeSet<u32> = steps.iter().flat_map(|&(step, _)| step.blocks()).collect();
     let mut found = Values::new();
     let mut block = [0; BLOCK];
     for &lba in &touched {
         disk.read(lba, &mut block).unwrap_or_else(|error| panic!("{context}: {error}"));
         found.insert(lba, value_of(lba, &block));
     }
-    // A flush is a promise once it has returned.
+    // A flush guarantees durability once it has returned.
     let least = steps
         .iter()
         .rposition(|&(step, at)| matches!(step, Step::Flush) && at <= events)
@@ -125,32 +132,14 @@ fn prefix(left: Blocks, before: &Values, steps: &[(Step, usize)], events: usize,
             return count;
         }
         let Some(&(step, _)) = steps.get(count) else { break };
-        let range = match step {
-            Step::Write(lba, _) => lba..lba + 1,
-            Step::Unmap(first, count) => first..first + count,
-            Step::Flush => 0..0,
-        };
+        let range = step.blocks();
         wrong -= range.clone().filter(|lba| values[lba] != found[lba]).count();
         apply(&mut values, step);
         wrong += range.filter(|lba| values[lba] != found[lba]).count();
     }
     panic!(
-        "{context}: what is there is no prefix of what was written that has everything that was flushed ({least} steps)"
+        "{context}: the contents are not a prefix of the writes with everything that was flushed ({least} steps)"
     );
-}
-
-fn touched(steps: &[(Step, usize)]) -> Vec<u32> {
-    let mut all: Vec<u32> = steps
-        .iter()
-        .flat_map(|&(step, _)| match step {
-            Step::Write(lba, _) => lba..lba + 1,
-            Step::Unmap(first, count) => first..first + count,
-            Step::Flush => 0..0,
-        })
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    all
 }
 
 #[test]
@@ -160,7 +149,7 @@ fn every_cut_point_of_short_histories_leaves_a_prefix() {
     for number in 0..histories(1000) {
         let mut rng = stream("short", number);
         let medium = Memory::of(BYTES, base.clone());
-        // From one checkpoint for each few writes to none, on few blocks or on all.
+        // From a checkpoint every few writes to none, on few blocks or on all.
         let slots = [20, 60, 1 << 40][(number % 3) as usize];
         let hot = [16, 1 << 30][(number / 3 % 2) as usize];
         let kind = Kind { slots, steps: 60, hot, flush: 20 };
@@ -201,17 +190,13 @@ fn long_histories_with_cleaning_survive_cut_after_cut() {
             let kept = prefix(blocks.clone(), &values, &steps, events, &context);
             steps[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
         }
-        all_is_there(&blocks, &values);
+        all_reads_back(BYTES, &blocks, &values);
     }
 }
 
-fn all_is_there(blocks: &Blocks, values: &Values) {
-    all_is_there_on(BYTES, blocks, values);
-}
-
-fn all_is_there_on(bytes: u64, blocks: &Blocks, values: &Values) {
+fn all_reads_back(bytes: u64, blocks: &Blocks, values: &Values) {
     let medium = Memory::of(bytes, blocks.clone());
-    let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+    let mut disk = opened(&medium);
     let mut block = [0; BLOCK];
     for (&lba, &value) in values {
         disk.read(lba, &mut block).expect("read");
@@ -219,7 +204,7 @@ fn all_is_there_on(bytes: u64, blocks: &Blocks, values: &Values) {
     }
 }
 
-/// How many histories: fewer by default, all with `LOWTIDE_LONG`.
+/// Number of histories: all with `LOWTIDE_LONG`, else a twentieth.
 fn histories(all: u64) -> u64 {
     if std::env::var_os("LOWTIDE_LONG").is_some() { all } else { all / 20 }
 }
@@ -230,7 +215,7 @@ fn every_cut_after_an_opening_that_had_to_recover_leaves_a_prefix() {
     let mut cuts = 0;
     for number in 0..histories(600) {
         let mut rng = stream("again", number);
-        // Left by a kill or a cut, in every state that a stream can be in.
+        // A disk after a kill or a cut, with streams in every state.
         let medium = Memory::of(BYTES, base.clone());
         let kind = Kind { slots: 400, steps: 100 + number as u32 * 7 % 900, hot: 1 << 30, flush: 25 };
         let first = history(&medium, kind, &mut rng, 1 << 32);
@@ -239,7 +224,7 @@ fn every_cut_after_an_opening_that_had_to_recover_leaves_a_prefix() {
         let kept = prefix(left.clone(), &values, &first, events, &format!("history {number}"));
         let mut values = values.clone();
         first[..kept].iter().for_each(|&(step, _)| apply(&mut values, step));
-        // And now whatever a host does first, cut at every point.
+        // The first operations of a host after it, cut at every point.
         let medium = Memory::of(BYTES, left);
         let mut disk = Disk::open(&medium, running(1 << 40)).expect("opened");
         let mut steps = Vec::new();
@@ -264,7 +249,7 @@ fn every_cut_after_an_opening_that_had_to_recover_leaves_a_prefix() {
                 if events % 4 == 0 {
                     let mut sure = values.clone();
                     sure.retain(|&lba, _| lba >= 3);
-                    all_is_there(&left, &sure);
+                    all_reads_back(BYTES, &left, &sure);
                 }
                 cuts += 1;
             }
@@ -274,9 +259,10 @@ fn every_cut_after_an_opening_that_had_to_recover_leaves_a_prefix() {
     assert!(cuts > 100);
 }
 
-/// What a slot says of the one before it has the low bits of a number, which leaps with every opening: of two openings they are the same.
+/// A slot records the low bits of its predecessor's number. Numbers leap at each opening, and the low bits of two
+/// openings are the same.
 #[test]
-fn the_first_slots_after_an_opening_say_nothing_of_slots_before_it() {
+fn the_first_slots_after_an_opening_record_no_predecessor() {
     let (base, _) = full_disk();
     let medium = Memory::of(BYTES, base);
     let kind = Kind { slots: 1 << 40, steps: 300, hot: 1 << 30, flush: 20 };
@@ -298,7 +284,7 @@ fn the_first_slots_after_an_opening_say_nothing_of_slots_before_it() {
     let last = headers.iter().map(opening).max().expect("some");
     let of_last = headers.iter().filter(|header| opening(header) == last && header.kind != SlotKind::Map);
     let without = of_last.clone().filter(|header| header.before.is_none()).count();
-    assert_eq!(without, 2, "of the host, and of what is moved");
+    assert_eq!(without, 2, "the host and moved streams");
     let before = of_last.filter_map(|header| header.before);
     assert!(
         before.into_iter().all(|before| headers.iter().any(|it| opening(it) == last && before.is(it.seq)))
@@ -306,7 +292,7 @@ fn the_first_slots_after_an_opening_say_nothing_of_slots_before_it() {
 }
 
 #[test]
-fn after_a_write_or_a_flush_that_failed_nothing_is_promised_any_more() {
+fn after_a_failed_write_or_flush_all_later_ones_fail() {
     let (base, values) = full_disk();
     for number in 0..60 {
         let mut rng = stream("failing", number);
@@ -327,7 +313,7 @@ fn after_a_write_or_a_flush_that_failed_nothing_is_promised_any_more() {
             match done {
                 Ok(()) if failed => panic!("{step:?} was accepted after a failure"),
                 Ok(()) => steps.push((step, medium.events())),
-                // It may have come to the medium, or not.
+                // The failed write may have reached the medium.
                 Err(_) if !failed => {
                     steps.push((step, usize::MAX));
                     failed = true;
@@ -341,55 +327,55 @@ fn after_a_write_or_a_flush_that_failed_nothing_is_promised_any_more() {
     }
 }
 
-/// What goes on beside writes.
-enum Beside {
-    /// Everything up to here is durable when it ends and the mark is written, for the flush that is the step of this number.
+/// A flush or checkpoint in progress.
+enum Pending {
+    /// A flush: the slots up to here become durable when it ends and the mark is written. The index is that of its step.
     Flush(u64, usize, Option<Job>),
-    /// Before a checkpoint is written, and the mark of what it names.
+    /// A checkpoint that is not written yet, and the mark of the slots that it refers to.
     Before(Checkpoint, Option<Job>),
-    /// After.
+    /// A checkpoint that is written and not durable yet.
     After(Checkpoint),
 }
 
-/// The same as [`history`], with flushes and checkpoints that end a while after they began.
-fn history_beside(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step, usize)> {
+/// [`history`] with flushes and checkpoints that complete during later writes.
+fn concurrent_history(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec<(Step, usize)> {
     let Kind { slots, steps, hot, flush } = kind;
     let mut disk = Disk::open(medium, running(slots)).expect("opened");
     let blocks = disk.geometry().blocks;
     let mut done: Vec<(Step, usize)> = Vec::new();
-    let mut beside: Option<(Beside, usize)> = None;
+    let mut pending: Option<(Pending, usize)> = None;
     for n in 0..steps {
         if below(rng, 12) == 0
-            && let Some((what, begun)) = beside.take()
+            && let Some((what, begun)) = pending.take()
         {
             medium.flushed(begun);
             let put = |mark: Option<Job>| {
                 mark.map_or(Ok(()), |mark| medium.write_durably(mark.offset, &mark.data)).expect("written");
             };
             match what {
-                Beside::Flush(seq, step, mark) => {
+                Pending::Flush(seq, step, mark) => {
                     put(mark);
                     disk.durable(seq);
                     done[step].1 = medium.events();
                 }
-                Beside::Before(checkpoint, mark) => {
+                Pending::Before(checkpoint, mark) => {
                     put(mark);
                     if disk.write_checkpoint(&checkpoint).expect("written") {
-                        beside = Some((Beside::After(checkpoint), medium.events()));
+                        pending = Some((Pending::After(checkpoint), medium.events()));
                     }
                 }
-                Beside::After(checkpoint) => disk.end_checkpoint(&checkpoint),
+                Pending::After(checkpoint) => disk.end_checkpoint(&checkpoint),
             }
         }
-        if beside.is_none() && disk.wants_checkpoint() {
+        if pending.is_none() && disk.wants_checkpoint() {
             let checkpoint = disk.begin_checkpoint(false).expect("begun");
             let mark = disk.mark();
-            beside = Some((Beside::Before(checkpoint, mark), medium.events()));
+            pending = Some((Pending::Before(checkpoint, mark), medium.events()));
         }
-        if below(rng, flush) == 0 && beside.is_none() {
+        if below(rng, flush) == 0 && pending.is_none() {
             if let Some(seq) = disk.seal().expect("sealed") {
                 let mark = disk.mark();
-                beside = Some((Beside::Flush(seq, done.len(), mark), medium.events()));
+                pending = Some((Pending::Flush(seq, done.len(), mark), medium.events()));
             }
             done.push((Step::Flush, usize::MAX));
         }
@@ -402,7 +388,7 @@ fn history_beside(medium: &Memory, kind: Kind, rng: &mut Rng, first: u64) -> Vec
 }
 
 #[test]
-fn flushes_and_checkpoints_beside_writes_keep_their_promise() {
+fn concurrent_flushes_and_checkpoints_survive_power_cuts() {
     let (base, values) = full_disk();
     let mut cuts = 0;
     for number in 0..histories(400) {
@@ -413,7 +399,7 @@ fn flushes_and_checkpoints_beside_writes_keep_their_promise() {
             let slots = [24, 60, 700, 4000][below(&mut rng, 4) as usize];
             let hot = [16, 1 << 30][below(&mut rng, 2) as usize];
             let kind = Kind { slots, steps: 1200, hot, flush: 15 };
-            let steps = history_beside(&medium, kind, &mut rng, (round + 1) << 32);
+            let steps = concurrent_history(&medium, kind, &mut rng, (round + 1) << 32);
             for last in [false, false, false, false, true] {
                 let events = below(&mut rng, medium.events() as u64 + 1) as usize;
                 let fate = [Fate::Kept, Fate::Lost, Fate::Mixed][below(&mut rng, 3) as usize];
@@ -427,31 +413,31 @@ fn flushes_and_checkpoints_beside_writes_keep_their_promise() {
                 }
             }
         }
-        all_is_there(&blocks, &values);
+        all_reads_back(BYTES, &blocks, &values);
     }
     println!("{cuts} cuts");
     assert!(cuts > 50);
 }
 
 #[test]
-fn what_was_closed_is_there_and_opens_without_reading_forward() {
+fn a_closed_disk_opens_without_replay() {
     let (blocks, values) = full_disk();
     let medium = Memory::of(BYTES, blocks.clone());
-    let disk = Disk::open(&medium, Running::default()).expect("opened");
+    let disk = opened(&medium);
     assert!(disk.recovery().clean);
     assert_eq!(disk.recovery().replayed, 0);
     assert_eq!(medium.events(), 0, "opening writes nothing");
-    all_is_there(&blocks, &values);
+    all_reads_back(BYTES, &blocks, &values);
     assert!(Medium::bytes(&medium) == BYTES);
 }
 
 #[test]
-fn whenever_the_power_goes_while_it_grows_it_is_as_it_was_or_larger() {
+fn a_power_cut_while_growing_leaves_the_old_or_the_new_size() {
     let (base, values) = full_disk();
     let larger = BYTES * 2;
     for number in 0..histories(200) {
         let mut rng = stream("growing", number);
-        // Of a disk that was closed, or left by a cut.
+        // A closed disk, or one after a cut.
         let medium = Memory::of(BYTES, base.clone());
         let kind = Kind { slots: 400, steps: 300 * (number % 2) as u32, hot: 1 << 30, flush: 25 };
         let steps = history(&medium, kind, &mut rng, 1 << 32);
@@ -465,7 +451,7 @@ fn whenever_the_power_goes_while_it_grows_it_is_as_it_was_or_larger() {
         for events in 0..=medium.events() {
             let left = medium.after_cut(events, [Fate::Lost, Fate::Mixed][events % 2], &mut rng);
             let medium = Memory::of(larger, left);
-            let mut disk = Disk::open(&medium, Running::default()).expect("opened");
+            let mut disk = opened(&medium);
             let geometry = *disk.geometry();
             found[usize::from(geometry == grown)] += 1;
             let mut block = [0; BLOCK];
@@ -473,11 +459,11 @@ fn whenever_the_power_goes_while_it_grows_it_is_as_it_was_or_larger() {
                 disk.read(lba, &mut block).expect("read");
                 assert_eq!(value_of(lba, &block), value, "block {lba}, {events} events");
             }
-            // It goes on, to its end.
+            // The last block is usable.
             let last = geometry.blocks - 1;
             disk.write(last, &block_of(last, 5)).expect("written");
             let medium = disk.close().expect("closed");
-            let mut disk = Disk::open(medium, Running::default()).expect("opened again");
+            let mut disk = opened(medium);
             disk.read(last, &mut block).expect("read");
             assert_eq!(value_of(last, &block), 5);
         }
@@ -486,7 +472,7 @@ fn whenever_the_power_goes_while_it_grows_it_is_as_it_was_or_larger() {
 }
 
 #[test]
-fn a_disk_that_grew_takes_as_much_as_it_offers() {
+fn a_grown_disk_holds_its_capacity() {
     let (base, mut values) = full_disk();
     let medium = Memory::of(BYTES * 3, base);
     let grown = grow(&medium, Some(0.05)).expect("it can");
@@ -499,14 +485,14 @@ fn a_disk_that_grew_takes_as_much_as_it_offers() {
         values.insert(lba, (3 << 32) + u64::from(n));
     }
     disk.close().expect("closed");
-    all_is_there_on(BYTES * 3, &medium.blocks(), &values);
-    assert!(grow(&medium, Some(0.5)).is_err(), "it does not become smaller");
-    all_is_there_on(BYTES * 3, &medium.blocks(), &values);
+    all_reads_back(BYTES * 3, &medium.blocks(), &values);
+    assert!(grow(&medium, Some(0.5)).is_err(), "it cannot shrink");
+    all_reads_back(BYTES * 3, &medium.blocks(), &values);
 }
 
-/// A flush after every write leaves half of a segment unused, and the cleaner's are padded by it, too.
+/// A flush after every write leaves half of each segment unused, including those of cleaning.
 #[test]
-fn the_smallest_reserve_is_enough_for_a_full_disk_however_often_it_is_flushed() {
+fn the_smallest_reserve_suffices_for_a_full_disk_with_frequent_flushes() {
     for (flush, slots) in [(1, 100), (1, 1 << 40), (3, 1 << 40)] {
         let medium = Memory::new(BYTES);
         let options = Options { segment: 1 << 20, reserve: 0.02 };
@@ -522,12 +508,12 @@ fn the_smallest_reserve_is_enough_for_a_full_disk_however_often_it_is_flushed() 
                 disk.flush().expect("flushed");
             }
         }
-        all_is_there(&disk.close().expect("closed").blocks(), &values);
+        all_reads_back(BYTES, &disk.close().expect("closed").blocks(), &values);
     }
 }
 
 #[test]
-fn a_checkpoint_that_was_overtaken_is_not_written() {
+fn an_outdated_checkpoint_is_not_written() {
     let (base, _) = full_disk();
     let medium = Memory::of(BYTES, base);
     let mut disk = Disk::open(&medium, running(1 << 40)).expect("opened");
@@ -539,5 +525,5 @@ fn a_checkpoint_that_was_overtaken_is_not_written() {
     assert!(!disk.write_checkpoint(&begun).expect("no failure"));
     disk.end_checkpoint(&begun);
     assert_eq!(medium.events(), events);
-    assert_eq!(disk.log().tail_slots(), 0, "the later one counts");
+    assert_eq!(disk.log().tail_slots(), 0, "the later one is valid");
 }

@@ -1,36 +1,24 @@
-//! Older slots in the place of newer ones, as a lost write or a stray copy leaves them: an error, never older data.
+//! Older slots in place of newer ones, from a lost write or a stray copy: an error, never older data.
 //!
 //! Symptom: blocks read as older data, and `scrub` found nothing. Cause: a slot was accepted by checksum, kind and block,
 //! which those of an older slot of the same block fit, too. Fix: the segment's first sequence number bounds its slots.
 
 mod common;
 
-use common::{Blocks, Memory, block_of, stream, value_of};
+use common::{
+    BYTES, Blocks, Memory, block_of, formatted, newest_checkpoint, opened, scrub, stream, value_of,
+};
 use lowtide_core::rng::below;
-use lowtide_logdisk::check::{Checked, check};
-use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::check::Checked;
 use lowtide_logdisk::format::slot::SLOT;
-use lowtide_logdisk::format::{Checkpoint, Header, Kind, Lba, Slot};
+use lowtide_logdisk::format::{Header, Kind, Lba, Slot};
 use lowtide_logdisk::log::Entry;
-use lowtide_logdisk::{BLOCK, Disk, LogError, Medium, Options};
+use lowtide_logdisk::{BLOCK, Disk, LogError, Medium};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
-const BYTES: u64 = 36 << 20;
-
-fn formatted(medium: &Memory) -> Disk<&Memory> {
-    let disk = Disk::format(medium, Options { segment: 1 << 20, reserve: 0.1 }, [9; 16]).expect("formatted");
-    let medium = disk.close().expect("closed");
-    Disk::open(medium, Running::default()).expect("opened")
-}
-
-fn opened(medium: &Memory) -> Disk<&Memory> {
-    Disk::open(medium, Running::default()).expect("opened")
-}
-
 fn scrubbed(medium: &Memory) -> Checked {
-    check(medium, true, &mut |_, _| ControlFlow::Continue(())).expect("checked")
+    scrub(medium).expect("checked")
 }
 
 /// The header of a slot of a medium, if its checksum fits.
@@ -50,7 +38,7 @@ fn put(blocks: &mut Blocks, offset: u64, bytes: &[u8]) {
     }
 }
 
-/// The medium `now` without the write of the blocks that a slot lies in: they are as in `before`.
+/// The medium `now`, with the blocks of a slot as in `before`.
 fn lost_write(now: &Blocks, before: &Blocks, offset: u64) -> Blocks {
     let (begin, block) = (offset / BLOCK as u64, BLOCK as u64);
     let end = (offset + SLOT as u64).div_ceil(block);
@@ -59,7 +47,7 @@ fn lost_write(now: &Blocks, before: &Blocks, offset: u64) -> Blocks {
     blocks
 }
 
-/// Fails if a block reads as anything but its newest value; the blocks that cannot be read.
+/// Fails if a block does not read as its newest value. Returns the unreadable blocks.
 fn unreadable(disk: &mut Disk<&Memory>, values: &HashMap<Lba, u64>, context: &str) -> Vec<Lba> {
     let (mut block, mut lost) = ([0; BLOCK], Vec::new());
     for (&lba, &value) in values {
@@ -72,12 +60,13 @@ fn unreadable(disk: &mut Disk<&Memory>, values: &HashMap<Lba, u64>, context: &st
     lost
 }
 
-/// A disk on which a segment holds the same block in the same slot in each of its generations: its media in between.
-fn the_same_places(medium: &Memory) -> (Vec<Blocks>, HashMap<Lba, u64>) {
+/// A disk on which a segment holds the same block in the same slot in each of its generations. Returns states of its
+/// medium over time, and the final values.
+fn with_fixed_slots(medium: &Memory) -> (Vec<Blocks>, HashMap<Lba, u64>) {
     let mut disk = formatted(medium);
     let (period, segments) = (disk.geometry().data_slots(), u64::from(disk.geometry().segments));
     let (mut before, mut values) = (Vec::new(), HashMap::new());
-    // From the beginning of a segment on.
+    // Begins at the start of a segment.
     let last = disk.geometry().data_range().end - 1;
     let slot = |disk: &mut Disk<&Memory>| match disk.entry(0).expect("found") {
         Entry::At(slot) => disk.geometry().place(slot).1,
@@ -99,7 +88,7 @@ fn the_same_places(medium: &Memory) -> (Vec<Blocks>, HashMap<Lba, u64>) {
             before.push(medium.blocks());
         }
     }
-    // Half of what is live is in a segment that is full, half in the one being written.
+    // Half of the live slots are in a full segment, half in the open one.
     for lba in 0..period / 2 {
         disk.write(lba, &block_of(lba, 3 * segments + 1)).expect("written");
         values.insert(lba, 3 * segments + 1);
@@ -108,7 +97,7 @@ fn the_same_places(medium: &Memory) -> (Vec<Blocks>, HashMap<Lba, u64>) {
     (before, values)
 }
 
-/// Live slots whose place held an older version of the same block earlier: the block, the place, and which of `before`.
+/// Live slots that held an older version of the same block earlier: the block, the offset, and the index in `before`.
 fn older_in_place(disk: &mut Disk<&Memory>, before: &[Blocks], blocks: u32) -> Vec<(Lba, u64, usize)> {
     let now = disk.medium().blocks();
     let mut found = Vec::new();
@@ -129,7 +118,7 @@ fn older_in_place(disk: &mut Disk<&Memory>, before: &[Blocks], blocks: u32) -> V
 fn a_lost_write_over_an_earlier_generation_of_the_segment_is_an_error() {
     for closed in [true, false] {
         let medium = Memory::new(BYTES);
-        let (before, values) = the_same_places(&medium);
+        let (before, values) = with_fixed_slots(&medium);
         if closed {
             opened(&medium).checkpoint(true).expect("closed");
         }
@@ -151,9 +140,9 @@ fn a_lost_write_over_an_earlier_generation_of_the_segment_is_an_error() {
 }
 
 #[test]
-fn cleaning_does_not_make_an_older_slot_a_newer_one() {
+fn cleaning_does_not_revive_an_older_slot() {
     let medium = Memory::new(BYTES);
-    let (before, mut values) = the_same_places(&medium);
+    let (before, mut values) = with_fixed_slots(&medium);
     opened(&medium).checkpoint(true).expect("closed");
     let found = older_in_place(&mut opened(&medium), &before, values.len() as u32);
     let (_, offset, at) = found[found.len() / 2];
@@ -181,9 +170,9 @@ fn cleaning_does_not_make_an_older_slot_a_newer_one() {
 }
 
 #[test]
-fn a_copy_of_an_older_slot_of_an_earlier_generation_is_an_error_wherever_it_is_put() {
+fn a_copy_of_a_slot_of_an_earlier_generation_is_an_error() {
     let medium = Memory::new(BYTES);
-    let (before, values) = the_same_places(&medium);
+    let (before, values) = with_fixed_slots(&medium);
     let mut disk = opened(&medium);
     disk.checkpoint(true).expect("closed");
     let (now, geometry) = (medium.blocks(), *disk.geometry());
@@ -191,7 +180,6 @@ fn a_copy_of_an_older_slot_of_an_earlier_generation_is_an_error_wherever_it_is_p
     for round in 0..25 {
         let lba = below(&mut rng, values.len() as u64) as u32;
         let Entry::At(slot) = disk.entry(lba).expect("found") else { panic!("block {lba} has a slot") };
-        // From another segment, or the same one.
         let from = (0..geometry.segments * geometry.segment_slots()).map(Slot::new).find(|&from| {
             from != slot
                 && header(&disk, &before[0], from).is_some_and(|it| it.kind == Kind::Data && it.lba == lba)
@@ -206,7 +194,8 @@ fn a_copy_of_an_older_slot_of_an_earlier_generation_is_an_error_wherever_it_is_p
     }
 }
 
-/// Reading cannot tell such a copy from the newest slot; the summary, or the order in a segment without one, can.
+/// Reading cannot distinguish such a copy from the newest slot; the summary can, or the order of slots in a segment
+/// without one.
 #[test]
 fn scrub_finds_a_copy_of_an_older_slot_of_the_same_generation() {
     for (more, between) in [(0, 0), (0, 3), (5, 0), (5, 3), (600, 0), (600, 3)] {
@@ -237,7 +226,7 @@ fn a_lost_write_of_a_page_of_the_map_is_an_error() {
     let medium = Memory::new(BYTES);
     let mut disk = formatted(&medium);
     let (mut before, mut values): (Vec<Blocks>, HashMap<Lba, u64>) = (Vec::new(), HashMap::new());
-    // Each checkpoint writes page 0 and nothing else, until its slot is one that held page 0 before.
+    // Each checkpoint writes only page 0, until a slot holds page 0 for the second time.
     let found = (1..40_000).find_map(|n| {
         let lba = (n % 500) as u32;
         disk.write(lba, &block_of(lba, n)).expect("written");
@@ -246,9 +235,7 @@ fn a_lost_write_of_a_page_of_the_map_is_an_error() {
         if n % 100 != 0 {
             return None;
         }
-        let (now, Some(newest)) = (medium.blocks(), newest_checkpoint(&disk)) else {
-            panic!("there is a checkpoint")
-        };
+        let (now, (newest, _)) = (medium.blocks(), newest_checkpoint(&disk));
         let slot = Slot::new(newest.pages[0]);
         let newest = header(&disk, &now, slot).expect("as it was written");
         let older = |blocks: &&Blocks| {
@@ -268,19 +255,18 @@ fn a_lost_write_of_a_page_of_the_map_is_an_error() {
 }
 
 #[test]
-fn a_disk_that_was_written_without_spans_reads_as_before_and_scrub_finds_what_is_older() {
+fn a_disk_without_spans_is_readable_and_scrub_finds_older_slots() {
     let medium = Memory::new(BYTES);
-    let (before, values) = the_same_places(&medium);
+    let (before, values) = with_fixed_slots(&medium);
     let mut disk = opened(&medium);
     disk.checkpoint(true).expect("closed");
-    let mut old = newest_checkpoint(&disk).expect("there is one");
+    let (mut old, offset) = newest_checkpoint(&disk);
     old.segments.iter_mut().for_each(|segment| segment.begun = 0);
-    let place = disk.geometry().checkpoint((old.generation % 2) as usize).start;
-    medium.write(place, &old.write(disk.log().superblock().salt)).expect("written");
+    medium.write(offset, &old.write(disk.log().superblock().salt)).expect("written");
     let mut disk = opened(&medium);
     assert_eq!(unreadable(&mut disk, &values, "without spans"), []);
     assert!(scrubbed(&medium).is_good());
-    // In segments that are full: one that is written on has no summary.
+    // Only full segments have a summary.
     let found = older_in_place(&mut disk, &before, values.len() as u32);
     let full = |offset: u64| {
         let segment = ((offset - disk.geometry().start) / disk.geometry().segment_bytes()) as u32;
@@ -289,15 +275,4 @@ fn a_disk_that_was_written_without_spans_reads_as_before_and_scrub_finds_what_is
     let Some(&(lba, offset, at)) = found.iter().find(|it| full(it.1)) else { panic!("one is full") };
     let damaged = Memory::of(BYTES, lost_write(&medium.blocks(), &before[at], offset));
     assert!(scrubbed(&damaged).stale.contains(&lba), "block {lba}");
-}
-
-/// The newest checkpoint of a disk.
-fn newest_checkpoint(disk: &Disk<&Memory>) -> Option<Checkpoint> {
-    let (geometry, salt) = (disk.geometry(), disk.log().superblock().salt);
-    let read = |which| {
-        let mut bytes = vec![0; (geometry.needs() as usize).next_multiple_of(BLOCK)];
-        disk.medium().read(geometry.checkpoint(which).start, &mut bytes).expect("read");
-        Checkpoint::read(&bytes, salt, geometry).ok()
-    };
-    (0..2).filter_map(read).max_by_key(|it| it.generation)
 }

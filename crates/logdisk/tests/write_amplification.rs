@@ -1,11 +1,13 @@
-//! What cleaning costs by how full the disk is, against the closed forms of the literature.
+//! Write amplification at several fills, compared with the closed form of the literature, whose values `closed_form`
+//! tests.
 
 use lowtide_core::rng::below;
 use lowtide_core::{BlockDevice, Bytes, Completion, Counters, Nanos, Request, Seed, VirtualTime};
+use lowtide_logdisk::closed_form::by_age;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::{BLOCK, LogDevice, Options};
 
-/// A device that takes a microsecond for everything.
+/// A device with a latency of one microsecond.
 #[derive(Debug)]
 struct Quick(u64);
 
@@ -24,11 +26,11 @@ impl BlockDevice for Quick {
     }
 }
 
-/// Slots written for a block of the host's, at a share of live slots, and that share among those that are used.
+/// Measures the slots written per block of the host at a fill. Returns them with the live share of the usable slots.
 fn measured(bytes: u64, fill: f64) -> (f64, f64) {
     let options = Options { segment: 1 << 20, reserve: 0.02 };
     let mut device = LogDevice::new(Quick(bytes), options, Running::default()).expect("made");
-    // What is free, kept for checkpoints and crashes, or just being written, holds no data.
+    // Free, reserved and open segments are not usable.
     let (segments, slots) =
         (device.geometry().segments - device.kept_free() - 12, device.geometry().data_slots());
     let used = f64::from(segments) * f64::from(slots);
@@ -53,28 +55,12 @@ fn measured(bytes: u64, fill: f64) -> (f64, f64) {
     (all / host, live as f64 / used)
 }
 
-/// Lambert's W, the branch through 0, by Newton's steps.
-fn lambert(x: f64) -> f64 {
-    let mut w = x.max(-0.35);
-    for _ in 0..200 {
-        let e = w.exp();
-        w -= (w * e - x) / (e * (w + 1.0)).max(1e-12);
-    }
-    w
-}
-
-/// Write amplification of cleaning in the order of age, under uniform writes (Desnoyers 2012, with blocks without end).
-fn by_age(share: f64) -> f64 {
-    let alpha = 1.0 / share;
-    alpha / (alpha + lambert(-alpha * (-alpha).exp()))
-}
-
 #[test]
-fn write_amplification_by_fill_is_that_of_the_closed_form() {
+fn write_amplification_matches_the_closed_form() {
     for fill in [0.5, 0.7, 0.85] {
         let (found, share) = measured(512 << 20, fill);
         let expected = by_age(share);
         println!("fill {fill}: {found:.3}, closed form {expected:.3}");
-        assert!((found / expected - 1.0).abs() < 0.1, "fill {fill}: {found} where {expected} is expected");
+        assert!((found / expected - 1.0).abs() < 0.1, "fill {fill}: {found}, expected {expected}");
     }
 }

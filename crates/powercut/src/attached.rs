@@ -24,7 +24,7 @@ use lowtide_engines::tpcc::{Deck, Inputs, Scale};
 use lowtide_engines::{Engine, Settings};
 use lowtide_lab::prepare::{data_set, home};
 use lowtide_live::Offer;
-use lowtide_live::attached::{self, Attached, Wanted};
+use lowtide_live::attached::{self, AttachOptions, Attached};
 use lowtide_live::contract::{Contract, Findings};
 use lowtide_live::request_log;
 use lowtide_oltp::{
@@ -163,7 +163,7 @@ impl<'a> Rounds<'a> {
             seed: self.asked.seed.part("drive", self.drives),
             ..Offer::of(&self.asked.device)
         };
-        self.drive = Some(Attached::new(Wanted {
+        self.drive = Some(Attached::new(AttachOptions {
             offer,
             history: None,
             filesystem,
@@ -228,7 +228,7 @@ impl<'a> Rounds<'a> {
         let begin = Instant::now();
         let drive = self.drive.as_mut().expect("it is attached");
         drive.power_on()?;
-        let up = drive.again();
+        let up = drive.mount_after_power_cut();
         let mounting = begin.elapsed();
         if up.is_ok() {
             devices.extend(kernel::loop_device(self.drive().path()));

@@ -20,7 +20,7 @@ use lowtide_lab::import::ImportError;
 use lowtide_lab::store::StoreError;
 use lowtide_live::OpenError;
 use lowtide_live::attached::AttachedError;
-use lowtide_live::logdisk::{PlaceError, ResizeError};
+use lowtide_live::logdisk::{BackingError, ResizeError};
 use lowtide_logdisk::LogError;
 use lowtide_oltp::OltpError;
 use lowtide_powercut::PowercutError;
@@ -349,27 +349,27 @@ impl From<CampaignError> for Failure {
     }
 }
 
-impl From<PlaceError> for Failure {
-    fn from(error: PlaceError) -> Failure {
+impl From<BackingError> for Failure {
+    fn from(error: BackingError) -> Failure {
         match &error {
-            PlaceError::Full(_) => {
+            BackingError::Full(_) => {
                 Failure::refused(&error, "with `--overwrite` it is, and all it holds is lost")
             }
-            PlaceError::None(_) => Failure::usage(&error, "give `--size` to make one"),
-            PlaceError::LogDisk(_) => {
+            BackingError::None(_) => Failure::usage(&error, "give `--size` to make one"),
+            BackingError::LogDisk(_) => {
                 Failure::refused(&error, "with `--force-signature` all it holds is lost")
             }
-            PlaceError::Kind { .. } => Failure::usage(&error, "name a file or a block device"),
-            PlaceError::Held(_) => Failure::refused(&error, "end that one first"),
-            PlaceError::Size(_) => Failure::usage(&error, "leave out `--size`"),
-            PlaceError::NoSerial(_) => {
+            BackingError::Kind { .. } => Failure::usage(&error, "name a file or a block device"),
+            BackingError::Held(_) => Failure::refused(&error, "end that one first"),
+            BackingError::Size(_) => Failure::usage(&error, "leave out `--size`"),
+            BackingError::NoSerial(_) => {
                 Failure::usage(&error, "leave out `--destroy`; what a file holds takes `--overwrite`")
             }
-            PlaceError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
-            PlaceError::File { .. } => Failure::failed(&error),
-            PlaceError::Device(_) | PlaceError::Output(_) => match error {
-                PlaceError::Device(error) => error.into(),
-                PlaceError::Output(error) => error.into(),
+            BackingError::Geometry(_) => Failure::usage(&error, "choose other sizes"),
+            BackingError::File { .. } => Failure::failed(&error),
+            BackingError::Device(_) | BackingError::Output(_) => match error {
+                BackingError::Device(error) => error.into(),
+                BackingError::Output(error) => error.into(),
                 _ => unreachable!("it was just that"),
             },
         }
@@ -393,7 +393,7 @@ impl From<LogError> for Failure {
 impl From<LogdiskBenchError> for Failure {
     fn from(error: LogdiskBenchError) -> Failure {
         match error {
-            LogdiskBenchError::Place(PlaceError::Output(error)) => error.into(),
+            LogdiskBenchError::Backing(BackingError::Output(error)) => error.into(),
             error => Failure::failed(error),
         }
     }
@@ -402,7 +402,7 @@ impl From<LogdiskBenchError> for Failure {
 impl From<ResizeError> for Failure {
     fn from(error: ResizeError) -> Failure {
         match error {
-            ResizeError::Place(error) => error.into(),
+            ResizeError::Backing(error) => error.into(),
             ResizeError::Log(error) => error.into(),
         }
     }

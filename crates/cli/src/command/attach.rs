@@ -10,9 +10,9 @@ use crate::{failure, interrupt, output};
 use lowtide_files::output::CommandFiles;
 use lowtide_files::table;
 use lowtide_host::attach::{self, Attachment, Force, State, Wish};
-use lowtide_live::attached::{self, Served, Serving};
+use lowtide_live::attached::{self, ServeOptions, Served};
 use lowtide_live::control::{self, Order, Question};
-use lowtide_live::{Data, Known, Offer, Power};
+use lowtide_live::{Data, Offer, Power, ResolvedOffer};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -114,9 +114,9 @@ fn depth(all: &[Attachment], it: &Attachment) -> usize {
 }
 
 /// Serves the drive until it is detached.
-fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
+fn serve(arguments: &AttachArguments, known: &ResolvedOffer) -> Result<u8, Failure> {
     let DriveArguments { no_delay, rt, .. } = arguments.drive;
-    let how = Serving { no_delay, at_once_first: arguments.at_once_first, real_time: rt };
+    let how = ServeOptions { no_delay, at_once_first: arguments.at_once_first, real_time: rt };
     let say = |text: std::fmt::Arguments<'_>| output::say(text);
     let Some(Served { drives, ended }) = attached::serve(known, how, say)? else { return Ok(FAILED) };
     let code = super::serve::end(std::slice::from_ref(known), drives)?;
@@ -125,7 +125,7 @@ fn serve(arguments: &AttachArguments, known: &Known) -> Result<u8, Failure> {
 }
 
 /// The drive that is wanted, before anything is made.
-fn look_up(arguments: &AttachArguments, device: &str) -> Result<Known, Failure> {
+fn look_up(arguments: &AttachArguments, device: &str) -> Result<ResolvedOffer, Failure> {
     // The server works in another folder.
     let absolute = |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::writing(path, &error));
     let mut offer = arguments.drive.offer(arguments.name.clone(), device, 0);

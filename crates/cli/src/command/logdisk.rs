@@ -13,10 +13,13 @@ use crate::interrupt;
 use crate::output;
 use lowtide_core::Bytes;
 use lowtide_files::table;
-use lowtide_host::nbd::{Listener, Settings, Stop};
+use lowtide_host::Event;
+use lowtide_host::live::Clock;
+use lowtide_host::nbd::{Listener, Settings};
+use lowtide_live::Service;
 use lowtide_live::control::AskError;
 use lowtide_live::logdisk::{
-    Figures, LogDrive, Overwrite, Place, QueuedDisk, Service, advice, ask, identity, resize,
+    Backing, Figures, LogDrive, Overwrite, QueuedDisk, advice, announce, ask, identity, resize,
 };
 use lowtide_logdisk::check::{Checked, check};
 use lowtide_logdisk::disk::Running;
@@ -64,7 +67,7 @@ fn format(arguments: &LogdiskFormatArguments) -> Result<u8, Failure> {
         signature: arguments.force_signature,
     };
     let there = target.exists();
-    let place = Place::make(target, *size, options, over)?;
+    let place = Backing::make(target, *size, options, over)?;
     let id = identity().map_err(Failure::failed)?;
     let made = Disk::format(place.medium()?, options, id);
     // A file that was made for nothing does not stay.
@@ -103,7 +106,7 @@ fn open(target: &Path, tell: bool, running: Running) -> Result<QueuedDisk, Failu
 }
 
 fn open_as(target: &Path, read_only: bool, tell: bool, running: Running) -> Result<QueuedDisk, Failure> {
-    let disk = LogDrive::open(Place::open(target, read_only)?.medium()?, running)?;
+    let disk = LogDrive::open(Backing::open(target, read_only)?.medium()?, running)?;
     let recovery = disk.recovery();
     if tell && !recovery.clean {
         output::say(format_args!(
@@ -142,7 +145,7 @@ fn unusable(target: &Path, lost: u64) -> String {
 
 /// Makes a log disk usable whose flushed end is damaged. The first line is the answer.
 fn repair(target: &Path, accept_old_data: bool) -> Result<u8, Failure> {
-    let medium = Place::open(target, !accept_old_data)?.medium()?;
+    let medium = Backing::open(target, !accept_old_data)?.medium()?;
     let damaged = match Disk::open(&medium, Running::default()) {
         Ok(disk) => disk.recovery().damage().map(errors_until_written),
         Err(LogError::Damaged(lost)) => Some(unusable(target, lost)),
@@ -178,9 +181,9 @@ fn name_of(target: &Path) -> String {
     target.file_stem().map_or_else(|| "log".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-/// Has the log disk of a target say how it is.
-fn tell_of(service: &Service, target: &Path) {
-    if let Err(error) = service.tell_of(target) {
+/// Makes the log disk of a target report its status to `lowtide logdisk stat`.
+fn tell_of(service: &Service<LogDrive>, target: &Path) {
+    if let Err(error) = announce(service, target) {
         output::say(format_args!(
             "warning: `lowtide logdisk stat {}` will not say how it is while it is served: {error}",
             target.display()
@@ -209,8 +212,8 @@ fn serve(
     if let Some(address) = tcp.or((unix.is_none()).then_some(USUAL)) {
         listener.tcp(address)?;
     }
-    let stop = Stop::new().map_err(Failure::failed)?;
-    let service = Service::start(drive, buffers).map_err(Failure::failed)?;
+    let stop = Event::new().map_err(Failure::failed)?;
+    let service = Service::start(vec![drive], Clock::new(), false, buffers).map_err(Failure::failed)?;
     // Those that may only read are several, and none of them changes anything.
     if !read_only {
         tell_of(&service, target);
@@ -221,7 +224,7 @@ fn serve(
         while !flag.load(Ordering::Relaxed) {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        stops.stop();
+        stops.set();
         ends.stop();
     });
     output::say(format_args!("{name}: {size}"));
@@ -232,7 +235,7 @@ fn serve(
     }
     let settings = Settings { stop: Some(stop), ..Settings::default() };
     listener.run(
-        std::slice::from_ref(service.export()),
+        service.exports(),
         &settings,
         |transport, agreed| service.handle().serve(transport, agreed),
         |peer, ended| {
@@ -241,7 +244,7 @@ fn serve(
             }
         },
     )?;
-    end(service.wait(), read_only)
+    end(service.wait().remove(0), read_only)
 }
 
 /// Closes a log disk in order, and says what came of it.
@@ -272,7 +275,7 @@ fn end(drive: LogDrive, read_only: bool) -> Result<u8, Failure> {
 
 fn stat(named: &Path, format: BenchFormat) -> Result<u8, Failure> {
     let target = target_of(named)?;
-    let failure = match Place::open(&target, true).and_then(|place| place.medium()) {
+    let failure = match Backing::open(&target, true).and_then(|place| place.medium()) {
         Ok(medium) => match Disk::open(medium, Running::default()) {
             Ok(mut disk) => {
                 show(&Figures::of(&mut disk), format)?;
@@ -323,7 +326,7 @@ pub fn show(figures: &Figures, format: BenchFormat) -> Result<(), Failure> {
 }
 
 fn look(target: &Path, data: bool, format: BenchFormat) -> Result<u8, Failure> {
-    let medium = Place::open(target, true)?.medium()?;
+    let medium = Backing::open(target, true)?.medium()?;
     let flag = interrupt::flag();
     let mut progress = |_, _| match flag.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),

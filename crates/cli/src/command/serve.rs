@@ -7,11 +7,12 @@ use crate::failure::{Failure, INTERRUPTED};
 use crate::interrupt::{AGAIN, ENDING, ONCE};
 use crate::{metrics, output};
 use lowtide_files::output::{CommandFiles, Role};
+use lowtide_host::Event;
 use lowtide_host::http::{self, Hosts};
 use lowtide_host::live::{Clock, transport_ns};
 use lowtide_host::nbd::tls::read_certificates;
-use lowtide_host::nbd::{Listener, Settings, Stop, Tls, listen, negotiate};
-use lowtide_live::{Data, Known, LiveDrive, Orders, Pace, RECORDING, Recorder, Service};
+use lowtide_host::nbd::{Listener, Settings, Tls, listen, negotiate};
+use lowtide_live::{ControlSocket, Data, LiveDrive, Pace, RECORDING, Recorder, ResolvedOffer, Service};
 use signal_hook::iterator::Signals;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -27,7 +28,7 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     let known = look_up(arguments)?;
     let buffers = arguments.clients.buffers()?;
     let tls = tls(arguments)?;
-    let stop = Stop::new().map_err(Failure::failed)?;
+    let stop = Event::new().map_err(Failure::failed)?;
     let settings = Settings { tls, stop: Some(stop.clone()), ..Settings::default() };
     let listener = listener(arguments)?;
     // At once: whoever sees where clients come in can give orders, which wait like the clients.
@@ -61,7 +62,7 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
     if arguments.drive.rt
         && let Err(error) = service.real_time()
     {
-        output::say(format_args!("warning: --rt is not to be had: {error}"));
+        output::say(format_args!("warning: cannot enable real-time scheduling (--rt): {error}"));
     }
     // Whoever hears where may end it at once.
     stop_on_signals(&stop, &service)?;
@@ -92,9 +93,9 @@ pub fn run(arguments: &ServeArguments) -> Result<u8, Failure> {
 }
 
 /// The drives that are wanted, before anything is made.
-fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
+fn look_up(arguments: &ServeArguments) -> Result<Vec<ResolvedOffer>, Failure> {
     let several = arguments.devices.len() > 1;
-    let mut all = Vec::<Known>::new();
+    let mut all = Vec::<ResolvedOffer>::new();
     for device in &arguments.devices {
         let (name, device) = match device.split_once('=') {
             Some((name, device)) => (Some(name.to_owned()), device),
@@ -136,7 +137,7 @@ fn look_up(arguments: &ServeArguments) -> Result<Vec<Known>, Failure> {
 }
 
 /// Which drive `NAME=FILE` means, or `FILE` where there is one drive.
-fn whose(place: &str, all: &[Known], several: bool, key: &str) -> Result<(usize, PathBuf), Failure> {
+fn whose(place: &str, all: &[ResolvedOffer], several: bool, key: &str) -> Result<(usize, PathBuf), Failure> {
     let named = place.split_once('=').and_then(|(name, path)| {
         all.iter().position(|known| known.name == name).map(|index| (index, PathBuf::from(path)))
     });
@@ -181,10 +182,10 @@ fn listener(arguments: &ServeArguments) -> Result<Listener, Failure> {
 }
 
 /// Where orders are taken.
-fn orders(arguments: &ServeArguments) -> Result<Option<Orders>, Failure> {
+fn orders(arguments: &ServeArguments) -> Result<Option<ControlSocket>, Failure> {
     let beside = || arguments.unix.as_deref().map(super::control::beside);
     let Some(path) = arguments.control.clone().or_else(beside) else { return Ok(None) };
-    let orders = Orders::at(&path).map_err(|why| {
+    let orders = ControlSocket::at(&path).map_err(|why| {
         Failure::usage(
             format!("no orders can be taken at {}: {why}", path.display()),
             "name another place with `--control PATH`",
@@ -196,7 +197,7 @@ fn orders(arguments: &ServeArguments) -> Result<Option<Orders>, Failure> {
 /// Says what is served where.
 fn tell(
     arguments: &ServeArguments,
-    known: &[Known],
+    known: &[ResolvedOffer],
     listener: &Listener,
     settings: &Settings,
     pace: Pace,
@@ -235,7 +236,7 @@ fn tell(
 }
 
 /// Ends the service at the first signal.
-fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
+fn stop_on_signals(stop: &Event, service: &Service<LiveDrive>) -> Result<(), Failure> {
     let mut signals = Signals::new(ENDING).map_err(Failure::failed)?;
     let (stop, handle) = (stop.clone(), service.handle().clone());
     let stopped = stop.clone();
@@ -245,7 +246,7 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
         for signal in signals.forever() {
             match first {
                 None => {
-                    stop.stop();
+                    stop.set();
                     handle.stop();
                     first = Some(Instant::now());
                 }
@@ -261,13 +262,13 @@ fn stop_on_signals(stop: &Stop, service: &Service) -> Result<(), Failure> {
     // An order to shut down ends the loop; clients are then no longer waited for either.
     std::thread::spawn(move || {
         ends.ended();
-        stopped.stop();
+        stopped.set();
     });
     Ok(())
 }
 
 /// Closes drives in order, and says what should be known of how they were served.
-pub(super) fn end(known: &[Known], drives: Vec<LiveDrive>) -> Result<u8, Failure> {
+pub(super) fn end(known: &[ResolvedOffer], drives: Vec<LiveDrive>) -> Result<u8, Failure> {
     let mut code = 0;
     for (known, mut drive) in known.iter().zip(drives) {
         if let Some(recorder) = drive.record(None)

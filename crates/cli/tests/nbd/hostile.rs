@@ -185,7 +185,7 @@ fn clients_that_say_nothing_keep_nobody_out_and_one_too_many_is_told_so() {
         let mut first = NbdClient::connect(connect(), "").expect("agreed");
         let _second = NbdClient::connect(connect(), "").expect("agreed");
         let refused = NbdClient::connect(connect(), "").expect_err("one too many").to_string();
-        assert!(refused.contains("there are 2 clients already"), "{refused}");
+        assert!(refused.contains("the maximum of 2 clients is connected"), "{refused}");
         assert_eq!(first.ask(command::READ, 0, 0, 4096, &mut [0; 4096]).expect("answered"), 0);
         drop(mute);
         served.ends_well();

@@ -71,7 +71,7 @@ fn what_was_written_is_there_after_the_disk_became_larger_and_more_can_be() {
     assert_says(&error, &["is in use"]);
     served.ends_well();
     let (_, error) = lab.ends(&["logdisk", "resize", "disk.log", "--size", "64MiB"], 2);
-    assert_says(&error, &["a log disk does not become smaller"]);
+    assert_says(&error, &["a log disk can only grow"]);
     let (_, error) = lab.ends(&["logdisk", "resize", "disk.log", "--size", "1TiB"], 2);
     assert_says(&error, &["it can grow to about"]);
     assert_eq!(std::fs::metadata(lab.path("disk.log")).expect("the file").len(), 128 << 20, "as it was");
@@ -154,7 +154,7 @@ fn a_file_that_holds_something_or_is_in_use_is_refused() {
     let lab = Lab::new();
     lab.write("notes.txt", "not to be lost");
     let error = lab.refuses(&["logdisk", "format", "notes.txt", "--size", "128MiB"], 3);
-    assert_says(&error, &["notes.txt is there already and not empty", "--overwrite"]);
+    assert_says(&error, &["notes.txt exists and is not empty", "--overwrite"]);
     assert_eq!(lab.read("notes.txt"), "not to be lost");
     let error = lab.refuses(&["logdisk", "format", "none.log"], 2);
     assert_says(&error, &["there is no file none.log", "--size"]);
@@ -162,7 +162,7 @@ fn a_file_that_holds_something_or_is_in_use_is_refused() {
     assert_says(&error, &["8388608 bytes are too few"]);
     assert!(!lab.path("small.log").exists(), "nothing is left");
     let error = lab.refuses(&["logdisk", "stat", "notes.txt"], 1);
-    assert_says(&error, &["there is no log disk here"]);
+    assert_says(&error, &["not a log disk"]);
     format(&lab);
     let served = Served::start_plain(&lab, &SERVE);
     for verb in ["check", "scrub"] {

@@ -13,7 +13,7 @@ fn what_cannot_be_listened_at_or_served_is_told() {
         (&["--tcp", "127.0.0.1"], 2, &["the address to listen at is 127.0.0.1", "HOST:PORT is accepted"]),
         (&["--tcp", "127.0.0.1:99999"], 2, &["HOST:PORT is accepted"]),
         (&["--tcp", "192.0.2.1:0"], 1, &["cannot listen on 192.0.2.1:0"]),
-        (&["--unix", "file"], 1, &["cannot listen on file", "is no socket"]),
+        (&["--unix", "file"], 1, &["cannot listen on file", "is not a socket"]),
         (&["--unix", "none/drive.sock"], 1, &["No such file or directory"]),
         (&["--unix", &long], 1, &["at most 107"]),
         (&["--tcp", "127.0.0.1:0", "--tls", "require"], 2, &["--tls-certificates <DIR>"]),
@@ -32,7 +32,7 @@ fn what_cannot_be_listened_at_or_served_is_told() {
     let named = format!("{}=intel-320-160gb", "x".repeat(257));
     assert_says(
         &lab.refuses(&["drive", "serve", &named, "--unix", "drive.sock"], 2),
-        &["has 257 bytes, and at most 256"],
+        &["has 257 bytes, but may have 256"],
     );
     assert_eq!(lab.read("file"), "mine");
 }

@@ -67,7 +67,7 @@ const OUTPUT: &str = "crates/files/src/output/";
 const IN_PLACE: [&str; 3] = [
     "crates/studies/src/bench/logdisk_file.rs",
     "crates/live/src/state.rs",
-    "crates/live/src/logdisk/place.rs",
+    "crates/live/src/logdisk/backing.rs",
 ];
 
 /// Calls that write a file in Python, and the modules that make them in a temporary folder.

@@ -68,9 +68,9 @@ pub const MODULES: [(&str, &[&str]); 14] = [
     (
         "host",
         &[
-            "cgroup clock cpu http memory mountinfo objection pattern process sqlite_vfs",
-            "error region",
-            "data nbd run_folder",
+            "cgroup clock event memory mountinfo objection pattern process sqlite_vfs",
+            "cpu error region",
+            "data http nbd run_folder",
             "block",
             "live",
             "attach target",

@@ -1,7 +1,7 @@
-//! [`Buffers`]: the memory that requests read into and write from, one piece per request in flight.
+//! The memory of requests ([`Buffers`]), one part per request in flight.
 //!
-//! One mapping per thread, aligned for direct I/O and backed by huge pages where possible, which also lets
-//! io_uring register it in few pieces. Not here: sharing between threads.
+//! Each thread has one mapping, aligned for direct I/O, on huge pages if possible; io_uring registers it in few pieces.
+//! Not here: sharing between threads.
 
 #![allow(unsafe_code)]
 
@@ -10,19 +10,19 @@ use crate::region::Region;
 use lowtide_core::Seed;
 use std::io;
 
-/// `slots` pieces of `block` bytes to read into, and as many to write from where the workload writes.
+/// `slots` parts of `block` bytes to read to, and as many to write from.
 #[derive(Debug)]
 pub(super) struct Buffers {
     region: Region,
-    /// Bytes from one piece to the next: `block` rounded up for alignment.
+    /// Distance between parts: `block` rounded up for alignment.
     stride: usize,
     block: usize,
-    /// Bytes from a slot's read piece to its write piece.
+    /// Offset of the write parts.
     writes_at: usize,
 }
 
 impl Buffers {
-    /// Memory for `slots` requests of `block` bytes. Write pieces hold random bytes of `seed`.
+    /// Memory for `slots` requests of `block` bytes. Write parts hold random bytes of `seed`.
     pub(super) fn new(
         slots: usize,
         block: usize,
@@ -44,8 +44,8 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// The whole memory, for registering.
-    pub(super) fn whole(&self) -> libc::iovec {
+    /// The entire memory, for registration.
+    pub(super) fn memory(&self) -> libc::iovec {
         libc::iovec { iov_base: self.region.as_ptr().cast(), iov_len: self.region.length() }
     }
 
@@ -55,26 +55,26 @@ impl Buffers {
         self.region.as_ptr().wrapping_add(at)
     }
 
-    /// Where slot `slot` reads to.
+    /// The address to which `slot` reads.
     #[inline]
     pub(super) fn read_ptr(&self, slot: usize) -> *mut u8 {
         self.piece(slot, 0)
     }
 
-    /// Where slot `slot` writes from.
+    /// The address from which `slot` writes.
     #[inline]
     pub(super) fn write_ptr(&self, slot: usize) -> *mut u8 {
         self.piece(slot, self.writes_at)
     }
 
-    /// What slot `slot` reads to. For a caller with no read of that slot in flight.
+    /// The read part of `slot`, which must have no read in flight.
     pub(super) fn read_piece(&mut self, slot: usize) -> &mut [u8] {
-        // SAFETY: `piece` checked the bounds, memory is initialised (zero at first), and only this piece is
-        // borrowed: the kernel may have its hands on the others.
+        // SAFETY: `piece` checked the bounds, and the memory is initialised (zero at first). Only this part is
+        // borrowed, because the kernel may access the others.
         unsafe { std::slice::from_raw_parts_mut(self.read_ptr(slot), self.block) }
     }
 
-    /// What slot `slot` writes from. For a caller with no write of that slot in flight.
+    /// The write part of `slot`, which must have no write in flight.
     pub(super) fn write_piece(&mut self, slot: usize) -> &mut [u8] {
         // SAFETY: as for `read_piece`.
         unsafe { std::slice::from_raw_parts_mut(self.write_ptr(slot), self.block) }

@@ -1,4 +1,4 @@
-//! [`EngineChoice`]: which engine is asked for, and which one that becomes on this machine.
+//! The choice of an engine ([`EngineChoice`]) and its resolution on this machine ([`Engine`]).
 
 use crate::error::HostError;
 use lowtide_core::suggest;
@@ -6,14 +6,14 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// An engine that moves requests.
+/// An engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Engine {
     /// io_uring: one ring per thread.
     Uring,
     /// pread and pwrite: one thread per request in flight.
     Sync,
-    /// Nothing is moved: for measuring the engines themselves.
+    /// No I/O: measures the overhead of the engines.
     Null,
 }
 
@@ -27,28 +27,24 @@ impl fmt::Display for Engine {
     }
 }
 
-/// An engine as asked for.
+/// The user's choice of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum EngineChoice {
-    /// [`Engine::Uring`] where the kernel gives one, [`Engine::Sync`] elsewhere.
+    /// [`Engine::Uring`] if the kernel supports it, else [`Engine::Sync`].
     #[default]
     Auto,
-    /// [`Engine::Uring`] or an error.
+    /// [`Engine::Uring`], or an error.
     Uring,
     /// [`Engine::Sync`].
     Sync,
-    /// [`Engine::Null`]; it has no name that could be asked for by mistake.
+    /// [`Engine::Null`]. It has no name, so that nobody chooses it by mistake.
     Null,
 }
 
 impl fmt::Display for EngineChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            EngineChoice::Auto => "auto",
-            EngineChoice::Uring => "uring",
-            EngineChoice::Sync => "sync",
-            EngineChoice::Null => "null",
-        })
+        let named = EngineChoice::NAMES.iter().find(|(_, choice, _)| choice == self);
+        f.pad(named.map_or("null", |(name, ..)| name))
     }
 }
 
@@ -72,17 +68,18 @@ impl FromStr for EngineChoice {
 }
 
 impl EngineChoice {
-    /// Every choice that has a name, with a line of help for each.
+    /// All choices with a name, and their help.
     pub const NAMES: [(&str, EngineChoice, &str); 3] = [
-        ("auto", EngineChoice::Auto, "io_uring where the kernel has it"),
+        ("auto", EngineChoice::Auto, "io_uring if the kernel supports it, else sync"),
         ("uring", EngineChoice::Uring, "io_uring"),
         ("sync", EngineChoice::Sync, "pread and pwrite"),
     ];
 
-    /// The engine to use, given what an attempt to set up a ring said, and why it is not the first choice.
+    /// Resolves the choice. `probe` tries to set up a ring. The text is the reason why the engine is not the first
+    /// choice.
     ///
     /// # Errors
-    /// [`HostError::NoUring`] where io_uring was asked for by name and is refused.
+    /// [`HostError::NoUring`] if io_uring was chosen by name and the kernel refuses it.
     pub(super) fn resolve(
         self,
         probe: impl FnOnce() -> io::Result<()>,
@@ -107,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn auto_falls_back_and_says_why_and_a_named_engine_does_not() {
+    fn auto_falls_back_with_a_note_and_a_named_engine_fails() {
         for refusal in [libc::ENOSYS, libc::EPERM] {
             let refused = || Err(io::Error::from_raw_os_error(refusal));
             let (engine, note) = EngineChoice::Auto.resolve(refused).expect("falls back");

@@ -1,7 +1,6 @@
-//! [`Collector`]: the intervals of all threads merged into one per period, in order.
+//! Merges the intervals of all threads into one per period, in order ([`Collector`]).
 //!
-//! An interval is complete when every thread has handed in its own. Not here: waiting; [`super::run`] owns
-//! the clock and the channel.
+//! An interval is complete when all threads have delivered theirs. Not here: waiting; see [`super::run`].
 
 use lowtide_core::{Interval, Nanos};
 use std::collections::VecDeque;
@@ -13,7 +12,7 @@ pub(super) struct Collector {
     length_ns: u64,
     /// Periods delivered so far.
     delivered: u64,
-    /// The periods after those, each with the number of threads that have handed it in.
+    /// Later periods, each with the number of threads that have delivered it.
     pending: VecDeque<(Option<Interval>, usize)>,
 }
 
@@ -22,8 +21,8 @@ impl Collector {
         Collector { workers, length_ns: length.get(), delivered: 0, pending: VecDeque::new() }
     }
 
-    /// Takes in the interval of one thread. One for a period already delivered, which can only come from a thread
-    /// that was given up, is dropped.
+    /// Adds the interval of one thread. An interval of a delivered period, which only a given-up thread can send, is
+    /// dropped.
     pub(super) fn add(&mut self, interval: Interval) {
         let Some(place) = (interval.start_ns / self.length_ns).checked_sub(self.delivered) else { return };
         let place = place as usize;
@@ -38,13 +37,13 @@ impl Collector {
         *count += 1;
     }
 
-    /// The next interval, once every thread has handed it in.
+    /// The next interval, if all threads have delivered it.
     pub(super) fn complete(&mut self) -> Option<Interval> {
         let (_, count) = self.pending.front()?;
         if *count < self.workers { None } else { self.next() }
     }
 
-    /// The next interval that any thread has handed in, for when no more will come.
+    /// The next interval that any thread has delivered, after the end.
     pub(super) fn next(&mut self) -> Option<Interval> {
         loop {
             let (interval, _) = self.pending.pop_front()?;
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_waits_for_every_thread_and_the_rest_comes_at_the_end() {
+    fn a_period_waits_for_all_threads_and_the_rest_comes_at_the_end() {
         let mut collector = Collector::new(2, Nanos::new(10));
         collector.add(interval(0, 10, 1));
         collector.add(interval(10, 20, 2));

@@ -1,7 +1,6 @@
-//! [`OpenFiles`]: the test data opened for an engine, directly (`O_DIRECT`) where the filesystem does that.
+//! The files of the test data, opened for an engine ([`OpenFiles`]): with `O_DIRECT` if the filesystem supports it.
 //!
-//! Files are opened for reading only when the workload only reads, so that a slip of ours could not write
-//! either. Not here: creating them.
+//! Files are opened read-only for a workload that only reads, so that a bug cannot write. Not here: creating the files.
 
 use super::buffer::Buffers;
 use crate::error::{HostError, Operation};
@@ -18,7 +17,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) struct OpenFiles {
     pub(super) files: Vec<File>,
-    /// Whether requests go past the page cache.
+    /// Whether the files are opened with `O_DIRECT`.
     pub(super) direct: bool,
 }
 
@@ -26,8 +25,8 @@ impl OpenFiles {
     /// Opens the files of `data` for requests of `block` bytes.
     ///
     /// # Errors
-    /// [`HostError::Io`] where one cannot be opened or examined, [`HostError::Invalid`] where one is smaller than
-    /// the data says or takes direct requests only of larger blocks.
+    /// [`HostError::Io`] if a file cannot be opened or examined. [`HostError::Invalid`] if a file is smaller than the
+    /// data, or takes direct requests only in larger blocks.
     pub(super) fn open(data: &TestData, block: Bytes, write: bool) -> Result<OpenFiles, HostError> {
         let mut direct = true;
         for path in data.files() {
@@ -53,7 +52,7 @@ impl OpenFiles {
     }
 }
 
-/// The bytes of a file, or of a block device, whose metadata does not tell.
+/// The length of a file or block device. The metadata of a block device has no length.
 fn size_of(file: &File) -> io::Result<u64> {
     let metadata = file.metadata()?;
     if metadata.file_type().is_block_device() { (&*file).seek(SeekFrom::End(0)) } else { Ok(metadata.len()) }
@@ -69,8 +68,8 @@ fn open(path: &Path, write: bool, direct: bool) -> Result<File, HostError> {
         .map_err(HostError::io(Operation::Open, path))
 }
 
-/// Whether `path` takes direct requests: it opens, it is not kept in memory anyway (Linux 6.6 and later let
-/// tmpfs pretend), and it answers one read.
+/// Whether `path` takes direct requests: it opens with `O_DIRECT`, is not in memory (since Linux 6.6, tmpfs accepts
+/// `O_DIRECT`), and answers one read.
 fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
     let file = match open(path, false, true) {
         Err(HostError::Io { source, .. }) if source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
@@ -78,7 +77,7 @@ fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
         }
         opened => opened?,
     };
-    // What fstatfs says of a device is said of the filesystem that its node lies in.
+    // For a device, fstatfs(2) reports the filesystem of its node.
     let metadata = file.metadata().map_err(HostError::io(Operation::Inspect, path))?;
     let filesystem = rustix::fs::fstatfs(&file).map_err(HostError::io(Operation::Inspect, path))?;
     if !metadata.file_type().is_block_device() && memory_filesystem(filesystem.f_type) {
@@ -114,7 +113,7 @@ fn takes_direct(path: &Path, block: Bytes) -> Result<bool, HostError> {
     Ok(false)
 }
 
-/// Whether a filesystem of this type (statfs(2)) is kept in memory.
+/// Whether a filesystem of this type (statfs(2)) is in memory.
 pub(crate) fn memory_filesystem(kind: rustix::fs::FsWord) -> bool {
     const TMPFS: rustix::fs::FsWord = 0x0102_1994;
     const RAMFS: rustix::fs::FsWord = 0x8584_58f6;

@@ -1,6 +1,6 @@
-//! [`Load`]: what an engine is asked to do, and [`Summary`]: what came of it.
+//! The input of an engine ([`Load`]) and its result ([`Summary`]).
 //!
-//! Not here: how it is run; see [`super::run()`].
+//! Not here: running it; see [`super::run()`].
 
 use super::{Engine, EngineChoice, sync, uring};
 use crate::error::{HostError, IoFailure};
@@ -9,79 +9,80 @@ use lowtide_core::measure::Gap;
 use lowtide_core::trace::{Pacing, Trace};
 use lowtide_core::workload::Arrival;
 use lowtide_core::{Bytes, Nanos, Seed, Workload};
+use std::fmt::{Arguments, Display};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Bytes of a request at most: what io_uring registers in one piece.
+/// The maximum size of a request: the largest buffer that io_uring registers.
 const BLOCK_MAX: Bytes = Bytes::gib(1);
 
-/// What to run, on what, for how long.
+/// A workload, its target, and its duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Load<'a> {
-    /// The files under test. They exist; see [`crate::target`].
+    /// The existing files under test; see [`crate::target`].
     pub data: &'a TestData,
-    /// The workload. Files are opened for writing only if it writes.
+    /// The workload. Files are opened for writing only if the workload writes.
     pub workload: &'a Workload,
-    /// A trace in place of the workload's own requests. The workload then says how long its longest request is
-    /// (`block`), how many are in flight at most (`depth`), and has one thread; it is no open loop.
+    /// A trace that replaces the workload's requests. `block` is then the length of its longest request, `depth` the
+    /// maximum number of requests in flight, `threads` is 1, and the workload is a closed loop.
     pub replay: Option<(&'a Arc<Trace>, Pacing)>,
-    /// The seed of addresses, of arrivals and of what is written.
+    /// The seed of addresses, arrivals and data.
     pub seed: Seed,
     /// The length of an interval.
     pub interval: Nanos,
-    /// How long to measure, gaps left out; `None`: until stopped.
+    /// The duration without gaps; `None` for no limit.
     pub duration: Option<Nanos>,
-    /// After how many completed requests to end; `None`: requests are not counted. A few more complete until every
-    /// thread has heard of it.
+    /// The number of completed requests at which to end; `None` for no limit. A few more complete until all threads
+    /// have noticed.
     pub requests: Option<u64>,
-    /// Which engine.
+    /// The engine.
     pub engine: EngineChoice,
-    /// Set by someone else, such as a signal handler, to end the measurement.
+    /// Set by others, such as a signal handler, to end the measurement.
     pub interrupt: &'a AtomicBool,
 }
 
 /// Why a measurement ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Its time was over, or its requests were done.
+    /// Its time or number of requests was reached.
     Duration,
-    /// The callback said [`Control::Stop`].
+    /// The callback returned [`Control::Stop`].
     Stopped,
     /// The interrupt flag was set.
     Interrupted,
 }
 
-/// A measurement as a whole.
+/// The summary of a measurement.
 #[derive(Debug)]
 pub struct Summary {
     /// The engine that ran.
     pub engine: Engine,
-    /// What the engine had to do without, for people.
+    /// Features that the engine had to do without, for people.
     pub notes: Vec<String>,
-    /// Whether requests went past the page cache (`O_DIRECT`).
+    /// Whether the files were opened with `O_DIRECT`.
     pub direct: bool,
-    /// How long it measured, gaps left out.
+    /// The duration without gaps.
     pub elapsed: Nanos,
-    /// When lowtide itself did not run. Intervals follow each other as if there were no gaps, and requests that were in flight
-    /// over one are not counted.
+    /// The times in which lowtide itself did not run. Intervals continue as if there were no gaps, and requests in
+    /// flight during a gap are not counted.
     pub gaps: Vec<Gap>,
-    /// Requests completed: the sum over all intervals.
+    /// Completed requests of all intervals.
     pub completed: u64,
-    /// Requests that failed: the sum over all intervals.
+    /// Failed requests of all intervals.
     pub errors: u64,
-    /// The first request that failed.
+    /// The first failed request.
     pub first_failure: Option<IoFailure>,
-    /// Open loops only: requests meant to start before the end that had not completed by then. Far more than
-    /// threads × depth of them mean that the target did not keep up.
+    /// Requests of an open loop that were to start before the end and had not completed by then. Many more than threads
+    /// × depth mean that the target did not keep up.
     pub unfinished: u64,
-    /// Threads whose last requests did not come back within ten seconds of the end, and which were given up.
+    /// Threads that were given up, because their last requests took more than ten seconds after the end.
     pub stuck_threads: u32,
-    /// Why it ended.
+    /// The reason of the end.
     pub ended: Ended,
 }
 
 impl Load<'_> {
-    /// Whether something is written or discarded.
+    /// Whether the load writes or discards.
     pub(super) fn changes_data(&self) -> bool {
         match self.replay {
             Some((trace, _)) => trace.changes_data(),
@@ -89,73 +90,64 @@ impl Load<'_> {
         }
     }
 
-    /// What every request is a multiple of.
+    /// The unit of offsets and lengths.
     pub(super) fn unit(&self) -> Bytes {
         self.replay.map_or_else(|| self.workload.granule(), |(trace, _)| trace.granule())
     }
 
-    /// Whether `engine` can run this.
+    /// Checks that `engine` can run the load.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] names the setting and what would be accepted.
+    /// [`HostError::Invalid`] with the setting and the accepted values.
     pub(super) fn validate(&self, engine: Engine) -> Result<(), HostError> {
         let &Workload { block, threads, depth, arrival, .. } = self.workload;
         let workers = u64::from(threads) * u64::from(depth);
-        let check = |good: bool, what, value: &dyn ToString, accepted: &dyn Fn() -> String| {
-            if good {
-                Ok(())
-            } else {
-                Err(HostError::Invalid { what, value: value.to_string(), accepted: accepted() })
-            }
+        let check = |good: bool, what, value: &dyn Display, accepted: Arguments<'_>| {
+            let refused =
+                || HostError::Invalid { what, value: value.to_string(), accepted: accepted.to_string() };
+            good.then_some(()).ok_or_else(refused)
         };
-        check(threads > 0, "the number of threads", &threads, &|| "at least 1 is needed".to_owned())?;
-        check(depth > 0, "the depth", &depth, &|| "at least 1 is needed".to_owned())?;
+        check(threads > 0, "the number of threads", &threads, format_args!("at least 1 is needed"))?;
+        check(depth > 0, "the depth", &depth, format_args!("at least 1 is needed"))?;
         if engine == Engine::Uring {
-            let accepted = || format!("io_uring takes at most {} per thread", uring::DEPTH_MAX);
-            check(depth <= uring::DEPTH_MAX, "the depth", &depth, &accepted)?;
-            check(threads <= sync::THREADS_MAX, "the number of threads", &threads, &|| {
-                format!("at most {} are started", sync::THREADS_MAX)
-            })?;
+            let accepted = format_args!("io_uring takes at most {} per thread", uring::DEPTH_MAX);
+            check(depth <= uring::DEPTH_MAX, "the depth", &depth, accepted)?;
+            let accepted = format_args!("at most {} are started", sync::THREADS_MAX);
+            check(threads <= sync::THREADS_MAX, "the number of threads", &threads, accepted)?;
         } else {
-            check(workers <= u64::from(sync::THREADS_MAX), "threads × depth", &workers, &|| {
-                format!("the engine `sync` needs a thread for each and takes at most {}", sync::THREADS_MAX)
-            })?;
+            let most = sync::THREADS_MAX;
+            let accepted = format_args!("the engine `sync` needs a thread for each and takes at most {most}");
+            check(workers <= u64::from(most), "threads × depth", &workers, accepted)?;
         }
         let block_good = block > Bytes::ZERO && block <= BLOCK_MAX;
-        check(block_good, "the block size of the workload", &block, &|| {
-            format!("more than 0 and at most {BLOCK_MAX} is accepted")
-        })?;
+        let accepted = format_args!("more than 0 and at most {BLOCK_MAX} is accepted");
+        check(block_good, "the block size of the workload", &block, accepted)?;
         let (size, block) = (self.data.size_each(), self.unit());
         let whole = size.get().is_multiple_of(block.get());
-        check(whole, "the size of a file under test", &size, &|| {
-            format!("a multiple of the block of {block} is needed")
-        })?;
+        let accepted = format_args!("a multiple of the block of {block} is needed");
+        check(whole, "the size of a file under test", &size, accepted)?;
         for one in self.workload.blocks.iter().flat_map(|blocks| blocks.iter()) {
-            // As for a trace: no request may cross from one file to the next.
+            // No request may cross from one file to the next.
             let whole = self.data.files().len() == 1 || size.get().is_multiple_of(one.size.get());
-            check(whole, "the size of each of several files", &size, &|| {
-                format!("a multiple of every block is needed, also of {}; or one file", one.size)
-            })?;
+            let accepted =
+                format_args!("a multiple of every block is needed, also of {}; or one file", one.size);
+            check(whole, "the size of each of several files", &size, accepted)?;
         }
         if let Some((trace, _)) = self.replay {
-            // A request that crossed from one file to the next would make the first one grow.
-            check(self.data.files().len() == 1, "the number of files", &self.data.files().len(), &|| {
-                "a trace is replayed on one".to_owned()
-            })?;
-            check(threads == 1, "the number of threads", &threads, &|| "a trace has one".to_owned())?;
-            check(trace.end() <= size, "the size of the data", &size, &|| {
-                format!("the trace reaches up to {}", trace.end())
-            })?;
+            // A request that crosses from one file to the next would extend the first one.
+            let files = self.data.files().len();
+            check(files == 1, "the number of files", &files, format_args!("a trace is replayed on one"))?;
+            check(threads == 1, "the number of threads", &threads, format_args!("a trace has one"))?;
+            let end = trace.end();
+            check(end <= size, "the size of the data", &size, format_args!("the trace reaches up to {end}"))?;
         }
-        check(self.interval > Nanos::ZERO, "the interval", &self.interval, &|| {
-            "more than 0 is needed".to_owned()
-        })?;
+        let accepted = format_args!("more than 0 is needed");
+        check(self.interval > Nanos::ZERO, "the interval", &self.interval, accepted)?;
         if let Arrival::Fixed { per_second } | Arrival::Poisson { per_second } = arrival {
-            // Beyond these a schedule would hold more requests than memory, or none in a lifetime.
+            // Outside these bounds, a schedule would exceed memory, or have no request in a lifetime.
             let good = (1e-3..=1e9).contains(&per_second);
-            check(good, "the arrival rate per second", &per_second, &|| {
-                "0.001 to 1000000000 are accepted".to_owned()
-            })?;
+            let accepted = format_args!("0.001 to 1000000000 are accepted");
+            check(good, "the arrival rate per second", &per_second, accepted)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Engines: a workload run on files in wall time, measured interval by interval.
+//! Engines: run a workload on files in wall time, and measure it interval by interval.
 //!
 //! ```text
 //!   worker threads                         calling thread
@@ -7,13 +7,12 @@
 //!        └──────────────── end of the measurement ◄──────────┘  duration, Stop, interrupt, failure
 //! ```
 //!
-//! Closed loops keep threads × depth requests in flight. Open loops start requests at their intended times
-//! and count latency from those, so a stall is seen by every request that waited behind it. Every completion
-//! is counted in the histogram of its interval. The clock is read once per batch of completions; that reading
-//! is also the start of the requests that replace them, so latency errs on the long side by the time it takes
-//! to prepare a batch. A trace ([`Load::replay`]) takes the place of the generator; its flushes and discards are
-//! done and not counted. While lowtide itself does not run the clock stands still ([`crate::clock`]), and what was in flight
-//! then is not counted. Not here: verification of what was read.
+//! Closed loops keep threads × depth requests in flight. Open loops start requests at their intended times and measure
+//! latency from those times, so a stall counts for every request that waits behind it. The clock is read once per batch
+//! of completions. That reading is also the start of the requests that replace them, so the latency includes the time
+//! that it takes to prepare a batch. A trace ([`Load::replay`]) replaces the generator; its flushes and discards are
+//! carried out but not counted. While lowtide itself does not run, the clock stands still ([`crate::clock`]), and
+//! requests in flight at that time are not counted. Not here: verification of the data.
 
 mod buffer;
 mod choice;
@@ -34,7 +33,7 @@ pub use load::{Ended, Load, Summary};
 pub use lowtide_core::Control;
 pub use run::run;
 
-/// The engine that [`EngineChoice::Auto`] would use on this machine.
+/// The engine that [`EngineChoice::Auto`] selects on this machine.
 pub fn available() -> Engine {
     EngineChoice::Auto.resolve(uring::probe).map_or(Engine::Sync, |(engine, _)| engine)
 }

@@ -1,27 +1,21 @@
-//! The null engine: every request completes at once, untouched. It measures what the other engines share: drawing
-//! requests, stamping what is written, histograms, intervals.
+//! The null engine, which completes every request at once: it measures the overhead that all engines share.
 //!
-//! Works in batches of `depth` like [`super::uring`], which reads the clock once for each. Not here: the kernel and
-//! every device; nothing real is measured with it.
+//! That overhead is drawing requests, stamping data, histograms and intervals. Like [`super::uring`], the engine reads
+//! the clock once per batch of `depth` requests. Not here: the kernel, and any device.
 
 use super::buffer::Buffers;
 use super::schedule::Schedule;
-use super::worker::{Done, Issued, Shared, Worker};
+use super::worker::{Issued, ThreadSummary, Worker};
 use crate::pattern;
 use lowtide_core::Op;
-use std::io;
 use std::time::Duration;
 
-/// The buffers of a thread, as for [`super::uring`].
-pub(super) fn buffers(shared: &Shared, thread: u32) -> io::Result<Buffers> {
-    let workload = &shared.workload;
-    let (reads, writes) = (workload.read_share > 0.0, !workload.reads_only());
-    let seed = shared.seed.part("write-data", u64::from(thread));
-    Buffers::new(workload.depth as usize, workload.block.get() as usize, reads, writes, seed)
-}
-
-/// Runs one thread's part of the measurement.
-pub(super) fn work(mut worker: Worker, mut buffers: Buffers, mut schedule: Option<Schedule>) -> Done {
+/// Runs one thread of the measurement.
+pub(super) fn work(
+    mut worker: Worker,
+    mut buffers: Buffers,
+    mut schedule: Option<Schedule>,
+) -> ThreadSummary {
     let depth = worker.shared.workload.depth as usize;
     let mut slots = vec![Issued::NONE; depth];
     let mut now_ns = worker.now_ns();
@@ -53,6 +47,6 @@ pub(super) fn work(mut worker: Worker, mut buffers: Buffers, mut schedule: Optio
         }
         slots[..in_flight].iter().for_each(|issued| worker.complete(issued, now_ns, issued.moves() as i32));
     }
-    let end_ns = worker.shared.end_ns.load(std::sync::atomic::Ordering::Relaxed);
-    worker.finish(schedule.map_or(0, |mut schedule| schedule.overdue(end_ns)))
+    let overdue = schedule.map_or(0, |mut schedule| schedule.overdue(worker.shared.end_ns()));
+    worker.finish(overdue)
 }

@@ -1,6 +1,6 @@
-//! [`run`]: delivers the intervals of a measurement as its threads pass them, and ends it.
+//! Runs a measurement ([`run`]): delivers intervals when all threads have passed them, and ends the measurement.
 //!
-//! Not here: what the threads do; see [`super::worker`].
+//! Not here: the work of the threads; see [`super::worker`].
 
 use super::choice::Engine;
 use super::collect::Collector;
@@ -17,22 +17,21 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How often the interrupt flag is looked at.
+/// How often the interrupt flag is checked.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs a load and hands each interval, merged over all threads, to `on_interval` on the calling thread, in
-/// order, as soon as every thread has passed it. The last one may be shorter than the others. After
-/// [`Control::Stop`] what was measured since is still delivered, and the answers to it are ignored.
+/// Runs a load. Each interval, merged over all threads, is passed to `on_interval` on the calling thread, in order, as
+/// soon as all threads have passed it. The last interval may be shorter. Intervals after [`Control::Stop`] are still
+/// delivered, and their return values ignored.
 ///
 /// # Errors
-/// [`HostError::Invalid`] for a load that cannot be run, [`HostError::NoUring`] where io_uring was asked for
-/// by name and is refused, [`HostError::Io`] where a file cannot be opened or an engine not set up,
-/// [`HostError::TooManyErrors`] where a thread had a thousand failures and hardly a success between them. Single failed
-/// requests are counted in their interval and do not end the measurement. Intervals measured before an error
-/// have been delivered.
+/// [`HostError::Invalid`] for an invalid load. [`HostError::NoUring`] if io_uring was chosen by name and the kernel
+/// refuses it. [`HostError::Io`] if a file cannot be opened, or an engine not set up. [`HostError::TooManyErrors`] if a
+/// thread had a thousand failures and hardly a success; single failures are counted in their interval. Intervals before
+/// an error have been delivered.
 ///
 /// # Panics
-/// Where one of its own threads does, with the same payload.
+/// If one of its threads panics, with the same payload.
 pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) -> Result<Summary, HostError> {
     let (engine, note) = load.engine.resolve(uring::probe)?;
     load.validate(engine)?;
@@ -63,7 +62,7 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
         Ok((workers, clock))
     });
     let (workers, clock) = ready.inspect_err(|_| {
-        // Lets threads that are ready and waiting go, with nothing to do.
+        // Releases threads that are ready, with nothing to do.
         shared.end_by(0);
         let _ = shared.clock.set(None);
     })?;
@@ -89,7 +88,7 @@ pub fn run(load: &Load<'_>, on_interval: &mut dyn FnMut(Interval) -> Control) ->
     }
 }
 
-/// Delivers intervals until every thread has ended; the number of failures where one gave up.
+/// Delivers intervals until all threads have ended. Returns the number of failures if a thread gave up.
 fn collect(
     load: &Load<'_>,
     shared: &Shared,
@@ -107,12 +106,12 @@ fn collect(
     while running > 0 {
         match inbox.recv_timeout(TICK) {
             Ok(Message::Interval(interval)) => collector.add(interval),
-            Ok(Message::Done(done)) => {
+            Ok(Message::Ended(thread)) => {
                 running -= 1;
-                done.tail.into_iter().for_each(|tail| collector.add(tail));
-                summary.unfinished += done.unfinished;
-                summary.completed += done.completed;
-                gave_up = gave_up.max(done.gave_up);
+                thread.tail.into_iter().for_each(|tail| collector.add(tail));
+                summary.unfinished += thread.unfinished;
+                summary.completed += thread.completed;
+                gave_up = gave_up.max(thread.gave_up);
             }
             Ok(Message::Failed(error)) => {
                 running -= 1;
@@ -129,15 +128,13 @@ fn collect(
                 (early, summary.ended) = (true, Ended::Stopped);
             }
         }
-        if !early && now_ns < shared.end_ns.load(Ordering::Relaxed) && load.interrupt.load(Ordering::Relaxed)
-        {
+        if !early && now_ns < shared.end_ns() && load.interrupt.load(Ordering::Relaxed) {
             (early, summary.ended) = (true, Ended::Interrupted);
         }
         if early {
             shared.end_by(shared.now().ns + NOTICE_NS);
         }
-        let end_ns = shared.end_ns.load(Ordering::Relaxed);
-        if now_ns > end_ns.saturating_add((GRACE + GRACE / 10).as_nanos() as u64) {
+        if now_ns > shared.end_ns().saturating_add((GRACE + GRACE / 10).as_nanos() as u64) {
             break;
         }
     }
@@ -145,7 +142,7 @@ fn collect(
         deliver(interval, summary);
     }
     summary.stuck_threads = running;
-    let end_ns = shared.end_ns.load(Ordering::Relaxed);
+    let end_ns = shared.end_ns();
     summary.elapsed = Nanos::new(end_ns);
     let clock = shared.clock.get().and_then(Option::as_ref);
     summary.gaps = clock.map(GapClock::gaps).unwrap_or_default();
@@ -156,7 +153,7 @@ fn collect(
     }
 }
 
-/// Waits until every thread can begin; what they have to do without.
+/// Waits until all threads are ready. Returns the first note.
 fn all_ready(inbox: &Receiver<Message>, workers: u32, shared: &Shared) -> Result<Option<String>, HostError> {
     let mut note = None;
     for _ in 0..workers {
@@ -166,8 +163,8 @@ fn all_ready(inbox: &Receiver<Message>, workers: u32, shared: &Shared) -> Result
                 return Err(HostError::io(Operation::SetUp, &shared.data.files()[0])(source));
             }
             Ok(Message::Panicked(payload)) => std::panic::resume_unwind(payload),
-            Ok(Message::Interval(_) | Message::Done(_)) | Err(_) => {
-                unreachable!("threads say first that they are ready")
+            Ok(Message::Interval(_) | Message::Ended(_)) | Err(_) => {
+                unreachable!("a thread first reports that it is ready")
             }
         }
     }

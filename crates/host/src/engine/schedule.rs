@@ -1,7 +1,7 @@
-//! [`Schedule`]: when the requests of an open loop are meant to start.
+//! The intended starts of an open loop's requests ([`Schedule`]).
 //!
-//! Holds back nothing: a request whose time has passed is due until somebody starts it, and its latency runs
-//! from the intended start all the while. Not here: closed loops, which have no schedule.
+//! A request whose start has passed stays due until a thread takes it, and its latency runs from the intended start.
+//! Not here: closed loops, which have no schedule.
 
 use lowtide_core::Seed;
 use lowtide_core::rng::Rng;
@@ -9,23 +9,22 @@ use lowtide_core::trace::Trace;
 use lowtide_core::workload::{Arrival, Arrivals};
 use std::sync::Arc;
 
-/// The intended starts of one thread's requests, in nanoseconds since the measurement began.
+/// The intended starts of one thread, in nanoseconds of the measurement's clock.
 #[derive(Debug)]
 pub(super) struct Schedule {
     starts: Starts,
     next_ns: u64,
 }
 
-/// Where the starts come from.
 #[derive(Debug)]
 enum Starts {
     Drawn(Arrivals, Rng),
-    /// Of a trace, from this position on.
+    /// The times of a trace, from this position on.
     Recorded(Arc<Trace>, usize),
 }
 
 impl Starts {
-    /// The next one; never, after the last of a trace.
+    /// The next start; `u64::MAX` after the end of a trace.
     fn next(&mut self) -> u64 {
         match self {
             Starts::Drawn(arrivals, rng) => arrivals.next(rng),
@@ -39,7 +38,7 @@ impl Starts {
 }
 
 impl Schedule {
-    /// The schedule of thread `thread` of `threads`; `None` for a closed loop.
+    /// The schedule of one of `threads` threads; `None` for a closed loop.
     pub(super) fn new(arrival: Arrival, seed: Seed, thread: u32, threads: u32) -> Option<Schedule> {
         let arrivals = Arrivals::new(arrival, thread, threads)?;
         let rng = seed.part("arrivals", u64::from(thread)).stream();
@@ -56,7 +55,7 @@ impl Schedule {
         Schedule { starts, next_ns }
     }
 
-    /// When the next request is meant to start.
+    /// The next intended start.
     #[inline]
     pub(super) fn peek(&self) -> u64 {
         self.next_ns
@@ -68,13 +67,13 @@ impl Schedule {
         std::mem::replace(&mut self.next_ns, self.starts.next())
     }
 
-    /// Takes the next intended start if it has come.
+    /// Takes the next intended start if it has passed.
     #[inline]
     pub(super) fn take_due(&mut self, now_ns: u64) -> Option<u64> {
         (self.next_ns <= now_ns).then(|| self.take())
     }
 
-    /// How many requests were meant to start before `end_ns` and were not taken.
+    /// Counts the starts before `end_ns` that were not taken.
     pub(super) fn overdue(&mut self, end_ns: u64) -> u64 {
         let mut count = 0;
         while self.next_ns < end_ns {

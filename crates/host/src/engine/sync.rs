@@ -1,11 +1,10 @@
-//! The plain engine: pread and pwrite, one thread per request in flight.
+//! The synchronous engine: pread(2) and pwrite(2), with one thread per request in flight.
 //!
-//! For kernels without io_uring, and to compare. Costs more processor time per request. Not here:
-//! preadv2's flags.
+//! It serves kernels without io_uring, and comparisons. It uses more processor time per request.
 
 use super::buffer::Buffers;
 use super::schedule::Schedule;
-use super::worker::{Done, Issued, Shared, Worker};
+use super::worker::{Issued, ThreadSummary, Worker};
 use crate::pattern;
 use lowtide_core::Op;
 use lowtide_core::workload::Sync;
@@ -17,46 +16,41 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The longest sleep: the end of the measurement is noticed at least this often.
+/// The longest sleep, which limits the delay at the end of the measurement.
 const WAKE_NS: u64 = 20_000_000;
 
-/// Threads that the engine starts at most.
 pub(super) const THREADS_MAX: u32 = 4096;
 
-/// The schedule of an open loop, shared by the workers that stand for one thread of the workload: whoever is
-/// free takes the next start.
-pub(super) type Turns = Arc<Mutex<Schedule>>;
+/// The schedule of an open loop. The workers that stand for one thread of the workload share it.
+pub(super) type SharedSchedule = Arc<Mutex<Schedule>>;
 
-/// Memory for one request of worker `worker`.
-pub(super) fn buffers(shared: &Shared, worker: u32) -> io::Result<Buffers> {
-    let workload = &shared.workload;
-    let seed = shared.seed.part("write-data", u64::from(worker));
-    Buffers::new(1, workload.block.get() as usize, workload.read_share > 0.0, !workload.reads_only(), seed)
-}
-
-/// Runs one worker's part of the measurement.
-pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns>) -> Done {
+/// Runs one worker of the measurement.
+pub(super) fn work(
+    mut worker: Worker,
+    mut buffers: Buffers,
+    schedule: Option<SharedSchedule>,
+) -> ThreadSummary {
     let shared = Arc::clone(&worker.shared);
     let flushes = shared.workload.sync == Sync::Flush;
     let mut now_ns = worker.now_ns();
     let mut lost = 0;
     while worker.pass(now_ns) {
-        let mut issued = match &turns {
+        let mut issued = match &schedule {
             None => worker.next(now_ns),
-            // The start and the request of a trace belong together.
-            Some(turns) => {
-                let mut schedule = turns.lock().unwrap_or_else(PoisonError::into_inner);
+            // The lock keeps the start and the request of a trace together.
+            Some(schedule) => {
+                let mut schedule = schedule.lock().unwrap_or_else(PoisonError::into_inner);
                 worker.next(schedule.take())
             }
         };
-        // After the last request of a trace there is only the end to wait for.
+        // After the last request of a trace, the worker waits for the end.
         let start_ns = issued.map_or(u64::MAX, |issued| issued.start_ns);
-        if turns.is_some() || issued.is_none() {
+        if schedule.is_some() || issued.is_none() {
             now_ns = sleep_until(start_ns, &mut worker);
             // A gap during the sleep is not a gap during the request.
             issued = issued.map(|issued| worker.begun(issued));
             if !worker.pass(now_ns) {
-                lost = u64::from(start_ns < end_ns(&shared));
+                lost = u64::from(start_ns < shared.end_ns());
                 break;
             }
         }
@@ -72,22 +66,19 @@ pub(super) fn work(mut worker: Worker, mut buffers: Buffers, turns: Option<Turns
         }
         now_ns = worker.now_ns();
         if !worker.pass(now_ns) {
-            // It completed after the end.
-            lost = u64::from(turns.is_some());
+            // The request completed after the end.
+            lost = u64::from(schedule.is_some());
             break;
         }
         worker.complete(&issued, now_ns, result);
     }
-    let overdue = turns
-        .map_or(0, |turns| turns.lock().unwrap_or_else(PoisonError::into_inner).overdue(end_ns(&shared)));
+    let overdue = schedule.map_or(0, |schedule| {
+        schedule.lock().unwrap_or_else(PoisonError::into_inner).overdue(shared.end_ns())
+    });
     worker.finish(overdue + lost)
 }
 
-fn end_ns(shared: &Shared) -> u64 {
-    shared.end_ns.load(std::sync::atomic::Ordering::Relaxed)
-}
-
-/// Sleeps until `at_ns` or the end of the measurement; the time then.
+/// Sleeps until `at_ns` or the end of the measurement, and returns the time.
 fn sleep_until(at_ns: u64, worker: &mut Worker) -> u64 {
     loop {
         let now_ns = worker.now_ns();
@@ -98,7 +89,7 @@ fn sleep_until(at_ns: u64, worker: &mut Worker) -> u64 {
     }
 }
 
-/// Bytes moved, or a negated error number.
+/// Carries out a request. Returns the bytes moved, or a negated error number.
 fn perform(file: &File, issued: &Issued, buffers: &mut Buffers) -> i32 {
     loop {
         let length = issued.length as usize;

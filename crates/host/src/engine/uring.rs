@@ -1,14 +1,16 @@
 //! The io_uring engine: one ring, one set of registered buffers and `depth` requests in flight per thread.
 //!
-//! Each turn of the loop submits what is due, [`BATCH`] requests per system call, the last of which also waits
-//! for at least one completion; reads the clock once; and takes every completion there is. Not here: polled completions
-//! (IOPOLL) and kernel-side submission (SQPOLL), which need devices and cores set aside for them.
+//! Each iteration submits the due requests, [`BATCH`] per system call, of which the last also waits for a completion.
+//! It then reads the clock once, and takes all completions.
+//!
+//! # Not supported
+//! Polled completions (IOPOLL) and kernel-side submission (SQPOLL), which need reserved devices and cores.
 
 #![allow(unsafe_code)]
 
 use super::buffer::Buffers;
 use super::schedule::Schedule;
-use super::worker::{Done, GRACE, Issued, Shared, Worker};
+use super::worker::{GRACE, Issued, Shared, ThreadSummary, Worker};
 use crate::pattern;
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
@@ -19,24 +21,24 @@ use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// The longest wait for a completion: the end of the measurement is noticed at least this often.
+/// The longest wait for a completion, which limits the delay at the end of the measurement.
 const WAKE_NS: u64 = 50_000_000;
 
-/// Requests handed to the kernel at a time. The kernel tells a device of a batch at its end, so large batches
-/// leave it idle meanwhile: against batches of 64 at depth 64, batches of 4 gave 13 % more requests per second
-/// and as much shorter a median latency on a virtio disk, for the same processor time; batches of 1 gave nothing
-/// more and cost a quarter more processor time.
+/// Requests per system call. The kernel notifies a device at the end of a batch, so large batches leave the device idle
+/// meanwhile. Compared with batches of 64 at depth 64 on a virtio disk, batches of 4 gave 13 % more requests per second
+/// and a 13 % shorter median latency for the same processor time. Batches of 1 gave no more and used a quarter more
+/// processor time.
 const BATCH: usize = 4;
 
-/// Requests that a ring can hold.
+/// The maximum number of requests in a ring.
 pub(super) const DEPTH_MAX: u32 = 1 << 15;
 
-/// Whether this process may set up a ring good enough for the engine.
+/// Checks that this process can set up a suitable ring.
 pub(super) fn probe() -> io::Result<()> {
     build(1).map(drop)
 }
 
-/// Sets up a ring with the cheapest ways of completion that the kernel has.
+/// Sets up a ring with the cheapest form of completion that the kernel supports.
 fn build(depth: u32) -> io::Result<IoUring> {
     let mut result = Err(io::Error::from_raw_os_error(libc::EINVAL));
     for level in (0..4).rev() {
@@ -64,30 +66,27 @@ fn build(depth: u32) -> io::Result<IoUring> {
     Ok(ring)
 }
 
-/// A ring with the buffers its requests use.
+/// A ring and the buffers of its requests.
 pub(super) struct Ring {
     ring: IoUring,
     buffers: ManuallyDrop<Buffers>,
     fixed_buffers: bool,
     in_flight: usize,
-    /// Requests queued and not yet submitted.
+    /// Queued requests that are not submitted yet.
     queued: usize,
 }
 
 impl Ring {
-    /// Sets up the ring of thread `thread`, on that thread; with a note on what the kernel refused.
+    /// Sets up the ring of a thread, on that thread. Returns it with a note on what the kernel refused.
     pub(super) fn new(shared: &Shared, thread: u32) -> io::Result<(Ring, Option<String>)> {
         let workload = &shared.workload;
         let ring = build(workload.depth)?;
-        let (reads, writes) = (workload.read_share > 0.0, !workload.reads_only());
-        let seed = shared.seed.part("write-data", u64::from(thread));
-        let buffers =
-            Buffers::new(workload.depth as usize, workload.block.get() as usize, reads, writes, seed)?;
+        let buffers = shared.buffers(workload.depth, thread)?;
         let descriptors: Vec<_> = shared.files.files.iter().map(AsRawFd::as_raw_fd).collect();
         ring.submitter().register_files(&descriptors)?;
-        // SAFETY: the memory outlives the ring: `drop` frees it after the ring, or never.
-        let registered = unsafe { ring.submitter().register_buffers(&[buffers.whole()]) };
-        // Saves looking up the ring's descriptor in each call; Linux 5.18 and later.
+        // SAFETY: the memory outlives the ring: `drop` frees it after the ring, or leaks it.
+        let registered = unsafe { ring.submitter().register_buffers(&[buffers.memory()]) };
+        // Saves a descriptor lookup in each call; Linux 5.18 and later.
         let _ = ring.submitter().register_ring_fd();
         let note = registered
             .as_ref()
@@ -103,7 +102,7 @@ impl Ring {
         Ok((ring, note))
     }
 
-    /// Queues a request in `slot`, which has none in flight, and submits when a batch is full.
+    /// Queues a request in an unused `slot`, and submits a complete batch.
     #[inline]
     fn push(&mut self, slot: usize, issued: &Issued) -> io::Result<()> {
         let file = Fixed(issued.file);
@@ -134,29 +133,29 @@ impl Ring {
                 opcode::Fallocate::new(file, u64::from(length)).offset(offset).mode(mode).build()
             }
         };
-        // SAFETY: the entry's memory is a piece of `buffers` that no other request uses until this one completes,
-        // and `drop` keeps it mapped while requests are in flight. Files are registered, so they stay open.
+        // SAFETY: no other request uses the entry's part of `buffers` until this one completes, and `drop` keeps it
+        // mapped while requests are in flight. Registered files stay open.
         let pushed = unsafe { self.ring.submission().push(&entry.user_data(slot as u64)) };
-        assert!(pushed.is_ok(), "the ring has a place for each slot");
+        assert!(pushed.is_ok(), "the ring has an entry for each slot");
         self.in_flight += 1;
         self.queued += 1;
         if self.queued < BATCH {
             return Ok(());
         }
         self.queued = 0;
-        self.ring.submitter().submit().map(drop).or_else(go_round)
+        self.ring.submitter().submit().map(drop).or_else(ignore_transient)
     }
 
-    /// Submits what is queued and waits up to `wait_ns` for a completion.
+    /// Submits queued requests and waits up to `wait_ns` for a completion.
     #[inline]
     fn submit_and_wait(&mut self, wait_ns: u64) -> io::Result<()> {
         let timeout = Timespec::new().sec(wait_ns / 1_000_000_000).nsec((wait_ns % 1_000_000_000) as u32);
         self.queued = 0;
         let arguments = SubmitArgs::new().timespec(&timeout);
-        self.ring.submitter().submit_with_args(1, &arguments).map(drop).or_else(go_round)
+        self.ring.submitter().submit_with_args(1, &arguments).map(drop).or_else(ignore_transient)
     }
 
-    /// Takes every completion there is: its slot and result.
+    /// Takes all completions: slot and result.
     #[inline]
     fn reap(&mut self, mut each: impl FnMut(usize, i32)) {
         let mut taken = 0;
@@ -167,7 +166,7 @@ impl Ring {
         self.in_flight -= taken;
     }
 
-    /// Waits for the requests in flight, but not for ever.
+    /// Waits for the requests in flight, at most [`GRACE`].
     fn drain(&mut self) -> io::Result<()> {
         let patience = Instant::now() + GRACE;
         while self.in_flight > 0 && Instant::now() < patience {
@@ -178,9 +177,8 @@ impl Ring {
     }
 }
 
-/// Lets the loop go round where nothing came, a signal came, or completions are to be taken first; what was not
-/// submitted stays queued.
-fn go_round(error: io::Error) -> io::Result<()> {
+/// Ignores timeouts, signals and full completion queues. Requests that were not submitted stay queued.
+fn ignore_transient(error: io::Error) -> io::Result<()> {
     match error.raw_os_error() {
         Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
         _ => Err(error),
@@ -190,24 +188,28 @@ fn go_round(error: io::Error) -> io::Result<()> {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.in_flight == 0 {
-            // The kernel takes a closed ring apart in its own time. Until then it would hold the files, and with
-            // them the space of those that are removed next.
+            // The kernel frees a closed ring asynchronously. Until then it would keep the files open, and the space of
+            // files that are removed next.
             let _ = self.ring.submitter().unregister_files();
             let _ = self.ring.submitter().unregister_buffers();
-            // SAFETY: dropped once, here. No request uses the memory any more; where it is registered the kernel
-            // holds its pages itself. With requests in flight it is leaked instead, so that a late completion
-            // cannot write into memory that has become someone else's.
+            // SAFETY: dropped once, here. No request uses the memory, and the kernel itself holds the pages of
+            // registered memory. With requests in flight the memory is leaked, so that a late completion cannot write
+            // to memory that was reused.
             unsafe { ManuallyDrop::drop(&mut self.buffers) };
         }
     }
 }
 
-/// Runs one thread's part of the measurement.
-pub(super) fn work(mut worker: Worker, mut ring: Ring, mut schedule: Option<Schedule>) -> io::Result<Done> {
+/// Runs one thread of the measurement.
+pub(super) fn work(
+    mut worker: Worker,
+    mut ring: Ring,
+    mut schedule: Option<Schedule>,
+) -> io::Result<ThreadSummary> {
     let depth = worker.shared.workload.depth as usize;
     let flushes = worker.shared.workload.sync == Sync::Flush;
     let mut slots = vec![Issued::NONE; depth];
-    // Writes that are done when the flush after them is, and those of them whose flush is to be asked for.
+    // Writes that are complete when their flush is, and writes whose flush is not queued yet.
     let (mut flushing, mut to_flush) = (vec![false; depth], Vec::new());
     let mut free: Vec<u32> = (0..depth as u32).rev().collect();
     let mut now_ns = worker.now_ns();
@@ -250,9 +252,9 @@ pub(super) fn work(mut worker: Worker, mut ring: Ring, mut schedule: Option<Sche
             ring.push(slot, &Issued { op: Op::Flush, ..slots[slot] })?;
         }
     }
-    let end_ns = worker.shared.end_ns.load(std::sync::atomic::Ordering::Relaxed);
+    let end_ns = worker.shared.end_ns();
     let unfinished = schedule.map_or(0, |mut schedule| schedule.overdue(end_ns) + ring.in_flight as u64);
-    let done = worker.finish(unfinished);
+    let summary = worker.finish(unfinished);
     ring.drain()?;
-    Ok(done)
+    Ok(summary)
 }

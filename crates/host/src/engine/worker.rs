@@ -1,8 +1,9 @@
-//! [`Worker`]: what a worker thread of either engine does besides moving bytes: it draws requests, counts
-//! completions, hands in intervals and notices the end.
+//! The common part of all worker threads ([`Worker`]): drawing requests, counting completions, delivering intervals,
+//! and noticing the end.
 //!
-//! Not here: waiting for requests; that is all that [`super::uring`] and [`super::sync`] differ in.
+//! Not here: carrying out requests, in which [`super::uring`], [`super::sync`] and [`super::null`] differ.
 
+use super::buffer::Buffers;
 use super::files::OpenFiles;
 use crate::clock::GapClock;
 use crate::error::{IoFailure, Operation};
@@ -16,19 +17,19 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Failures of one thread at which the measurement is given up: each request that succeeds takes back
-/// [`FORGIVEN`], so it is given up only where more than ten of eleven requests fail.
+/// Failures of one thread at which the measurement is given up. Each success takes back [`FORGIVEN`] of them, so that
+/// happens only if more than ten of eleven requests fail.
 const FAILURES_MAX: u32 = 1000;
-/// Failures that one success makes up for.
+/// Failures that one success takes back.
 const FORGIVEN: u32 = 10;
 
-/// How long requests in flight at the end may take before their thread is given up.
+/// The time for requests in flight at the end. A thread that takes longer is given up.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 
-/// How far ahead an early end is set, so that every thread cuts its last interval at the same instant.
+/// Notice of an early end, in nanoseconds, so that all threads end their last interval at the same instant.
 pub(super) const NOTICE_NS: u64 = 1_000_000;
 
-/// A trace, and how far it is.
+/// A trace and the position in it.
 #[derive(Debug)]
 pub(super) struct Replay {
     pub(super) trace: Arc<Trace>,
@@ -48,31 +49,45 @@ impl Replay {
     }
 }
 
-/// What all threads of a measurement share.
+/// The state that all threads of a measurement share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) data: TestData,
     pub(super) files: OpenFiles,
     pub(super) workload: Workload,
-    /// The trace that takes the place of the workload's requests.
+    /// The trace that replaces the generator.
     pub(super) replay: Option<Replay>,
     pub(super) seed: Seed,
     pub(super) interval: Nanos,
-    /// The clock of the measurement; set once every thread is ready, to nothing where there is none.
+    /// The clock of the measurement, set when all threads are ready. `None` inside if there will be no measurement.
     pub(super) clock: OnceLock<Option<GapClock>>,
-    /// When it ends, in nanoseconds since it began.
+    /// The end of the measurement, in nanoseconds of its clock.
     pub(super) end_ns: AtomicU64,
-    /// Completed requests that are still wanted, where they are counted.
+    /// The remaining number of requests, if it is limited.
     pub(super) wanted: Option<AtomicI64>,
     pub(super) first_failure: Mutex<Option<IoFailure>>,
 }
 
 impl Shared {
-    /// What the clock of the measurement shows; 0 where there is none.
+    /// Reads the clock of the measurement; 0 without one.
     #[inline]
     pub(super) fn now(&self) -> Reading {
         let clock = self.clock.get().and_then(Option::as_ref);
         clock.map_or(Reading { ns: 0, gaps: 0 }, GapClock::read)
+    }
+
+    /// The end of the measurement, in nanoseconds of its clock.
+    #[inline]
+    pub(super) fn end_ns(&self) -> u64 {
+        self.end_ns.load(Ordering::Relaxed)
+    }
+
+    /// Memory for `slots` requests of thread `thread`.
+    pub(super) fn buffers(&self, slots: u32, thread: u32) -> io::Result<Buffers> {
+        let workload = &self.workload;
+        let (reads, writes) = (workload.read_share > 0.0, !workload.reads_only());
+        let seed = self.seed.part("write-data", u64::from(thread));
+        Buffers::new(slots as usize, workload.block.get() as usize, reads, writes, seed)
     }
 
     /// Brings the end forward to `at_ns`.
@@ -81,30 +96,30 @@ impl Shared {
     }
 }
 
-/// What threads tell the one that collects.
+/// A message from a worker thread to the collector.
 pub(super) enum Message {
-    /// The thread can begin; with what it had to do without.
+    /// The thread is ready. The text names a feature that the kernel refused.
     Ready(Option<String>),
-    /// A period has passed in the thread.
+    /// An interval has passed.
     Interval(Interval),
     /// The thread has ended.
-    Done(Done),
-    /// The thread could not be set up, or the kernel refused its ring.
+    Ended(ThreadSummary),
+    /// The thread could not be set up, or the kernel refused to use its ring.
     Failed(io::Error),
     /// A bug.
     Panicked(Box<dyn std::any::Any + Send>),
 }
 
-/// What a thread says last.
+/// The last report of a thread.
 #[derive(Debug)]
-pub(super) struct Done {
-    /// The unfinished period.
+pub(super) struct ThreadSummary {
+    /// The last, unfinished interval.
     pub(super) tail: Option<Interval>,
-    /// Requests of an open loop meant to start before the end that had not completed by then.
+    /// Requests of an open loop that were to start before the end and had not completed by then.
     pub(super) unfinished: u64,
-    /// Set where the thread gave up: the requests that failed with hardly one between them that succeeded.
+    /// The number of failures at which the thread gave up.
     pub(super) gave_up: Option<u32>,
-    /// Requests completed, counted apart from the intervals.
+    /// Number of completed requests.
     pub(super) completed: u64,
 }
 
@@ -114,20 +129,20 @@ pub(super) struct Issued {
     pub(super) op: Op,
     pub(super) length: u32,
     pub(super) file: u32,
-    /// First byte, in the file.
+    /// Offset in the file.
     pub(super) offset: u64,
-    /// First byte, in the test data.
+    /// Offset in the test data.
     pub(super) data_offset: u64,
-    /// When it started or was meant to, in nanoseconds since the measurement began.
+    /// Intended start, in nanoseconds of the measurement's clock.
     pub(super) start_ns: u64,
-    /// For writes, a number no other write of this thread has.
+    /// A number that is unique among the writes of the thread.
     pub(super) number: u64,
-    /// Gaps of the clock before it.
+    /// Gaps of the clock before the request.
     pub(super) gaps: u32,
 }
 
 impl Issued {
-    /// What stands in a slot before its first request.
+    /// The content of an unused slot.
     pub(super) const NONE: Issued = Issued {
         op: Op::Read,
         length: 0,
@@ -139,18 +154,18 @@ impl Issued {
         gaps: 0,
     };
 
-    /// The bytes it moves: none where it only flushes or discards.
+    /// The bytes to move: 0 for flushes and discards.
     pub(super) fn moves(&self) -> u32 {
         if matches!(self.op, Op::Read | Op::Write { .. }) { self.length } else { 0 }
     }
 }
 
-/// One thread's part in the measurement.
+/// One thread of the measurement.
 pub(super) struct Worker {
     pub(super) shared: Arc<Shared>,
-    /// Gaps of the clock before its last reading.
+    /// Gaps of the clock before the last reading.
     gaps: u32,
-    /// Draws requests, where no trace has them.
+    /// Draws requests, without a trace.
     generator: Option<Generator>,
     recorder: Recorder,
     outbox: Sender<Message>,
@@ -161,8 +176,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Worker `worker` of `workers`, which had to do without what `note` says. Says that this thread is ready, and
-    /// waits until all are.
+    /// Worker `worker` of `workers`. Reports that the thread is ready, with a `note`, and waits until all are.
     pub(super) fn new(
         shared: Arc<Shared>,
         worker: u32,
@@ -189,7 +203,7 @@ impl Worker {
         }
     }
 
-    /// Nanoseconds since the measurement began, without its gaps.
+    /// Nanoseconds of the measurement's clock.
     #[inline]
     pub(super) fn now_ns(&mut self) -> u64 {
         let reading = self.shared.now();
@@ -197,13 +211,13 @@ impl Worker {
         reading.ns
     }
 
-    /// Hands in the periods that ended by `now_ns`; whether the measurement goes on.
+    /// Delivers the intervals that ended by `now_ns`. Returns whether the measurement continues.
     #[inline]
     pub(super) fn pass(&mut self, now_ns: u64) -> bool {
-        let end_ns = self.shared.end_ns.load(Ordering::Relaxed);
+        let end_ns = self.shared.end_ns();
         let passed_ns = now_ns.min(end_ns);
         while let Some(interval) = self.recorder.take_ended(passed_ns, None) {
-            // Nobody listens any more where this thread was given up; it then ends by itself.
+            // The collector no longer listens to a thread that it has given up; the thread then ends by itself.
             let _ = self.outbox.send(Message::Interval(interval));
         }
         now_ns < end_ns
@@ -230,14 +244,14 @@ impl Worker {
         })
     }
 
-    /// The request as issued at the last reading of the clock: earlier gaps do not count against it.
+    /// Restarts a request at the last reading of the clock, so that earlier gaps do not affect it.
     #[inline]
     pub(super) fn begun(&self, issued: Issued) -> Issued {
         Issued { gaps: self.gaps, ..issued }
     }
 
-    /// Counts a request that completed by `now_ns` with `result`: bytes moved, or a negated error number. Of one that was in
-    /// flight over a gap nobody knows how long it took, and it was not done in the time that counts: it is left out.
+    /// Counts a request that completed at `now_ns` with `result`: bytes moved, or a negated error number. A request
+    /// that was in flight during a gap is left out, because its latency is unknown.
     #[inline]
     pub(super) fn complete(&mut self, issued: &Issued, now_ns: u64, result: i32) {
         if i64::from(result) == i64::from(issued.moves()) {
@@ -257,7 +271,7 @@ impl Worker {
         }
     }
 
-    /// One request fewer is wanted.
+    /// Counts down the remaining requests.
     #[inline]
     fn count_down(&self, now_ns: u64) {
         if let Some(wanted) = &self.shared.wanted
@@ -270,7 +284,7 @@ impl Worker {
     #[cold]
     fn leave_out(&self, now_ns: u64) {
         if self.shared.replay.is_some() {
-            // A trace has no other request to make up for it.
+            // No other request of a trace replaces this one.
             self.count_down(now_ns);
         }
     }
@@ -279,7 +293,7 @@ impl Worker {
     fn fail(&mut self, issued: &Issued, now_ns: u64, result: i32) {
         self.recorder.record_error();
         if self.shared.replay.is_some() {
-            // A trace has no other request to make up for it.
+            // No other request of a trace replaces this one.
             self.count_down(now_ns);
         }
         self.failures += 1;
@@ -311,10 +325,9 @@ impl Worker {
         }
     }
 
-    /// The last word of this thread.
-    pub(super) fn finish(self, unfinished: u64) -> Done {
-        let end_ns = self.shared.end_ns.load(Ordering::Relaxed);
-        let tail = self.recorder.finish(end_ns, None);
-        Done { tail, unfinished, gave_up: self.gave_up, completed: self.completed }
+    /// Ends the thread.
+    pub(super) fn finish(self, unfinished: u64) -> ThreadSummary {
+        let tail = self.recorder.finish(self.shared.end_ns(), None);
+        ThreadSummary { tail, unfinished, gave_up: self.gave_up, completed: self.completed }
     }
 }

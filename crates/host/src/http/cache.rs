@@ -1,16 +1,16 @@
 //! The pages of a site, rendered on demand ([`PageCache`]).
 //!
-//! One thread renders them for all clients. A page is rendered at most once a second, and not again before [`REST`] times the processor
-//! time of its last rendering has passed. Not here: what a page holds; a [`Site`] renders it.
+//! One thread renders the pages for all clients. A page is rendered at most once per second, and not before [`REST`] times the
+//! processor time of its last rendering has passed. Not here: the contents of pages, which a [`Site`] renders.
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::cpu;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Shortest time for which a page counts as fresh.
+/// The minimum time for which a page is fresh.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Time for which a page counts as fresh, in multiples of the processor time of rendering it.
+/// The time for which a page is fresh, in multiples of the processor time of its rendering.
 const REST: u32 = 20;
 
 /// A page of a site.
@@ -33,29 +33,27 @@ pub enum Rendering {
 
 /// Renders the pages of a server.
 pub trait Site: Send + 'static {
-    /// All pages; the same at every call.
+    /// All pages. Every call must return the same.
     fn pages(&self) -> &'static [Page];
 
-    /// Renders one of them. Called from one thread, never from the one that serves clients.
+    /// Renders a page. Called on one thread, which is not the one that serves clients.
     ///
     /// # Errors
-    /// Why it cannot be rendered now, for people: clients get it with status 503.
+    /// The reason, for people. Clients get it with status 503.
     fn render(&mut self, page: &Page) -> Result<Rendering, String>;
 }
 
-/// A page as last rendered, or why it was not.
+/// The last rendering of a page, or its error.
 pub(super) type Rendered = Result<Arc<[u8]>, Arc<str>>;
 
-/// What the cache holds of a page.
 #[derive(Debug)]
 pub(super) enum Lookup {
     /// A fresh page.
     Fresh(Rendered),
-    /// An old page, if any; a new one is being rendered.
+    /// The old page, if any, while a new one is rendered.
     Stale(Option<Rendered>),
 }
 
-/// The pages of a site.
 #[derive(Debug)]
 pub(super) struct PageCache {
     pages: &'static [Page],
@@ -72,7 +70,7 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct Entry {
     wanted: bool,
-    /// The last one that was rendered without an error.
+    /// The last rendering without an error.
     good: Option<Arc<[u8]>>,
     last: Option<Rendered>,
     fresh_until: Option<Instant>,
@@ -88,7 +86,7 @@ impl PageCache {
         self.pages
     }
 
-    /// Looks up a page by its index, and has it rendered if it is not fresh.
+    /// Looks up a page by its index, and requests its rendering if it is not fresh.
     pub(super) fn lookup(&self, page: usize, now: Instant) -> Lookup {
         let mut state = self.lock();
         let entry = &mut state.entries[page];
@@ -105,12 +103,13 @@ impl PageCache {
         }
     }
 
-    /// Renders the pages that are asked for until [`PageCache::end`], and calls `rendered` after each.
+    /// Renders requested pages until [`PageCache::end`], and calls `rendered` after each.
     pub(super) fn run(&self, mut site: impl Site, rendered: impl Fn()) {
         while let Some(page) = self.wanted() {
-            let before = processor_time();
+            let before = cpu::thread_time();
             let outcome = site.render(&self.pages[page]);
-            let rest = (processor_time().saturating_sub(before) * REST).max(FRESH);
+            let used = cpu::thread_time().get() - before.get();
+            let rest = (Duration::from_nanos(used) * REST).max(FRESH);
             let mut state = self.lock();
             let entry = &mut state.entries[page];
             entry.last = Some(match (outcome, &entry.good) {
@@ -136,7 +135,7 @@ impl PageCache {
         if state.ended { None } else { state.entries.iter().position(|entry| entry.wanted) }
     }
 
-    /// Ends [`PageCache::run`] after the page that is being rendered.
+    /// Ends [`PageCache::run`] after the current page.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
@@ -148,9 +147,3 @@ impl PageCache {
 }
 
 const UNPOISONED: &str = "nobody panics while holding it";
-
-/// Processor time of this thread.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
-}

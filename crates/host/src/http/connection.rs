@@ -1,7 +1,6 @@
 //! The state machine of one client ([`Connection`]): reading a request, waiting for a page, writing the answer, lingering.
 //!
-//! Nothing here blocks, and every state has a deadline. Not here: polling, and the choice of the client that makes room for another; see
-//! `server`.
+//! No function blocks, and every state has a deadline. Not here: polling, and the replacement of connections; see `server`.
 
 use super::cache::{Lookup, PageCache, Rendered};
 use super::head::{self, Fault, Method, Request};
@@ -13,39 +12,38 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// From the first byte of a head, or from connecting, to its end.
+/// Time from the connection, or the first byte of a head, to the end of the head.
 const HEAD_TIME: Duration = Duration::from_secs(5);
-/// From the end of one answer to the next request.
+/// Time from the end of an answer to the next request.
 const IDLE_TIME: Duration = Duration::from_secs(15);
-/// How long a client waits for a page to be rendered before it gets the previous version.
+/// Time for rendering a page, after which the client gets the previous version.
 const MAKING_TIME: Duration = Duration::from_secs(10);
-/// From the first byte of an answer to its last.
+/// Time from the first byte of an answer to its last.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
-/// How long input is discarded after the last answer, so that the client sees that answer and no reset.
+/// Time of discarding input after the last answer, so that the client does not get a reset instead of the answer.
 const LINGER_TIME: Duration = Duration::from_secs(1);
-/// Age of a connection from which it takes no further request.
+/// Age after which a connection takes no further request.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
-/// Requests of one connection.
 const REQUESTS: u32 = 100;
 
-/// Age from which a connection without a whole request may be replaced by a new one.
+/// Age after which a connection without a complete request may be replaced.
 pub(super) const PATIENCE: Duration = Duration::from_millis(50);
-/// The same for an answer of which the client reads nothing.
+/// Time after which an answer may be replaced if the client reads nothing.
 const UNREAD: Duration = Duration::from_millis(250);
-/// The same for an answer that the client reads slowly.
+/// Time after which an answer may be replaced if the client reads slowly.
 const SLOW: Duration = Duration::from_secs(5);
-/// How long an answer counts as flowing after the client last took a byte.
+/// Time for which an answer counts as flowing after the client last read a byte.
 const FLOWING: Duration = Duration::from_millis(100);
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// What requests are answered with.
+/// The hosts and pages of a server.
 pub(super) struct Handler {
     pub(super) hosts: Hosts,
     pub(super) cache: Arc<PageCache>,
 }
 
-/// Whether a connection is still needed.
+/// Whether a connection stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Status {
@@ -53,17 +51,16 @@ pub(super) enum Status {
     Closed,
 }
 
-/// A client.
 pub(super) struct Connection {
     stream: TcpStream,
-    /// The address of this machine that it reached.
+    /// The address of this machine to which the client connected.
     reached: IpAddr,
     state: State,
     opened: Instant,
     /// When the current state began.
     since: Instant,
     requests: u32,
-    /// The part of the next head that has arrived.
+    /// The received part of the next head.
     input: Vec<u8>,
 }
 
@@ -71,11 +68,11 @@ enum State {
     Reading,
     Waiting(Pending),
     Writing(Answer),
-    /// The last answer is sent; the client has not closed yet.
+    /// The last answer is sent, but the client has not closed the connection.
     Lingering,
 }
 
-/// A page that was asked for, and how it is delivered.
+/// A requested page and its delivery.
 #[derive(Clone, Copy)]
 struct Pending {
     page: usize,
@@ -92,21 +89,21 @@ struct Delivery {
 struct Answer {
     head: Vec<u8>,
     body: Arc<[u8]>,
-    /// Bytes of head and body that were sent.
+    /// Sent bytes of head and body.
     sent: usize,
-    /// When the client last took some.
+    /// When the client last read a byte.
     moved: Instant,
     keep_alive: bool,
 }
 
 impl Connection {
-    /// A client that reached this machine at `reached`; its stream does not block.
+    /// A client that connected to the address `reached`; its stream is non-blocking.
     pub(super) fn new(stream: TcpStream, reached: IpAddr, now: Instant) -> Connection {
         let input = Vec::new();
         Connection { stream, reached, state: State::Reading, opened: now, since: now, requests: 0, input }
     }
 
-    /// The events to poll for, beside errors.
+    /// The events to poll for, in addition to errors.
     pub(super) fn events(&self) -> PollFlags {
         match self.state {
             State::Reading | State::Lingering => PollFlags::IN,
@@ -127,12 +124,12 @@ impl Connection {
             }
     }
 
-    /// Whether it waits between two requests.
+    /// Whether the client is between two requests.
     fn is_idle(&self) -> bool {
         self.requests > 0 && self.input.is_empty()
     }
 
-    /// How long it has been in its state; `None` unless a new connection may replace it.
+    /// The age of its state; `None` unless a new connection may replace it.
     pub(super) fn replaceable(&self, now: Instant) -> Option<Duration> {
         let age = now.saturating_duration_since(self.since);
         let may_be = match &self.state {
@@ -143,7 +140,7 @@ impl Connection {
         may_be.then_some(age)
     }
 
-    /// The body that is being sent, and since when.
+    /// The body that is being sent, and the start of sending.
     pub(super) fn sending(&self) -> Option<(&Arc<[u8]>, Instant)> {
         match &self.state {
             State::Writing(answer) => Some((&answer.body, self.since)),
@@ -156,7 +153,7 @@ impl Connection {
         matches!(&self.state, State::Writing(answer) if now.saturating_duration_since(answer.moved) < FLOWING)
     }
 
-    /// Reads what has arrived, and goes on as far as that allows.
+    /// Handles poll events and deadlines.
     pub(super) fn on_events(
         &mut self,
         events: PollFlags,
@@ -191,10 +188,10 @@ impl Connection {
         Status::Open
     }
 
-    /// Appends to the head, and answers once it is whole.
+    /// Appends to the head, and answers when it is complete.
     fn take(&mut self, mut bytes: &[u8], handler: &Handler, now: Instant) {
         if self.input.is_empty() {
-            // Some clients end a request with an empty line too many.
+            // Some clients send an extra empty line after a request.
             bytes = &bytes[bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count()..];
             if bytes.is_empty() {
                 return;
@@ -205,24 +202,23 @@ impl Connection {
         }
         let seen = self.input.len();
         self.input.extend_from_slice(bytes);
-        let last = Delivery { bodiless: false, keep_alive: false };
-        match head::end(&self.input, seen) {
+        let fault = match head::end(&self.input, seen) {
             Some(end) if end <= head::LONGEST => match head::parse(&self.input[..end]) {
-                Ok(request) => self.answer(&request, end, handler, now),
-                Err(fault) => self.reply_text(status_of(fault), explain(fault), last, now),
+                Ok(request) => return self.answer(&request, end, handler, now),
+                Err(fault) => fault,
             },
-            None if !head::begins(&self.input) => {
-                self.reply_text(400, explain(Fault::Malformed), last, now);
-            }
-            None if self.input.len() <= head::LONGEST => {}
-            _ => self.reply_text(431, explain(Fault::TooLarge), last, now),
-        }
+            None if !head::begins(&self.input) => Fault::Malformed,
+            None if self.input.len() <= head::LONGEST => return,
+            _ => Fault::TooLarge,
+        };
+        let (status, text) = explain(fault);
+        self.reply_text(status, text, Delivery { bodiless: false, keep_alive: false }, now);
     }
 
     fn answer(&mut self, request: &Request, end: usize, handler: &Handler, now: Instant) {
         self.requests += 1;
         let last = self.requests >= REQUESTS || now.saturating_duration_since(self.opened) >= CONNECTION_TIME;
-        // What follows would be a body, or a request that was sent too early.
+        // Further input is a body or a pipelined request.
         let keep_alive = request.keep_alive && !last && !request.body && self.input.len() == end;
         let delivery = Delivery { bodiless: request.method == Method::Head, keep_alive };
         let pages = handler.cache.pages();
@@ -230,20 +226,20 @@ impl Connection {
             return self.reply_text(403, handler.hosts.refusal(), delivery, now);
         }
         let Some(page) = pages.iter().position(|page| page.path == request.path) else {
-            let there: Vec<&str> = pages.iter().map(|page| page.path).collect();
-            return self.reply_text(404, &format!("there is {}\n", there.join(" and ")), delivery, now);
+            let paths: Vec<&str> = pages.iter().map(|page| page.path).collect();
+            return self.reply_text(404, &format!("the pages are {}\n", paths.join(" and ")), delivery, now);
         };
         if request.method == Method::Other {
             return self.reply_text(405, "only GET and HEAD\n", delivery, now);
         }
         if request.body {
-            return self.reply_text(413, "no request has a body here\n", delivery, now);
+            return self.reply_text(413, "requests must have no body\n", delivery, now);
         }
         self.enter(State::Waiting(Pending { page, delivery }), now);
         self.try_page(Pending { page, delivery }, handler, now);
     }
 
-    /// Replies with the page, if that is fresh.
+    /// Replies with the page if it is fresh.
     fn try_page(&mut self, pending: Pending, handler: &Handler, now: Instant) {
         if let Lookup::Fresh(rendered) = handler.cache.lookup(pending.page, now) {
             self.reply_page(&rendered, pending, handler, now);
@@ -253,13 +249,8 @@ impl Connection {
     fn reply_page(&mut self, rendered: &Rendered, pending: Pending, handler: &Handler, now: Instant) {
         match rendered {
             Ok(bytes) => {
-                self.reply(
-                    200,
-                    handler.cache.pages()[pending.page].kind,
-                    Arc::clone(bytes),
-                    pending.delivery,
-                    now,
-                );
+                let kind = handler.cache.pages()[pending.page].kind;
+                self.reply(200, kind, Arc::clone(bytes), pending.delivery, now);
             }
             Err(reason) => self.reply_text(503, &format!("{reason}\n"), pending.delivery, now),
         }
@@ -273,12 +264,8 @@ impl Connection {
                     self.reply_page(&rendered, pending, handler, now)
                 }
                 Lookup::Stale(None) => {
-                    self.reply_text(
-                        503,
-                        "this page is still being rendered: ask again\n",
-                        pending.delivery,
-                        now,
-                    );
+                    let text = "this page is still being rendered: ask again\n";
+                    self.reply_text(503, text, pending.delivery, now);
                 }
             },
             State::Reading if !self.input.is_empty() => {
@@ -371,19 +358,12 @@ impl AsFd for Connection {
     }
 }
 
-fn status_of(fault: Fault) -> u16 {
+/// The status and the text of the answer to an invalid head.
+fn explain(fault: Fault) -> (u16, &'static str) {
     match fault {
-        Fault::Malformed => 400,
-        Fault::TooLarge => 431,
-        Fault::Version => 505,
-    }
-}
-
-fn explain(fault: Fault) -> &'static str {
-    match fault {
-        Fault::Malformed => "this is no HTTP request for one host\n",
-        Fault::TooLarge => "request line and headers are longer than 16 KiB, or more than 64\n",
-        Fault::Version => "only HTTP/1.0 and HTTP/1.1\n",
+        Fault::Malformed => (400, "not an HTTP request for one host\n"),
+        Fault::TooLarge => (431, "request line and headers exceed 16 KiB or 64 headers\n"),
+        Fault::Version => (505, "only HTTP/1.0 and HTTP/1.1\n"),
     }
 }
 

@@ -1,38 +1,36 @@
-//! The head of a request ([`Request`]): its request line and headers, as `httparse` reads them, reduced to
-//! what an answer needs.
+//! The head of a request ([`Request`]): its request line and headers, parsed by `httparse`.
 //!
-//! A head is parsed once, when all of it is there ([`end`]). Not here: all headers but `Host`, `Connection`, and those that
-//! announce a body.
+//! A head is parsed once, when it is complete ([`end`]). Only `Host`, `Connection` and headers that announce a body are
+//! used.
 
 use std::net::IpAddr;
 
-/// Bytes of the longest head.
+/// The maximum length of a head in bytes.
 pub const LONGEST: usize = 16 << 10;
 
-/// Headers of the longest head.
 const MOST_HEADERS: usize = 64;
 
-/// What a request asks for.
+/// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// A page.
+    /// GET.
     Get,
-    /// The head of the answer to [`Method::Get`].
+    /// HEAD.
     Head,
-    /// Something that no page answers.
+    /// Any other method.
     Other,
 }
 
 /// A request without its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked for.
+    /// Its method.
     pub method: Method,
     /// The path, without the query.
     pub path: String,
-    /// The host it is for, without the port; `None` where an HTTP/1.0 client does not say.
+    /// The host without its port; `None` if an HTTP/1.0 client names none.
     pub host: Option<Host>,
-    /// Whether the client may send another one on the connection.
+    /// Whether the client may send another request on the connection.
     pub keep_alive: bool,
     /// Whether a body follows.
     pub body: bool,
@@ -41,25 +39,25 @@ pub struct Request {
 /// A host as clients name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// By address; an IPv4 address within IPv6 is the IPv4 address.
+    /// An address. IPv4 addresses mapped into IPv6 are converted.
     Address(IpAddr),
-    /// By name, in lower case, without a dot at the end.
+    /// A name in lower case, without a trailing dot.
     Name(String),
 }
 
-/// Why bytes are not a head: the status that says so.
+/// An invalid head, with its HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// 400: not HTTP, no host, or several.
     Malformed,
-    /// 431: longer than [`LONGEST`], or more headers than are read.
+    /// 431: longer than [`LONGEST`], or too many headers.
     TooLarge,
-    /// 505: another version than 1.0 and 1.1.
+    /// 505: a version other than 1.0 and 1.1.
     Version,
 }
 
 impl Host {
-    /// A host with or without a port: `localhost`, `10.0.0.1:80`, `[::1]:80`.
+    /// Parses a host with an optional port: `localhost`, `10.0.0.1:80`, `[::1]:80`.
     pub fn parse(text: &str) -> Option<Host> {
         let (name, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -82,9 +80,9 @@ impl Host {
     }
 }
 
-/// The end of the head at the start of `bytes`, if all of it is there; the first `seen` bytes hold no end.
+/// The end of the head at the start of `bytes`, if it is complete. The first `seen` bytes contain no end.
 pub fn end(bytes: &[u8], seen: usize) -> Option<usize> {
-    // An end may begin in the bytes that were seen.
+    // The end marker may begin in these bytes.
     let from = seen.saturating_sub(3);
     let ends = |at: usize| match bytes[at..] {
         [b'\n', b'\n', ..] => Some(at + 2),
@@ -94,12 +92,12 @@ pub fn end(bytes: &[u8], seen: usize) -> Option<usize> {
     (from..bytes.len()).find_map(ends)
 }
 
-/// Whether a request can begin with these bytes: not those of TLS, for example.
+/// Whether bytes may be the start of a request, unlike those of TLS.
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.first().is_none_or(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Reads a whole head.
+/// Parses a complete head.
 pub fn parse(bytes: &[u8]) -> Result<Request, Fault> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -126,7 +124,7 @@ pub fn parse(bytes: &[u8]) -> Result<Request, Fault> {
     if hosts.next().is_some() || (named.is_none() && version > 0) {
         return Err(Fault::Malformed);
     }
-    // A target with a host is for that host, whatever the header says.
+    // The host of an absolute target takes precedence over the header.
     let (named, path) = match target.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => {
             let at = rest.find(['/', '?']).unwrap_or(rest.len());

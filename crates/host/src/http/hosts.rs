@@ -1,34 +1,26 @@
-//! Which hosts a server answers for ([`Hosts`]), so that no page of another site reads it through a name of its own that leads here
-//! (DNS rebinding).
+//! The hosts that a server answers for ([`Hosts`]). Others are refused, so that no page of another site can read the
+//! server through a name that resolves to this machine (DNS rebinding).
 //!
-//! Not here: ports; one that is forwarded has another number.
+//! Ports are ignored, because forwarding may change them.
 
 use super::head::Host;
-use std::fmt;
 use std::net::IpAddr;
 
-/// Hosts that a server answers for: `localhost` and loopback addresses, the address it listens at or, where that is every address,
-/// the one a client reached, this machine's name, and those that were added.
+/// The hosts that a server answers for: `localhost` and loopback addresses, the address to which the client connected,
+/// this machine's name, and added hosts.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     own: Vec<Host>,
     refusal: String,
 }
 
-/// A text that is neither a name nor an address of a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A text that is neither the name nor the address of a host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("write a name or an address without a port, such as `lab.example` or `192.0.2.7`")]
 pub struct BadHost;
 
-impl fmt::Display for BadHost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("write a name or an address without a port, such as `lab.example` or `192.0.2.7`")
-    }
-}
-
-impl std::error::Error for BadHost {}
-
 impl Hosts {
-    /// The hosts of this machine and those in `others`; `option` is how users add one.
+    /// The hosts of this machine and `others`; `option` is the command-line option that adds one.
     pub fn new(others: &[Host], option: &str) -> Hosts {
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Hosts::named(&name, others, option)
@@ -37,30 +29,29 @@ impl Hosts {
     fn named(name: &str, others: &[Host], option: &str) -> Hosts {
         let own = others.iter().cloned().chain(Host::parse(name)).collect();
         let refusal = format!(
-            "nothing is served for this host: only for localhost, this machine's name and address, and hosts named with \
-             {option}\n"
+            "this host is not served: only localhost, this machine's name and address, and hosts named with {option}\n"
         );
         Hosts { own, refusal }
     }
 
-    /// Reads a host that a user adds.
+    /// Parses a host that a user adds.
     ///
+    /// # Errors
     /// [`BadHost`] if it is neither a name nor an address, or has a port.
-    /// [`BadHost`] where it is neither a name nor an address, or has a port.
     pub fn parse(text: &str) -> Result<Host, BadHost> {
-        // A port would be ignored, and an address within brackets is one with or without them.
+        // A port would be ignored. IPv6 addresses may have brackets.
         let host = text.parse::<IpAddr>().map(|address| Host::Address(address.to_canonical())).ok();
         let bracketed = text.starts_with('[') && text.ends_with(']');
         let portless = || (bracketed || !text.contains(':')).then(|| Host::parse(text)).flatten();
         host.or_else(portless).ok_or(BadHost)
     }
 
-    /// Whether a request for `host` is answered; it reached this machine at `reached`.
+    /// Whether to answer a request for `host` from a client that connected to `reached`.
     pub(super) fn accept(&self, host: &Host, reached: IpAddr) -> bool {
         match host {
             Host::Address(address) => {
                 address.is_loopback()
-                    // A name may lead elsewhere, an address does not; this one leads to this machine.
+                    // Unlike a name, this address always means this machine.
                     || address.is_unspecified()
                     || *address == reached.to_canonical()
                     || self.own.contains(host)
@@ -69,7 +60,7 @@ impl Hosts {
         }
     }
 
-    /// The answer to clients that ask for another host.
+    /// The answer to requests for other hosts.
     pub(super) fn refusal(&self) -> &str {
         &self.refusal
     }
@@ -80,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_hosts_of_this_machine_and_those_that_were_added_are_answered() {
+    fn only_hosts_of_this_machine_and_added_ones_are_answered() {
         let added =
             ["lab.example", "192.0.2.7", "[2001:db8::1]"].map(|text| Hosts::parse(text).expect("a host"));
         let hosts = Hosts::named("Bench7", &added, "--accept-host");

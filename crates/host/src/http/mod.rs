@@ -1,5 +1,5 @@
-//! A small HTTP server for a few pages that people look at while a measurement runs ([`Server`]), with limits that keep its clients
-//! from disturbing the measurement.
+//! A small HTTP server for a few pages that people watch during a measurement ([`Server`]), with limits that keep its
+//! clients from disturbing the measurement.
 //!
 //! ```text
 //!                    one thread, poll(2)                      another thread
@@ -18,10 +18,11 @@
 //! | memory | 32 MiB of pages that are being sent; 16 KiB of input and 256 KiB in the kernel for each connection |
 //! | processor time | 50 passes a second, which write 1 MiB each; a twentieth of a core for rendering |
 //!
-//! When all connections are taken, a new one replaces the one that has been idle or stuck longest, so clients that send nothing or
-//! read nothing do not keep others out. Requests for other hosts than those of [`Hosts`] are answered with 403.
+//! At the limit of connections, a new one replaces the one that has been idle or stuck longest, so clients that send or read
+//! nothing do not keep others out. Requests for hosts that are not in [`Hosts`] are answered with 403.
 //!
-//! Not here: TLS, passwords, bodies, ranges, compression and pipelining; a second request that arrives with the first closes the
+//! # Not supported
+//! TLS, passwords, bodies, ranges, compression and pipelining. A second request that arrives with the first closes the
 //! connection after the first answer.
 
 mod cache;

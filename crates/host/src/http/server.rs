@@ -1,13 +1,14 @@
-//! The thread that polls all connections ([`Server`]), and the limits on what clients cost together.
+//! The thread that polls all connections ([`Server`]), and the limits on all clients together.
 //!
-//! It works in passes: each reads once from every client that sent something, and writes [`BYTES`] at most to all of them. It sleeps for
-//! [`PAUSE`] after each, which bounds its processor time whatever clients do. Not here: requests and answers; see `connection`.
+//! It works in passes: a pass reads once from every client that sent something, and writes [`BYTES`] at most to all clients. It
+//! sleeps for [`PAUSE`] after each pass, which bounds its processor time. Not here: requests and answers; see `connection`.
 
 use super::cache::{PageCache, Site};
 use super::connection::{Connection, Handler, PATIENCE, Status};
 use super::head;
 use super::hosts::Hosts;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use crate::event::Event;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
 use rustix::process::Resource;
@@ -19,33 +20,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Concurrent clients. With its own descriptors and those of a store that a page is rendered from, a server
-/// has fewer than 64.
+/// The maximum number of clients. Including its own descriptors and those of a store from which a page is rendered, a
+/// server uses fewer than 64.
 pub const CONNECTIONS: usize = 48;
 
 /// Length of the kernel's queue of clients that wait to be accepted.
 const QUEUE: i32 = 1024;
 
-/// Sleep after each pass: 50 passes a second at most.
+/// Sleep after each pass, which limits passes to 50 per second.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Bytes written in a pass, to all clients together.
+/// The maximum of bytes written per pass, to all clients.
 const BYTES: usize = 1 << 20;
-/// Most bytes of pages that are being sent; a page counts once however many clients it goes to.
+/// The maximum of bytes of pages that are being sent. A page counts once for all its clients.
 const HELD: usize = 32 << 20;
 
-/// Send buffer of a connection in the kernel, which doubles it.
+/// Send buffer of a connection; the kernel doubles it.
 const SEND_BUFFER: usize = 128 << 10;
-/// Receive buffer of a connection in the kernel, which doubles it.
+/// Receive buffer of a connection; the kernel doubles it.
 const RECEIVE_BUFFER: usize = 8 << 10;
 
-/// How long nothing is accepted after descriptors ran short.
+/// Pause of accepting after descriptors ran short.
 const RESPITE: Duration = Duration::from_millis(500);
 
 /// A server that runs until it is dropped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    waker: Arc<Waker>,
+    waker: Event,
+    ended: Arc<AtomicBool>,
     cache: Arc<PageCache>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -54,7 +56,7 @@ impl Server {
     /// Serves `site` at `listener` to clients that ask for one of `hosts`.
     ///
     /// # Errors
-    /// Where the socket cannot be set up, or no thread can be made.
+    /// If the socket cannot be set up, or a thread cannot be started.
     pub fn start(listener: TcpListener, hosts: Hosts, site: impl Site) -> io::Result<Server> {
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
@@ -62,15 +64,16 @@ impl Server {
         sockopt::set_socket_send_buffer_size(&listener, SEND_BUFFER)?;
         sockopt::set_socket_recv_buffer_size(&listener, RECEIVE_BUFFER)?;
         rustix::net::listen(&listener, QUEUE)?;
-        let waker = Arc::new(Waker::new()?);
+        let waker = Event::new()?;
         let cache = Arc::new(PageCache::new(site.pages()));
-        let mut server = Server { address, waker, cache, threads: Vec::new() };
-        let (waker, cache) = (Arc::clone(&server.waker), Arc::clone(&server.cache));
+        let mut server = Server { address, waker, ended: Arc::default(), cache, threads: Vec::new() };
+        let (waker, cache) = (server.waker.clone(), Arc::clone(&server.cache));
         let pages = std::thread::Builder::new().name("pages".to_owned());
-        server.threads.push(pages.spawn(move || cache.run(site, || waker.wake()))?);
+        server.threads.push(pages.spawn(move || cache.run(site, || waker.set()))?);
         let event_loop = EventLoop {
             listener,
-            waker: Arc::clone(&server.waker),
+            waker: server.waker.clone(),
+            ended: Arc::clone(&server.ended),
             handler: Handler { hosts, cache: Arc::clone(&server.cache) },
             connections: Vec::with_capacity(CONNECTIONS),
             closed_until: None,
@@ -81,17 +84,17 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
 impl Drop for Server {
-    /// Closes all connections, and waits for a page that is being rendered.
+    /// Closes all connections, and waits for the page that is being rendered.
     fn drop(&mut self) {
-        self.waker.ended.store(true, Ordering::Release);
-        self.waker.wake();
+        self.ended.store(true, Ordering::Release);
+        self.waker.set();
         self.cache.end();
         for thread in self.threads.drain(..) {
             // A panic has been reported by then.
@@ -100,44 +103,21 @@ impl Drop for Server {
     }
 }
 
-/// Wakes the thread that polls.
-#[derive(Debug)]
-struct Waker {
-    event: OwnedFd,
-    ended: AtomicBool,
-}
-
-impl Waker {
-    fn new() -> io::Result<Waker> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Waker { event, ended: AtomicBool::new(false) })
-    }
-
-    fn wake(&self) {
-        // Fails only where the counter is full, and then it wakes anyway.
-        let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
-    }
-
-    fn clear(&self) {
-        // Fails only where nothing woke it.
-        let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
-    }
-}
-
 /// The listening socket and all connections.
 struct EventLoop {
     listener: TcpListener,
-    waker: Arc<Waker>,
+    waker: Event,
+    ended: Arc<AtomicBool>,
     handler: Handler,
     connections: Vec<Connection>,
-    /// Nothing is accepted before this instant.
+    /// No client is accepted before this instant.
     closed_until: Option<Instant>,
     scratch: Vec<u8>,
 }
 
 impl EventLoop {
     fn run(mut self) {
-        while !self.waker.ended.load(Ordering::Acquire) {
+        while !self.ended.load(Ordering::Acquire) {
             let Some(events) = self.wait() else { return };
             self.waker.clear();
             self.pass(&events, Instant::now());
@@ -145,21 +125,21 @@ impl EventLoop {
         }
     }
 
-    /// Polls; the events of each connection. `None` if polling fails for good.
+    /// Polls, and returns the events of each connection; `None` if polling fails for good.
     fn wait(&mut self) -> Option<Vec<PollFlags>> {
         let now = Instant::now();
         self.closed_until = self.closed_until.filter(|until| now < *until);
         let room = self.has_room(now);
         let accepts = room && self.closed_until.is_none();
         let deadlines = self.connections.iter().map(Connection::deadline);
-        // By then some may have become replaceable.
+        // A connection may be replaceable by then.
         let room_again = (!room).then(|| now + PATIENCE);
         let until = deadlines.chain(self.closed_until).chain(room_again).min();
         let timeout = until.map(|until| {
             Timespec::try_from(until.saturating_duration_since(now)).expect("it is less than a minute")
         });
         let listened = if accepts { PollFlags::IN } else { PollFlags::empty() };
-        let own = [PollFd::new(&self.waker.event, PollFlags::IN), PollFd::new(&self.listener, listened)];
+        let own = [PollFd::new(&self.waker, PollFlags::IN), PollFd::new(&self.listener, listened)];
         let clients = self.connections.iter().map(|client| PollFd::new(client, client.events()));
         let mut fds: Vec<PollFd<'_>> = own.into_iter().chain(clients).collect();
         match poll(&mut fds, timeout.as_ref()) {
@@ -186,7 +166,7 @@ impl EventLoop {
         self.connections.retain_mut(|client| client.write(share, now) == Status::Open);
     }
 
-    /// Whether a client can be accepted, by replacing another one if need be.
+    /// Whether a client can be accepted, possibly by replacing another one.
     fn has_room(&self, now: Instant) -> bool {
         self.connections.len() < CONNECTIONS || self.replaceable(now).is_some()
     }
@@ -199,20 +179,19 @@ impl EventLoop {
             .map(|(_, index)| index)
     }
 
-    /// Accepts clients.
     fn accept(&mut self, now: Instant) {
-        // A bounded number; others are accepted in the next pass.
+        // Further clients are accepted in the next pass.
         for _ in 0..CONNECTIONS {
             if self.closed_until.is_some() || !self.has_room(now) {
                 return;
             }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             match rustix::net::accept_with(&self.listener, flags) {
-                // Dropped at once: the campaign may need its descriptor.
+                // Dropped at once, because the campaign may need the descriptor.
                 Ok(socket) if descriptors_are_scarce(&socket) => self.closed_until = Some(now + RESPITE),
                 Ok(socket) => self.admit(TcpStream::from(socket), now),
                 Err(Errno::AGAIN) => return,
-                // Gone already, or interrupted.
+                // The client has gone, or the call was interrupted.
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
                 Err(_) => self.closed_until = Some(now + RESPITE),
             }
@@ -225,18 +204,18 @@ impl EventLoop {
         {
             self.connections.swap_remove(index);
         }
-        // A client that is gone already has no address.
+        // A client that has gone has no address.
         let Ok(reached) = stream.local_addr() else { return };
-        // Only saves a delay.
+        // Failure only causes a delay.
         let _ = stream.set_nodelay(true);
         let mut client = Connection::new(stream, reached.ip(), now);
-        // Most have sent their request by the time they are accepted.
+        // Most clients have already sent their request.
         if client.read(&self.handler, &mut self.scratch, now) == Status::Open {
             self.connections.push(client);
         }
     }
 
-    /// Drops the clients that have been reading longest while too many versions of pages are held for them.
+    /// Drops the clients that have been reading longest while too many versions of pages are in memory.
     fn bound_memory(&mut self) {
         loop {
             let mut held: Vec<&Arc<[u8]>> = Vec::new();
@@ -257,7 +236,7 @@ impl EventLoop {
     }
 }
 
-/// Whether the process uses half of its descriptors or more, by the number of a new one: the kernel gives the lowest that is free.
+/// Whether the process uses at least half of its descriptors, judged by a new one: the kernel assigns the lowest free number.
 fn descriptors_are_scarce(descriptor: &OwnedFd) -> bool {
     let limit = rustix::process::getrlimit(Resource::Nofile).current;
     limit.is_some_and(|limit| u64::from(descriptor.as_raw_fd().unsigned_abs()) >= limit / 2)

@@ -1,4 +1,4 @@
-//! The server against clients on loopback: how often pages are rendered, who is let in, who makes room.
+//! The server with clients on loopback: rendering, permitted hosts, replacement of connections.
 
 use super::head::Host;
 use super::{CONNECTIONS, Hosts, Page, Rendering, Server, Site};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const PAGES: [Page; 2] = [
     Page { path: "/", kind: "text/plain" },
-    // Its rendering waits until the test lets it go on.
+    // Rendering blocks until the test continues it.
     Page { path: "/slow", kind: "text/plain" },
 ];
 
@@ -39,7 +39,7 @@ impl Site for Counting {
 struct Fixture {
     server: Server,
     made: Arc<AtomicUsize>,
-    /// Lets the slow page be rendered.
+    /// Continues the rendering of the slow page.
     go_on: std::sync::mpsc::SyncSender<()>,
 }
 
@@ -71,7 +71,7 @@ fn answer(stream: &mut TcpStream) -> String {
 }
 
 #[test]
-fn a_page_is_made_once_for_all_who_ask_within_a_second() {
+fn a_page_is_rendered_once_for_all_clients_within_a_second() {
     let fixture = start(1000);
     let begin = Instant::now();
     let clients: Vec<_> = (0..400)
@@ -91,7 +91,7 @@ fn a_page_is_made_once_for_all_who_ask_within_a_second() {
 }
 
 #[test]
-fn a_page_that_takes_long_keeps_nobody_from_another() {
+fn a_slow_page_does_not_delay_others() {
     let fixture = start(10);
     let mut other = connect(fixture.server.address());
     ask(&mut other, "/");
@@ -101,7 +101,7 @@ fn a_page_that_takes_long_keeps_nobody_from_another() {
     let mut refused = connect(fixture.server.address());
     ask(&mut refused, "/nothing");
     assert!(answer(&mut refused).starts_with("HTTP/1.1 404"));
-    // While the slow page is rendered, clients of other pages get the old version after a while.
+    // While the slow page is rendered, clients of other pages get the old version.
     let mut again = connect(fixture.server.address());
     ask(&mut again, "/");
     assert!(answer(&mut again).starts_with("HTTP/1.1 200"));
@@ -111,12 +111,12 @@ fn a_page_that_takes_long_keeps_nobody_from_another() {
 }
 
 #[test]
-fn whoever_reads_nothing_makes_room_for_others() {
-    // More than the kernel keeps for all of them.
+fn clients_that_read_nothing_are_replaced() {
+    // More than the socket buffers of all clients.
     let fixture = start(8 << 20);
     let mut deaf: Vec<_> = (0..2 * CONNECTIONS).map(|_| connect(fixture.server.address())).collect();
     deaf.iter_mut().for_each(|stream| {
-        // Those that were replaced cannot be written to.
+        // Replaced clients cannot be written to.
         let _ = write!(stream, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     });
     let mut stream = connect(fixture.server.address());
@@ -127,7 +127,7 @@ fn whoever_reads_nothing_makes_room_for_others() {
 }
 
 #[test]
-fn idle_connections_make_room_and_hosts_are_checked() {
+fn idle_connections_are_replaced_and_hosts_are_checked() {
     let fixture = start(10);
     let idle: Vec<_> = (0..4 * CONNECTIONS).map(|_| connect(fixture.server.address())).collect();
     for (host, status) in [("localhost", 200), ("lab.example:80", 200), ("evil.example", 403), ("a b", 400)] {

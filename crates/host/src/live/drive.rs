@@ -1,52 +1,53 @@
-//! What the loop that serves clients asks of a drive ([`Drive`]).
+//! The interface of a drive to the server that serves it ([`Drive`]).
 //!
-//! Not here: how a drive answers; crate `lowtide-live` puts a model, contents and a cache together.
+//! Not here: implementations. Crate `lowtide-live` combines a model, contents and a cache into one.
 
 use super::contents::Run;
-use super::server::Ring;
+use crate::event::Event;
 use crate::nbd::Export;
 use lowtide_core::Request;
 
-/// The name the loop gives to a request in flight.
+/// The number that the server gives to a request in flight.
 pub type Ticket = u64;
 
-/// A drive that is served live. Instants are nanoseconds on the loop's clock, which does not go back.
+/// A drive that is served live. Instants are nanoseconds of the server's monotonic clock.
 ///
-/// Requests have been checked: they lie inside the drive, in whole blocks, and have a length unless they are flushes.
+/// The server checks requests: they lie inside the drive, and only flushes have no length.
 pub trait Drive: Send {
-    /// What clients are told of it.
+    /// The export that clients see.
     fn export(&self) -> &Export;
 
-    /// Whether its answers have instants that must be met; others come as soon as they can.
+    /// Whether the drive times its answers. Other drives answer as soon as they can.
     fn keeps_time(&self) -> bool {
         false
     }
 
-    /// Which life it is in; the number grows with every power cut, which forgets what was in flight.
+    /// The number of power cuts so far. A power cut loses all requests in flight.
     fn life(&self) -> u64;
 
-    /// Wakes the loop when something was done that [`Drive::next_due`] has to be asked about, from whatever thread.
-    fn ring_by(&mut self, _ring: Ring) {}
+    /// Gives the drive an event that wakes the server, for completions on other threads. The server then calls
+    /// [`Drive::next_due`].
+    fn set_waker(&mut self, _waker: Event) {}
 
-    /// Takes a request that came at `now_ns`; `data` is as long as a write, and empty for anything else.
+    /// Submits a request that arrived at `now_ns`. `data` holds the data of a write, else nothing.
     fn submit(&mut self, now_ns: u64, ticket: Ticket, request: Request, data: &[u8]);
 
-    /// When something is to be done next: a request answered, or a step of the model; `None` where nothing is in flight.
+    /// The instant at which [`Drive::due`] must be called next; `None` if nothing is in flight.
     fn next_due(&self) -> Option<u64>;
 
-    /// A request whose answer is due at `now_ns`, with the error number of Linux where it failed. Called until it is
-    /// `None`.
+    /// Returns a request whose answer is due at `now_ns`, with the Linux error number if it failed. The server calls this
+    /// until it returns `None`.
     fn due(&mut self, now_ns: u64) -> Option<(Ticket, Result<(), i32>)>;
 
-    /// The bytes of the read that was due last: asked for, if at all, before the next is.
+    /// Copies the bytes of the read that [`Drive::due`] returned last.
     ///
     /// # Errors
-    /// The error number of Linux.
+    /// A Linux error number.
     fn read(&mut self, offset: u64, into: &mut [u8]) -> Result<(), i32>;
 
-    /// Whether the bytes from `offset` on are allocated, and how many are like the first, `length` at most.
+    /// Returns the run of allocated or unallocated bytes that begins at `offset`, at most `length` bytes long.
     ///
     /// # Errors
-    /// The error number of Linux.
+    /// A Linux error number.
     fn run(&self, offset: u64, length: u64) -> Result<Run, i32>;
 }

@@ -1,4 +1,4 @@
-//! Drives served live: requests come from real software, and are answered when a model says so.
+//! A server for live drives: real software sends requests, and a model decides when they are answered.
 //!
 //! ```text
 //!   NBD clients ──► Transport ─┐
@@ -6,7 +6,7 @@
 //!   other threads ──► Port ────┘
 //! ```
 //!
-//! Not here: the models, which reach this crate behind [`Drive`].
+//! Not here: the models, which implement [`Drive`].
 
 pub mod contents;
 mod drive;
@@ -17,8 +17,8 @@ mod wait;
 
 pub use contents::Contents;
 pub use drive::{Drive, Ticket};
-pub use port::{Done, Outcome, Port};
-pub use server::{Buffers, Handle, Ring, Server, Usage};
+pub use port::{OnComplete, Outcome, Port};
+pub use server::{Buffers, Handle, Server, Usage};
 pub use transport::transport_ns;
 pub(crate) use transport::{BLOCK, measure, slow};
 pub use wait::{Clock, real_time};

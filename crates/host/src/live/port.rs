@@ -1,25 +1,25 @@
-//! How other threads reach a drive that is served live ([`Port`]).
+//! Access to a served drive from other threads ([`Port`]).
 
 use lowtide_core::Request;
 
-/// What a request comes to: the data of a read (empty for anything else), or an error number of Linux.
+/// The outcome of a request: the data of a read, nothing for other requests, or a Linux error number.
 pub type Outcome = Result<Vec<u8>, i32>;
 
-/// Who hears of it. Called once, on the thread that serves the drive, so it does little.
-pub type Done = Box<dyn FnOnce(Outcome) + Send>;
+/// A callback for the outcome, called once on the server's thread. It must return quickly.
+pub type OnComplete = Box<dyn FnOnce(Outcome) + Send>;
 
-/// A way to a drive.
+/// Access to a drive.
 pub trait Port: Send + Sync + 'static {
-    /// Bytes the drive has.
+    /// Size of the drive, in bytes.
     fn size(&self) -> u64;
 
-    /// Offsets and lengths are multiples of it.
+    /// Offsets and lengths of requests must be multiples of this many bytes.
     fn block(&self) -> u32;
 
-    /// Which life of the drive this is: the number grows with every power cut.
+    /// The number of power cuts so far.
     fn life(&self) -> u64;
 
-    /// Asks the drive, in the life the caller began with; in a later one the answer is `EIO`. `data` is as long as a
-    /// write, and empty for anything else. Never blocks.
-    fn submit(&self, life: u64, request: Request, data: Vec<u8>, done: Done);
+    /// Submits a request without blocking. `data` holds the data of a write, else nothing. After a power cut since
+    /// [`Port::life`] returned `life`, the outcome is `EIO`.
+    fn submit(&self, life: u64, request: Request, data: Vec<u8>, done: OnComplete);
 }

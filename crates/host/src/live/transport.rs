@@ -1,8 +1,10 @@
-//! What a request and its answer take on their way ([`transport_ns`]): system calls, copies, and two threads that wake.
+//! The transport time of a request and its answer ([`transport_ns`]): system calls, copies, and two thread wake-ups.
 //!
-//! A client measures it too, so a drive that is to take 80 µs must be answered that much earlier. It is measured with a drive
-//! that takes a while, because threads that have just slept wake differently. Not here: networks; the
-//! way to another machine is not known before somebody comes from there.
+//! A client's latency includes the transport time, so a drive with a latency of 80 µs must answer that much earlier. The
+//! measurement uses a drive that takes a while, because threads that have just slept wake differently.
+//!
+//! # Not measured
+//! Networks: the transport time to another machine is unknown before a client connects from there.
 
 use super::contents::Run;
 use super::{Clock, Drive, Handle, Server, Ticket};
@@ -14,24 +16,26 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Bytes of the slow drive and of a request to it.
+/// Size of the slow drive and of a request to it, in bytes.
 pub(crate) const BLOCK: u32 = 4096;
 
-/// Rounds of measuring; how long each lasts, and how many requests it has at least.
+/// Rounds of the measurement.
 const ROUNDS: usize = 6;
-const LONG_ENOUGH: Duration = Duration::from_millis(30);
-const OFTEN_ENOUGH: usize = 20;
+/// Minimum length of a round.
+const LEAST_TIME: Duration = Duration::from_millis(30);
+/// Minimum number of requests in a round.
+const LEAST_REQUESTS: usize = 20;
 
-/// How long the drive takes.
-const TAKES_NS: u64 = 100_000;
+/// Latency of the slow drive.
+const LATENCY_NS: u64 = 100_000;
 
-/// Answers after a while, with nothing.
-struct Empty {
+/// A drive of one block that reads as zeroes.
+struct SlowDrive {
     export: Export,
     waiting: VecDeque<(u64, Ticket)>,
 }
 
-impl Drive for Empty {
+impl Drive for SlowDrive {
     fn export(&self) -> &Export {
         &self.export
     }
@@ -42,7 +46,7 @@ impl Drive for Empty {
         0
     }
     fn submit(&mut self, now_ns: u64, ticket: Ticket, _: Request, _: &[u8]) {
-        self.waiting.push_back((now_ns + TAKES_NS, ticket));
+        self.waiting.push_back((now_ns + LATENCY_NS, ticket));
     }
     fn next_due(&self) -> Option<u64> {
         self.waiting.front().map(|(due_ns, _)| *due_ns)
@@ -61,7 +65,7 @@ impl Drive for Empty {
     }
 }
 
-/// A loop that serves a drive of one block which answers after [`TAKES_NS`].
+/// A server of a drive of one block with a latency of [`LATENCY_NS`].
 pub(crate) fn slow(clock: Clock) -> io::Result<(Server<impl Drive>, Handle<impl Drive>)> {
     let export = Export {
         name: String::new(),
@@ -72,19 +76,19 @@ pub(crate) fn slow(clock: Clock) -> io::Result<(Server<impl Drive>, Handle<impl 
         read_only: true,
         rotational: false,
     };
-    Server::new(vec![Empty { export, waiting: VecDeque::new() }], clock)
+    Server::new(vec![SlowDrive { export, waiting: VecDeque::new() }], clock)
 }
 
-/// How much longer than the slow drive takes a request to it does, in nanoseconds: the median of the quickest of several
-/// rounds. `ask` asks once.
+/// Returns the transport time in nanoseconds: the latency of `ask` beyond the slow drive's own. This is the median of
+/// the fastest of several rounds.
 ///
-/// While other programs keep the processors busy, everything takes twice as long; what is taken off then would be missing
-/// later, and drives that are too fast are worse than drives that are late.
+/// While other programs keep the processors busy, everything takes twice as long. Too small a transport time makes the drive
+/// late, which lowtide reports; too large a one would make it too fast.
 pub(crate) fn measure(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<u64> {
     let mut least = u64::MAX;
     for _ in 0..ROUNDS {
         let (begin, mut spans) = (Instant::now(), Vec::new());
-        while spans.len() < OFTEN_ENOUGH || begin.elapsed() < LONG_ENOUGH {
+        while spans.len() < LEAST_REQUESTS || begin.elapsed() < LEAST_TIME {
             let asked = Instant::now();
             ask()?;
             spans.push(asked.elapsed().as_nanos() as u64);
@@ -92,14 +96,13 @@ pub(crate) fn measure(mut ask: impl FnMut() -> io::Result<()>) -> io::Result<u64
         let middle = spans.len() / 2;
         least = least.min(*spans.select_nth_unstable(middle).1);
     }
-    Ok(least.saturating_sub(TAKES_NS))
+    Ok(least.saturating_sub(LATENCY_NS))
 }
 
-/// Nanoseconds from asking a drive, over a unix socket of this machine, to its answer, without what the drive takes: the
-/// median.
+/// Measures the transport time over a unix socket of this machine, in nanoseconds.
 ///
 /// # Errors
-/// Where there are no sockets or threads to be had.
+/// If the system has no more sockets or threads.
 pub fn transport_ns(clock: Clock) -> io::Result<u64> {
     let (server, handle) = slow(clock)?;
     let (ours, theirs) = UnixStream::pair()?;

@@ -1,7 +1,8 @@
-//! The loop's clock, and how it wakes at an instant ([`Clock`]).
+//! The server's clock and its precise waiting ([`Clock`], [`Waiter`]).
 //!
-//! A thread that sleeps wakes late: the processor has to come back from idleness, and the scheduler has to notice. So the
-//! loop sleeps until shortly before an instant and asks the clock for the rest. How much before is measured at the start. `unsafe` stands here because rustix has no `sched_setscheduler`.
+//! A sleeping thread wakes late, because the processor leaves an idle state and the scheduler runs. The server therefore
+//! sleeps until shortly before an instant and polls the clock for the remaining time. The clock measures that time when it is
+//! created. This file contains `unsafe`, because rustix has no `sched_setscheduler`.
 
 #![allow(unsafe_code)]
 
@@ -11,27 +12,28 @@ use std::fs::File;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// How often the start measures how late a sleeper wakes, and how long it sleeps each time.
+/// Number of sleeps that measure the wake-up delay.
 const SLEEPS: usize = 40;
 const SLEEP: Duration = Duration::from_micros(100);
 
-/// No more than this is spent asking the clock before an instant.
+/// Maximum time of polling the clock before an instant, in nanoseconds.
 const MOST_NS: u64 = 150_000;
 
-/// How long a waiter stays awake, and within what time it must have been woken for that; to be woken takes its time too.
+/// Time for which an eager waiter polls before it sleeps.
 const EAGER_NS: u64 = 40_000;
+/// A waiter that sleeps for less than this becomes eager. The time includes the wake-up delay.
 const SOON_NS: u64 = 120_000;
 
-/// A clock that begins with 0 and never goes back.
+/// A monotonic clock that begins at 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
-    /// How long before an instant the loop is awake.
+    /// How long before an instant the server wakes.
     early_ns: u64,
 }
 
 impl Clock {
-    /// A clock that begins now; it takes a few milliseconds to learn how late this machine wakes.
+    /// Starts a clock. Measuring the wake-up delay takes a few milliseconds.
     pub fn new() -> Clock {
         precise_wakeups();
         let _awake = Awake::new();
@@ -43,23 +45,23 @@ impl Clock {
             })
             .collect();
         late_ns.sort_unstable();
-        // All but a tenth are awake in time.
+        // The 90th percentile.
         let early_ns = (late_ns[SLEEPS * 9 / 10] + 2_000).min(MOST_NS);
         Clock { start: Instant::now(), early_ns }
     }
 
-    /// Nanoseconds since it began.
+    /// Nanoseconds since the start.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// How long before an instant the loop is awake, in nanoseconds.
+    /// How long before an instant the server wakes, in nanoseconds.
     pub fn early_ns(&self) -> u64 {
         self.early_ns
     }
 
-    /// How long to sleep for something that is due at an instant: not at all where it is near, for ever where there is none.
+    /// The time to sleep before an instant; `None` without one.
     pub(super) fn timeout(&self, due_ns: Option<u64>) -> Option<Timespec> {
         let due_ns = due_ns?;
         let sleep_ns = if due_ns == 0 { 0 } else { due_ns.saturating_sub(self.now_ns() + self.early_ns) };
@@ -74,16 +76,16 @@ impl Default for Clock {
     }
 }
 
-/// Keeps the processors from sleeping so deep that they wake late, as long as it lives: a client that waits 40 µs for its
-/// processor to come back sees a drive that is 40 µs slower. It costs power.
+/// Keeps the processors out of deep idle states while it lives. Without it, a client whose processor takes 40 µs to wake
+/// sees a drive that is 40 µs slower. It costs power.
 #[derive(Debug)]
 pub(super) struct Awake(#[expect(dead_code, reason = "held open")] File);
 
 impl Awake {
-    /// Asks for no latency of wake-ups at all (Documentation/power/pm_qos_interface.rst of Linux).
+    /// Requests a wake-up latency of 0 (Documentation/power/pm_qos_interface.rst of Linux).
     ///
     /// # Errors
-    /// What the kernel says: it is root's to ask, and virtual machines may not have it.
+    /// If the process is not root, or the machine has no such interface, as some virtual machines.
     pub(super) fn new() -> std::io::Result<Awake> {
         let mut file = File::options().write(true).open("/dev/cpu_dma_latency")?;
         file.write_all(&0i32.to_ne_bytes())?;
@@ -91,17 +93,17 @@ impl Awake {
     }
 }
 
-/// Waits for descriptors, or for an instant.
+/// Waits for file descriptors or an instant.
 ///
-/// Clients that are answered often ask again at once. To sleep meanwhile would cost two decisions of the scheduler and a
-/// processor that comes back from idleness, so a waiter that was woken soon stays awake for a while the next time.
+/// Clients often send a request right after an answer. Sleeping meanwhile would cost two scheduling decisions and a wake-up
+/// from an idle state, so a waiter that was woken soon polls for a while the next time.
 #[derive(Debug, Default)]
 pub(super) struct Waiter {
     eager: bool,
 }
 
 impl Waiter {
-    /// How many descriptors have something; 0 where the instant is near, or the longest wait is over.
+    /// Returns the number of ready descriptors; 0 if the instant is near, or `longest` is over.
     pub(super) fn wait(
         &mut self,
         clock: &Clock,
@@ -121,7 +123,7 @@ impl Waiter {
                 Ok(0) => {}
                 ready => return ready,
             }
-            // A client that was just answered may have been woken on this processor, and waits for it.
+            // The client that was just answered may wait for this processor.
             std::thread::yield_now();
             if near {
                 return Ok(0);
@@ -135,21 +137,21 @@ impl Waiter {
     }
 }
 
-/// Asks the scheduler to run the calling thread before all ordinary ones (`SCHED_FIFO`, the lowest of its priorities).
+/// Gives the calling thread the lowest real-time priority (`SCHED_FIFO`).
 ///
 /// # Errors
-/// What the kernel says: it wants `CAP_SYS_NICE`, or a limit of real-time priority.
+/// If the process lacks `CAP_SYS_NICE` and `RLIMIT_RTPRIO`.
 pub fn real_time() -> std::io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the kernel reads the parameters, which outlive the call; 0 is the calling thread.
+    // SAFETY: the parameters outlive the call; 0 is the calling thread.
     match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// Asks the kernel not to put the wake-ups of this thread together with others.
+/// Sets the smallest timer slack, so that timers of this thread fire on time.
 pub(super) fn precise_wakeups() {
-    // Where it is refused, wake-ups are late, which is measured.
+    // If the kernel refuses, the clock measures the later wake-ups.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }

@@ -1,11 +1,10 @@
-//! Replies of the transmission phase, written to the end of a buffer.
+//! Replies of the transmission phase, appended to a buffer.
 //!
-//! A read or a block status is answered in chunks where the client asked for structured replies; one chunk holds it all.
-//! Not here: when they are sent.
+//! With structured replies, a read or block status is answered in one chunk. Not here: sending.
 
 use super::wire::{self, BASE_ALLOCATION_ID, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC, error, state};
 
-/// The error number of the protocol for one of Linux.
+/// Converts a Linux error number to one of the protocol.
 pub fn error_number(errno: i32) -> u32 {
     match errno {
         libc::EPERM | libc::EROFS => error::EPERM,
@@ -34,12 +33,12 @@ fn simple(out: &mut Vec<u8>, cookie: u64, error: u32) {
     out.extend_from_slice(&cookie.to_be_bytes());
 }
 
-/// Done, with nothing to send.
+/// A success without data.
 pub fn done(out: &mut Vec<u8>, cookie: u64) {
     simple(out, cookie, 0);
 }
 
-/// An error; `chunked` for commands that a structured client has answered in chunks.
+/// An error. `chunked` selects a chunk instead of a simple reply.
 pub fn failed(out: &mut Vec<u8>, chunked: bool, cookie: u64, error: u32) {
     if chunked {
         chunk_header(out, true, wire::chunk::ERROR, cookie, 6);
@@ -50,10 +49,10 @@ pub fn failed(out: &mut Vec<u8>, chunked: bool, cookie: u64, error: u32) {
     }
 }
 
-/// A read, in a chunk where it is `structured`, whose bytes `fill` puts into their place.
+/// The data of a read, which `fill` provides; a chunk if `structured`.
 ///
 /// # Errors
-/// What `fill` says, an error number of Linux; the buffer is then as it was.
+/// The Linux error number of `fill`; the buffer is then unchanged.
 pub fn data(
     out: &mut Vec<u8>,
     structured: bool,
@@ -64,11 +63,11 @@ pub fn data(
     part(out, Some((structured, cookie, range)), range.1 as usize, fill)
 }
 
-/// A part of a read, of so many bytes. The first `begins` the reply: whether it is structured, its cookie, and the
-/// range of all parts, which are one chunk.
+/// A part of the data of a read. The first part passes `begins`, which starts the reply: whether it is structured, its
+/// cookie, and the range of all parts, which form one chunk.
 ///
 /// # Errors
-/// What `fill` says, an error number of Linux; the buffer is then as it was.
+/// The Linux error number of `fill`; the buffer is then unchanged.
 pub fn part(
     out: &mut Vec<u8>,
     begins: Option<(bool, u64, (u64, u32))>,
@@ -84,10 +83,10 @@ pub fn part(
     append(out, before, bytes, fill)
 }
 
-/// A chunk of a read; `last` says that it is the last one.
+/// A chunk of a read; `last` marks the last one.
 ///
 /// # Errors
-/// What `fill` says, an error number of Linux; the buffer is then as it was.
+/// The Linux error number of `fill`; the buffer is then unchanged.
 pub fn chunk(
     out: &mut Vec<u8>,
     last: bool,
@@ -116,14 +115,14 @@ fn append(
     fill(&mut out[begin..]).inspect_err(|_| out.truncate(before))
 }
 
-/// A read, or a chunk of one, of nothing but a hole; for structured clients.
+/// An unallocated read, or an unallocated chunk of one, for structured replies.
 pub fn hole(out: &mut Vec<u8>, last: bool, cookie: u64, (offset, length): (u64, u32)) {
     chunk_header(out, last, wire::chunk::OFFSET_HOLE, cookie, 12);
     out.extend_from_slice(&offset.to_be_bytes());
     out.extend_from_slice(&length.to_be_bytes());
 }
 
-/// What is allocated: lengths, and whether each is.
+/// A block status: the length of each extent, and whether it is allocated.
 pub fn extents(out: &mut Vec<u8>, cookie: u64, runs: &[(u32, bool)]) {
     chunk_header(out, true, wire::chunk::BLOCK_STATUS, cookie, 4 + 8 * runs.len() as u32);
     out.extend_from_slice(&BASE_ALLOCATION_ID.to_be_bytes());

@@ -1,6 +1,6 @@
-//! A client of NBD, for benches and tests: one connection, several requests in flight ([`NbdClient`]).
+//! An NBD client for benchmarks and tests ([`NbdClient`]): one connection with several requests in flight.
 //!
-//! Blocks. Not here: TLS and structured replies other than the chunks this server sends.
+//! All functions block. Not here: TLS and structured replies.
 
 use super::request::Header;
 use super::wire::{
@@ -25,10 +25,10 @@ fn wrong(what: &str) -> io::Error {
 }
 
 impl<S: Read + Write> NbdClient<S> {
-    /// Agrees with the server on an export.
+    /// Negotiates the use of an export.
     ///
     /// # Errors
-    /// What the connection says; [`io::ErrorKind::InvalidData`] where the server does not speak NBD, or refuses.
+    /// An error of the connection; [`io::ErrorKind::InvalidData`] if the server violates the protocol or refuses.
     pub fn connect(mut stream: S, export: &str) -> io::Result<NbdClient<S>> {
         let mut hello = [0; 18];
         stream.read_exact(&mut hello)?;
@@ -63,19 +63,19 @@ impl<S: Read + Write> NbdClient<S> {
                 reply::INFO => {}
                 kind => {
                     let why = String::from_utf8_lossy(&data).into_owned();
-                    return Err(wrong(&format!("it refuses the export `{export}` ({kind:#x}) {why}")));
+                    return Err(wrong(&format!("the export `{export}` was refused ({kind:#x}) {why}")));
                 }
             }
         }
         Ok(NbdClient::begun(stream, size))
     }
 
-    /// A connection that has agreed already, to an export of `size` bytes.
+    /// A connection after its negotiation, to an export of `size` bytes.
     pub fn begun(stream: S, size: u64) -> NbdClient<S> {
         NbdClient { stream, size, input: vec![0; 256 << 10], start: 0, end: 0, cookie: 0 }
     }
 
-    /// Bytes of the export.
+    /// Size of the export in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -85,10 +85,10 @@ impl<S: Read + Write> NbdClient<S> {
         &mut self.stream
     }
 
-    /// Sends a request; the cookie of its answer.
+    /// Sends a request, and returns its cookie.
     ///
     /// # Errors
-    /// What the connection says.
+    /// An error of the connection.
     pub fn send(&mut self, kind: u16, flags: u16, offset: u64, length: u32, data: &[u8]) -> io::Result<u64> {
         self.cookie += 1;
         let header = Header { flags, kind, cookie: self.cookie, offset, length }.bytes();
@@ -103,10 +103,10 @@ impl<S: Read + Write> NbdClient<S> {
         Ok(self.cookie)
     }
 
-    /// Sends several reads of `length` bytes at once.
+    /// Sends several reads of `length` bytes with one system call.
     ///
     /// # Errors
-    /// What the connection says.
+    /// An error of the connection.
     pub fn send_reads(&mut self, offsets: impl IntoIterator<Item = u64>, length: u32) -> io::Result<()> {
         let mut all = Vec::with_capacity(32 * REQUEST_BYTES);
         for offset in offsets {
@@ -117,11 +117,10 @@ impl<S: Read + Write> NbdClient<S> {
         self.stream.write_all(&all)
     }
 
-    /// The next answer: cookie and error number, 0 where it went well; `data` takes the bytes where it was a read that
-    /// went well.
+    /// Receives the next reply: cookie and error number, 0 for success. The data of a successful read goes to `data`.
     ///
     /// # Errors
-    /// What the connection says; [`io::ErrorKind::InvalidData`] where it is no answer.
+    /// An error of the connection; [`io::ErrorKind::InvalidData`] for an invalid reply.
     pub fn receive(&mut self, data: &mut [u8]) -> io::Result<(u64, u32)> {
         let head: [u8; 16] = self.take(16)?.try_into().expect("16 bytes");
         if head[..4] != SIMPLE_REPLY_MAGIC.to_be_bytes() {
@@ -137,12 +136,12 @@ impl<S: Read + Write> NbdClient<S> {
         Ok((cookie, error))
     }
 
-    /// Whether answers have come that were not received yet.
+    /// Whether received bytes are buffered.
     pub fn has_more(&self) -> bool {
         self.start < self.end
     }
 
-    /// One request and its answer: 0, or an error number.
+    /// Sends a request and waits for its reply. Returns the error number, 0 for success.
     ///
     /// # Errors
     /// See [`NbdClient::send`], [`NbdClient::receive`].

@@ -1,11 +1,12 @@
 //! Reading and writing with a deadline ([`Conversation`]), for the negotiation.
 //!
-//! However a client dribbles, the deadline holds for all it says together. Not here: the meaning of what is said.
+//! The deadline covers the entire negotiation, so a client cannot extend it by sending byte by byte. Not here: the
+//! protocol.
 
 use super::ended::Ended;
-use super::stop::Stop;
 use super::transport::Transport;
 use super::waiting_room::Visit;
+use crate::event::Event;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustls::ServerConfig;
@@ -13,28 +14,28 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A transport that waits, until a deadline.
+/// A transport that waits until a deadline.
 pub(super) struct Conversation<'a> {
     transport: Transport,
     patience: Duration,
     deadline: Instant,
-    stop: Option<&'a Stop>,
+    stop: Option<&'a Event>,
     visit: Option<&'a Visit>,
 }
 
 impl<'a> Conversation<'a> {
-    /// Everything must be said within `patience` from now, and ends early where `stop` is set, or the visit has to end.
+    /// Sets a deadline `patience` from now. The conversation ends early if `stop` is set or the visit is dismissed.
     pub(super) fn new(
         transport: Transport,
         patience: Duration,
-        stop: Option<&'a Stop>,
+        stop: Option<&'a Event>,
         visit: Option<&'a Visit>,
     ) -> Conversation<'a> {
         Conversation { transport, patience, deadline: Instant::now() + patience, stop, visit }
     }
 
-    /// From now on, everything must be said within `patience`.
-    pub(super) fn be_patient(&mut self, patience: Duration) {
+    /// Moves the deadline to `patience` from now.
+    pub(super) fn set_patience(&mut self, patience: Duration) {
         (self.patience, self.deadline) = (patience, Instant::now() + patience);
     }
 
@@ -46,21 +47,20 @@ impl<'a> Conversation<'a> {
         self.transport
     }
 
-    /// So many bytes.
     pub(super) fn read<const N: usize>(&mut self) -> Result<[u8; N], Ended> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// So many bytes. The caller has limited them.
+    /// Reads `length` bytes. The caller limits the length.
     pub(super) fn read_all(&mut self, length: usize) -> Result<Vec<u8>, Ended> {
         let mut bytes = vec![0; length];
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Reads so many bytes and forgets them.
+    /// Reads and discards bytes.
     pub(super) fn skip(&mut self, length: usize) -> Result<(), Ended> {
         let mut bytes = [0; 4096];
         let mut left = length;
@@ -72,7 +72,6 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Writes all of it.
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), Ended> {
         while !bytes.is_empty() {
             match self.transport.write_vectored(&[IoSlice::new(bytes)]) {
@@ -87,7 +86,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Goes over to TLS.
+    /// Performs the TLS handshake.
     pub(super) fn start_tls(&mut self, config: Arc<ServerConfig>) -> Result<(), Ended> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::InvalidData => Ended::Tls(error.to_string()),
@@ -101,7 +100,7 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Says goodbye.
+    /// Closes the connection.
     pub(super) fn close(&mut self) {
         self.transport.close();
     }
@@ -121,10 +120,10 @@ impl<'a> Conversation<'a> {
         Ok(())
     }
 
-    /// Waits until bytes can go one way.
-    fn wait(&self, way: PollFlags) -> Result<(), Ended> {
+    /// Waits until the transport is readable or writable.
+    fn wait(&self, direction: PollFlags) -> Result<(), Ended> {
         let transport = &self.transport;
-        let client = if way == PollFlags::OUT { transport.write_fd() } else { transport.read_fd() };
+        let client = if direction == PollFlags::OUT { transport.write_fd() } else { transport.read_fd() };
         loop {
             let left = self.deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -132,12 +131,12 @@ impl<'a> Conversation<'a> {
             }
             let left = Timespec::try_from(left).map_err(|_| Ended::TimedOut(self.patience))?;
             let stops = [self.stop, self.visit.map(|visit| &visit.dismissed)];
-            let mut fds = vec![PollFd::from_borrowed_fd(client, way)];
+            let mut fds = vec![PollFd::from_borrowed_fd(client, direction)];
             fds.extend(stops.into_iter().flatten().map(|stop| PollFd::new(stop, PollFlags::IN)));
             match poll(&mut fds, Some(&left)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) if fds[1..].iter().any(|stop| !stop.revents().is_empty()) => {
-                    let stopping = self.stop.is_some_and(Stop::is_set);
+                    let stopping = self.stop.is_some_and(Event::is_set);
                     return Err(match self.visit.filter(|_| !stopping) {
                         Some(visit) => Ended::Silent(visit.most),
                         None => Ended::Stopping,
@@ -157,7 +156,7 @@ impl<'a> Conversation<'a> {
     }
 }
 
-/// A connection that broke. A client that just goes away resets it, or leaves a pipe that nobody reads.
+/// Converts an I/O error. A client that disconnects resets the connection, or breaks a pipe.
 fn lost(error: io::Error) -> Ended {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     match error.kind() {

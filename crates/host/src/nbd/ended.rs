@@ -1,64 +1,50 @@
-//! Why a client never came to ask for data ([`Ended`]).
+//! The end of a negotiation without an export ([`Ended`]).
 //!
-//! Not here: what is told to the client itself; that stands in the replies to its options.
+//! Not here: the replies to the client's options.
 
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// Why a negotiation came to nothing, as a log line says it after the client's name.
-#[derive(Debug)]
+/// The reason why a negotiation failed. The text follows the client's name in a log line.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Ended {
-    /// The client said goodbye.
+    /// The client sent ABORT.
+    #[error("left before it chose an export")]
     Aborted,
     /// The client closed the connection.
+    #[error("closed the connection before it chose an export")]
     Left,
-    /// The client took longer than that.
+    /// The client exceeded this time.
+    #[error("was dropped: it chose no export within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
-    /// The server ends.
+    /// The server is ending.
+    #[error("was dropped: the server is ending")]
     Stopping,
-    /// All places for clients are taken.
+    /// The maximum number of clients is connected.
+    #[error("was refused: the maximum of {0} clients is connected")]
     Full(usize),
-    /// The client had said nothing for the longest, of so many that had chosen no export, and another came.
+    /// The client was replaced by a new one, because it had been silent longest of the maximum number of negotiating
+    /// clients.
+    #[error("was dropped for a new client: it had been silent longest of {0} clients without an export")]
     Silent(usize),
-    /// The client broke the protocol in a way that leaves no answer.
+    /// The client violated the protocol in a way that has no reply.
+    #[error("was dropped: it violated the protocol: {0}")]
     Violation(String),
-    /// The client asked, in a way that has no answer, for what it cannot have.
+    /// The client's request was refused, and has no error reply.
+    #[error("was dropped: {0}")]
     Refused(String),
-    /// TLS could not be agreed on.
+    /// The TLS handshake failed.
+    #[error("was dropped: TLS failed: {0}")]
     Tls(String),
     /// The connection failed.
+    #[error("was lost: {0}")]
     Io(io::Error),
 }
 
 impl Ended {
-    /// Whether the client left as clients do, which need not be told.
+    /// Whether the client left in an ordinary way, which needs no log line.
     pub fn is_ordinary(&self) -> bool {
         matches!(self, Ended::Aborted | Ended::Left | Ended::Stopping)
     }
 }
-
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Ended::Aborted => f.write_str("said goodbye before it chose an export"),
-            Ended::Left => f.write_str("closed the connection before it chose an export"),
-            Ended::TimedOut(after) => {
-                write!(f, "chose no export within {} s and was dropped", after.as_secs_f64())
-            }
-            Ended::Stopping => f.write_str("was dropped: the server ends"),
-            Ended::Full(most) => write!(f, "was turned away: there are {most} clients already"),
-            Ended::Silent(most) => write!(
-                f,
-                "was dropped for another: of {most} clients that chose no export it had been silent for the longest"
-            ),
-            Ended::Violation(what) => write!(f, "broke the protocol and was dropped: {what}"),
-            Ended::Refused(what) => write!(f, "was dropped: {what}"),
-            Ended::Tls(what) => write!(f, "was dropped: TLS failed: {what}"),
-            Ended::Io(error) => write!(f, "was lost: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Ended {}

@@ -1,28 +1,28 @@
-//! What a client is told of an export before it begins ([`Export`]).
+//! The properties of an export ([`Export`]), as the negotiation reports them.
 
 use super::wire::transmission as flags;
 
-/// An export as the negotiation shows it.
+/// An export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
-    /// Its name; the default one has the empty name too.
+    /// Its name. The first export is also found by the empty name.
     pub name: String,
-    /// A line for people.
+    /// A description for people.
     pub description: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Offsets and lengths are multiples of it; a power of two.
+    /// The unit of offsets and lengths in bytes, a power of two.
     pub minimum_block: u32,
-    /// Requests of multiples of it are served best; a power of two.
+    /// The preferred request size in bytes, a power of two.
     pub preferred_block: u32,
-    /// Nothing may be changed.
+    /// Whether clients may only read.
     pub read_only: bool,
-    /// Seeks cost time.
+    /// Whether seeks take time.
     pub rotational: bool,
 }
 
 impl Export {
-    /// The transmission flags, with or without structured replies.
+    /// The transmission flags; `structured` adds those of structured replies.
     pub fn flags(&self, structured: bool) -> u16 {
         let always = flags::HAS_FLAGS | flags::SEND_FLUSH | flags::CAN_MULTI_CONN | flags::SEND_CACHE;
         let changes = flags::SEND_FUA | flags::SEND_TRIM | flags::SEND_WRITE_ZEROES | flags::SEND_FAST_ZERO;

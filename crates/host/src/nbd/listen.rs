@@ -1,14 +1,14 @@
-//! Where clients come in ([`Listener`]): unix sockets, TCP, sockets of systemd, and stdin with stdout.
+//! Accepting clients ([`Listener`]): unix sockets, TCP, sockets of systemd, and stdin with stdout.
 //!
-//! One thread waits for all sockets; each client that comes is negotiated with on a thread of its own, and handed on
-//! when it has chosen an export. Not here: what is done with it then, and who may connect; that is for the permissions
-//! of the socket's folder, and for TLS.
+//! One thread waits for all sockets. Each client negotiates on its own thread, and is passed on when it has chosen an
+//! export. Not here: the transmission, and access control, which the permissions of the socket's directory and TLS
+//! provide.
 
 use super::activation;
 use super::ended::Ended;
 use super::export::Export;
 use super::negotiate::{Agreed, Settings, negotiate_at};
-use super::places::Places;
+use super::permits::Permits;
 use super::transport::Transport;
 use super::unix_socket::UnixSocket;
 use super::waiting_room::{Visit, WaitingRoom};
@@ -23,25 +23,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long nothing is accepted after the kernel had no room for another client.
-const RESPITE: Duration = Duration::from_millis(100);
+/// Pause of accepting after the kernel ran out of resources.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Clients that may negotiate at once, beside those that have chosen an export.
+/// The maximum number of negotiating clients, in addition to those that use exports.
 pub const NEGOTIATING: usize = 32;
 
-/// Where a client can connect.
+/// An address at which clients connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A unix socket.
     Unix(PathBuf),
-    /// A port.
+    /// An IP address and port.
     Tcp(SocketAddr),
-    /// Something that systemd opened, of another kind.
+    /// A socket of another kind, opened by systemd.
     Other,
 }
 
 impl Address {
-    /// What clients are given to connect here and use the default export (doc/uri.md of the protocol).
+    /// The URI of the default export (doc/uri.md of the protocol).
     pub fn uri(&self, tls: bool) -> Option<String> {
         let scheme = if tls { "nbds" } else { "nbd" };
         match self {
@@ -52,48 +52,49 @@ impl Address {
     }
 }
 
-/// Waits for clients.
+/// Listening sockets and the limits on clients.
 #[derive(Debug)]
 pub struct Listener {
-    doors: Vec<Door>,
-    places: Places,
+    sockets: Vec<ListeningSocket>,
+    permits: Permits,
     waiting_room: WaitingRoom,
 }
 
 #[derive(Debug)]
-struct Door {
+struct ListeningSocket {
     socket: OwnedFd,
     address: Address,
-    /// Removed at the end.
+    /// Removes the file of a unix socket when dropped.
     _file: Option<UnixSocket>,
 }
 
 impl Listener {
-    /// For at most `most` clients that use exports at once, and [`NEGOTIATING`] more that have not chosen one. Nobody
-    /// can come in yet.
+    /// A listener without sockets, for at most `most` clients that use exports, and [`NEGOTIATING`] more.
     pub fn new(most: usize) -> Listener {
-        let (places, waiting_room) = (Places::new(most), WaitingRoom::new(NEGOTIATING));
-        Listener { doors: Vec::new(), places, waiting_room }
+        let (permits, waiting_room) = (Permits::new(most), WaitingRoom::new(NEGOTIATING));
+        Listener { sockets: Vec::new(), permits, waiting_room }
     }
 
-    /// Listens on a unix socket, which is made for its owner alone and removed when this is dropped.
+    /// Listens on a new unix socket that only its owner can use. It is removed when this is dropped.
     ///
     /// # Errors
-    ///
-    /// [`HostError::Listen`]: somebody listens there, or the path is taken by a file, too long or not writable.
+    /// [`HostError::Listen`]: a server listens there, the path is a file, or it is too long or not writable.
     pub fn unix(&mut self, path: &Path) -> Result<(), HostError> {
         let (socket, file) =
             UnixSocket::listen(path).map_err(|what| cannot(path.display().to_string(), what))?;
-        self.doors.push(Door { socket, address: Address::Unix(file.path().to_owned()), _file: Some(file) });
+        self.sockets.push(ListeningSocket {
+            socket,
+            address: Address::Unix(file.path().to_owned()),
+            _file: Some(file),
+        });
         Ok(())
     }
 
-    /// Listens on `HOST:PORT`; port 0 is a free one, which [`addresses`](Self::addresses) tells.
+    /// Listens on `HOST:PORT`. Port 0 selects a free port, which [`addresses`](Self::addresses) returns.
     ///
     /// # Errors
-    ///
-    /// [`HostError::Invalid`]: it is no address. [`HostError::Listen`]: the port is taken or not allowed, or there is no such
-    /// host.
+    /// [`HostError::Invalid`]: not an address. [`HostError::Listen`]: the port is in use or not allowed, or the host is
+    /// unknown.
     pub fn tcp(&mut self, address: &str) -> Result<(), HostError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::InvalidInput => HostError::Invalid {
@@ -109,15 +110,14 @@ impl Listener {
         let socket = TcpListener::bind(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let address = Address::Tcp(socket.local_addr().map_err(failed)?);
-        self.doors.push(Door { socket: socket.into(), address, _file: None });
+        self.sockets.push(ListeningSocket { socket: socket.into(), address, _file: None });
         Ok(())
     }
 
-    /// Listens on the sockets that systemd opened for this process, and says how many there are.
+    /// Listens on the sockets that systemd opened for this process, and returns their number.
     ///
     /// # Errors
-    ///
-    /// [`HostError::Listen`]: what was passed is no listening stream socket.
+    /// [`HostError::Listen`]: one of them is not a listening stream socket.
     pub fn activated(&mut self) -> Result<usize, HostError> {
         let cannot = |what: String| cannot("the sockets of systemd".to_owned(), what);
         let sockets = activation::take().map_err(cannot)?;
@@ -126,29 +126,29 @@ impl Listener {
             let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false)
                 && sockopt::socket_type(&socket).is_ok_and(|kind| kind == SocketType::STREAM);
             if !listens {
-                let what = "one of them is no listening stream socket: write `Accept=no` and `ListenStream=`";
+                let what =
+                    "one of them is not a listening stream socket: write `Accept=no` and `ListenStream=`";
                 return Err(cannot(what.to_owned()));
             }
             rustix::io::ioctl_fionbio(&socket, true).map_err(|error| cannot(error.to_string()))?;
             let address = address_of(&socket);
-            self.doors.push(Door { socket, address, _file: None });
+            self.sockets.push(ListeningSocket { socket, address, _file: None });
         }
         Ok(count)
     }
 
-    /// Where clients can connect.
+    /// The addresses at which clients connect.
     pub fn addresses(&self) -> impl Iterator<Item = &Address> {
-        self.doors.iter().map(|door| &door.address)
+        self.sockets.iter().map(|listening| &listening.address)
     }
 
-    /// Waits for clients until `settings.stop` is set; returns when no negotiation goes on any more.
+    /// Accepts clients until `settings.stop` is set, and returns when all negotiations have ended.
     ///
-    /// Both callbacks come from the threads of the negotiations, several at once. `on_ended` tells of clients that came to
-    /// nothing, by the names of their peers. A client holds its place until its [`Transport`] is dropped.
+    /// Both callbacks are called concurrently, on the threads of the negotiations. `on_ended` gets the name of the peer
+    /// and the reason of a failed negotiation. A client holds its permit until its [`Transport`] is dropped.
     ///
     /// # Errors
-    ///
-    /// [`HostError::Listen`]: a socket cannot be waited for any more.
+    /// [`HostError::Listen`]: polling or accepting failed for good.
     pub fn run(
         &self,
         exports: &[Export],
@@ -158,7 +158,7 @@ impl Listener {
     ) -> Result<(), HostError> {
         let meet = |transport: Transport, visit: &Arc<Visit>| {
             let peer = transport.peer().to_owned();
-            let met = negotiate_at(transport, exports, settings, Some((visit, &self.places)));
+            let met = negotiate_at(transport, exports, settings, Some((visit, &self.permits)));
             self.waiting_room.leave(visit);
             match met {
                 Ok((transport, agreed)) => on_client(transport, agreed),
@@ -170,15 +170,15 @@ impl Listener {
         std::thread::scope(|threads| {
             loop {
                 let Some(ready) = self.wait(settings)? else { return Ok(()) };
-                for door in ready {
-                    let (socket, peer) = match Listener::accept(door, number + 1)? {
+                for listening in ready {
+                    let (socket, peer) = match Listener::accept(listening, number + 1)? {
                         Accepted::Client(socket, peer) => {
                             number += 1;
                             (socket, peer)
                         }
                         Accepted::Nobody => continue,
                         Accepted::NoRoom => {
-                            rest(settings);
+                            pause(settings);
                             continue;
                         }
                     };
@@ -202,10 +202,10 @@ impl Listener {
         })
     }
 
-    /// Waits until somebody comes; `None` where the server ends.
-    fn wait(&self, settings: &Settings) -> Result<Option<Vec<&Door>>, HostError> {
+    /// Waits for clients; `None` if the server ends.
+    fn wait(&self, settings: &Settings) -> Result<Option<Vec<&ListeningSocket>>, HostError> {
         let mut fds: Vec<PollFd<'_>> =
-            self.doors.iter().map(|door| PollFd::new(&door.socket, PollFlags::IN)).collect();
+            self.sockets.iter().map(|listening| PollFd::new(&listening.socket, PollFlags::IN)).collect();
         fds.extend(settings.stop.as_ref().map(|stop| PollFd::new(stop, PollFlags::IN)));
         match poll(&mut fds, None) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -215,41 +215,46 @@ impl Listener {
         if settings.stop.is_some() && fds.last().is_some_and(ready) {
             return Ok(None);
         }
-        Ok(Some(self.doors.iter().zip(&fds).filter(|(_, fd)| ready(fd)).map(|(door, _)| door).collect()))
+        Ok(Some(
+            self.sockets
+                .iter()
+                .zip(&fds)
+                .filter(|(_, fd)| ready(fd))
+                .map(|(listening, _)| listening)
+                .collect(),
+        ))
     }
 
-    fn accept(door: &Door, number: u64) -> Result<Accepted, HostError> {
+    fn accept(listening: &ListeningSocket, number: u64) -> Result<Accepted, HostError> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        match rustix::net::acceptfrom_with(&door.socket, flags) {
+        match rustix::net::acceptfrom_with(&listening.socket, flags) {
             Ok((socket, from)) => Ok(Accepted::Client(socket, peer_name(from, number))),
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Ok(Accepted::NoRoom),
             Err(error @ (Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP)) => {
-                Err(cannot(format!("{:?}", door.address), error.to_string()))
+                Err(cannot(format!("{:?}", listening.address), error.to_string()))
             }
-            // The client is gone already, or its network failed.
+            // The client has gone, or its network failed.
             Err(_) => Ok(Accepted::Nobody),
         }
     }
 }
 
-/// What became of an attempt to accept.
 enum Accepted {
     Client(OwnedFd, String),
     Nobody,
     NoRoom,
 }
 
-/// The client at stdin and stdout, as `-s` of nbdkit has it. What the program writes to stdout from here on goes to
-/// stderr, and its stdin is empty.
+/// The client at stdin and stdout, like `-s` of nbdkit. From here on, the program's stdin is empty, and its stdout goes
+/// to stderr.
 ///
 /// # Errors
-///
-/// [`HostError::Listen`]: they are a terminal, or cannot be had.
+/// [`HostError::Listen`]: they are a terminal, or cannot be duplicated.
 pub fn stdio() -> Result<Transport, HostError> {
     let cannot = |what: String| cannot("stdin and stdout".to_owned(), what);
     let failed = |error: io::Error| cannot(error.to_string());
     if io::stdin().is_terminal() || io::stdout().is_terminal() {
-        let what = "they are a terminal, and a client is expected there: run it from one, such as `nbdsh`";
+        let what = "they are a terminal, not a client: start the server from a client, such as `nbdsh`";
         return Err(cannot(what.to_owned()));
     }
     let input = io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
@@ -260,21 +265,20 @@ pub fn stdio() -> Result<Transport, HostError> {
     Transport::pipes(input, output, "the client at stdin").map_err(failed)
 }
 
-/// The transport of a client that was accepted.
 fn client(socket: OwnedFd, peer: String) -> io::Result<Transport> {
-    // A unix socket does not know these, and needs neither.
+    // Unix sockets have neither option.
     let _ = sockopt::set_tcp_nodelay(&socket, true);
     let _ = sockopt::set_socket_keepalive(&socket, true);
     Transport::socket(socket, peer)
 }
 
-/// How log lines call the client: its address, or a number where it has none.
+/// The name of the client in log lines: its address, or a number.
 fn peer_name(from: Option<SocketAddrAny>, number: u64) -> String {
     let address = from.and_then(|from| SocketAddr::try_from(from).ok());
     address.map_or_else(|| format!("client {number}"), |address| address.to_string())
 }
 
-/// The address of a socket that somebody else opened.
+/// The address of a socket from systemd.
 fn address_of(socket: &OwnedFd) -> Address {
     let Ok(address) = rustix::net::getsockname(socket) else { return Address::Other };
     if let Ok(address) = SocketAddr::try_from(address.clone()) {
@@ -288,16 +292,16 @@ fn address_of(socket: &OwnedFd) -> Address {
     path.map_or(Address::Other, Address::Unix)
 }
 
-/// Lets the kernel free something, or the server end.
-fn rest(settings: &Settings) {
-    let respite = Timespec::try_from(RESPITE).expect("a tenth of a second");
+/// Waits for [`ACCEPT_PAUSE`], or until the server ends.
+fn pause(settings: &Settings) {
+    let pause = Timespec::try_from(ACCEPT_PAUSE).expect("a tenth of a second");
     let stop = settings.stop.as_ref();
     let mut fds: Vec<PollFd<'_>> = stop.map(|stop| PollFd::new(stop, PollFlags::IN)).into_iter().collect();
-    // Interrupted or not: it was a rest.
-    let _ = poll(&mut fds, Some(&respite));
+    // A signal may end the pause early.
+    let _ = poll(&mut fds, Some(&pause));
 }
 
-/// A path within a URI.
+/// Escapes a path for a URI.
 fn escaped(path: &Path) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let bytes = path.as_os_str().as_encoded_bytes().iter();

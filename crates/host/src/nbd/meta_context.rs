@@ -1,16 +1,15 @@
-//! Metadata contexts: which of them a list of queries means. There is one, `base:allocation`.
+//! The metadata contexts that queries match. There is only `base:allocation`.
 //!
-//! Not here: the extents themselves, which the transmission gives.
+//! Not here: the extents, which belong to the transmission phase.
 
 use super::wire::BASE_ALLOCATION;
 
-/// Whether `base:allocation` is listed: where nothing is asked, by its name, and by its namespace alone.
+/// Whether queries list `base:allocation`: without a query, by its name, or by its namespace.
 pub(super) fn lists(queries: &[&str]) -> bool {
     queries.is_empty() || queries.iter().any(|query| matches!(*query, BASE_ALLOCATION | "base:"))
 }
 
-/// Whether `base:allocation` is selected: only by its name. A namespace alone lists and selects nothing, as in other
-/// servers.
+/// Whether queries select `base:allocation`: only by its name. A namespace alone selects nothing, as in other servers.
 pub(super) fn selects(queries: &[&str]) -> bool {
     queries.contains(&BASE_ALLOCATION)
 }

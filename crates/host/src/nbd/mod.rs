@@ -1,10 +1,10 @@
-//! An NBD server: the protocol, and a loop that serves drives to clients.
+//! An NBD server: the protocol and the negotiation. The server thread of [`crate::live`] handles the transmission.
 //!
 //! ```text
-//!   listen ─► negotiate (a thread for each client, with a deadline) ─► Agreed ─► transmission (the loop of `live`)
+//!   listen ─► negotiate (a thread for each client, with a deadline) ─► Agreed ─► transmission (`live`)
 //! ```
 //!
-//! Not here: what a drive is; see [`crate::live`].
+//! Not here: drives; see [`crate::live`].
 
 mod activation;
 pub mod answer;
@@ -16,10 +16,9 @@ pub mod listen;
 mod meta_context;
 pub mod negotiate;
 pub mod options;
-mod places;
+mod permits;
 pub mod request;
 mod rsa;
-pub mod stop;
 pub mod tls;
 pub mod transport;
 pub mod unix_socket;
@@ -31,6 +30,5 @@ pub use ended::Ended;
 pub use export::Export;
 pub use listen::{Address, Listener};
 pub use negotiate::{Agreed, Settings, negotiate};
-pub use stop::Stop;
 pub use tls::Tls;
 pub use transport::Transport;

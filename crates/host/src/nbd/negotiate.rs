@@ -1,58 +1,59 @@
-//! The first phase of the protocol ([`negotiate`]): fixed newstyle, from the greeting to the choice of an export.
+//! The handshake of the protocol ([`negotiate`]): fixed newstyle, from the greeting to the choice of an export.
 //!
-//! Source: github.com/NetworkBlockDevice/nbd, doc/proto.md, "Handshake" and "Option types". Where the text leaves a
-//! choice:
+//! Source: github.com/NetworkBlockDevice/nbd, doc/proto.md, "Handshake" and "Option types". Decisions that the text
+//! leaves open:
 //!
-//! - An export whose blocks are larger than 512 bytes is given only to clients that asked for its block sizes. With
-//!   blocks of 512 bytes every client is served, and one that was not told their size may ask for any bytes.
-//! - Where there are as many clients as there may be, whoever chooses an export is told so and dropped; looking at
-//!   exports takes no place.
+//! - An export with blocks larger than 512 bytes requires a client that asks for block sizes. With blocks of 512 bytes, every
+//!   client is served, and a client that did not ask may use any offset and length.
+//! - With the maximum number of clients, a client that chooses an export gets an error and is dropped. Clients that only
+//!   look at exports do not count.
 //! - A client without the flag for fixed newstyle may only choose an export by name.
-//! - Names that do not exist, in options that have no reply, end the connection, as the text demands.
+//! - An unknown name in an option without a reply ends the connection, as the protocol demands.
 //!
-//! Not here: requests for data, long headers (EXTENDED_HEADERS) and exports that need TLS while others do not.
+//! # Not supported
+//! Long headers (EXTENDED_HEADERS), and TLS for some exports only.
 
 use super::conversation::Conversation;
 use super::ended::Ended;
 use super::export::Export;
 use super::meta_context;
 use super::options::{self, ContextQueries, ExportChoice, Fault};
-use super::places::{Place, Places};
-use super::stop::Stop;
+use super::permits::{Permit, Permits};
 use super::tls::Tls;
 use super::transport::Transport;
 use super::waiting_room::Visit;
 use super::wire::{self, MAX_PAYLOAD, MAX_STRING, handshake, info, option, reply};
+use crate::event::Event;
 use lowtide_core::suggest;
 use std::time::Duration;
 
-/// Options one client may send.
+/// The maximum number of options of a client.
 const MOST_OPTIONS: usize = 256;
 
-/// The most data of an option that is looked at.
+/// The maximum length of an option's data, in bytes. Longer data is skipped.
 const MOST_DATA: usize = 64 << 10;
 
-/// The most data of an option that is skipped; a client that announces more is dropped.
+/// The maximum length of skipped data, in bytes. A client that announces more is dropped.
 const MOST_SKIPPED: usize = 1 << 20;
 
-/// The largest minimum block that every client keeps to without being told.
+/// The block size that all clients respect without asking.
 const COMMON_BLOCK: u32 = 512;
 
-/// How a server negotiates.
+/// Settings of a negotiation.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Whether there is TLS.
+    /// The use of TLS.
     pub tls: Tls,
-    /// Until the first option has come; longer than the rest, for clients that wait for people.
+    /// Time until the first option; longer than the rest, for clients that wait for user input.
     pub first_option: Duration,
-    /// From the first option to the last reply.
+    /// Time from the first option to the last reply.
     pub all_options: Duration,
-    /// Ends every negotiation where it is set.
-    pub stop: Option<Stop>,
+    /// Set to end all negotiations.
+    pub stop: Option<Event>,
 }
 
 impl Default for Settings {
-    /// Without TLS; 60 s for the first option, 10 s for all.
+    /// No TLS; 60 s until the first option, 10 s for the rest.
     fn default() -> Settings {
         Settings {
             tls: Tls::Off,
@@ -63,24 +64,23 @@ impl Default for Settings {
     }
 }
 
-/// What client and server agreed on.
+/// The result of a negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Agreed {
-    /// Which export, by its place in the list.
+    /// Index of the export.
     pub export: usize,
-    /// Replies come in chunks.
+    /// Structured replies.
     pub structured: bool,
-    /// The client may ask what is allocated.
+    /// The client may request the block status.
     pub base_allocation: bool,
-    /// The client was told the size of a block, and asks for whole ones.
+    /// The client knows the block size, and respects it.
     pub block_sizes: bool,
 }
 
-/// Negotiates with one client, and waits for it as long as `settings` say. The first export is the default one.
+/// Negotiates with one client, within the times of `settings`. The first export is the default.
 ///
 /// # Errors
-///
-/// [`Ended`], where the client does not come to use an export.
+/// [`Ended`] if the client does not begin to use an export.
 pub fn negotiate(
     transport: Transport,
     exports: &[Export],
@@ -89,40 +89,40 @@ pub fn negotiate(
     negotiate_at(transport, exports, settings, None)
 }
 
-/// The same, at a listener: a client may be dropped for others while it says nothing, and needs a place to begin.
+/// [`negotiate`] for a listener. A silent client may be dismissed, and a client needs a permit to begin.
 pub(super) fn negotiate_at(
     transport: Transport,
     exports: &[Export],
     settings: &Settings,
-    listener: Option<(&Visit, &Places)>,
+    listener: Option<(&Visit, &Permits)>,
 ) -> Result<(Transport, Agreed), Ended> {
-    let (visit, places) = listener.unzip();
+    let (visit, permits) = listener.unzip();
     let conversation = Conversation::new(transport, settings.first_option, settings.stop.as_ref(), visit);
     let (client, agreed) = (Client::default(), State::default());
     let mut negotiation =
-        Negotiation { conversation, exports, settings, places, place: None, client, agreed };
+        Negotiation { conversation, exports, settings, permits, permit: None, client, agreed };
     let agreed = negotiation.run();
     if agreed.is_err() {
         negotiation.conversation.close();
     }
     let transport = negotiation.conversation.into_transport();
-    Ok((transport.with_place(negotiation.place), agreed?))
+    Ok((transport.with_permit(negotiation.permit), agreed?))
 }
 
-/// What a client said in its greeting.
+/// The flags of the client's greeting.
 #[derive(Default)]
 struct Client {
     fixed_newstyle: bool,
     no_zeroes: bool,
 }
 
-/// What was agreed on so far; TLS forgets it.
+/// The agreements so far. STARTTLS resets them.
 #[derive(Default)]
 struct State {
     structured: bool,
     /// The export for which `base:allocation` was selected.
     base_allocation: Option<usize>,
-    /// The export whose block sizes it was told.
+    /// The export whose block sizes the client knows.
     block_sizes: Option<usize>,
 }
 
@@ -130,14 +130,14 @@ struct Negotiation<'a> {
     conversation: Conversation<'a>,
     exports: &'a [Export],
     settings: &'a Settings,
-    places: Option<&'a Places>,
-    /// What the client has of them.
-    place: Option<Place>,
+    permits: Option<&'a Permits>,
+    /// The client's permit.
+    permit: Option<Permit>,
     client: Client,
     agreed: State,
 }
 
-/// What comes after an option.
+/// The phase after an option.
 enum Next {
     Option,
     Transmission(usize),
@@ -149,7 +149,7 @@ impl Negotiation<'_> {
         for number in 0..MOST_OPTIONS {
             let (option, length) = self.header()?;
             if number == 0 {
-                self.conversation.be_patient(self.settings.all_options);
+                self.conversation.set_patience(self.settings.all_options);
             }
             if let Next::Transmission(export) = self.option(option, length)? {
                 return Ok(Agreed {
@@ -160,7 +160,7 @@ impl Negotiation<'_> {
                 });
             }
         }
-        Err(Ended::Violation(format!("it sent {MOST_OPTIONS} options and chose no export")))
+        Err(Ended::Violation(format!("{MOST_OPTIONS} options without the choice of an export")))
     }
 
     fn greet(&mut self) -> Result<(), Ended> {
@@ -172,7 +172,7 @@ impl Negotiation<'_> {
         self.conversation.write(&greeting)?;
         let said = u32::from_be_bytes(self.conversation.read()?);
         if said & !u32::from(flags) != 0 {
-            return Err(Ended::Violation(format!("its flags are {said:#x}, of which {flags:#x} are known")));
+            return Err(Ended::Violation(format!("its flags are {said:#x}, but only {flags:#x} are known")));
         }
         let has = |flag: u16| said & u32::from(flag) != 0;
         self.client =
@@ -228,7 +228,7 @@ impl Negotiation<'_> {
             return Err(Ended::Violation(format!("it chose an export by a name of {length} bytes")));
         }
         let data = self.conversation.read_all(length)?;
-        let name = match options::name(&data) {
+        let name = match options::text(&data) {
             Ok(name) => name,
             Err(Fault::Malformed(what) | Fault::TooBig(what)) => {
                 return Err(Ended::Violation(format!("the name of an export: {what}")));
@@ -250,10 +250,10 @@ impl Negotiation<'_> {
         Ok(Next::Transmission(number))
     }
 
-    /// Takes a place for a client that begins.
+    /// Takes a permit for a client that begins.
     fn enter(&mut self) -> Result<(), Ended> {
-        if let Some(places) = self.places {
-            self.place = Some(places.take().ok_or(Ended::Full(places.most()))?);
+        if let Some(permits) = self.permits {
+            self.permit = Some(permits.take().ok_or(Ended::Full(permits.most()))?);
         }
         Ok(())
     }
@@ -345,7 +345,7 @@ impl Negotiation<'_> {
     fn meta_context(&mut self, option: u32, length: usize) -> Result<Next, Ended> {
         let set = option == option::SET_META_CONTEXT;
         if set {
-            // What was selected before is gone even where this fails.
+            // The old selection is gone even if this option fails.
             self.agreed.base_allocation = None;
         }
         let Some(data) = self.data(option, length)? else { return Ok(Next::Option) };
@@ -374,7 +374,7 @@ impl Negotiation<'_> {
         self.answer(replies.add(reply::ACK, &[]))
     }
 
-    /// The data of an option; `None` where it was too long, which the client was told.
+    /// Reads the data of an option. Data that is too long gets an error reply and returns `None`.
     fn data(&mut self, option: u32, length: usize) -> Result<Option<Vec<u8>>, Ended> {
         if length <= MOST_DATA {
             return self.conversation.read_all(length).map(Some);
@@ -384,7 +384,7 @@ impl Negotiation<'_> {
         Ok(None)
     }
 
-    /// For an option that has no data: where some came, it is skipped and the client told.
+    /// Refuses data of an option that takes none.
     fn refuse_data(&mut self, option: u32, length: usize) -> Result<Option<Next>, Ended> {
         if length == 0 {
             return Ok(None);
@@ -409,19 +409,19 @@ impl Negotiation<'_> {
         Ok(Next::Option)
     }
 
-    /// The export of that name; the first one where it is empty.
+    /// The index of an export; the empty name means the first one.
     fn find(&self, name: &str) -> Option<usize> {
         let named = self.exports.iter().position(|export| export.name == name);
         named.or((name.is_empty() && !self.exports.is_empty()).then_some(0))
     }
 
     fn unknown(&self, name: &str) -> String {
-        // Room for the words around it within the longest string.
+        // Limited so that the text fits a string of the protocol.
         let shown: String = name.chars().take(256).collect();
         let names = self.exports.iter().map(|export| export.name.as_str());
         let offer = match suggest::nearest(&shown, names) {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None => "LIST tells which there are".to_owned(),
+            None => "LIST returns all names".to_owned(),
         };
         format!("there is no export \"{shown}\": {offer}")
     }
@@ -436,7 +436,7 @@ fn string_length(text: &str) -> u32 {
     u32::try_from(text.len()).expect("names of exports are short strings")
 }
 
-/// The replies to one option, sent in one go.
+/// The replies to one option, sent together.
 struct Replies {
     option: u32,
     bytes: Vec<u8>,

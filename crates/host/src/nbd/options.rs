@@ -1,38 +1,37 @@
-//! Reads the data of options: [`ExportChoice`] of INFO and GO, [`ContextQueries`] of the metadata contexts.
+//! The data of options: [`ExportChoice`] of INFO and GO, [`ContextQueries`] of the metadata contexts.
 //!
-//! Whatever a client sends, the outcome is a value or a [`Fault`] with its place in the protocol. Not here: reading from
-//! the network and what is answered.
+//! Any input yields a value or a [`Fault`]. Not here: reading from the network, and the replies.
 
 use super::wire::{MAX_STRING, info};
 
-/// What is wrong with the data of an option, in words that the client shows to people.
+/// Invalid data of an option, in words for the client's user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It does not have the form of the option.
+    /// The data does not have the option's format.
     Malformed(&'static str),
-    /// A part is longer than the protocol or this server allows.
+    /// A field is longer than the protocol or this server allows.
     TooBig(&'static str),
 }
 
-/// The data of INFO and GO: an export, and what a client wants to know of it.
+/// The data of INFO and GO: an export and the requested information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportChoice<'a> {
-    /// The export; empty for the default one.
+    /// The export's name; empty for the default export.
     pub name: &'a str,
-    /// Its name.
+    /// The client requests the name.
     pub wants_name: bool,
-    /// Its description.
+    /// The client requests the description.
     pub wants_description: bool,
-    /// Its block sizes, by which the client will keep.
+    /// The client requests the block sizes, and will respect them.
     pub wants_block_size: bool,
 }
 
-/// The data of LIST_META_CONTEXT and SET_META_CONTEXT: an export, and which contexts.
+/// The data of LIST_META_CONTEXT and SET_META_CONTEXT: an export and queries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextQueries<'a> {
-    /// The export; empty for the default one.
+    /// The export's name; empty for the default export.
     pub export: &'a str,
-    /// What selects contexts, each with a namespace and a colon.
+    /// The queries, each with a namespace and a colon.
     pub queries: Vec<&'a str>,
 }
 
@@ -49,7 +48,7 @@ impl<'a> ExportChoice<'a> {
                 info::NAME => choice.wants_name = true,
                 info::DESCRIPTION => choice.wants_description = true,
                 info::BLOCK_SIZE => choice.wants_block_size = true,
-                _ => {} // EXPORT always comes; the protocol wants unknown ones ignored
+                _ => {} // EXPORT is always sent; the protocol ignores unknown types
             }
         }
         fields.end()?;
@@ -76,12 +75,7 @@ impl<'a> ContextQueries<'a> {
     }
 }
 
-/// Reads a name that is all the data of an option.
-pub fn name(data: &[u8]) -> Result<&str, Fault> {
-    text(data)
-}
-
-/// What is left of the data.
+/// The unread data.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -108,7 +102,7 @@ impl<'a> Fields<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A string after its length.
+    /// A string with its length in front.
     fn counted_string(&mut self) -> Result<&'a str, Fault> {
         let length = self.u32()?;
         text(self.bytes(length as usize)?)
@@ -123,8 +117,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A string of the protocol: UTF-8 without NUL, and not too long.
-fn text(bytes: &[u8]) -> Result<&str, Fault> {
+/// Reads a string of the protocol: UTF-8 without NUL, at most [`MAX_STRING`] bytes.
+pub fn text(bytes: &[u8]) -> Result<&str, Fault> {
     if bytes.len() > MAX_STRING {
         return Err(Fault::TooBig("a string has more than 4096 bytes"));
     }
@@ -178,10 +172,10 @@ mod tests {
 
     #[test]
     fn strings_are_short_text_without_nul() {
-        assert_eq!(name("ä".repeat(2048).as_bytes()), Ok(&*"ä".repeat(2048)));
-        assert!(matches!(name(&[b'x'; 4097]), Err(Fault::TooBig(_))));
-        assert!(matches!(name(b"a\0b"), Err(Fault::Malformed(_))));
-        assert!(matches!(name(b"\xff"), Err(Fault::Malformed(_))));
+        assert_eq!(text("ä".repeat(2048).as_bytes()), Ok(&*"ä".repeat(2048)));
+        assert!(matches!(text(&[b'x'; 4097]), Err(Fault::TooBig(_))));
+        assert!(matches!(text(b"a\0b"), Err(Fault::Malformed(_))));
+        assert!(matches!(text(b"\xff"), Err(Fault::Malformed(_))));
         let far = [&u32::MAX.to_be_bytes()[..], b"disk"].concat();
         assert!(matches!(ExportChoice::read(&far), Err(Fault::Malformed(_))));
     }

@@ -1,28 +1,28 @@
-//! A request of the transmission phase: its header, and what of it is in order ([`Header`], [`Command`]).
+//! A request of the transmission phase: its header and its validation ([`Header`], [`Command`]).
 //!
-//! Which error answers which fault follows the protocol's text: `ENOSPC` for a write past the end, `EPERM` for a change of a
-//! read-only export, `EINVAL` for everything else. Not here: the payload of a write, which follows the header.
+//! Error numbers follow the protocol: `ENOSPC` for a write past the end, `EPERM` for a change of a read-only export,
+//! and `EINVAL` for everything else. Not here: the payload of a write, which follows the header.
 
 use super::wire::{MAX_PAYLOAD, REQUEST_BYTES, REQUEST_MAGIC, command, error, flag};
 use super::{Agreed, Export};
 
-/// The header of a request, as it came.
+/// The header of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Flags of the command.
     pub flags: u16,
     /// The command.
     pub kind: u16,
-    /// The client's name for it.
+    /// The client's number of the request.
     pub cookie: u64,
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
 impl Header {
-    /// Reads a header; `None` where it does not begin as one: what follows means nothing.
+    /// Parses a header; `None` if its magic number is wrong.
     pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Option<Header> {
         let number = |from: usize, length: usize| {
             bytes[from..from + length].iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte))
@@ -36,7 +36,7 @@ impl Header {
         })
     }
 
-    /// The header as it goes over the wire.
+    /// The bytes of the header.
     pub fn bytes(&self) -> [u8; REQUEST_BYTES] {
         let mut bytes = [0; REQUEST_BYTES];
         bytes[..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -48,15 +48,15 @@ impl Header {
         bytes
     }
 
-    /// Bytes that follow the header.
+    /// Length of the payload in bytes.
     pub fn payload(&self) -> u32 {
         if self.kind == command::WRITE { self.length } else { 0 }
     }
 
-    /// What it asks of an export.
+    /// Validates the request.
     ///
     /// # Errors
-    /// The protocol's error number.
+    /// An error number of the protocol.
     pub fn command(&self, export: &Export, agreed: &Agreed) -> Result<Command, u32> {
         let Header { flags, kind, offset, length, .. } = *self;
         let Agreed { structured, base_allocation, block_sizes, .. } = *agreed;
@@ -77,7 +77,7 @@ impl Header {
             }
             _ => return Err(error::EINVAL),
         };
-        // Every command may carry FUA, and those that change nothing have nothing to do for it.
+        // All commands may have FUA, which is a no-op for those that change nothing.
         if flags & !(allowed | flag::FUA) != 0 {
             return Err(error::EINVAL);
         }
@@ -95,12 +95,12 @@ impl Header {
         let block = u64::from(export.minimum_block);
         let whole = offset.is_multiple_of(block) && u64::from(length).is_multiple_of(block);
         let too_long = matches!(kind, command::READ | command::WRITE) && length > MAX_PAYLOAD;
-        // Who was told the size of a block keeps to it; others may ask for any bytes.
+        // A client that does not know the block size may use any offset and length.
         if length == 0 || block_sizes && !whole || too_long {
             return Err(error::EINVAL);
         }
         match command {
-            // Zeroes that take room are as slow as a write, and parts of blocks always do.
+            // Allocated zeroes and partial blocks are as slow as a write.
             Command::WriteZeroes { hole, fast: true, .. } if !(hole && whole) => Err(error::ENOTSUP),
             Command::WriteZeroes { fua, fast, .. } if !whole => {
                 Ok(Command::WriteZeroes { fua, hole: false, fast })
@@ -110,37 +110,37 @@ impl Header {
     }
 }
 
-/// What a request asks for; its range stands in the header.
+/// A valid command; its range is in the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Command {
     /// Read.
     Read,
     /// Write the payload.
     Write {
-        /// Durable before the answer.
+        /// Make the write durable before the reply.
         fua: bool,
     },
-    /// Go away.
+    /// End the session.
     Disconnect,
-    /// Make durable what was answered.
+    /// Make answered writes durable.
     Flush,
-    /// The range holds nothing of worth.
+    /// The range is no longer needed.
     Trim {
-        /// Durable before the answer.
+        /// Make the trim durable before the reply.
         fua: bool,
     },
-    /// Read without sending.
+    /// Prefetch the range.
     Cache,
-    /// Zeroes.
+    /// Write zeroes.
     WriteZeroes {
-        /// Durable before the answer.
+        /// Make the zeroes durable before the reply.
         fua: bool,
-        /// They may take no room.
+        /// The range may become unallocated.
         hole: bool,
-        /// Only where that is faster than a write.
+        /// Fail if zeroing is not faster than a write.
         fast: bool,
     },
-    /// What is allocated.
+    /// Report the allocation.
     BlockStatus {
         /// One extent only.
         one: bool,
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fault_has_the_error_that_the_protocol_gives_it() {
+    fn invalid_requests_get_the_errors_of_the_protocol() {
         let export = |read_only| Export {
             name: String::new(),
             description: String::new(),
@@ -190,14 +190,14 @@ mod tests {
             let found = ask(kind, flags, offset, length, read_only, structured);
             assert_eq!(found, Err(expected), "{kind} {flags} {offset} {length}");
         }
-        // Who was not told the size of a block may ask for any bytes.
+        // A client that does not know the block size may use any offset and length.
         let untold = Agreed { export: 0, structured: false, base_allocation: false, block_sizes: false };
         let any = |kind, flags| {
             Header { flags, kind, cookie: 7, offset: 100, length: 3 }.command(&export(false), &untold)
         };
         assert_eq!(any(command::READ, 0), Ok(Command::Read));
         let zeroes = Command::WriteZeroes { fua: false, hole: false, fast: false };
-        assert_eq!(any(command::WRITE_ZEROES, 0), Ok(zeroes), "parts of blocks are written");
+        assert_eq!(any(command::WRITE_ZEROES, 0), Ok(zeroes), "partial blocks are written");
         assert_eq!(any(command::WRITE_ZEROES, flag::FAST_ZERO), Err(error::ENOTSUP));
     }
 

@@ -1,7 +1,7 @@
-//! The length of an RSA key ([`bits`]), for errors that name it.
+//! The length of an RSA key ([`bits`]), for error messages.
 //!
-//! Sources: RFC 8017 A.1.2 (RSAPrivateKey), RFC 5208 (PrivateKeyInfo). Not here: whether the key is sound;
-//! the TLS library checks that.
+//! Sources: RFC 8017 A.1.2 (RSAPrivateKey), RFC 5208 (PrivateKeyInfo). Not here: validation of the key, which the TLS
+//! library does.
 
 use rustls::pki_types::PrivateKeyDer;
 
@@ -37,7 +37,7 @@ fn modulus(key: &[u8]) -> Option<usize> {
     Some((modulus.len() - first) * 8 - modulus[first].leading_zeros() as usize)
 }
 
-/// The contents of an element with that tag, and the bytes after it.
+/// The contents of the element at the start of `bytes`, if it has this tag, and the bytes after it.
 fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;

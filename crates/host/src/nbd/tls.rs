@@ -1,35 +1,38 @@
-//! Whether clients may or must use TLS ([`Tls`]), and the certificates for it.
+//! TLS for clients ([`Tls`]), and its certificates.
 //!
-//! A folder holds what nbdkit and qemu expect there: `server-cert.pem` (the server's certificate, and those between it
-//! and the authority), `server-key.pem` (its key), and, to verify clients, `ca-cert.pem` (who signs their certificates)
-//! and perhaps `ca-crl.pem` (which of them are revoked). TLS 1.2 and 1.3, by rustls with the algorithms of ring, which
-//! sign with RSA keys of some lengths only ([`RSA_BITS`]).
+//! A directory holds the files that nbdkit and qemu expect: `server-cert.pem` (the server's certificate chain),
+//! `server-key.pem` (its key), and, to verify clients, `ca-cert.pem` (the authority of their certificates) and
+//! optionally `ca-crl.pem` (revoked certificates). TLS 1.2 and 1.3 are supported, by rustls with ring, which accepts
+//! only some lengths of RSA keys ([`RSA_BITS`]).
 //!
-//! Not here: shared keys instead of certificates, which rustls does not have, and making certificates.
+//! # Not supported
+//! Pre-shared keys, which rustls does not have.
 
 use super::rsa;
 use crate::error::HostError;
 use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// RSA keys that ring signs with: of two primes of a multiple of 512 bits each.
+/// The lengths of RSA keys that ring supports: two primes of a multiple of 512 bits each.
 const RSA_BITS: [usize; 3] = [2048, 3072, 4096];
 
-/// Whether clients may or must use TLS.
+const CERTIFICATE: &str = "certificate";
+
+/// The use of TLS by clients.
 #[derive(Debug, Clone, Default)]
 pub enum Tls {
-    /// They cannot.
+    /// No TLS.
     #[default]
     Off,
-    /// They may.
+    /// Clients may use TLS.
     Offered(Arc<ServerConfig>),
-    /// They must: nothing is told without it, and no drive is served.
+    /// Clients must use TLS, even to list exports.
     Required(Arc<ServerConfig>),
 }
 
@@ -42,16 +45,15 @@ impl Tls {
     }
 }
 
-/// Reads the certificates of a server from `folder`. With `verify_peer`, clients must have a certificate too, signed by
+/// Reads the certificates of a server from `folder`. With `verify_peer`, clients also need a certificate, signed by
 /// `ca-cert.pem`.
 ///
 /// # Errors
-///
-/// [`HostError::Certificates`] says which file, and what is wrong with it.
+/// [`HostError::Certificates`] with the file and the fault.
 pub fn read_certificates(folder: &Path, verify_peer: bool) -> Result<Arc<ServerConfig>, HostError> {
     let certificate = folder.join("server-cert.pem");
     let key = folder.join("server-key.pem");
-    let chain = certificates(&certificate)?;
+    let chain = items(&certificate, CERTIFICATE)?;
     let secret = PrivateKeyDer::from_pem_file(&key).map_err(|error| fault(&key, "private key", error))?;
     if let Some(bits) = rsa::bits(&secret)
         && !RSA_BITS.contains(&bits)
@@ -88,7 +90,7 @@ pub fn read_certificates(folder: &Path, verify_peer: bool) -> Result<Arc<ServerC
             ),
         ),
     })?;
-    // Clients of a drive stay; none comes back for a shorter handshake.
+    // NBD clients stay connected, so session tickets are useless.
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
@@ -99,37 +101,28 @@ fn verifier(
 ) -> Result<Arc<dyn ClientCertVerifier>, HostError> {
     let authority = folder.join("ca-cert.pem");
     let mut roots = rustls::RootCertStore::empty();
-    for certificate in certificates(&authority)? {
+    for certificate in items(&authority, CERTIFICATE)? {
         roots.add(certificate).map_err(|error| {
             refused(&authority, format!("has a certificate that cannot be used: {error}"))
         })?;
     }
     let revoked = folder.join("ca-crl.pem");
-    let lists = if revoked.exists() { revocations(&revoked)? } else { Vec::new() };
+    let lists = if revoked.exists() { items(&revoked, "revocation list")? } else { Vec::new() };
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
         .with_crls(lists)
         .build()
         .map_err(|error| refused(&revoked, format!("cannot be used: {error}")))
 }
 
-/// The certificates in a file, at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HostError> {
-    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+/// The items of a PEM file, at least one.
+fn items<T: PemObject>(path: &Path, kind: &'static str) -> Result<Vec<T>, HostError> {
+    let found = T::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     found
         .and_then(|found| if found.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(found) })
-        .map_err(|error| fault(path, "certificate", error))
+        .map_err(|error| fault(path, kind, error))
 }
 
-/// The revocation lists in a file, at least one.
-fn revocations(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, HostError> {
-    let found =
-        CertificateRevocationListDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    found
-        .and_then(|found| if found.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(found) })
-        .map_err(|error| fault(path, "revocation list", error))
-}
-
-/// What is wrong with a file that should hold a `wanted`.
+/// Describes the fault of a file that should hold a `wanted`.
 fn fault(path: &Path, wanted: &'static str, error: pem::Error) -> HostError {
     let what = match error {
         pem::Error::Io(error) if error.kind() == io::ErrorKind::NotFound => "does not exist".to_owned(),

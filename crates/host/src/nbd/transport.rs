@@ -1,91 +1,90 @@
-//! A client's stream of bytes ([`Transport`]): a socket or a pair of pipes, plain or in TLS.
+//! The byte stream of a client ([`Transport`]): a socket or a pair of pipes, plain or with TLS.
 //!
-//! Nothing here ever blocks, and nothing is read ahead of what the caller takes except by TLS, so what a client sends
-//! early is still there after the negotiation. Not here: waiting; `conversation` does it with a deadline, the loop of
-//! the transmission with all clients at once.
+//! No function blocks. Only TLS reads ahead, so early input of a client is preserved across the negotiation. Not here:
+//! waiting, which `conversation` does with a deadline, and the server thread for all clients together.
 
-use super::places::Place;
+use super::permits::Permit;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// Times one call reads from the network before it gives others their turn.
-const MOST_TURNS: usize = 32;
+/// The maximum number of network reads of one call, so that other clients are not delayed.
+const MOST_READS: usize = 32;
 
-/// A client's stream of bytes. Its descriptors do not block; the pipes' other users see that too.
+/// The byte stream of a client. Its descriptors are non-blocking, which other users of the pipes see too.
 #[derive(Debug)]
 pub struct Transport {
     input: OwnedFd,
-    /// Where it is not the input too.
+    /// `None` for a socket.
     output: Option<OwnedFd>,
     tls: Option<Box<Secured>>,
     peer: String,
-    /// Held as long as the client is here.
-    _place: Option<Place>,
+    /// Held while the client is connected.
+    _permit: Option<Permit>,
 }
 
-/// The state of TLS.
 #[derive(Debug)]
 struct Secured {
     connection: ServerConnection,
-    /// Bytes that came through and wait to be read.
+    /// Decrypted bytes that can be read.
     readable: usize,
-    /// Nothing more comes.
+    /// The input has ended.
     ended: bool,
 }
 
 impl Transport {
-    /// Over a connected socket. `peer` is how log lines call the client.
+    /// A transport over a connected socket. `peer` is the client's name in log lines.
     ///
     /// # Errors
-    ///
-    /// What the kernel says of the descriptor.
+    /// If the descriptor cannot be made non-blocking.
     pub fn socket(socket: OwnedFd, peer: impl Into<String>) -> io::Result<Transport> {
-        rustix::io::ioctl_fionbio(&socket, true)?;
-        Ok(Transport { input: socket, output: None, tls: None, peer: peer.into(), _place: None })
+        Transport::new(socket, None, peer.into())
     }
 
-    /// Over two pipes, or whatever else can be read and written.
+    /// A transport over two pipes or other descriptors.
     ///
     /// # Errors
-    ///
-    /// What the kernel says of the descriptors.
+    /// If a descriptor cannot be made non-blocking.
     pub fn pipes(input: OwnedFd, output: OwnedFd, peer: impl Into<String>) -> io::Result<Transport> {
-        rustix::io::ioctl_fionbio(&input, true)?;
-        rustix::io::ioctl_fionbio(&output, true)?;
-        Ok(Transport { input, output: Some(output), tls: None, peer: peer.into(), _place: None })
+        Transport::new(input, Some(output), peer.into())
     }
 
-    /// The same, holding one of the places for clients.
-    pub(super) fn with_place(mut self, place: Option<Place>) -> Transport {
-        self._place = place;
+    fn new(input: OwnedFd, output: Option<OwnedFd>, peer: String) -> io::Result<Transport> {
+        for descriptor in std::iter::once(&input).chain(&output) {
+            rustix::io::ioctl_fionbio(descriptor, true)?;
+        }
+        Ok(Transport { input, output, tls: None, peer, _permit: None })
+    }
+
+    /// Attaches a permit.
+    pub(super) fn with_permit(mut self, permit: Option<Permit>) -> Transport {
+        self._permit = permit;
         self
     }
 
-    /// How log lines call the client.
+    /// The client's name in log lines.
     pub fn peer(&self) -> &str {
         &self.peer
     }
 
-    /// Whether the bytes go through TLS.
+    /// Whether TLS is on.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Reads what is there, up to the length of `buffer`, which has at least one byte; 0 is the end. `WouldBlock` where
-    /// nothing is there.
+    /// Reads available bytes into `buffer`, which must not be empty. Returns 0 at the end, and `WouldBlock` if there
+    /// are none.
     ///
-    /// Under TLS, bytes may wait here that [`read_fd`](Self::read_fd) does not show: read until `WouldBlock` before
-    /// polling it, or ask [`has_buffered`](Self::has_buffered). Poll by level, not by edge.
+    /// With TLS, decrypted bytes may be buffered that [`read_fd`](Self::read_fd) does not show: read until `WouldBlock`
+    /// before polling, or ask [`has_buffered`](Self::has_buffered). Use level-triggered polling.
     ///
     /// # Errors
-    ///
-    /// `WouldBlock`, what the kernel says, and `InvalidData` for what is no TLS.
+    /// `WouldBlock`, an error of the connection, or `InvalidData` for invalid TLS.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return Raw(self.input.as_fd()).read(buffer) };
         let output = self.output.as_ref().unwrap_or(&self.input);
-        for _ in 0..MOST_TURNS {
+        for _ in 0..MOST_READS {
             if tls.readable > 0 || tls.ended {
                 return tls.take(buffer);
             }
@@ -94,18 +93,16 @@ impl Transport {
         Err(io::ErrorKind::WouldBlock.into())
     }
 
-    /// Whether [`read`](Self::read) would give bytes, or the end, although the descriptor shows none: TLS takes in whole
-    /// records. So it may be right after the negotiation.
+    /// Whether [`read`](Self::read) would return bytes or the end although the descriptor is not readable. TLS decrypts
+    /// complete records, so this may be true right after the negotiation.
     pub fn has_buffered(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.readable > 0 || tls.ended)
     }
 
-    /// Writes as much as fits now, of at most 1024 parts. What was taken may wait here, see
-    /// [`wants_write`](Self::wants_write).
+    /// Writes as much as possible of at most 1024 parts. TLS may buffer bytes; see [`wants_write`](Self::wants_write).
     ///
     /// # Errors
-    ///
-    /// `WouldBlock` where nothing fits, and what the kernel says.
+    /// `WouldBlock`, or an error of the connection.
     pub fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let output = self.output.as_ref().unwrap_or(&self.input).as_fd();
         let Some(tls) = &mut self.tls else { return Raw(output).write_vectored(parts) };
@@ -117,49 +114,48 @@ impl Transport {
         Ok(taken)
     }
 
-    /// Whether bytes that were taken still wait here: call [`flush_tls`](Self::flush_tls) when
-    /// [`write_fd`](Self::write_fd) takes bytes again. Never true without TLS.
+    /// Whether written bytes are still buffered: call [`flush_tls`](Self::flush_tls) when [`write_fd`](Self::write_fd)
+    /// is writable. Always false without TLS.
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.connection.wants_write())
     }
 
-    /// Writes what waits here, as far as it fits now; whether all of it went.
+    /// Writes buffered bytes as far as possible. Returns whether the buffer is empty.
     ///
     /// # Errors
-    ///
-    /// What the kernel says.
+    /// An error of the connection.
     pub fn flush_tls(&mut self) -> io::Result<bool> {
         let output = self.output.as_ref().unwrap_or(&self.input);
         self.tls.as_mut().map_or(Ok(true), |tls| tls.send(output.as_fd()))
     }
 
-    /// What to poll for bytes to read.
+    /// The descriptor to poll for input.
     pub fn read_fd(&self) -> BorrowedFd<'_> {
         self.input.as_fd()
     }
 
-    /// What to poll for room to write.
+    /// The descriptor to poll for output.
     pub fn write_fd(&self) -> BorrowedFd<'_> {
         self.output.as_ref().unwrap_or(&self.input).as_fd()
     }
 
-    /// Says goodbye, as TLS wants it, as far as that fits now. The connection ends when this is dropped.
+    /// Sends the close notification of TLS, if possible. Dropping this ends the connection.
     pub fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.connection.send_close_notify();
-            // The client may be gone already.
+            // The client may have gone.
             let _ = self.flush_tls();
         }
     }
 
-    /// From here on everything is in TLS. The handshake goes on with [`shake_hands`](Self::shake_hands).
+    /// Begins TLS. [`shake_hands`](Self::shake_hands) continues the handshake.
     pub(super) fn start_tls(&mut self, config: Arc<ServerConfig>) -> Result<(), rustls::Error> {
         let connection = ServerConnection::new(config)?;
         self.tls = Some(Box::new(Secured { connection, readable: 0, ended: false }));
         Ok(())
     }
 
-    /// Goes on with the handshake of TLS as far as it goes now; whether it is done.
+    /// Continues the TLS handshake as far as possible. Returns whether it is complete.
     pub(super) fn shake_hands(&mut self) -> io::Result<bool> {
         let output = self.output.as_ref().unwrap_or(&self.input).as_fd();
         let Some(tls) = &mut self.tls else { return Ok(true) };
@@ -181,12 +177,12 @@ impl Transport {
 }
 
 impl Secured {
-    /// Reads once from the network, and sends what TLS itself has to answer.
+    /// Reads once from the network, and sends pending TLS messages.
     fn receive(&mut self, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
-        // The end without the goodbye of TLS is an end all the same: no request is complete because of it.
+        // An end without close notification is accepted: it completes no request.
         self.ended |= self.connection.read_tls(&mut Raw(input))? == 0;
         let state = self.connection.process_new_packets();
-        // An alert that says what was wrong, or the answer to a change of keys.
+        // An alert, or the answer to a key update.
         let sent = self.send(output);
         let state = state.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         self.readable = state.plaintext_bytes_to_read();
@@ -194,7 +190,7 @@ impl Secured {
         sent.map(|_| ())
     }
 
-    /// Takes what came through; 0 at the end.
+    /// Takes decrypted bytes; 0 at the end.
     fn take(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.readable == 0 {
             return Ok(0);
@@ -204,7 +200,7 @@ impl Secured {
         Ok(length)
     }
 
-    /// Writes what TLS has ready; whether all of it went.
+    /// Writes pending TLS records. Returns whether all were written.
     fn send(&mut self, output: BorrowedFd<'_>) -> io::Result<bool> {
         while self.connection.wants_write() {
             match self.connection.write_tls(&mut Raw(output)) {
@@ -217,7 +213,7 @@ impl Secured {
     }
 }
 
-/// A descriptor, one system call for each call.
+/// A descriptor with one system call per read or write.
 struct Raw<'a>(BorrowedFd<'a>);
 
 impl Read for Raw<'_> {

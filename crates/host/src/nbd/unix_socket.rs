@@ -1,7 +1,7 @@
-//! A unix socket to listen on ([`UnixSocket`]): made for its owner alone, and removed at the end.
+//! A listening unix socket that only its owner can use, and that is removed at the end ([`UnixSocket`]).
 //!
-//! A socket that nobody listens on any more is replaced; anything else in its place is left alone. Not here: abstract
-//! sockets, which have no permissions.
+//! A stale socket at the path is replaced; any other file is left alone. Not here: abstract sockets, which have no
+//! permissions.
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -11,40 +11,40 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Connections that wait to be accepted.
+/// Length of the kernel's queue of connections.
 const BACKLOG: i32 = 128;
 
 /// A listening unix socket and its file.
 #[derive(Debug)]
 pub struct UnixSocket {
     path: PathBuf,
-    /// Device and inode: another file in its place is not removed.
+    /// Device and inode, so that another file at the path is not removed.
     identity: (u64, u64),
 }
 
 impl UnixSocket {
-    /// Listens on `path`. An error is the rest of a sentence.
+    /// Listens on `path`. The error is the end of a sentence.
     pub fn listen(path: &Path) -> Result<(OwnedFd, UnixSocket), String> {
         let address = SocketAddrUnix::new(path).map_err(|_| {
-            format!("the path has {} bytes, and a unix socket's at most 107", path.as_os_str().len())
+            format!("the path has {} bytes, but a unix socket may have at most 107", path.as_os_str().len())
         })?;
-        make_way(path, &address)?;
+        remove_stale(path, &address)?;
         let socket = socket().map_err(|error| error.to_string())?;
         let prepared = rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)
-            // The file takes the mode of the socket, less the umask: nobody else can come in between.
+            // The file gets the mode of the socket (less the umask), so there is no moment with other permissions.
             .and_then(|()| rustix::net::bind(&socket, &address))
             .and_then(|()| rustix::net::listen(&socket, BACKLOG));
         prepared.map_err(|error| match error {
-            Errno::ADDRINUSE => "another server took the path just now".to_owned(),
+            Errno::ADDRINUSE => "another server has just taken the path".to_owned(),
             error => io::Error::from(error).to_string(),
         })?;
         let made = path.symlink_metadata().map_err(|error| error.to_string())?;
-        // A relative path must mean the same file at the end.
+        // A relative path must refer to the same file at the end.
         let path = std::path::absolute(path).map_err(|error| error.to_string())?;
         Ok((socket, UnixSocket { path, identity: (made.dev(), made.ino()) }))
     }
 
-    /// Where it is.
+    /// The absolute path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -54,20 +54,20 @@ impl Drop for UnixSocket {
     fn drop(&mut self) {
         let ours = |found: std::fs::Metadata| (found.dev(), found.ino()) == self.identity;
         if self.path.symlink_metadata().is_ok_and(ours) {
-            // A file that stays is replaced by the next server.
+            // The next server replaces a file that stays.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Removes a socket that nobody listens on.
-fn make_way(path: &Path, address: &SocketAddrUnix) -> Result<(), String> {
+/// Removes a socket that no server listens on.
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), String> {
     let found = match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(|error| error.to_string())?,
     };
     if !found.file_type().is_socket() {
-        return Err("the file exists and is no socket: name a path that is free".to_owned());
+        return Err("the file exists and is not a socket: choose a free path".to_owned());
     }
     let probe = socket().map_err(|error| error.to_string())?;
     match rustix::net::connect(&probe, address) {
@@ -75,9 +75,9 @@ fn make_way(path: &Path, address: &SocketAddrUnix) -> Result<(), String> {
             .map_err(|error| format!("the socket of a server that ended cannot be removed: {error}")),
         Err(Errno::NOENT) => Ok(()),
         Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
-            Err("another server listens there: end it, or name another path".to_owned())
+            Err("another server listens there: end it, or choose another path".to_owned())
         }
-        Err(error) => Err(format!("there is a socket already: {}", io::Error::from(error))),
+        Err(error) => Err(format!("the path is a socket that cannot be used: {}", io::Error::from(error))),
     }
 }
 

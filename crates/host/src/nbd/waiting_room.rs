@@ -1,17 +1,15 @@
-//! Clients that have not chosen an export yet ([`WaitingRoom`]): a limited number, apart from those that
-//! have.
+//! Clients that have not chosen an export yet ([`WaitingRoom`]): a limited number.
 //!
-//! When one more comes, the one that has sent nothing for the longest time is dismissed, in whatever phase it
-//! is: a client that never sends anything, or stops in a TLS handshake, keeps nobody out. Not here: how long
-//! each may take, which `negotiate` limits.
+//! When a new client exceeds the limit, the client that has been silent longest is dismissed. A client that never sends
+//! anything, or stops in a TLS handshake, therefore keeps nobody out. Not here: the time limit of a negotiation.
 
-use super::stop::Stop;
+use crate::event::Event;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Room for clients that negotiate.
+/// The negotiating clients.
 #[derive(Debug)]
 pub(super) struct WaitingRoom {
     most: usize,
@@ -19,16 +17,16 @@ pub(super) struct WaitingRoom {
     visits: Mutex<Vec<Arc<Visit>>>,
 }
 
-/// A client in the room.
+/// A negotiating client.
 #[derive(Debug)]
 pub(super) struct Visit {
-    /// Most clients in the room.
+    /// Maximum number of negotiating clients.
     pub(super) most: usize,
     since: Instant,
-    /// When it came, or last sent something.
+    /// When the client connected, or last sent something.
     heard_ns: AtomicU64,
-    /// Set when it has to go.
-    pub(super) dismissed: Stop,
+    /// Set when the client is dismissed.
+    pub(super) dismissed: Event,
 }
 
 impl Visit {
@@ -47,25 +45,25 @@ impl WaitingRoom {
         self.visits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a client in; another goes for it where the room is full.
+    /// Adds a client, and dismisses another one if the limit is reached.
     ///
     /// # Errors
-    /// Where the system has no more file descriptors.
+    /// If the process has no more file descriptors.
     pub(super) fn enter(&self) -> io::Result<Arc<Visit>> {
         let (most, since, heard_ns) = (self.most, self.since, AtomicU64::new(0));
-        let visit = Arc::new(Visit { most, since, heard_ns, dismissed: Stop::new()? });
+        let visit = Arc::new(Visit { most, since, heard_ns, dismissed: Event::new()? });
         visit.hear();
         let mut visits = self.visits();
         if visits.len() >= self.most {
             let heard = |visit: &Arc<Visit>| visit.heard_ns.load(Ordering::Relaxed);
             let silent = (0..visits.len()).min_by_key(|&number| heard(&visits[number]));
-            silent.into_iter().for_each(|number| visits.remove(number).dismissed.stop());
+            silent.into_iter().for_each(|number| visits.remove(number).dismissed.set());
         }
         visits.push(Arc::clone(&visit));
         Ok(visit)
     }
 
-    /// Notes that a client has left the room.
+    /// Removes a client.
     pub(super) fn leave(&self, visit: &Arc<Visit>) {
         self.visits().retain(|other| !Arc::ptr_eq(other, visit));
     }

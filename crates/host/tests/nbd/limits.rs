@@ -1,8 +1,9 @@
 //! What a client may cost: time, options, bytes.
 
 use crate::client::*;
+use lowtide_host::Event;
 use lowtide_host::nbd::wire::{self, option, reply};
-use lowtide_host::nbd::{Ended, Settings, Stop};
+use lowtide_host::nbd::{Ended, Settings};
 use std::io::Write;
 use std::time::Duration;
 
@@ -56,12 +57,12 @@ fn a_client_that_does_not_read_is_dropped() {
 
 #[test]
 fn a_server_that_ends_ends_its_negotiations() {
-    let stop = Stop::new().expect("an eventfd");
+    let stop = Event::new().expect("an eventfd");
     assert!(!stop.is_set());
     let (stream, server) = Server::start(Settings { stop: Some(stop.clone()), ..Settings::default() });
     let mut client = Client::greet(stream, FIXED_NO_ZEROES);
     client.kinds(option::LIST, &[]);
-    stop.stop();
+    stop.set();
     assert!(stop.is_set());
     assert!(matches!(server.ended(), Ended::Stopping));
     assert!(client.rest().is_empty());

@@ -4,7 +4,7 @@ use crate::client::*;
 use lowtide_host::HostError;
 use lowtide_host::nbd::listen::NEGOTIATING;
 use lowtide_host::nbd::wire::{option, reply};
-use lowtide_host::nbd::{Address, Agreed, Ended, Listener, Settings, Stop, Transport};
+use lowtide_host::nbd::{Address, Agreed, Ended, Listener, Settings, Transport};
 use std::io::Read;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -31,7 +31,7 @@ enum Event {
 
 /// Runs `body` beside a listener with two places, then stops it.
 fn beside(listener: &Listener, body: impl FnOnce(&Receiver<Event>)) {
-    let stop = Stop::new().expect("an eventfd");
+    let stop = lowtide_host::Event::new().expect("an eventfd");
     let settings = Settings { stop: Some(stop.clone()), ..Settings::default() };
     let (sender, events) = channel();
     std::thread::scope(|threads| {
@@ -46,7 +46,7 @@ fn beside(listener: &Listener, body: impl FnOnce(&Receiver<Event>)) {
         });
         // The listener ends even where the body fails.
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body(&events)));
-        stop.stop();
+        stop.set();
         running.join().expect("no panic").expect("stopped");
         outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
@@ -86,7 +86,7 @@ fn what_is_in_the_way_of_a_unix_socket_is_told() {
     let folder = folder();
     let path = folder.path().join("drive.sock");
     std::fs::write(&path, "mine").expect("a file");
-    assert!(refused(&path).contains("is no socket"), "{}", refused(&path));
+    assert!(refused(&path).contains("is not a socket"), "{}", refused(&path));
     assert_eq!(std::fs::read(&path).expect("it is still there"), b"mine");
     std::fs::remove_file(&path).expect("removed");
 
@@ -149,7 +149,7 @@ fn one_client_too_many_is_told_so_until_another_leaves() {
         let replies = third.ask(option::GO, &choice("", &[]));
         assert_eq!(replies[0].0, reply::ERR_POLICY);
         let text = String::from_utf8_lossy(&replies[0].1);
-        assert!(text.contains("there are 2 clients already"), "{text}");
+        assert!(text.contains("the maximum of 2 clients is connected"), "{text}");
         assert!(third.rest().is_empty());
         assert!(matches!(next(events), Event::Ended(peer, Ended::Full(2)) if peer == "client 3"));
         // An option that has no reply ends it.

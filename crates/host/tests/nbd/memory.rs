@@ -147,8 +147,8 @@ fn clients_that_take_nothing_hold_no_more_than_the_budget_and_others_are_served(
         client.send_reads((0..64).map(|n| n << 20), MIB).expect("sent");
     }
     let usage = server.wait_for("all wait", |usage| usage.waiting == 128);
-    assert_eq!((usage.clients, usage.bytes), (128, 256 << 20));
-    assert!(usage.used <= usage.bytes, "{usage:?}");
+    assert_eq!((usage.connected, usage.buffers_bytes), (128, 256 << 20));
+    assert!(usage.buffers_used_bytes <= usage.buffers_bytes, "{usage:?}");
     let mut other = server.client();
     let mut spans = Vec::new();
     for n in 0..2000 {
@@ -172,8 +172,8 @@ fn clients_that_take_nothing_hold_no_more_than_the_budget_and_others_are_served(
         assert!((n << 20..).zip(&data).all(|(offset, byte)| *byte == byte_at(offset)));
     }
     drop(mute);
-    let usage = server.wait_for("all have left", |usage| usage.clients == 1);
-    assert!(usage.used < 4 << 20, "what clients held is given back: {usage:?}");
+    let usage = server.wait_for("all have left", |usage| usage.connected == 1);
+    assert!(usage.buffers_used_bytes < 4 << 20, "what clients held is given back: {usage:?}");
     server.end();
 }
 
@@ -188,8 +188,8 @@ fn writes_that_never_come_to_an_end_hold_no_more_than_the_budget() {
             stream
         })
         .collect();
-    let usage = server.wait_for("all are here", |usage| usage.clients == 128);
-    assert!(usage.used <= usage.bytes, "{usage:?}");
+    let usage = server.wait_for("all are here", |usage| usage.connected == 128);
+    assert!(usage.buffers_used_bytes <= usage.buffers_bytes, "{usage:?}");
     let mut other = server.client();
     let mut data = vec![3; LARGEST as usize];
     assert_eq!(other.ask(command::WRITE, 0, 0, LARGEST, &mut data).expect("an answer"), 0);
@@ -241,8 +241,8 @@ fn what_does_not_fit_is_carried_out_in_pieces() {
         assert!(found == written[..5 << 20]);
         assert_eq!(chunks == 1, flags == flag::DF, "{chunks} chunks");
     }
-    let usage = server.wait_for("it is counted", |usage| usage.clients > 0);
-    assert!(usage.used <= usage.bytes, "{usage:?}");
+    let usage = server.wait_for("it is counted", |usage| usage.connected > 0);
+    assert!(usage.buffers_used_bytes <= usage.buffers_bytes, "{usage:?}");
     assert_eq!(server.end().longest, 64 << 10);
 }
 

@@ -14,7 +14,7 @@ use lowtide_core::{BlockDevice, Bytes, Counters, Seed};
 use lowtide_engines::Preset;
 use lowtide_host::HostError;
 use lowtide_host::block::{Disk, Traffic};
-use lowtide_live::attached::{self, Attached, Wanted};
+use lowtide_live::attached::{self, AttachOptions, Attached};
 use lowtide_live::{Data, Offer, Stat};
 use lowtide_record::analysis::Medium;
 use std::collections::BTreeMap;
@@ -122,7 +122,7 @@ impl<'a> Drives<'a> {
         let offer =
             Offer { scale: self.scale, data: Data::File(self.contents.clone()), seed, ..Offer::of(&name) };
         let layout = &cell.settings.preparation.layout;
-        let wanted = Wanted {
+        let wanted = AttachOptions {
             offer,
             history: Some(prepared.history()),
             filesystem: layout.filesystem.made().expect("the plan asked for a filesystem"),

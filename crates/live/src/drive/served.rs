@@ -1,7 +1,6 @@
-//! The side of a live drive that the server sees ([`Drive`]): requests, when they are answered, and their
-//! bytes.
+//! [`LiveDrive`] as the server sees it ([`Drive`]): submission, due answers, and their bytes.
 //!
-//! Not here: orders to the drive, such as power cuts.
+//! Not here: control of the drive, such as power cuts.
 
 use super::*;
 
@@ -20,22 +19,21 @@ impl Drive for LiveDrive {
 
     fn submit(&mut self, now_ns: u64, ticket: Ticket, request: Request, data: &[u8]) {
         let came_ns = self.time.at(now_ns);
-        let asked = self.time.of_model(now_ns);
-        if let Some(mark) = &mut self.mark {
-            mark.served();
+        let asked = self.time.model_at(now_ns);
+        if let Some(marker) = &mut self.marker {
+            marker.served();
         }
         let whole = self.around(request);
         if let Some(recorder) = &mut self.recorder {
             recorder.push(now_ns, whole);
         }
         let kind = Kind::of(request.op);
-        let (number, then) = (None, None);
         self.asked += 1;
         let id = self.asked;
         if let Some(log) = &mut self.log {
             log.ask(now_ns, id, request, data);
         }
-        let mut flying = InFlight { id, kind, came_ns, asked, number, result: Ok(()), then };
+        let mut flying = InFlight { id, kind, came_ns, asked, number: None, result: Ok(()), then: None };
         self.flying += 1;
         self.counts.asked(&request, self.flying);
         let slot = ticket as usize;
@@ -55,7 +53,7 @@ impl Drive for LiveDrive {
             }
             _ => whole,
         };
-        let completion = self.ask_model(asked, ticket, &first);
+        let completion = self.submit_to_model(asked, ticket, &first);
         if completion.as_ref().is_none_or(|completion| completion.status.is_ok()) {
             match self.apply(&request, data) {
                 Ok(number) => flying.number = number,
@@ -73,7 +71,7 @@ impl Drive for LiveDrive {
             (Some(answer), Some(step)) => answer.min(step),
             (answer, step) => answer.or(step)?,
         };
-        self.time.on_loop(due_ns)
+        self.time.on_server(due_ns)
     }
 
     fn due(&mut self, now_ns: u64) -> Option<(Ticket, Result<(), i32>)> {
@@ -84,24 +82,24 @@ impl Drive for LiveDrive {
         let (ticket, flying, release_ns) = loop {
             self.step(drive_ns);
             let Some(&Reverse((release_ns, _, ticket))) = self.due.peek() else {
-                self.time.went_to(self.later);
+                self.time.advance_to(self.later);
                 return None;
             };
             if self.time.is_real() && release_ns > drive_ns {
                 return None;
             }
             self.due.pop();
-            let flying = self.in_flight[ticket as usize].as_mut().expect("what is due is in flight");
+            let flying = self.in_flight[ticket as usize].as_mut().expect("a due request is in flight");
             match flying.then.take().filter(|_| flying.result.is_ok()) {
-                Some(write) => self.go_on(now_ns, ticket, &write),
+                Some(write) => self.submit_write(now_ns, ticket, &write),
                 None => {
-                    let flying = self.in_flight[ticket as usize].take().expect("it is here");
+                    let flying = self.in_flight[ticket as usize].take().expect("checked above");
                     break (ticket, flying, release_ns);
                 }
             }
         };
         self.flying -= 1;
-        let now = self.time.of_model(now_ns);
+        let now = self.time.model_at(now_ns);
         if let Some(number) = flying.number {
             self.pending.acknowledged(number, now);
         } else if flying.kind == Kind::Flush && flying.result.is_ok() && self.keeps_undo {

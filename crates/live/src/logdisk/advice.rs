@@ -1,27 +1,29 @@
-//! How full a log disk may be for which gain ([`advice`]).
+//! The gain of a log disk at each fill ([`advice`]), from the closed form of FIFO cleaning.
 //!
-//! By the closed form of cleaning in the order of age, which is what random writes cost at most. Not here: loads with hot blocks, which
-//! cost less.
+//! The closed form is an upper bound of the cost of random writes.
+//!
+//! # Not modelled
+//! Loads with hot blocks, which cost less.
 
 use lowtide_core::Bytes;
 use lowtide_logdisk::closed_form::by_age;
 use lowtide_logdisk::{BLOCK, Options};
 
-/// What is to be had at a fill.
+/// The performance of a log disk at a fill.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Advice {
-    /// Data over what is offered.
+    /// Data as a share of the capacity.
     pub fill: f64,
-    /// Bytes written for a byte of the host's.
+    /// Bytes written to the drive per byte that the host writes.
     pub write_amplification: f64,
-    /// Random writes of 4 KiB a second.
+    /// Random writes of 4 KiB per second.
     pub iops: f64,
-    /// Over the drive by itself.
+    /// `iops` as a multiple of the bare drive's.
     pub gain: f64,
 }
 
-/// For fills of 10 to 100 %, of a disk with the usual reserve, on a drive with so many random writes a second by itself, that
-/// writes so much in sequence.
+/// Returns an [`Advice`] for each fill from 10 to 100 %, with the default reserve. The bare drive does `bare` random
+/// writes per second, and writes `sequential` bytes per second in sequence.
 pub fn advice(bare: f64, sequential: Bytes) -> Vec<Advice> {
     (1..=10)
         .map(|tenth| {

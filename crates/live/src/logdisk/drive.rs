@@ -1,20 +1,21 @@
 //! A log disk as a drive that is served ([`LogDrive`]).
 //!
 //! ```text
-//!   write ─► (room?) ─► log in memory ─► answered          ┌─► threads that write
-//!   flush ─► log handed out ─► flushed and marked beside ─► answered ──┤
-//!   read  ─► looked up ─► read beside ─► answered           └─► a thread that flushes, threads that read
+//!   write ─► (room?) ─► log in memory ─► answered            (Queue: writer threads)
+//!   flush ─► log sealed ─► flush and mark ─► answered        (IoThreads: flusher)
+//!   read  ─► lookup ─► read ─► answered                      (IoThreads: readers)
 //! ```
 //!
-//! The thread that owns it never waits for the drive as long as it can be helped: writes that need room wait in a line while the cleaner
-//! goes on in pieces, and between two of them others have their turn. Flushes that come together are one. Not here: time; answers come as
-//! soon as they can.
+//! The thread that owns the log disk rarely waits for the medium: writes that need room wait in a queue while cleaning
+//! proceeds in steps, and the server handles other requests between two steps. Concurrent flushes are merged into one.
+//! Answers have no timing of their own.
 
-use super::beside::{Beside, Done, Part, Read};
+use super::io_threads::{BlockRead, Completed, IoThreads, Read};
 use super::{FileMedium, Queue};
 use lowtide_core::{Op, Request};
+use lowtide_host::Event;
 use lowtide_host::live::contents::Run;
-use lowtide_host::live::{Drive, Ring, Ticket};
+use lowtide_host::live::{Drive, Ticket};
 use lowtide_host::nbd::Export;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::Checkpoint;
@@ -28,10 +29,10 @@ use std::sync::Arc;
 
 const BLOCK_BYTES: u64 = BLOCK as u64;
 
-/// Blocks that are written before others have their turn; a piece of cleaning counts as all of them.
-const BLOCKS_IN_TURN: usize = 128;
+/// Blocks written before the server handles other requests. A step of cleaning uses up all of them.
+const BLOCKS_PER_STEP: usize = 128;
 
-/// The longest read that clients may ask for.
+/// The longest read that returns data, in bytes.
 const LONGEST_READ: u64 = 32 << 20;
 
 /// A log disk whose medium is written by threads.
@@ -42,18 +43,18 @@ pub type QueuedDisk = Disk<Arc<Queue>>;
 pub struct LogDrive {
     disk: RefCell<QueuedDisk>,
     export: Export,
-    beside: Beside,
-    /// Writes that wait for room, and what came after them.
-    line: VecDeque<Waiting>,
-    done: VecDeque<Answer>,
-    /// The bytes of the read that was answered last.
+    io: IoThreads,
+    /// Writes that wait for room, and later changes, in order.
+    waiting: VecDeque<Waiting>,
+    answers: VecDeque<Answer>,
+    /// The bytes of the last answered read.
     bytes: Vec<u8>,
-    /// Who waits for the next flush.
+    /// Requests that wait for the next flush.
     flushes: Vec<Ticket>,
     flushing: Option<Flushing>,
-    /// Others have had no turn since the last one.
-    had_turn: bool,
-    /// What went wrong first, for whoever looks after the disk.
+    /// A step was done and its answers are not all taken.
+    stepped: bool,
+    /// The first error, for the report at the end.
     first_error: Option<LogError>,
 }
 
@@ -63,11 +64,11 @@ struct Waiting {
     ticket: Ticket,
     request: Request,
     data: Vec<u8>,
-    /// Pieces of it that are done.
-    pieces: usize,
+    /// Blocks that are written.
+    blocks: usize,
 }
 
-/// What a request came to.
+/// The outcome of a request.
 #[derive(Debug)]
 struct Answer {
     ticket: Ticket,
@@ -76,27 +77,28 @@ struct Answer {
     bytes: Vec<u8>,
 }
 
-/// A flush that is under way.
 #[derive(Debug)]
 struct Flushing {
-    /// Everything up to here is durable after it.
+    /// Slots up to here are durable when the flush completes.
     seq: Option<Seq>,
-    /// Who waits for it.
     tickets: Vec<Ticket>,
     checkpoint: Option<Stage>,
 }
 
-/// A checkpoint.
+/// A checkpoint that the flush in progress advances.
 #[derive(Debug)]
 enum Stage {
-    /// All it names is being made durable.
+    /// The flush makes durable the pages that the checkpoint refers to.
     Begun(Box<Checkpoint>),
-    /// It is being made durable itself.
+    /// The flush makes the checkpoint itself durable.
     Written(Box<Checkpoint>),
 }
 
 impl LogDrive {
-    /// Serves a disk by this name.
+    /// A drive for an open log disk; `name` and `description` are those of the export.
+    ///
+    /// # Errors
+    /// If the system has no more threads.
     pub fn new(
         disk: QueuedDisk,
         name: &str,
@@ -112,62 +114,58 @@ impl LogDrive {
             read_only,
             rotational: false,
         };
-        let beside = Beside::new(Arc::clone(disk.medium()), disk.reader())?;
+        let io = IoThreads::new(Arc::clone(disk.medium()), disk.reader())?;
         Ok(LogDrive {
             disk: RefCell::new(disk),
             export,
-            beside,
-            line: VecDeque::new(),
-            done: VecDeque::new(),
+            io,
+            waiting: VecDeque::new(),
+            answers: VecDeque::new(),
             bytes: Vec::new(),
             flushes: Vec::new(),
             flushing: None,
-            had_turn: false,
+            stepped: false,
             first_error: None,
         })
     }
 
-    /// Opens the log disk of a medium, to be served.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Opens the log disk of a medium for serving.
     pub fn open(medium: FileMedium, running: Running) -> Result<QueuedDisk, LogError> {
         let queue =
             Queue::new(medium).map_err(|source| LogError::Medium { what: "starting threads", source })?;
         Disk::open(Arc::new(queue), running)
     }
 
-    /// The disk, when nobody is served any more, and what went wrong first.
+    /// Returns the log disk after serving, and the first error.
     pub fn into_parts(mut self) -> (QueuedDisk, Option<LogError>) {
-        // What is under way comes to its end; a flush that failed must not be followed by one that does not.
+        // Completes the flush in progress: if it failed, closing must not report a successful one.
         while self.flushing.is_some()
-            && let Some(done) = self.beside.wait()
+            && let Some(completed) = self.io.wait()
         {
-            self.take(done);
+            self.take(completed);
         }
-        let LogDrive { disk, beside, first_error, .. } = self;
-        drop(beside);
+        let LogDrive { disk, io, first_error, .. } = self;
+        drop(io);
         (disk.into_inner(), first_error)
     }
 
-    /// The disk.
+    /// The log disk.
     pub fn disk(&mut self) -> &mut QueuedDisk {
         self.disk.get_mut()
     }
 
-    /// Waits until something is due: for those that have no loop.
+    /// Waits until something is due, for callers without a server.
     pub fn wait(&mut self) {
         while self.next_due().is_none() {
-            match self.beside.wait() {
-                Some(done) => self.take(done),
+            match self.io.wait() {
+                Some(completed) => self.take(completed),
                 None => return,
             }
         }
     }
 
-    /// Does a part of a request: all of its pieces, or those that there is room for.
-    ///
-    /// Whether that was all of it.
+    /// Carries out as much of a request as `blocks` and the room in the log allow. Returns whether the request is
+    /// complete.
     fn carry_out(
         &mut self,
         waiting: &mut Waiting,
@@ -179,7 +177,7 @@ impl LogDrive {
         match op {
             Op::Read | Op::Flush => Ok(true),
             Op::Write { .. } => {
-                for (lba, within, part) in pieces(offset, length).skip(waiting.pieces) {
+                for (lba, within, part) in pieces(offset, length).skip(waiting.blocks) {
                     if *blocks == 0 || !make_room(disk, blocks)? {
                         return Ok(false);
                     }
@@ -190,7 +188,7 @@ impl LogDrive {
                         change(disk, lba, |block| block[within..within + from.len()].copy_from_slice(from))?;
                     }
                     *blocks -= 1;
-                    waiting.pieces += 1;
+                    waiting.blocks += 1;
                 }
                 Ok(true)
             }
@@ -214,7 +212,7 @@ impl LogDrive {
         }
     }
 
-    /// A request that changes something is done, or failed.
+    /// Answers a completed change, or queues it for the next flush if it has FUA.
     fn changed(&mut self, ticket: Ticket, request: Request, result: Result<(), LogError>) {
         match request.op {
             Op::Write { fua: true } if result.is_ok() => self.flushes.push(ticket),
@@ -224,27 +222,27 @@ impl LogDrive {
 
     fn answer(&mut self, ticket: Ticket, result: Result<(), LogError>, bytes: Vec<u8>) {
         let result = result.map_err(|error| note(&mut self.first_error, error));
-        self.done.push_back(Answer { ticket, result, bytes });
+        self.answers.push_back(Answer { ticket, result, bytes });
     }
 
-    /// Goes on with what waits for room, a little.
+    /// Carries out waiting changes, at most [`BLOCKS_PER_STEP`].
     fn advance(&mut self) {
-        let mut blocks = BLOCKS_IN_TURN;
+        let mut blocks = BLOCKS_PER_STEP;
         while blocks > 0
-            && let Some(mut waiting) = self.line.pop_front()
+            && let Some(mut waiting) = self.waiting.pop_front()
         {
             let data = std::mem::take(&mut waiting.data);
             match self.carry_out(&mut waiting, &data, &mut blocks) {
                 Ok(false) => {
-                    self.line.push_front(Waiting { data, ..waiting });
+                    self.waiting.push_front(Waiting { data, ..waiting });
                     break;
                 }
-                done => self.changed(waiting.ticket, waiting.request, done.map(|_| ())),
+                result => self.changed(waiting.ticket, waiting.request, result.map(drop)),
             }
         }
     }
 
-    /// Begins the next flush, if somebody waits for one, and none is under way.
+    /// Begins the next flush, if one is due and none is in progress.
     fn begin_flush(&mut self) {
         if self.flushing.is_some() {
             return;
@@ -256,7 +254,7 @@ impl LogDrive {
         }
         let begun = if wants_checkpoint {
             match disk.begin_checkpoint(false) {
-                // Nobody who waits for a flush has to do with that.
+                // A full log does not fail the flush.
                 Err(error @ LogError::Exhausted { .. }) => {
                     note(&mut self.first_error, error);
                     disk.seal().map(|seq| (seq, None))
@@ -266,18 +264,17 @@ impl LogDrive {
         } else {
             disk.seal().map(|seq| (seq, None))
         };
-        self.under_way(begun);
+        self.start_flush(begun);
     }
 
-    /// Has a flush under way for all who wait, or answers them: all is durable already, or never will be.
-    fn under_way(&mut self, begun: Result<(Option<Seq>, Option<Stage>), LogError>) {
+    /// Starts a flush for all waiting requests, or answers them at once if there is nothing to flush or sealing failed.
+    fn start_flush(&mut self, begun: Result<(Option<Seq>, Option<Stage>), LogError>) {
         let tickets = std::mem::take(&mut self.flushes);
         match begun {
             Ok((None, None)) => self.answer_all(tickets, Ok(())),
             Ok((seq, checkpoint)) => {
-                // Nothing was written since it was sealed.
                 let mark = seq.and_then(|_| self.disk.get_mut().mark());
-                self.beside.flush(mark);
+                self.io.flush(mark);
                 self.flushing = Some(Flushing { seq, tickets, checkpoint });
             }
             Err(error) => {
@@ -289,19 +286,19 @@ impl LogDrive {
 
     fn answer_all(&mut self, tickets: Vec<Ticket>, result: Result<(), i32>) {
         let answer = |ticket| Answer { ticket, result, bytes: Vec::new() };
-        self.done.extend(tickets.into_iter().map(answer));
+        self.answers.extend(tickets.into_iter().map(answer));
     }
 
-    /// Hears of something that was done beside.
-    fn take(&mut self, done: Done) {
-        match done {
-            Done::Flushed(result) => self.flushed(result),
-            Done::Read(Read { ticket, mut data, parts }, result) => {
-                // A block that is not there any more has been written elsewhere since.
+    /// Handles a completion of the I/O threads.
+    fn take(&mut self, completed: Completed) {
+        match completed {
+            Completed::Flush(result) => self.flushed(result),
+            Completed::Read(Read { ticket, mut data, blocks }, result) => {
+                // A block that failed its checksum may have been rewritten elsewhere during the read.
                 let read = result.and_then(|()| {
                     let disk = self.disk.get_mut();
                     let mut block = [0; BLOCK];
-                    parts.iter().try_for_each(|Part { lba, to, within, .. }| {
+                    blocks.iter().try_for_each(|BlockRead { lba, to, within, .. }| {
                         disk.read(*lba, &mut block)?;
                         data[to.clone()].copy_from_slice(&block[*within..][..to.len()]);
                         Ok(())
@@ -316,11 +313,11 @@ impl LogDrive {
         let Some(Flushing { seq, tickets, checkpoint }) = self.flushing.take() else { return };
         let disk = self.disk.get_mut();
         let flushed = result.map_err(|source| {
-            disk.give_up();
+            disk.mark_broken();
             LogError::Medium { what: "flushing", source }
         });
-        // A flush beside this one may have been told of what was lost.
-        if let Err(error) = flushed.and_then(|()| disk.is_whole()) {
+        // The kernel may have reported a lost write to another flush.
+        if let Err(error) = flushed.and_then(|()| disk.ensure_intact()) {
             let number = note(&mut self.first_error, error);
             return self.answer_all(tickets, Err(number));
         }
@@ -331,10 +328,10 @@ impl LogDrive {
         let disk = self.disk.get_mut();
         match checkpoint {
             Some(Stage::Begun(checkpoint)) => match disk.write_checkpoint(&checkpoint) {
-                // Who waits for a flush by now has this one.
+                // Requests that came meanwhile share the next flush.
                 Ok(true) => {
                     let sealed = disk.seal();
-                    self.under_way(sealed.map(|seq| (seq, Some(Stage::Written(checkpoint)))));
+                    self.start_flush(sealed.map(|seq| (seq, Some(Stage::Written(checkpoint)))));
                 }
                 Ok(false) => {}
                 Err(error) => {
@@ -346,40 +343,40 @@ impl LogDrive {
         }
     }
 
-    /// Looks up the blocks of a read, and has those read that are not in memory.
+    /// Looks up the blocks of a read, and starts reading those that are not in memory.
     fn begin_read(&mut self, ticket: Ticket, request: Request) {
         if request.length > LONGEST_READ {
-            // Only the hint that something will be read is so long, and one that nobody takes is no error.
+            // Only a prefetch hint (NBD's CACHE) is this long, and hints may be ignored.
             return self.answer(ticket, Ok(()), Vec::new());
         }
         let mut data = vec![0; request.length as usize];
-        let mut parts = Vec::new();
+        let mut blocks = Vec::new();
         let disk = self.disk.get_mut();
         let mut block = [0; BLOCK];
         let found = pieces(request.offset, request.length).try_for_each(|(lba, within, to)| {
             match disk.find(lba, &mut block)? {
-                Some(expected) => parts.push(Part { expected, lba, to, within }),
+                Some(expected) => blocks.push(BlockRead { expected, lba, to, within }),
                 None => data[to.clone()].copy_from_slice(&block[within..][..to.len()]),
             }
             Ok(())
         });
-        if found.is_ok() && !parts.is_empty() {
-            return self.beside.read(Read { ticket, data, parts });
+        if found.is_ok() && !blocks.is_empty() {
+            return self.io.read(Read { ticket, data, blocks });
         }
         self.answer(ticket, found, data);
     }
 }
 
-/// Does a piece of the cleaning that has to come before the next write: whether that may come now.
+/// Does one step of cleaning if the next write needs room. Returns whether there is room now.
 fn make_room(disk: &mut QueuedDisk, blocks: &mut usize) -> Result<bool, LogError> {
     if disk.wants_room() {
-        // It reads from the medium: others have their turn after it.
+        // Cleaning reads from the medium, so this step ends here.
         *blocks = 1;
     }
     disk.make_room()
 }
 
-/// Changes a part of a block.
+/// Reads a block, changes it, and appends it.
 fn change(disk: &mut QueuedDisk, lba: Lba, change: impl FnOnce(&mut [u8; BLOCK])) -> Result<(), LogError> {
     let mut block = [0; BLOCK];
     disk.read(lba, &mut block)?;
@@ -387,7 +384,7 @@ fn change(disk: &mut QueuedDisk, lba: Lba, change: impl FnOnce(&mut [u8; BLOCK])
     disk.append(lba, &block)
 }
 
-/// The blocks of a range: which, where in it, and which of its bytes.
+/// The blocks of a range: the block, the offset in it, and the range of the request's data.
 fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (Lba, usize, std::ops::Range<usize>)> {
     let end = offset + length;
     let first = offset / BLOCK_BYTES;
@@ -397,7 +394,7 @@ fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (Lba, usize, std::op
     })
 }
 
-/// The error number of Linux for what went wrong, which is kept where it is the first.
+/// Returns the Linux error number of an error, and keeps the first error.
 fn note(first: &mut Option<LogError>, error: LogError) -> i32 {
     let number = errno(&error);
     first.get_or_insert(error);
@@ -406,7 +403,7 @@ fn note(first: &mut Option<LogError>, error: LogError) -> i32 {
 
 fn errno(error: &LogError) -> i32 {
     match error {
-        // Where segments are left alone, what is wanting is not room but what the medium does not give.
+        // Segments that cannot be cleaned are unreadable, which is an I/O error and not a full disk.
         LogError::Exhausted { stuck: 0, .. } => Errno::NOSPC.raw_os_error(),
         _ => Errno::IO.raw_os_error(),
     }
@@ -419,34 +416,34 @@ impl Drive for LogDrive {
     fn life(&self) -> u64 {
         0
     }
-    fn ring_by(&mut self, ring: Ring) {
-        self.beside.ring_by(ring);
+    fn set_waker(&mut self, waker: Event) {
+        self.io.set_waker(waker);
     }
     fn submit(&mut self, _: u64, ticket: Ticket, request: Request, data: &[u8]) {
         match request.op {
             Op::Read => self.begin_read(ticket, request),
-            // What was found is not marked as durable where nothing may be written.
+            // A read-only log disk writes no mark.
             Op::Flush if self.export.read_only => self.answer(ticket, Ok(()), Vec::new()),
             Op::Flush => {
                 self.flushes.push(ticket);
-                // On its way while the flush before it is under way.
+                // Sealing now lets the writes proceed during the flush in progress.
                 if self.flushing.is_some()
                     && let Err(error) = self.disk.get_mut().seal()
                 {
-                    // The next flush is told.
+                    // The next flush fails with it.
                     note(&mut self.first_error, error);
                 }
             }
             Op::Write { .. } | Op::Trim | Op::WriteZeroes => {
-                let mut waiting = Waiting { ticket, request, data: Vec::new(), pieces: 0 };
-                let mut blocks = BLOCKS_IN_TURN;
-                let now = self.line.is_empty() && !self.disk.get_mut().wants_room();
+                let mut waiting = Waiting { ticket, request, data: Vec::new(), blocks: 0 };
+                let mut blocks = BLOCKS_PER_STEP;
+                let now = self.waiting.is_empty() && !self.disk.get_mut().wants_room();
                 match now.then(|| self.carry_out(&mut waiting, data, &mut blocks)) {
                     Some(Ok(true)) => self.changed(ticket, request, Ok(())),
                     Some(Err(error)) => self.changed(ticket, request, Err(error)),
                     Some(Ok(false)) | None => {
                         waiting.data = data.to_vec();
-                        self.line.push_back(waiting);
+                        self.waiting.push_back(waiting);
                     }
                 }
             }
@@ -454,27 +451,27 @@ impl Drive for LogDrive {
     }
     fn next_due(&self) -> Option<u64> {
         let flush = self.flushing.is_none() && !self.flushes.is_empty();
-        let any = !self.done.is_empty() || !self.line.is_empty() || flush || self.beside.is_done();
+        let any = !self.answers.is_empty() || !self.waiting.is_empty() || flush || self.io.has_completed();
         any.then_some(0)
     }
     fn due(&mut self, _: u64) -> Option<(Ticket, Result<(), i32>)> {
-        if self.done.is_empty() && !std::mem::replace(&mut self.had_turn, true) {
-            if self.beside.is_done() {
-                let all: Vec<Done> = self.beside.done().collect();
-                all.into_iter().for_each(|done| self.take(done));
+        if self.answers.is_empty() && !std::mem::replace(&mut self.stepped, true) {
+            if self.io.has_completed() {
+                let all: Vec<Completed> = self.io.completed().collect();
+                all.into_iter().for_each(|completed| self.take(completed));
             }
             self.advance();
             self.begin_flush();
         }
-        let Some(Answer { ticket, result, bytes }) = self.done.pop_front() else {
-            self.had_turn = false;
+        let Some(Answer { ticket, result, bytes }) = self.answers.pop_front() else {
+            self.stepped = false;
             return None;
         };
         self.bytes = bytes;
         Some((ticket, result))
     }
     fn read(&mut self, _: u64, into: &mut [u8]) -> Result<(), i32> {
-        // What is not asked for again does not stay in memory.
+        // Frees the memory.
         into.copy_from_slice(&std::mem::take(&mut self.bytes));
         Ok(())
     }

@@ -1,8 +1,7 @@
-//! A file, or whatever else can be read and written at a place, as a medium.
+//! A file or block device as a medium ([`FileMedium`]).
 //!
-//! Past the page cache where the file was opened so (`O_DIRECT`): what is written goes to the drive at once, in the sequence in which it
-//! comes, and a flush has little left to do. Not here: who else may use it; locks, and what a block device holds, are its caller's
-//! to look at.
+//! With `O_DIRECT`, a write reaches the drive at once and in order, so that a flush has little work left.
+//! Not here: locks and interlocks, which the caller takes.
 
 use lowtide_host::block::Guard;
 use lowtide_logdisk::{Aligned, BLOCK, Medium};
@@ -11,34 +10,34 @@ use std::fs::File;
 use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 
-/// A file.
+/// A file or block device.
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
     bytes: u64,
-    /// Past the page cache: memory begins at a multiple of a block.
+    /// Opened with `O_DIRECT`, which needs memory aligned to a block.
     direct: bool,
-    /// What the device lies on is held for as long as the device is.
+    /// Keeps the devices below a block device reserved.
     _guard: Guard,
 }
 
 impl FileMedium {
-    /// A file that is open for reading and writing, as large as it is now; `direct` where it was opened with `O_DIRECT`.
+    /// A file that is open for reading and writing. `direct` says that it was opened with `O_DIRECT`.
     ///
     /// # Errors
-    /// Where its size cannot be had.
+    /// If its size cannot be determined.
     pub fn new(mut file: File, direct: bool) -> io::Result<FileMedium> {
-        // The length of a block device is where its end is.
+        // The metadata of a block device has no length.
         let bytes = file.seek(SeekFrom::End(0))?;
         Ok(FileMedium { file, bytes, direct, _guard: Guard::default() })
     }
 
-    /// The same, with what it lies on held for as long.
-    pub fn guarded(self, guard: Guard) -> FileMedium {
+    /// Keeps `guard` as long as the medium.
+    pub(super) fn guarded(self, guard: Guard) -> FileMedium {
         FileMedium { _guard: guard, ..self }
     }
 
-    fn takes(&self, memory: *const u8) -> bool {
+    fn accepts(&self, memory: *const u8) -> bool {
         !self.direct || memory.align_offset(BLOCK) == 0
     }
 }
@@ -48,7 +47,7 @@ impl Medium for FileMedium {
         self.bytes
     }
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        if self.takes(into.as_ptr()) {
+        if self.accepts(into.as_ptr()) {
             return self.file.read_exact_at(into, offset);
         }
         let mut bytes = Aligned::zeroes(into.len());
@@ -57,7 +56,7 @@ impl Medium for FileMedium {
         Ok(())
     }
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        if self.takes(data.as_ptr()) {
+        if self.accepts(data.as_ptr()) {
             return self.file.write_all_at(data, offset);
         }
         self.file.write_all_at(&Aligned::copy_of(data), offset)
@@ -66,10 +65,10 @@ impl Medium for FileMedium {
         self.file.sync_data()
     }
     fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        if !self.takes(data.as_ptr()) {
+        if !self.accepts(data.as_ptr()) {
             return self.write_durably(offset, &Aligned::copy_of(data));
         }
-        // A write with forced unit access where the drive has one, else a write and a flush: the kernel knows.
+        // The kernel sends a FUA write if the drive has FUA, else a write and a flush.
         match pwritev2(&self.file, &[IoSlice::new(data)], offset, ReadWriteFlags::DSYNC) {
             Ok(written) if written == data.len() => Ok(()),
             Ok(_) | Err(Errno::INTR | Errno::OPNOTSUPP | Errno::NOSYS) => {
@@ -86,19 +85,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_in_long_pieces_is_read_in_short_ones_with_and_without_the_page_cache() {
+    fn long_writes_read_back_in_blocks_with_and_without_o_direct() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("medium");
         std::fs::write(&path, vec![0; 3 << 20]).expect("written");
         let data: Vec<u8> = (0..(2 << 20) + BLOCK).map(|n| (n / BLOCK) as u8 ^ n as u8).collect();
         for direct in [false, true] {
-            // Aligned memory does no harm where the page cache is used, as on filesystems that have no other way.
+            // `direct` only aligns memory: the test's filesystem may not have O_DIRECT.
             let file = File::options().read(true).write(true).open(&path).expect("open");
             let medium = FileMedium::new(file, direct).expect("a size");
             assert_eq!(medium.bytes(), 3 << 20);
             medium.write(BLOCK as u64, &data).expect("written");
             medium.flush().expect("flushed");
-            // The first block of them again, from memory that begins anywhere.
+            // Writes the first block again, from unaligned memory.
             medium
                 .write_durably(BLOCK as u64, &[&[0], &data[..BLOCK]].concat()[1..])
                 .expect("written durably");

@@ -1,7 +1,11 @@
-//! A medium whose writes are done by other threads, several at a time, and what is read soon is read ahead ([`Queue`]).
+//! A medium that writes and reads ahead on its own threads ([`Queue`]).
 //!
-//! What was taken is read only once it is written, and a flush waits for all that was taken before it. A write or a flush that fails is
-//! told with the next write, and with every flush from then on: the system tells it once. Where a write failed nothing is read any more. Not here: the order of writes; a medium has none between flushes.
+//! A read of a range waits for the queued writes to it, and a flush waits for all writes queued before it. After a
+//! write or a flush has failed, the next write and all later flushes fail too, because the kernel reports an error only
+//! once. A range whose write failed can no longer be read.
+//!
+//! # Not handled
+//! The order of writes between two flushes: as on any medium, there is none.
 
 use super::FileMedium;
 use lowtide_logdisk::{Aligned, Medium};
@@ -10,20 +14,19 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Threads: writes that are under way at a time, so that the drive is at work while the next one is prepared; and one that reads ahead
-/// when the others write.
+/// Threads of a queue: enough writes to keep the drive busy while the next is prepared, and one reader ahead.
 const THREADS: usize = 5;
 
-/// Reads ahead that are under way at a time: with more of them, reads of the host's wait in the drive.
+/// Concurrent reads ahead. More would delay the host's reads in the drive.
 const AHEAD_UNDER_WAY: usize = 1;
 
-/// Reads ahead that are kept; the oldest go first.
+/// Reads ahead that are kept; the oldest are dropped first.
 const AHEAD: usize = 64;
 
-/// Bytes that may wait to be written.
+/// Bytes that may be queued before a write waits.
 const MOST_BYTES: usize = 32 << 20;
 
-/// A medium with threads that write.
+/// A medium with a write queue.
 #[derive(Debug)]
 pub struct Queue {
     shared: Arc<Shared>,
@@ -34,77 +37,92 @@ pub struct Queue {
 struct Shared {
     file: FileMedium,
     state: Mutex<State>,
-    /// There is something to be written, or the end has come.
+    /// Signals a new write, a new read ahead, or the end.
     work: Condvar,
-    /// Something was written.
+    /// Signals a completed write or read ahead.
     done: Condvar,
-    /// One flush at a time: what one is told of counts for the next.
+    /// Held during a flush, since an error that one flush reports also counts for the next.
     flushing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Write>,
-    /// What will be read soon.
+    /// Oldest first.
     ahead: VecDeque<Ahead>,
-    under_way: Vec<Place>,
-    /// The number of the next write.
+    under_way: Vec<Extent>,
     next: u64,
-    /// Bytes that wait.
+    /// Bytes of `waiting` and `under_way`.
     bytes: usize,
+    /// The first error.
     failed: Option<(io::ErrorKind, String)>,
-    /// Where writes failed: nobody knows what is there.
-    unknown: Vec<Place>,
+    /// Extents whose write failed.
+    unknown: Vec<Extent>,
     ended: bool,
 }
 
 #[derive(Debug)]
 struct Write {
-    place: Place,
+    extent: Extent,
     data: Aligned,
 }
 
-/// Something that is read before it is asked for.
 #[derive(Debug)]
 struct Ahead {
-    place: Place,
-    read: Reading,
+    extent: Extent,
+    state: AheadState,
 }
 
 #[derive(Debug)]
-enum Reading {
-    Waits,
+enum AheadState {
+    Queued,
     UnderWay,
-    /// `None` where it could not be read, and whoever asks for it tries again.
-    Here(Option<Aligned>),
+    /// `None` if the read failed, so that the reader tries again.
+    Complete(Option<Aligned>),
 }
 
-/// Where a write or a read goes, and its number.
+/// The range of a write or read, and its number.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Extent {
     offset: u64,
     length: u64,
     number: u64,
 }
 
-impl Place {
-    fn is_over(&self, offset: u64, length: u64) -> bool {
+impl Extent {
+    fn overlaps(&self, offset: u64, length: u64) -> bool {
         self.offset < offset + length && offset < self.offset + self.length
     }
 }
 
 impl State {
-    fn places(&self) -> impl Iterator<Item = &Place> {
-        self.under_way.iter().chain(self.waiting.iter().map(|write| &write.place))
+    /// The extents of all writes that are not complete.
+    fn extents(&self) -> impl Iterator<Item = &Extent> {
+        self.under_way.iter().chain(self.waiting.iter().map(|write| &write.extent))
     }
-    /// What is to be read ahead now.
-    fn next_ahead(&mut self) -> Option<Place> {
-        let under_way = self.ahead.iter().filter(|it| matches!(it.read, Reading::UnderWay)).count();
-        let waits = |it: &&mut Ahead| matches!(it.read, Reading::Waits);
-        let next = self.ahead.iter_mut().find(waits).filter(|_| under_way < AHEAD_UNDER_WAY)?;
-        next.read = Reading::UnderWay;
-        Some(next.place)
+
+    /// A range with the next number.
+    fn extent(&mut self, offset: u64, length: usize) -> Extent {
+        self.next += 1;
+        Extent { offset, length: length as u64, number: self.next - 1 }
     }
+
+    fn drop_ahead(&mut self, written: &Extent) {
+        self.ahead.retain(|it| !it.extent.overlaps(written.offset, written.length));
+    }
+
+    fn next_ahead(&mut self) -> Option<Extent> {
+        let under_way = self.ahead.iter().filter(|it| matches!(it.state, AheadState::UnderWay)).count();
+        let queued = |it: &&mut Ahead| matches!(it.state, AheadState::Queued);
+        let next = self.ahead.iter_mut().find(queued).filter(|_| under_way < AHEAD_UNDER_WAY)?;
+        next.state = AheadState::UnderWay;
+        Some(next.extent)
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.failed.get_or_insert((error.kind(), error.to_string()));
+    }
+
     fn result(&self) -> io::Result<()> {
         match &self.failed {
             None => Ok(()),
@@ -117,14 +135,19 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Waits until no write is left of which this is so.
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.done.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no write matches `which`.
     fn wait_for<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        which: impl Fn(&Place) -> bool,
+        which: impl Fn(&Extent) -> bool,
     ) -> MutexGuard<'a, State> {
-        while state.places().any(&which) {
-            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        while state.extents().any(&which) {
+            state = self.wait(state);
         }
         state
     }
@@ -136,8 +159,8 @@ impl Shared {
             let may_write = state.under_way.len() + AHEAD_UNDER_WAY < THREADS;
             if may_write && let Some(write) = state.waiting.pop_front() {
                 state = self.write(state, write);
-            } else if let Some(place) = state.next_ahead() {
-                state = self.read_ahead(state, place);
+            } else if let Some(extent) = state.next_ahead() {
+                state = self.read_ahead(state, extent);
             } else if state.ended {
                 return;
             } else {
@@ -147,56 +170,56 @@ impl Shared {
     }
 
     fn write<'a>(&'a self, mut state: MutexGuard<'a, State>, write: Write) -> MutexGuard<'a, State> {
-        let Write { place, data } = write;
-        state.under_way.push(place);
+        let Write { extent, data } = write;
+        state.under_way.push(extent);
         drop(state);
-        let result = self.file.write(place.offset, &data);
+        let result = self.file.write(extent.offset, &data);
         state = self.lock();
         state.bytes -= data.len();
-        state.under_way.retain(|other| other.number != place.number);
+        state.under_way.retain(|other| other.number != extent.number);
         if let Err(error) = result {
-            state.failed.get_or_insert((error.kind(), error.to_string()));
-            state.unknown.push(place);
+            state.fail(&error);
+            state.unknown.push(extent);
         }
         self.done.notify_all();
         state
     }
 
-    fn read_ahead<'a>(&'a self, state: MutexGuard<'a, State>, place: Place) -> MutexGuard<'a, State> {
+    fn read_ahead<'a>(&'a self, state: MutexGuard<'a, State>, extent: Extent) -> MutexGuard<'a, State> {
         drop(state);
-        let mut bytes = Aligned::zeroes(place.length as usize);
-        let read = self.file.read(place.offset, &mut bytes);
+        let mut bytes = Aligned::zeroes(extent.length as usize);
+        let read = self.file.read(extent.offset, &mut bytes);
         let mut state = self.lock();
-        // It is gone where the place was written meanwhile.
-        if let Some(ahead) = state.ahead.iter_mut().find(|it| it.place.number == place.number) {
-            ahead.read = Reading::Here(read.is_ok().then_some(bytes));
+        // A write to the range meanwhile has removed the entry.
+        if let Some(ahead) = state.ahead.iter_mut().find(|it| it.extent.number == extent.number) {
+            ahead.state = AheadState::Complete(read.is_ok().then_some(bytes));
         }
         self.done.notify_all();
         state
     }
 
-    /// What was read ahead of exactly these bytes, once it is there.
-    fn taken_ahead(&self, offset: u64, length: usize) -> Option<Aligned> {
+    /// Takes the bytes of a read ahead of exactly this range, and waits for one that is under way.
+    fn take_ahead(&self, offset: u64, length: usize) -> Option<Aligned> {
         let mut state = self.lock();
         loop {
-            let same = |it: &Ahead| it.place.offset == offset && it.place.length == length as u64;
+            let same = |it: &Ahead| it.extent.offset == offset && it.extent.length == length as u64;
             let at = state.ahead.iter().position(same)?;
-            if !matches!(state.ahead[at].read, Reading::UnderWay) {
-                return match state.ahead.remove(at)?.read {
-                    Reading::Here(bytes) => bytes,
-                    Reading::Waits | Reading::UnderWay => None,
+            if !matches!(state.ahead[at].state, AheadState::UnderWay) {
+                return match state.ahead.remove(at)?.state {
+                    AheadState::Complete(bytes) => bytes,
+                    AheadState::Queued | AheadState::UnderWay => None,
                 };
             }
-            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait(state);
         }
     }
 }
 
 impl Queue {
-    /// Threads that write to a file.
+    /// Starts the threads.
     ///
     /// # Errors
-    /// Where the system has no more threads.
+    /// If the system has no more threads.
     pub fn new(file: FileMedium) -> io::Result<Queue> {
         let shared = Arc::new(Shared {
             file,
@@ -216,7 +239,7 @@ impl Queue {
 }
 
 impl Drop for Queue {
-    /// What was taken is written.
+    /// Completes all queued writes.
     fn drop(&mut self) {
         self.shared.lock().ended = true;
         self.shared.work.notify_all();
@@ -231,14 +254,14 @@ impl Medium for Queue {
         self.shared.file.bytes()
     }
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        if let Some(bytes) = self.shared.taken_ahead(offset, into.len()) {
+        if let Some(bytes) = self.shared.take_ahead(offset, into.len()) {
             into.copy_from_slice(&bytes);
             return Ok(());
         }
         let length = into.len() as u64;
-        let state = self.shared.wait_for(self.shared.lock(), |it| it.is_over(offset, length));
-        // What was there before would be old data.
-        if state.unknown.iter().any(|it| it.is_over(offset, length)) {
+        let state = self.shared.wait_for(self.shared.lock(), |it| it.overlaps(offset, length));
+        // The medium holds older data there.
+        if state.unknown.iter().any(|it| it.overlaps(offset, length)) {
             return state.result();
         }
         drop(state);
@@ -246,16 +269,15 @@ impl Medium for Queue {
     }
     fn will_read(&self, offset: u64, length: usize) {
         let mut state = self.shared.lock();
-        // What is still to be written is read when it is needed.
-        if state.places().chain(&state.unknown).any(|it| it.is_over(offset, length as u64)) {
+        // A read now would return older data.
+        if state.extents().chain(&state.unknown).any(|it| it.overlaps(offset, length as u64)) {
             return;
         }
-        let place = Place { offset, length: length as u64, number: state.next };
-        state.next += 1;
+        let extent = state.extent(offset, length);
         if state.ahead.len() >= AHEAD {
             state.ahead.pop_front();
         }
-        state.ahead.push_back(Ahead { place, read: Reading::Waits });
+        state.ahead.push_back(Ahead { extent, state: AheadState::Queued });
         drop(state);
         self.shared.work.notify_one();
     }
@@ -265,17 +287,16 @@ impl Medium for Queue {
     fn write_owned(&self, offset: u64, data: Aligned) -> io::Result<()> {
         let mut state = self.shared.lock();
         while state.bytes > MOST_BYTES {
-            state = self.shared.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.shared.wait(state);
         }
         state.result()?;
         let length = data.len() as u64;
-        // Two writes of the same place come in their order.
-        state = self.shared.wait_for(state, |it| it.is_over(offset, length));
-        state.ahead.retain(|it| !it.place.is_over(offset, length));
-        let place = Place { offset, length, number: state.next };
-        state.next += 1;
+        // Overlapping writes keep their order.
+        state = self.shared.wait_for(state, |it| it.overlaps(offset, length));
+        let extent = state.extent(offset, data.len());
+        state.drop_ahead(&extent);
         state.bytes += data.len();
-        state.waiting.push_back(Write { place, data });
+        state.waiting.push_back(Write { extent, data });
         drop(state);
         self.shared.work.notify_one();
         Ok(())
@@ -286,24 +307,21 @@ impl Medium for Queue {
         drop(self.shared.wait_for(state, |it| it.number < before));
         let _alone = self.shared.flushing.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.lock().result()?;
-        self.shared.file.flush().inspect_err(|error| {
-            self.shared.lock().failed.get_or_insert((error.kind(), error.to_string()));
-        })
+        self.shared.file.flush().inspect_err(|error| self.shared.lock().fail(error))
     }
     fn write_durably(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let length = data.len() as u64;
-        let mut state = self.shared.wait_for(self.shared.lock(), |it| it.is_over(offset, length));
+        let mut state = self.shared.wait_for(self.shared.lock(), |it| it.overlaps(offset, length));
         state.result()?;
-        state.ahead.retain(|it| !it.place.is_over(offset, length));
-        let number = state.next;
-        state.next += 1;
+        let extent = state.extent(offset, data.len());
+        state.drop_ahead(&extent);
         drop(state);
-        // It may be told of what another write lost.
+        // This write may report the error of another one.
         let _alone = self.shared.flushing.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.file.write_durably(offset, data).inspect_err(|error| {
             let mut state = self.shared.lock();
-            state.failed.get_or_insert((error.kind(), error.to_string()));
-            state.unknown.push(Place { offset, length, number });
+            state.fail(error);
+            state.unknown.push(extent);
         })
     }
 }
@@ -322,11 +340,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_read_as_it_was_written_last() {
+    fn a_read_returns_the_newest_queued_write() {
         let (_folder, queue) = queue(1 << 20, true);
         for round in 0..200u64 {
             let offset = round % 8 * 4096;
-            queue.write(offset, &[round as u8; 4096]).expect("taken");
+            queue.write(offset, &[round as u8; 4096]).expect("queued");
             let mut block = [0; 4096];
             queue.read(offset, &mut block).expect("read");
             assert_eq!(block, [round as u8; 4096]);
@@ -335,16 +353,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_ahead_is_as_it_was_written_last() {
+    fn a_read_ahead_never_returns_older_data() {
         let (_folder, queue) = queue(1 << 20, true);
         let mut block = [0; 8192];
         for round in 1..200u64 {
             let offset = round % 8 * 8192;
-            queue.write(offset, &[round as u8; 8192]).expect("taken");
+            queue.write(offset, &[round as u8; 8192]).expect("queued");
             queue.will_read(offset, 8192);
             if round % 3 == 0 {
-                // Written to while it is read ahead.
-                queue.write(offset + 4096, &[!(round as u8); 4096]).expect("taken");
+                // A write during the read ahead.
+                queue.write(offset + 4096, &[!(round as u8); 4096]).expect("queued");
             }
             queue.read(offset, &mut block).expect("read");
             let second = if round % 3 == 0 { !(round as u8) } else { round as u8 };
@@ -357,15 +375,15 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_failed_is_told_by_every_flush_after_it() {
+    fn a_failed_write_fails_every_later_flush() {
         let (_folder, queue) = queue(1 << 20, false);
-        queue.write(0, &[1; 4096]).expect("taken: nobody knows yet");
+        queue.write(0, &[1; 4096]).expect("queued: the error comes later");
         for _ in 0..3 {
             assert!(queue.flush().is_err());
         }
-        assert!(queue.write(0, &[1; 4096]).is_err(), "nothing is taken any more");
-        assert!(queue.write_durably(0, &[1; 4096]).is_err(), "nor at once");
-        assert!(queue.read(0, &mut [0; 4096]).is_err(), "what was there before is old");
+        assert!(queue.write(0, &[1; 4096]).is_err(), "no more writes are queued");
+        assert!(queue.write_durably(0, &[1; 4096]).is_err(), "nor written durably");
+        assert!(queue.read(0, &mut [0; 4096]).is_err(), "the medium holds older data");
         assert!(queue.read(4096, &mut [0; 4096]).is_ok());
     }
 }

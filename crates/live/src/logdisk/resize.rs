@@ -1,9 +1,8 @@
-//! A log disk that becomes larger, with its file or within its block device ([`resize`]).
+//! Growing a log disk and its file, or growing it within its block device ([`resize`]).
 //!
-//! Not here: how the log grows (`lowtide_logdisk::resize`).
+//! Not here: how the log grows (`lowtide_logdisk::resize`), and shrinking.
 
-use super::place::failed;
-use super::{FileMedium, Place, PlaceError};
+use super::{Backing, BackingError, FileMedium};
 use lowtide_core::Bytes;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::format::Geometry;
@@ -12,40 +11,40 @@ use lowtide_logdisk::{Disk, LogError, resize::grow};
 use std::fs::File;
 use std::path::Path;
 
-/// Why it cannot be made larger.
+/// Why a log disk cannot grow.
 #[derive(Debug, thiserror::Error)]
 pub enum ResizeError {
-    /// The file or block device cannot be had.
+    /// The file or block device cannot be used.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Backing(#[from] BackingError),
     /// The log cannot grow.
     #[error(transparent)]
     Log(#[from] LogError),
 }
 
-/// Makes a log disk larger: its file first, where a size is given; with another reserve, where one is. A block device has the size it
-/// has, and may have become larger.
+/// Grows a log disk to the size of its block device, or to `size`, to which its file grows first. A `reserve` replaces
+/// the present one.
 ///
 /// # Errors
-/// [`ResizeError`]; where the log cannot be of that size, the file is as it was.
+/// [`ResizeError`]. If the log cannot have that size, the file is unchanged.
 pub fn resize(path: &Path, size: Option<Bytes>, reserve: Option<f64>) -> Result<Geometry, ResizeError> {
-    let place = Place::open(path, false)?;
+    let backing = Backing::open(path, false)?;
     if let Some(size) = size {
-        let before = place.length()?;
-        let now = geometry_of(path)?;
+        let before = backing.length()?;
+        let geometry = geometry_of(path)?;
         if size.get() < before {
-            return Err(LogError::from(GeometryError::Shrunk { from: now.capacity() }).into());
+            return Err(LogError::from(GeometryError::Shrunk { from: geometry.capacity() }).into());
         }
-        // Before anything is changed.
-        now.grown(size.get(), reserve).map_err(LogError::from)?;
-        place.enlarge(size.get())?;
+        // Fails before the file is changed.
+        geometry.grown(size.get(), reserve).map_err(LogError::from)?;
+        backing.grow(size.get())?;
     }
-    Ok(grow(place.medium()?, reserve)?)
+    Ok(grow(backing.medium()?, reserve)?)
 }
 
-/// The sizes of the log disk that is there, if it can be opened.
+/// The geometry of the log disk at `path`.
 fn geometry_of(path: &Path) -> Result<Geometry, ResizeError> {
-    let file = File::open(path).map_err(|source| failed(path, source))?;
-    let medium = FileMedium::new(file, false).map_err(|source| failed(path, source))?;
+    let file = File::open(path).map_err(BackingError::file(path))?;
+    let medium = FileMedium::new(file, false).map_err(BackingError::file(path))?;
     Ok(*Disk::open(medium, Running::default())?.geometry())
 }

@@ -4,23 +4,23 @@
 //! of a segment lists the number of each slot. In a segment without one, numbers grow from slot to slot, and each slot
 //! names the number of the one before it.
 //!
-//! A segment whose live slots have the same sum of numbers as in its summary is not read again. Leaves out slots of
-//! earlier generations, which no read accepts.
+//! A segment whose live slots have the same sum of numbers as in its summary is not read again. Not here: slots of earlier
+//! generations, which no read accepts.
 
-use super::{Checked, Seen};
+use super::{Checked, LiveSlots};
 use crate::Medium;
 use crate::format::checkpoint::Use;
 use crate::format::{Geometry, Header, Kind, Seq, Slot};
 use crate::log::{Entry, Log};
 use crate::reader::load_pages;
-use crate::scan::{self, Found};
+use crate::scan::{self, SegmentRecords};
 use std::ops::ControlFlow;
 
-/// Compares the live slots of all segments with what was written there.
+/// Compares the live slots of all segments with the summaries.
 pub(super) fn find(
     medium: &impl Medium,
     log: &mut Log,
-    seen: &Seen,
+    seen: &LiveSlots,
     checked: &mut Checked,
     progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 ) {
@@ -40,7 +40,7 @@ pub(super) fn find(
 }
 
 /// The sum of the sequence numbers that a summary lists for live slots of data.
-fn sum(log: &Log, seen: &Seen, segment: u32, summary: &Found) -> Seq {
+fn sum(log: &Log, seen: &LiveSlots, segment: u32, summary: &SegmentRecords) -> Seq {
     let live = summary
         .records
         .iter()
@@ -48,13 +48,13 @@ fn sum(log: &Log, seen: &Seen, segment: u32, summary: &Found) -> Seq {
     live.fold(0, |sum: Seq, it| sum.wrapping_add(it.seq))
 }
 
-/// Reads a segment and compares its slots with its summary, and with their neighbours where the summary does not list them.
+/// Reads a segment and compares its slots with its summary, and with their neighbours if the summary does not list them.
 fn compare(
     medium: &impl Medium,
     log: &mut Log,
-    seen: &Seen,
+    seen: &LiveSlots,
     segment: u32,
-    summary: Option<&Found>,
+    summary: Option<&SegmentRecords>,
     checked: &mut Checked,
 ) {
     let (geometry, salt) = (*log.geometry(), log.superblock().salt);
@@ -64,7 +64,7 @@ fn compare(
     for record in summary.iter().flat_map(|found| &found.records) {
         listed[record.number as usize] = Some(record);
     }
-    // The slot before, and whether it is in order.
+    // The previous slot, and whether it is in order.
     let mut before: Option<(u32, Header, bool)> = None;
     for number in geometry.data_range() {
         let Some(header) = Header::open_since(salt, scan::slot(&image, number), oldest) else { continue };

@@ -1,6 +1,6 @@
 //! Writing checkpoints, in an order that keeps one of the two complete at any time.
 //!
-//! Leaves out the contents of a checkpoint (`format`).
+//! Not here: the contents of a checkpoint (`format`).
 
 use super::Disk;
 use crate::error::LogError;
@@ -11,9 +11,6 @@ use crate::{Aligned, Medium};
 
 impl<M: Medium> Disk<M> {
     /// Writes the state of the log, so that recovery starts here.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn checkpoint(&mut self, clean: bool) -> Result<(), LogError> {
         // During an upgrade, the checkpoint of version 2 locates the log until the superblock has version 3.
         let upgraded = self.geometry().upgraded().filter(|_| self.fresh);
@@ -33,15 +30,12 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// The current state of the log, after everything that it refers to was handed to the medium. The caller
-    /// has to flush the medium before and after it writes the checkpoint; the log may go on meanwhile.
-    ///
-    /// # Errors
-    /// [`LogError`].
+    /// Returns the current state of the log, and hands the slots that it refers to to the medium. The caller flushes the medium before and
+    /// after it writes the checkpoint. The log may continue meanwhile.
     pub fn begin_checkpoint(&mut self, clean: bool) -> Result<Checkpoint, LogError> {
-        self.is_whole()?;
+        self.ensure_intact()?;
         if self.fresh {
-            self.keep_what_was_found()?;
+            self.sync_recovered()?;
         }
         let mut again = true;
         let checkpoint = loop {
@@ -53,7 +47,7 @@ impl<M: Medium> Disk<M> {
                     self.flush_for_room()?;
                 }
                 Err(Stall::NoSegment) => {
-                    // Map pages that were already written are recorded nowhere else.
+                    // Pages that are already in the log are recorded only by their slots.
                     self.run_jobs()?;
                     return Err(self.exhausted());
                 }
@@ -65,18 +59,15 @@ impl<M: Medium> Disk<M> {
 
     /// Writes a checkpoint; the medium must have been flushed since [`Disk::begin_checkpoint`]. Returns
     /// `false` if a later checkpoint was made meanwhile.
-    ///
-    /// # Errors
-    /// [`LogError`].
     pub fn write_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<bool, LogError> {
-        self.is_whole()?;
+        self.ensure_intact()?;
         if self.log.is_past(checkpoint) {
             return Ok(false);
         }
         self.log.durable(checkpoint.next_seq - 1);
-        let place = self.geometry().checkpoint((checkpoint.generation % 2) as usize);
+        let range = self.geometry().checkpoint((checkpoint.generation % 2) as usize);
         let bytes = checkpoint.write(self.log.superblock().salt);
-        self.put(place.start, Aligned::copy_of(&bytes), "writing a checkpoint")?;
+        self.put(range.start, Aligned::copy_of(&bytes), "writing a checkpoint")?;
         Ok(true)
     }
 

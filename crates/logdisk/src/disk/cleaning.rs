@@ -1,8 +1,8 @@
-//! Emptying segments: what is live in one is moved behind the cleaner's stream, in pieces that take about as long each.
+//! Cleaning of segments: live slots are moved to the moved stream, in steps of similar duration.
 //!
-//! A segment that was gone through and still counts something as live has slots that are not what the map means: they are spoiled.
-//! Which blocks those were is told by the summary of the segment, and where that is not enough, by the whole map. What could not be
-//! read for an error of the medium's is left where it is: such errors pass. Leaves out which segment is next (`log::segments`).
+//! If a segment still has live slots after all were visited, those are damaged. The summary of the segment names their blocks, or else
+//! the complete map does. Slots that cannot be read because of an error of the medium stay in place, since such errors may pass. Not
+//! here: the choice of the segment (`log::segments`).
 
 use super::Disk;
 use crate::error::LogError;
@@ -15,55 +15,54 @@ use crate::reader::load_pages;
 use crate::scan;
 use crate::{Aligned, Medium};
 
-/// Slots that the cleaner reads at a time, so that a read of the host's never waits for more.
+/// Slots per read of cleaning, which limits the delay of the host's reads.
 const CLEANED_AT_ONCE: u32 = 32;
 
-/// Slots that are looked at for such a piece, live or not, so that one of a segment that is nearly empty does not take long either.
-const LOOKED_AT_ONCE: u32 = 2 * CLEANED_AT_ONCE;
+/// Slots visited per step, live or not, which limits the duration of a step in a nearly empty segment.
+const SCANNED_AT_ONCE: u32 = 2 * CLEANED_AT_ONCE;
 
-/// Such pieces that are told to the medium ahead.
+/// Reads that are announced to the medium in advance.
 const READ_AHEAD: usize = 8;
 
 /// A segment that is being cleaned.
 #[derive(Debug)]
 pub(super) struct Cleaning {
     segment: u32,
-    /// When it was written last; where it is not the same any more, what was read of it is of the past.
+    /// The newest slot at the begin of cleaning. If it differs, the segment was rewritten.
     newest: Option<Seq>,
-    /// The slot that comes next.
+    /// The next slot.
     number: u32,
-    /// Slots that were read.
     slots: std::ops::Range<u32>,
     bytes: Aligned,
-    /// Where in them the first of those begins.
+    /// The offset of the first slot in `bytes`.
     skip: usize,
-    /// The medium did not give a slot that is live, or the page of the map that says so.
+    /// A live slot, or the page of the map that refers to it, could not be read.
     refused: bool,
 }
 
-/// What the medium did not give since the log was opened.
+/// Read errors since the log was opened.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// A segment was left that was emptied in part: that takes room and frees none. None is begun any more that is not given as a whole.
+    /// A partly cleaned segment was excluded, which takes room and frees none. From then on, only completely readable segments are cleaned.
     any: bool,
-    /// From here on a segment is looked for that was left alone and is given now.
+    /// The excluded segment to try next.
     next: u32,
 }
 
 impl<M: Medium> Disk<M> {
-    /// Cleans a piece of what is owed: how many slots are paid for by it.
-    pub(super) fn clean_a_piece(&mut self, owed: u32) -> Result<u32, LogError> {
+    /// Does one step of cleaning. Returns the number of slots by which it reduces `owed`.
+    pub(super) fn clean_step(&mut self, owed: u32) -> Result<u32, LogError> {
         let piece = owed.min(CLEANED_AT_ONCE);
-        Ok(piece - self.clean(piece, LOOKED_AT_ONCE)?)
+        Ok(piece - self.clean(piece, SCANNED_AT_ONCE)?)
     }
 
-    /// Cleans what is left of a segment.
+    /// Cleans the rest of a segment.
     pub(super) fn clean_a_segment(&mut self) -> Result<(), LogError> {
         self.clean(u32::MAX, u32::MAX).map(|_| ())
     }
 
-    /// Goes through up to `slots` live slots, and up to `looks` of any kind, of one segment: how many of the live ones are left to do.
-    /// A segment that was gone through pays for all.
+    /// Visits up to `slots` live slots and up to `looks` slots of any kind of one segment. Returns how many of the live ones remain; 0 at
+    /// the end of a segment.
     fn clean(&mut self, slots: u32, looks: u32) -> Result<u32, LogError> {
         let Some(mut cleaning) =
             self.cleaning.take().map_or_else(|| self.begin_cleaning(), |it| Ok(Some(it)))?
@@ -72,7 +71,7 @@ impl<M: Medium> Disk<M> {
         };
         let (mut left, mut looks) = (slots, looks);
         let end = self.geometry().data_range().end;
-        while cleaning.number < end && self.is_still(&cleaning) {
+        while cleaning.number < end && self.is_unchanged(&cleaning) {
             if left == 0 || looks == 0 {
                 self.cleaning = Some(cleaning);
                 return Ok(left);
@@ -83,28 +82,28 @@ impl<M: Medium> Disk<M> {
             looks -= 1;
             cleaning.number += 1;
         }
-        if self.is_still(&cleaning) {
-            self.find_the_rest(&cleaning)?;
+        if self.is_unchanged(&cleaning) {
+            self.resolve_remaining(&cleaning)?;
         } else {
             self.log.emptied();
         }
         Ok(0)
     }
 
-    /// Whether it is full of what it was full of when its cleaning began.
-    fn is_still(&self, cleaning: &Cleaning) -> bool {
+    /// Whether the segment was not rewritten since cleaning began.
+    fn is_unchanged(&self, cleaning: &Cleaning) -> bool {
         self.log.segments().full_since(cleaning.segment) == cleaning.newest
     }
 
-    /// Chooses the segment that is to be cleaned next.
+    /// Chooses the next segment.
     fn begin_cleaning(&mut self) -> Result<Option<Cleaning>, LogError> {
         let Some(segment) = self.log.victim() else { return Ok(None) };
         if self.log.segments().used(segment) == Use::Map {
             self.clean_map(segment)?;
             return Ok(None);
         }
-        if self.refusals.any && !self.is_given(segment)? {
-            self.log.stuck(segment);
+        if self.refusals.any && !self.is_readable(segment)? {
+            self.log.segments_mut().stuck(segment);
             return Ok(None);
         }
         let newest = self.log.segments().full_since(segment);
@@ -112,31 +111,31 @@ impl<M: Medium> Disk<M> {
         Ok(Some(Cleaning { segment, newest, number: 1, slots: 0..0, bytes, skip: 0, refused: false }))
     }
 
-    /// Has the pages of the map that are in a segment written anew.
+    /// Moves the pages of the map in a segment.
     fn clean_map(&mut self, segment: u32) -> Result<(), LogError> {
         let before = self.log.segments().live(segment);
         match self.retry(false, |log| log.move_pages(segment)) {
-            // They are written with a checkpoint, and it is free after that.
+            // A checkpoint writes them and frees the segment.
             Ok(()) => self.checkpoint(false)?,
             Err(LogError::Medium { .. }) if !self.broken => {}
             Err(error) => return Err(error),
         }
         if self.log.segments().live(segment) == before {
-            self.log.stuck(segment);
+            self.log.segments_mut().stuck(segment);
         } else {
             self.log.emptied();
         }
         Ok(())
     }
 
-    /// Whether the medium gives all that counts as live in a segment. Where it gives every piece, what is spoiled is not its refusal.
-    fn is_given(&mut self, segment: u32) -> Result<bool, LogError> {
+    /// Whether all live slots of a segment are readable. Damaged slots in readable blocks do not count as unreadable.
+    fn is_readable(&mut self, segment: u32) -> Result<bool, LogError> {
         let geometry = *self.geometry();
         let (mut refused, mut live) = (false, 0);
         let oldest = self.log.segments().begun(segment);
         for piece in (Pieces { geometry, number: 1 }) {
-            let (place, length) = (geometry.offset(geometry.slot(segment, piece.start)), piece.len() * SLOT);
-            refused |= scan::read_around(&self.medium, place, length).is_err();
+            let (offset, length) = (geometry.offset(geometry.slot(segment, piece.start)), piece.len() * SLOT);
+            refused |= scan::read_around(&self.medium, offset, length).is_err();
         }
         if !refused {
             return Ok(true);
@@ -161,13 +160,13 @@ impl<M: Medium> Disk<M> {
         Ok(live == self.log.segments().live(segment))
     }
 
-    /// Whether the medium gives a segment that was left alone; then all of them are tried again. One is looked at each time.
-    pub(super) fn one_more_is_given(&mut self) -> Result<bool, LogError> {
+    /// Checks one excluded segment. If it is readable, includes all again, and returns true.
+    pub(super) fn retry_stuck(&mut self) -> Result<bool, LogError> {
         let Some(segment) = self.log.segments().next_stuck(self.refusals.next) else { return Ok(false) };
         self.refusals.next = segment + 1;
-        let given = self.is_given(segment)?;
+        let given = self.is_readable(segment)?;
         if given {
-            self.log.try_stuck();
+            self.log.segments_mut().try_stuck();
         }
         Ok(given)
     }
@@ -192,7 +191,7 @@ impl<M: Medium> Disk<M> {
         Ok(())
     }
 
-    /// Moves a block, if it is where it is said to be; `false` where the medium does not give the page of the map that knows.
+    /// Moves a block if the map refers to `slot`. Returns false if the page of the map cannot be read.
     fn move_block(&mut self, slot: Slot, lba: Lba, payload: Option<&[u8]>) -> Result<bool, LogError> {
         match self.retry(false, |log| log.move_block(slot, lba, payload)) {
             Ok(()) => self.run_jobs().map(|()| true),
@@ -201,25 +200,25 @@ impl<M: Medium> Disk<M> {
         }
     }
 
-    /// Reads the slots from the next one on, and tells the medium which come after.
+    /// Reads the next slots, and announces the following reads.
     fn read_piece(&self, cleaning: &mut Cleaning) {
         let geometry = *self.geometry();
         let mut ahead = Pieces { geometry, number: cleaning.number };
-        let piece = ahead.next().expect("there is a slot more");
+        let piece = ahead.next().expect("slots remain");
         let place = |first| geometry.offset(geometry.slot(cleaning.segment, first));
         (cleaning.bytes, cleaning.skip) =
             scan::read_what_can_be(&self.medium, place(piece.start), piece.len() * SLOT);
-        // All at the beginning, then one after the other.
-        let told = if cleaning.slots.is_empty() { 0 } else { READ_AHEAD - 1 };
-        for piece in ahead.take(READ_AHEAD).skip(told) {
+        // All at the start of a segment, then one per read.
+        let announced = if cleaning.slots.is_empty() { 0 } else { READ_AHEAD - 1 };
+        for piece in ahead.take(READ_AHEAD).skip(announced) {
             scan::will_read(&self.medium, place(piece.start), piece.len() * SLOT);
         }
         cleaning.slots = piece;
     }
 
-    /// Finds the blocks of a segment that was gone through and is not empty. Those that are spoiled are marked as lost; after that it is
-    /// empty, unless the medium does not give something.
-    fn find_the_rest(&mut self, cleaning: &Cleaning) -> Result<(), LogError> {
+    /// Resolves the live slots that remain after a segment was visited: damaged ones become lost. Afterwards the segment is empty, unless
+    /// the medium has read errors.
+    fn resolve_remaining(&mut self, cleaning: &Cleaning) -> Result<(), LogError> {
         let geometry = *self.geometry();
         let listed = scan::by_summary(&self.medium, self.log.superblock(), cleaning.segment);
         let data = listed.into_iter().flat_map(|found| found.records).filter(|it| it.kind == Kind::Data);
@@ -227,29 +226,29 @@ impl<M: Medium> Disk<M> {
             data.map(|it| (geometry.slot(cleaning.segment, it.number), it.lba)).collect();
         let mut refused = cleaning.refused;
         for (slot, lba) in listed {
-            if self.is_still(cleaning) && lba < geometry.blocks {
-                refused |= !self.mark_as_lost(slot, lba)?;
+            if self.is_unchanged(cleaning) && lba < geometry.blocks {
+                refused |= !self.resolve_block(slot, lba)?;
             }
         }
         for page in 0..geometry.pages() {
-            if refused || !self.is_still(cleaning) {
+            if refused || !self.is_unchanged(cleaning) {
                 break;
             }
-            refused |= !self.look_in_page(cleaning.segment, page)?;
+            refused |= !self.resolve_page(cleaning.segment, page)?;
         }
-        if !self.is_still(cleaning) {
+        if !self.is_unchanged(cleaning) {
             self.log.emptied();
         } else if refused {
             self.refusals.any = true;
-            self.log.stuck(cleaning.segment);
+            self.log.segments_mut().stuck(cleaning.segment);
         } else {
             self.log.abandon(cleaning.segment);
         }
         Ok(())
     }
 
-    /// Marks the blocks as lost that a page of the map says are in a segment; `false` where the medium does not give something.
-    fn look_in_page(&mut self, segment: u32, page: u32) -> Result<bool, LogError> {
+    /// Resolves the blocks of a page of the map that are in a segment. Returns false after a read error.
+    fn resolve_page(&mut self, segment: u32, page: u32) -> Result<bool, LogError> {
         let geometry = *self.geometry();
         match load_pages(&self.medium, &mut self.log, vec![page]) {
             Ok(()) => {}
@@ -266,22 +265,22 @@ impl<M: Medium> Disk<M> {
         }
         self.shrink();
         for (slot, lba) in within {
-            if !self.mark_as_lost(slot, lba)? {
+            if !self.resolve_block(slot, lba)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Marks a block of a slot as lost that cannot be what it should be; `false` where the medium does not give it.
-    fn mark_as_lost(&mut self, slot: Slot, lba: Lba) -> Result<bool, LogError> {
+    /// Moves a block, or marks it as lost if its slot is damaged. Returns false after a read error.
+    fn resolve_block(&mut self, slot: Slot, lba: Lba) -> Result<bool, LogError> {
         if self.entry(lba).is_ok_and(|entry| entry != Entry::At(slot)) {
             return Ok(true);
         }
         let mut payload = [0; BLOCK];
         let expected = self.log.expected(slot);
         match self.reader().read_slot(&self.medium, expected, Kind::Data, lba, &mut payload) {
-            // It came back.
+            // The slot is readable again.
             Ok(true) => self.move_block(slot, lba, Some(&payload)),
             Ok(false) => self.move_block(slot, lba, None),
             Err(_) => Ok(false),
@@ -289,7 +288,7 @@ impl<M: Medium> Disk<M> {
     }
 }
 
-/// The pieces in which a segment is read from a slot on; none goes over the end of a frame.
+/// The reads of a segment from a slot on. A read does not cross the end of a frame.
 struct Pieces {
     geometry: Geometry,
     number: u32,

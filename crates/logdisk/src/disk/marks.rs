@@ -1,8 +1,8 @@
-//! Marks prove that what was flushed was there, should the medium spoil it later.
+//! Writing marks, which prove that slots were durable, in case the medium damages them later.
 //!
-//! A mark is written after its flush, and is durable before that flush is reported complete. Until the first
-//! checkpoint after an opening, the log that a recovery finds ends where it ended before the opening, so
-//! nothing new is marked. Leaves out the contents of a mark (`format`).
+//! A mark is written after its flush, and is durable before the flush is reported complete. No mark is written between an opening and
+//! the first checkpoint after it, because recovery would still end where it ended before. Not here: the contents of a mark
+//! (`format`).
 
 use super::{Disk, failed};
 use crate::error::LogError;
@@ -11,8 +11,8 @@ use crate::log::Job;
 use crate::{Aligned, Medium};
 
 impl<M: Medium> Disk<M> {
-    /// The mark of what was sealed just now. Write it durably after the medium was flushed and before the
-    /// flush is reported complete. `None` if there is nothing to mark.
+    /// The mark for the last [`Disk::seal`]. The caller writes it durably after the medium was flushed and before the flush is reported
+    /// complete. `None` if there is nothing to mark.
     pub fn mark(&mut self) -> Option<Job> {
         if self.fresh {
             return None;
@@ -27,36 +27,34 @@ impl<M: Medium> Disk<M> {
         superblock.geometry.mark(mark.number).map(|offset| Job { offset, data })
     }
 
-    /// Makes a mark durable.
+    /// Writes a mark durably.
     pub(super) fn put_mark(&mut self, mark: Option<Job>) -> Result<(), LogError> {
         let Some(Job { offset, data }) = mark else { return Ok(()) };
         let written = self.medium.write_durably(offset, &data);
         written.map_err(failed("writing a mark")).inspect_err(|_| self.broken = true)
     }
 
-    /// Marks what the opening found, which is durable now, unless a mark or checkpoint covers it already.
-    pub(super) fn mark_what_was_found(&mut self) -> Result<(), LogError> {
+    /// Marks the recovered slots, which are durable now, unless a mark or checkpoint covers them.
+    pub(super) fn mark_recovered_slots(&mut self) -> Result<(), LogError> {
         if self.recovery.marked || !self.geometry().marks {
             return Ok(());
         }
-        let mark = self.log.mark_of_found();
+        let mark = self.log.mark_recovered();
         let job = self.job_of(&mark);
         self.put_mark(job)?;
         self.recovery.marked = true;
         Ok(())
     }
 
-    /// Makes the ring of marks of a log of version 2, all of which is durable; its superblock still says that
-    /// there is no ring.
+    /// Makes the ring of marks of a log disk of version 2, whose superblock is updated later.
     pub(super) fn make_ring(&mut self, geometry: Geometry) -> Result<(), LogError> {
-        let ring = geometry.ring().expect("it has one now");
+        let ring = geometry.ring().expect("an upgraded geometry has a ring");
         self.put(ring.start, Aligned::zeroes((ring.end - ring.start) as usize), "making room for marks")?;
         self.log.upgrade(geometry);
         Ok(())
     }
 
-    /// Writes the superblocks that are not as they should be, one after the other: spoiled ones, and those of
-    /// an older version or size.
+    /// Rewrites superblocks that are damaged or of an older version or size, one after the other.
     pub(super) fn mend_superblocks(&mut self) -> Result<(), LogError> {
         let block = self.log.superblock().write();
         for at in [0, BLOCK as u64] {

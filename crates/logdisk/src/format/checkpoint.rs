@@ -1,25 +1,25 @@
-//! A checkpoint: the state of the log at one instant, from which everything later is found by reading forward.
+//! A checkpoint: the state of the log at one instant, from which recovery starts ([`Checkpoint`]).
 //!
 //! ```text
 //!    0  8 bytes  "ltcheck1"
 //!    8  u32      CRC-32C of all that follows, begun with the salt
-//!   12  u32      bytes of all, header included
+//!   12  u32      total length, header included
 //!   16  u64      generation; the newer of two counts
-//!   24  u64      the sequence number that comes next
+//!   24  u64      the next sequence number
 //!   32  u32      1 after a clean close, else 0
 //!   36  u32      number of pages of the map
 //!   40  u32      number of segments
 //!   44  u32      0
-//!   48  3 × 16   the streams of the host, of what is moved, of the map: segment, next slot, segment after it, 0
-//!   96           for each page of the map its slot, u32; NOWHERE where it was never written
+//!   48  3 × 16   the host, moved and map streams: segment, next slot, segment after it, 0
+//!   96           for each page of the map its slot, u32; UNWRITTEN if it was never written
 //!                for each segment 16 bytes: u64 newest sequence number × 4 + use, u32 live slots, u32 span
 //! ```
 //!
-//! Two places take turns, so that the older one is whole while the newer is written.
+//! Checkpoints alternate between two ranges, so that the older one is complete while the newer one is written.
 //!
-//! The span gives the sequence number at which a segment was begun: the newest one less the span, plus one. Its
-//! upper 6 bits are a shift, its lower 26 bits the value to shift, rounded up. 0: unknown, as in checkpoints of
-//! programs that wrote no spans; those programs ignore it.
+//! The span encodes the first sequence number of a segment: the newest one less the span, plus one. Its upper 6 bits are a
+//! shift, and its lower 26 bits the value to shift, rounded up. 0 means unknown, as in checkpoints of programs that wrote no spans;
+//! those programs ignore the field.
 
 use super::fields::{put_u32, put_u64, u32_at, u64_at};
 use super::slot::{MOST_SEQ, Seq};
@@ -30,17 +30,17 @@ const HEAD: usize = 96;
 const STREAM: usize = 16;
 const SEGMENT: usize = 16;
 
-/// Streams: what the host writes, what the cleaner moves, and pages of the map.
+/// Number of streams: host, moved, and map.
 pub const STREAMS: usize = 3;
 
-/// The slot of a page of the map that was never written: all its blocks hold nothing.
-pub const NOWHERE: u32 = u32::MAX;
+/// The slot of a page of the map that was never written: all its blocks are holes.
+pub const UNWRITTEN: u32 = u32::MAX;
 
-/// What a segment is used for.
+/// The use of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Use {
-    /// Nothing: it may be written.
+    /// Free.
     Free = 0,
     /// Data.
     Data = 1,
@@ -48,27 +48,27 @@ pub enum Use {
     Map = 2,
 }
 
-/// A segment, as a checkpoint has it.
+/// The state of a segment in a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentState {
-    /// What for.
+    /// Its use.
     pub used: Use,
-    /// Slots of it that the map, or the list of its pages, points to.
+    /// Its live slots.
     pub live: u32,
-    /// The newest slot in it.
+    /// Its newest slot.
     pub newest: Seq,
-    /// Its first slot, or a lower bound where the span was rounded; 0 if unknown.
+    /// Its first slot, or a lower bound if the span was rounded; 0 if unknown.
     pub begun: Seq,
 }
 
-/// Where a stream goes on.
+/// The position of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamState {
-    /// The segment it is in.
+    /// Its present segment.
     pub segment: u32,
-    /// The first slot of it that is not written.
+    /// The first unwritten slot of the segment.
     pub slot: u32,
-    /// The segment that follows.
+    /// The next segment.
     pub next: u32,
 }
 
@@ -77,24 +77,24 @@ pub struct StreamState {
 pub struct Checkpoint {
     /// The newer of two counts.
     pub generation: u64,
-    /// The sequence number of the slot that comes next.
+    /// The next sequence number.
     pub next_seq: Seq,
-    /// Whether nothing comes after it.
+    /// Whether it was written by a clean close.
     pub clean: bool,
-    /// Where the streams go on; `None` where a stream has no segment.
+    /// The positions of the streams; `None` without a segment.
     pub streams: [Option<StreamState>; STREAMS],
-    /// The slot of each page of the map, [`NOWHERE`] for those that were never written.
+    /// The slot of each page of the map, [`UNWRITTEN`] for pages that were never written.
     pub pages: Vec<u32>,
     /// All segments.
     pub segments: Vec<SegmentState>,
 }
 
-/// Bytes that a checkpoint of so many segments and pages may take: whole blocks.
+/// Maximum length of a checkpoint in bytes, rounded up to blocks.
 pub fn bytes_for(segments: u64, pages: u64) -> u64 {
     (HEAD as u64 + pages * 4 + segments * SEGMENT as u64).next_multiple_of(BLOCK as u64)
 }
 
-/// Bits of a span that are not its shift.
+/// Bits of a span without its shift.
 const SPAN_BITS: u32 = 26;
 
 /// Encodes the sequence numbers of a segment from `begun` to `newest`, rounded up.
@@ -123,7 +123,7 @@ fn begun(span: u32, newest: Seq) -> Seq {
 }
 
 impl Checkpoint {
-    /// As bytes: whole blocks.
+    /// Encodes the checkpoint as complete blocks.
     pub fn write(&self, salt: u32) -> Vec<u8> {
         let length = bytes_for(self.segments.len() as u64, self.pages.len() as u64) as usize;
         let mut bytes = vec![0; length];
@@ -135,7 +135,7 @@ impl Checkpoint {
         put_u32(&mut bytes, 36, self.pages.len() as u32);
         put_u32(&mut bytes, 40, self.segments.len() as u32);
         for (at, stream) in self.streams.iter().enumerate() {
-            let state = stream.unwrap_or(StreamState { segment: NOWHERE, slot: 0, next: NOWHERE });
+            let state = stream.unwrap_or(StreamState { segment: UNWRITTEN, slot: 0, next: UNWRITTEN });
             for (word, value) in [state.segment, state.slot, state.next, 0].into_iter().enumerate() {
                 put_u32(&mut bytes, 48 + at * STREAM + word * 4, value);
             }
@@ -154,10 +154,10 @@ impl Checkpoint {
         bytes
     }
 
-    /// From the bytes of its place.
+    /// Decodes a checkpoint.
     ///
     /// # Errors
-    /// [`FormatError`]: half written, damaged, or of another log.
+    /// [`FormatError`] if it is incomplete, damaged, or of another log.
     pub fn read(bytes: &[u8], salt: u32, geometry: &Geometry) -> Result<Checkpoint, FormatError> {
         if bytes.len() < HEAD || &bytes[..8] != MAGIC {
             return Err(FormatError::Checksum("checkpoint"));
@@ -193,7 +193,7 @@ impl Checkpoint {
         for (at, stream) in streams.iter_mut().enumerate() {
             let word = |n: usize| u32_at(bytes, 48 + at * STREAM + n * 4);
             let state = StreamState { segment: word(0), slot: word(1), next: word(2) };
-            if state.segment == NOWHERE {
+            if state.segment == UNWRITTEN {
                 continue;
             }
             if state.segment >= segments || state.next >= segments || state.slot > geometry.segment_slots() {
@@ -211,7 +211,7 @@ impl Checkpoint {
         }
         let slots = geometry.segments * geometry.segment_slots();
         let pages: Vec<u32> = (0..pages as usize).map(|at| u32_at(bytes, HEAD + at * 4)).collect();
-        if let Some(&page) = pages.iter().find(|&&page| page != NOWHERE && page >= slots) {
+        if let Some(&page) = pages.iter().find(|&&page| page != UNWRITTEN && page >= slots) {
             return Err(wrong("page of the map", page.into(), "past the last slot"));
         }
         let table = HEAD + pages.len() * 4;
@@ -251,13 +251,13 @@ mod tests {
                 Some(StreamState { segment: 5, slot: 7, next: 6 }),
                 None,
             ],
-            pages: (0..geometry.pages()).map(|n| if n % 2 == 0 { n } else { NOWHERE }).collect(),
+            pages: (0..geometry.pages()).map(|n| if n % 2 == 0 { n } else { UNWRITTEN }).collect(),
             segments: vec![state; geometry.segments as usize],
         }
     }
 
     #[test]
-    fn it_comes_back_as_it_was_and_fits_its_place() {
+    fn a_checkpoint_is_decoded_and_fits_its_range() {
         let geometry = Geometry::new(1 << 30, 1 << 20, 0.1).expect("it can be");
         let bytes = example(&geometry).write(3);
         assert_eq!(bytes.len() as u64, geometry.needs());
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_it_and_any_changed_byte_are_seen() {
+    fn incomplete_and_changed_checkpoints_are_refused() {
         let geometry = Geometry::new(64 << 20, 1 << 20, 0.1).expect("it can be");
         let good = example(&geometry).write(3);
         for at in 0..good.len() {
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_points_past_the_end_is_refused() {
+    fn numbers_past_the_end_are_refused() {
         let geometry = Geometry::new(64 << 20, 1 << 20, 0.1).expect("it can be");
         let mut odd = example(&geometry);
         odd.pages[0] = geometry.segments * geometry.segment_slots();

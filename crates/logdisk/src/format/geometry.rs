@@ -1,16 +1,16 @@
-//! Where everything lies: how large a segment is, how many there are, where its slots are, how much is offered.
+//! The sizes and positions of a log disk ([`Geometry`]): segments, slots, checkpoints, marks, and capacity.
 //!
 //! ```text
-//!   frame (1 MiB) = 254 slots of 4128 bytes, 64 bytes left over
+//!   frame (1 MiB) = 254 slots of 4128 bytes, and 64 unused bytes
 //!   slot          = 32 bytes of header, 4096 bytes of payload
-//!   address       = slots before it in all segments, 32 bits: up to 16 TiB
+//!   address       = number of the slot over all segments, 32 bits: up to 16 TiB
 //! ```
 
 use super::slot::{SLOT, Slot};
 use super::{BLOCK, Lba};
 use std::ops::Range;
 
-/// Bytes of a frame.
+/// Size of a frame in bytes.
 pub const FRAME: u64 = 1 << 20;
 
 /// Slots of a frame.
@@ -19,83 +19,81 @@ pub const SLOTS_PER_FRAME: u32 = (FRAME / SLOT as u64) as u32;
 /// Entries of a page of the map.
 pub const PAGE_ENTRIES: u32 = (BLOCK / 4) as u32;
 
-/// The smallest and the largest segment, in frames.
+/// The accepted sizes of a segment, in frames.
 pub const SEGMENT_FRAMES: std::ops::RangeInclusive<u32> = 1..=64;
 
-/// Segments that are never full of the host's data: those that are being written, those named as their next, and what the cleaner
-/// needs to go on.
+/// Segments without data of the host: the open ones, the next ones, and those that cleaning needs.
 pub const SPARE_SEGMENTS: u32 = 16;
 
-/// A log may grow to so many times its size: its checkpoints have room for it, a hundred bytes for each segment.
+/// The factor by which a log disk may grow. Its checkpoints have room for that, about a hundred bytes per segment.
 const GROWTH: u64 = 16;
 
-/// The fewest segments that make a log.
 const FEWEST_SEGMENTS: u32 = 2 * SPARE_SEGMENTS;
 
-/// Sizes and places; all follow from four numbers.
+/// Sizes and positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Frames of a segment.
     pub segment_frames: u32,
-    /// How many segments there are.
+    /// Number of segments.
     pub segments: u32,
-    /// Blocks that are offered.
+    /// Capacity in blocks.
     pub blocks: u32,
-    /// First byte of segment 0, a multiple of a frame.
+    /// Offset of segment 0, a multiple of a frame.
     pub start: u64,
-    /// Whether there is a ring of marks before the segments: not in version 2.
+    /// Whether there is a ring of marks before the segments; false in version 2.
     pub marks: bool,
 }
 
-/// Why there can be no log of this kind.
+/// Invalid sizes of a log disk.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GeometryError {
-    /// The segment has a size that is not accepted.
+    /// The size of a segment is not accepted.
     #[error("a segment of {0} bytes: accepted are 1 MiB to 64 MiB, in steps of 1 MiB")]
     Segment(u64),
-    /// The reserve is not a share.
+    /// The reserve is not accepted.
     #[error("a reserve of {0}: accepted are shares from 0.02 to 0.9")]
     Reserve(f64),
     /// The medium is too small.
-    #[error("{bytes} bytes are too few: with segments of {segment} bytes a log needs {least}")]
+    #[error("{bytes} bytes are too few: with segments of {segment} bytes a log disk needs {least}")]
     Small {
-        /// What there is.
+        /// Size of the medium in bytes.
         bytes: u64,
-        /// Bytes of a segment.
+        /// Size of a segment in bytes.
         segment: u64,
-        /// What is needed.
+        /// Minimum size in bytes.
         least: u64,
     },
-    /// A log disk does not become smaller.
+    /// The log disk would shrink.
     #[error(
-        "it offers {from} bytes, and would offer fewer: a log disk does not become smaller; make another and copy"
+        "the capacity of {from} bytes would shrink: a log disk can only grow; make another one and copy the data"
     )]
     Shrunk {
-        /// What it offers.
+        /// Capacity in bytes.
         from: u64,
     },
-    /// There is no room for the checkpoints of so large a log.
+    /// The checkpoints of so large a log disk do not fit.
     #[error(
-        "{bytes} bytes are too many for a log disk made for fewer: it can grow to about {most}; make another and copy"
+        "{bytes} bytes are too many: this log disk can grow to about {most}; make another one and copy the data"
     )]
     Grown {
-        /// What there would be.
+        /// New size in bytes.
         bytes: u64,
-        /// How far it can grow.
+        /// Maximum size in bytes.
         most: u64,
     },
-    /// The medium is larger than addresses reach.
+    /// The medium exceeds the address space.
     #[error("{bytes} bytes are too many: addresses of this version reach to {most}")]
     Large {
-        /// What there is.
+        /// Size of the medium in bytes.
         bytes: u64,
-        /// How far they reach.
+        /// Maximum size in bytes.
         most: u64,
     },
 }
 
 impl Geometry {
-    /// A log on `bytes` of medium, whose segments have `segment` bytes, and which keeps the share `reserve` of its slots free.
+    /// A new log disk on a medium of `bytes`, with segments of `segment` bytes, and a share `reserve` of slots outside the capacity.
     ///
     /// # Errors
     /// [`GeometryError`].
@@ -107,7 +105,7 @@ impl Geometry {
         if !(0.02..=0.9).contains(&reserve) {
             return Err(GeometryError::Reserve(reserve));
         }
-        // Checkpoints grow with what they describe, so the largest that could be needed is left room.
+        // Leaves room for the checkpoints of the largest log disk that this one can grow to.
         let most = u64::from(u32::MAX - 1) / u64::from(SLOTS_PER_FRAME) * FRAME;
         if bytes > most {
             return Err(GeometryError::Large { bytes, most });
@@ -124,10 +122,10 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// The same log on a larger medium; with another reserve, where one is given, else with as much of its slots offered as now.
+    /// The log disk on a larger medium. Without a new `reserve`, the present one stays.
     ///
     /// # Errors
-    /// [`GeometryError`]: it would be smaller, or so large that its checkpoints have no room.
+    /// [`GeometryError`] if it would shrink, or its checkpoints would not fit.
     pub fn grown(&self, bytes: u64, reserve: Option<f64>) -> Result<Geometry, GeometryError> {
         if let Some(reserve) = reserve.filter(|reserve| !(0.02..=0.9).contains(reserve)) {
             return Err(GeometryError::Reserve(reserve));
@@ -150,33 +148,33 @@ impl Geometry {
         Ok(grown)
     }
 
-    /// About as large as the medium can become.
+    /// Approximate maximum size of the medium in bytes.
     fn most_grown(&self) -> u64 {
         let by_checkpoints = self.checkpoint_bytes() / self.needs().max(1) * (self.end() - self.start);
         by_checkpoints.min(u64::from(u32::MAX / SLOTS_PER_FRAME) * FRAME)
     }
 
-    /// Blocks that are offered where this share of the slots is kept free.
+    /// Capacity in blocks for a reserve.
     fn offered(&self, reserve: f64) -> u32 {
         let slots = u64::from(self.segments - SPARE_SEGMENTS) * u64::from(self.data_slots());
-        // A page of the map for each 1024 blocks, twice: as it was at the last checkpoint, and as it is.
+        // Each page of the map needs two slots, for the last checkpoint and for the present state.
         (slots as f64 * (1.0 - reserve) / (1.0 + 2.0 / f64::from(PAGE_ENTRIES))) as u32
     }
 
-    /// First byte of the first segment of a medium.
+    /// Offset of the first segment.
     fn start(bytes: u64, segment: u64) -> u64 {
         let slots = bytes / SLOT as u64;
         let checkpoint = super::checkpoint::bytes_for(bytes / segment, slots / u64::from(PAGE_ENTRIES) + 1);
         (CHECKPOINTS + 2 * checkpoint + RING).next_multiple_of(FRAME.max(segment))
     }
 
-    /// The same log of version 2 with a ring of marks, if there is room for one beside each of the two checkpoints that may lie there.
+    /// The geometry with a ring of marks, for a log disk of version 2; `None` if both checkpoints leave no room for it.
     pub fn upgraded(&self) -> Option<Geometry> {
         let room = self.checkpoint_bytes().checked_sub(RING)?;
         (!self.marks && self.needs() <= room).then_some(Geometry { marks: true, ..*self })
     }
 
-    /// Bytes of a segment.
+    /// Size of a segment in bytes.
     pub fn segment_bytes(&self) -> u64 {
         u64::from(self.segment_frames) * FRAME
     }
@@ -184,20 +182,24 @@ impl Geometry {
     pub fn segment_slots(&self) -> u32 {
         self.segment_frames * SLOTS_PER_FRAME
     }
-    /// Slots of a segment that its summary takes, at its end.
+    /// Summary slots of a segment, at its end.
     pub fn summary_slots(&self) -> u32 {
         self.segment_frames
     }
-    /// The slots of a segment that can hold data: all but its header, its summary, and one between, which keeps the block in
-    /// which the last one ends from being written twice.
+    /// The slots of a segment for data: all except the header, the summary, and one slot between, which keeps the last block of data from
+    /// being written twice.
     pub fn data_range(&self) -> Range<u32> {
         1..self.segment_slots() - self.summary_slots() - 1
     }
-    /// How many those are.
+    /// Number of slots of a segment for data.
     pub fn data_slots(&self) -> u32 {
         self.data_range().len() as u32
     }
-    /// Bytes that are offered.
+    /// The target of free segments, above which nothing is cleaned.
+    pub fn kept_free(&self) -> u32 {
+        (self.segments / 64).max(4)
+    }
+    /// Capacity in bytes.
     pub fn capacity(&self) -> u64 {
         u64::from(self.blocks) * BLOCK as u64
     }
@@ -205,11 +207,11 @@ impl Geometry {
     pub fn pages(&self) -> u32 {
         self.blocks.div_ceil(PAGE_ENTRIES)
     }
-    /// The page of the map that has a block, and the place in it.
+    /// The page of the map for a block, and the index in it.
     pub fn page_of(lba: Lba) -> (u32, usize) {
         (lba / PAGE_ENTRIES, (lba % PAGE_ENTRIES) as usize)
     }
-    /// First byte of a segment.
+    /// Offset of a segment.
     pub fn segment_offset(&self, segment: u32) -> u64 {
         self.start + u64::from(segment) * self.segment_bytes()
     }
@@ -222,57 +224,57 @@ impl Geometry {
         debug_assert!(number < self.segment_slots());
         Slot::new(segment * self.segment_slots() + number)
     }
-    /// Where the slot `number` of a segment begins, from the first byte of the segment.
+    /// Offset of slot `number` in its segment.
     pub fn within(number: u32) -> usize {
         (u64::from(number / SLOTS_PER_FRAME) * FRAME) as usize + (number % SLOTS_PER_FRAME) as usize * SLOT
     }
-    /// First byte of a slot.
+    /// Offset of a slot.
     pub fn offset(&self, slot: Slot) -> u64 {
         let (segment, number) = self.place(slot);
         self.segment_offset(segment) + Geometry::within(number) as u64
     }
-    /// The first slot of a segment that begins at or after `byte` of it.
+    /// The first slot that begins at or after an offset in a segment.
     pub fn slot_from(byte: usize) -> u32 {
         let frame = byte as u64 / FRAME;
         let slot = (byte as u64 % FRAME).div_ceil(SLOT as u64).min(u64::from(SLOTS_PER_FRAME));
         frame as u32 * SLOTS_PER_FRAME + slot as u32
     }
-    /// Where checkpoint 0 or 1 lies.
+    /// The range of checkpoint 0 or 1.
     pub fn checkpoint(&self, which: usize) -> Range<u64> {
         let each = self.checkpoint_bytes();
         let begin = CHECKPOINTS + which as u64 * each;
         begin..begin + each
     }
-    /// Bytes that each checkpoint may take: half of what is before the segments and the marks, whatever it needs now.
+    /// Maximum size of a checkpoint in bytes: half of the space before the ring and the segments.
     pub fn checkpoint_bytes(&self) -> u64 {
         let ring = if self.marks { RING } else { 0 };
         self.start.saturating_sub(CHECKPOINTS + ring) / 2 / BLOCK as u64 * BLOCK as u64
     }
-    /// Where the ring of marks lies, if there is one: right before the segments.
+    /// The range of the ring of marks, directly before the segments.
     pub fn ring(&self) -> Option<Range<u64>> {
         self.marks.then(|| self.start.saturating_sub(RING)..self.start)
     }
-    /// Where the mark with this number lies, if there is a ring.
+    /// Offset of a mark.
     pub fn mark(&self, number: u64) -> Option<u64> {
         self.ring().map(|ring| ring.start + number % MARKS * BLOCK as u64)
     }
-    /// Bytes that a checkpoint takes.
+    /// Size of a checkpoint in bytes.
     pub fn needs(&self) -> u64 {
         super::checkpoint::bytes_for(u64::from(self.segments), u64::from(self.pages()))
     }
-    /// Bytes of medium that are used.
+    /// End of the used part of the medium.
     pub fn end(&self) -> u64 {
         self.segment_offset(self.segments)
     }
 }
 
-/// Where checkpoints begin: after the superblocks.
+/// Offset of the checkpoints, after the superblocks.
 const CHECKPOINTS: u64 = 2 * BLOCK as u64;
 
-/// Marks of the ring, a block each.
+/// Marks of the ring, one block each.
 pub const MARKS: u64 = 64;
 
-/// Bytes of the ring.
+/// Size of the ring in bytes.
 const RING: u64 = MARKS * BLOCK as u64;
 
 #[cfg(test)]
@@ -280,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_lie_within_their_frames_and_a_byte_finds_the_next_one() {
+    fn slots_do_not_cross_frames_and_are_found_by_offset() {
         for number in 0..4 * SLOTS_PER_FRAME {
             let at = Geometry::within(number);
             assert_eq!(at as u64 / FRAME, ((at + SLOT - 1) as u64) / FRAME, "slot {number}");
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_refused() {
+    fn invalid_sizes_are_refused() {
         assert_eq!(Geometry::new(1 << 30, 3 << 19, 0.1), Err(GeometryError::Segment(3 << 19)));
         assert_eq!(Geometry::new(1 << 30, 1 << 20, 1.0), Err(GeometryError::Reserve(1.0)));
         assert!(matches!(Geometry::new(8 << 20, 1 << 20, 0.1), Err(GeometryError::Small { .. })));
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_keeps_its_place_and_what_would_shrink_is_refused() {
+    fn growing_keeps_positions_and_shrinking_is_refused() {
         for (bytes, segment) in [(64 << 20, 1 << 20), (8 << 30, 4 << 20), (32_000_000_000, 16 << 20)] {
             let geometry = Geometry::new(bytes, segment, 0.1).expect("it can be");
             assert_eq!(geometry.grown(bytes, None), Ok(geometry));
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_upgraded_keeps_the_newest_checkpoint_of_version_2() {
+    fn an_upgrade_keeps_the_newest_checkpoint_of_version_2() {
         for (bytes, segment, growth) in
             [(64 << 20, 1 << 20, 1), (1 << 30, 4 << 20, 12), (32_000_000_000, 1 << 20, 16)]
         {
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_lies_on_the_medium_and_nothing_over_anything() {
+    fn ranges_fit_the_medium_and_do_not_overlap() {
         for (bytes, segment) in
             [(64 << 20, 1 << 20), (1 << 30, 4 << 20), (32_000_000_000, 1 << 20), (15 << 40, 64 << 20)]
         {

@@ -1,9 +1,8 @@
-//! A mark: a block that says up to which slot everything was durable when it was written, and what the last
-//! slots held.
+//! A mark: a block that records the newest durable slot and the contents of the last slots ([`Mark`]).
 //!
-//! Slots say what was durable when they were made, but nothing comes after the last slots of a flush. If
-//! those are spoiled, only a mark tells that from the torn end that a power cut leaves, and names their
-//! blocks. Its two halves are identical, so that no single sector holds the only copy. Each half:
+//! Each slot records the newest slot that was durable when it was made, but no slot follows the last ones of a flush. If those are
+//! damaged, only a mark distinguishes that from the torn end after a power cut, and names their blocks. The two halves of a mark are
+//! identical, so that no single sector holds the only copy. Each half:
 //!
 //! ```text
 //!    0  8 bytes  "ltmark_1"
@@ -11,14 +10,13 @@
 //!   12  u32      number of slots that are listed
 //!   16  u64      number of the mark: it lies in the block of that number, modulo 64
 //!   24  u64      every slot up to this sequence number was durable
-//!   32  2 × 16   the last slot of the streams of the host and of what is moved: u64 sequence number × 16 + kind (0: none), u32 block,
+//!   32  2 × 16   the last slots of the host and moved streams: u64 sequence number × 16 + kind (0: none), u32 block,
 //!                u32 number of blocks
 //!   64           for each slot, from the last durable one backwards: u32 block, u32 number of blocks × 16 + kind
 //! ```
 //!
-//! A checksum over the slots themselves is not needed: a number is given to one slot only, and the checksum
-//! of each slot covers its number. Leaves out when marks are written (`disk`), and what follows from one
-//! (`recover`).
+//! A mark has no checksum of the slots: numbers are unique, and the checksum of each slot covers its number. Not here: writing marks
+//! (`disk`), and their use (`recover`).
 
 use super::fields::{put_u32, put_u64, u32_at, u64_at};
 use super::slot::{Kind, MOST_SEQ, Seq};
@@ -30,32 +28,32 @@ const LAST: usize = 16;
 const HEAD: usize = 32 + STREAMS * LAST;
 const ENTRY: usize = 8;
 
-/// Streams of data.
+/// Number of data streams.
 pub const STREAMS: usize = 2;
 
-/// Most slots that a mark lists.
+/// The maximum number of slots in a mark.
 pub const ENTRIES: usize = (HALF - HEAD) / ENTRY;
 
-/// The contents of a slot, as a mark lists them.
+/// The contents of a slot in a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct SlotContents {
     /// Its kind.
     pub kind: Kind,
-    /// Its block, or the first one of the range that holds nothing any more.
+    /// Its block, or the first block of the unmapped range.
     pub lba: Lba,
-    /// Blocks of that range: 0 where there are several ranges, or more blocks than the mark can say.
+    /// Blocks of the unmapped range; 0 if there are several ranges, or too many blocks.
     pub count: u32,
 }
 
-impl Held {
+impl SlotContents {
     const MOST: u32 = (1 << 28) - 1;
 
     fn word(self) -> u32 {
-        let count = if self.count <= Held::MOST { self.count } else { 0 };
+        let count = if self.count <= SlotContents::MOST { self.count } else { 0 };
         count << 4 | self.kind as u32
     }
-    fn of_words(lba: u32, word: u32) -> Option<Held> {
-        Some(Held { kind: Kind::from_number(word & 15)?, lba, count: word >> 4 })
+    fn of_words(lba: u32, word: u32) -> Option<SlotContents> {
+        Some(SlotContents { kind: Kind::from_number(word & 15)?, lba, count: word >> 4 })
     }
 }
 
@@ -64,12 +62,12 @@ impl Held {
 pub struct Mark {
     /// Its number.
     pub number: u64,
-    /// Every slot up to here was durable.
+    /// The newest durable slot.
     pub durable: Seq,
-    /// The last slots of the streams of data, where they had any.
-    pub last: [Option<(Seq, Held)>; STREAMS],
-    /// The last slots of all, [`ENTRIES`] at most, from `durable` backwards.
-    pub tail: Vec<Held>,
+    /// The last slot of each data stream, if any.
+    pub last: [Option<(Seq, SlotContents)>; STREAMS],
+    /// The last slots, at most [`ENTRIES`], from `durable` backwards.
+    pub tail: Vec<SlotContents>,
 }
 
 impl Mark {
@@ -88,9 +86,9 @@ impl Mark {
                 put_u32(half, 44 + at * LAST, held.count);
             }
         }
-        for (place, held) in half[HEAD..].chunks_exact_mut(ENTRY).zip(&self.tail) {
-            put_u32(place, 0, held.lba);
-            put_u32(place, 4, held.word());
+        for (entry, held) in half[HEAD..].chunks_exact_mut(ENTRY).zip(&self.tail) {
+            put_u32(entry, 0, held.lba);
+            put_u32(entry, 4, held.word());
         }
         let crc = crc32c::crc32c_append(salt, &half[12..]);
         put_u32(half, 8, crc);
@@ -98,8 +96,7 @@ impl Mark {
         block
     }
 
-    /// Decodes a block by whichever half is intact; `None` if neither is: never written, torn, spoiled, or of
-    /// another log.
+    /// Decodes a block by its first valid half; `None` if neither is valid.
     pub fn read(block: &[u8], salt: u32) -> Option<Mark> {
         block.chunks_exact(HALF).find_map(|half| Mark::of_half(half, salt))
     }
@@ -113,18 +110,19 @@ impl Mark {
             let word = u64_at(half, 32 + at * LAST);
             let (lba, count) = (u32_at(half, 40 + at * LAST), u32_at(half, 44 + at * LAST));
             let kind = Kind::from_number((word & 15) as u32);
-            *last = kind.map(|kind| (word >> 4, Held { kind, lba, count }));
+            *last = kind.map(|kind| (word >> 4, SlotContents { kind, lba, count }));
         }
         let count = u32_at(half, 12) as usize;
         let entries = half[HEAD..].chunks_exact(ENTRY).take(count);
-        // After an entry that makes no sense, the others would belong to other slots than they claim.
-        let tail = entries.map_while(|place| Held::of_words(u32_at(place, 0), u32_at(place, 4))).collect();
+        // After an invalid entry, the positions of later ones are not reliable.
+        let tail =
+            entries.map_while(|place| SlotContents::of_words(u32_at(place, 0), u32_at(place, 4))).collect();
         let mark = Mark { number: u64_at(half, 16), durable: u64_at(half, 24), last, tail };
         (mark.durable <= MOST_SEQ && mark.number <= MOST_SEQ && count <= ENTRIES).then_some(mark)
     }
 
-    /// What the slot with this number held, if the mark lists it.
-    pub fn held(&self, seq: Seq) -> Option<Held> {
+    /// The contents of a slot, if the mark lists it.
+    pub fn held(&self, seq: Seq) -> Option<SlotContents> {
         let from_end = usize::try_from(self.durable.checked_sub(seq)?).ok()?;
         let last = || self.last.iter().flatten().find(|(last, _)| *last == seq).map(|(_, held)| held);
         self.tail.get(from_end).or_else(last).copied()
@@ -136,7 +134,7 @@ mod tests {
     use super::*;
 
     fn example() -> Mark {
-        let held = |n: u32| Held {
+        let held = |n: u32| SlotContents {
             kind: if n.is_multiple_of(5) { Kind::Unmap } else { Kind::Data },
             lba: n * 9,
             count: n,
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_as_it_was_and_from_either_half() {
+    fn a_mark_is_decoded_from_either_half() {
         let good = example().write(3);
         assert_eq!(Mark::read(&good, 3), Some(example()));
         assert_eq!(Mark::read(&good, 4), None, "of another log");
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_the_last_slots_were_and_nothing_of_others() {
+    fn a_mark_lists_the_last_slots_only() {
         let mark = example();
         assert_eq!(mark.held(1 << 40), Some(mark.tail[0]));
         assert_eq!(mark.held((1 << 40) - 7), Some(mark.tail[7]));

@@ -1,11 +1,11 @@
-//! The bytes on the medium: superblock, checkpoints, segments, slots. `docs/formats.md` has them byte by byte.
+//! The format of a log disk: superblock, checkpoints, marks, segments, slots. `docs/formats.md` specifies every byte.
 //!
 //! ```text
 //!   superblock ×2 │ checkpoint A │ checkpoint B │ marks │ segment 0 │ segment 1 │ …
 //!                                                          └─ frames of 1 MiB, of 254 slots: header, data …, summary
 //! ```
 //!
-//! Only turns values into bytes and back, and says why bytes are not what they should be. Leaves out when anything is written.
+//! This module only encodes, decodes and validates. Not here: the time of writing.
 
 pub mod checkpoint;
 mod fields;
@@ -19,45 +19,45 @@ pub mod unmaps;
 pub use checkpoint::Checkpoint;
 pub use geometry::Geometry;
 pub use mark::Mark;
-pub use slot::{Before, Header, Kind, Seq, Slot};
+pub use slot::{Header, Kind, Predecessor, Seq, Slot};
 pub use superblock::Superblock;
 
-/// Bytes of a logical block, and the unit in which the medium is written.
+/// Size of a logical block in bytes, and the unit of I/O.
 pub const BLOCK: usize = 4096;
 
 /// The version that this code writes.
 pub const VERSION: u32 = 3;
 
-/// The version before, which is read too: it has no marks, and gets them with the first write where there is room.
+/// The previous version, which can be read. It has no marks, and is upgraded by the first write if there is room.
 pub const WITHOUT_MARKS: u32 = 2;
 
-/// A block of the disk that the log layer offers.
+/// The number of a logical block.
 pub type Lba = u32;
 
-/// Why bytes are not taken for what they should be.
+/// Invalid bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// Something else is there.
-    #[error("there is no log disk here: the superblock begins with other bytes")]
+    /// Not a log disk.
+    #[error("not a log disk: the superblock begins with other bytes")]
     NotOurs,
-    /// A version that this program does not read.
+    /// An unknown version.
     #[error(
         "this log disk has version {0} of the format; this program reads versions {WITHOUT_MARKS} and {VERSION}"
     )]
     Version(u32),
-    /// A checksum does not fit.
-    #[error("the checksum of the {0} does not fit its bytes")]
+    /// A wrong checksum.
+    #[error("the checksum of the {0} is wrong")]
     Checksum(&'static str),
-    /// A value makes no sense.
-    #[error("the {what} says {name} {value}, which cannot be: {why}")]
+    /// An invalid value.
+    #[error("the {what} has an invalid {name}, {value}: {why}")]
     Value {
         /// The structure.
         what: &'static str,
         /// The field.
         name: &'static str,
-        /// What it says.
+        /// The invalid value.
         value: u64,
-        /// What it must be.
+        /// The rule that it violates.
         why: &'static str,
     },
 }

@@ -1,25 +1,25 @@
-//! A slot: 32 bytes of header and 4096 of payload, the unit of the log.
+//! A slot ([`Header`]): 32 bytes of header and 4096 of payload, the unit of the log.
 //!
 //! ```text
 //!    0  u32  block, page of the map, or 0
 //!    4  u32  CRC-32C of the rest of the slot, begun with the salt of this log
 //!    8  u64  sequence number × 16 + kind
-//!   16  u32  block of the slot before it in the same stream
-//!   20  u32  low 28 bits of that slot's sequence number × 16 + its kind; 0 where there was none since the log was opened
-//!   24  u64  every slot up to this sequence number was durable when this one was made
+//!   16  u32  block of its predecessor, the previous slot of the same stream
+//!   20  u32  low 28 bits of the predecessor's sequence number × 16 + its kind; 0 for the first slot after an opening
+//!   24  u64  newest durable slot when this one was made
 //!   32       payload
 //! ```
 
 use super::fields::{put_u32, put_u64, u32_at, u64_at};
 use super::{BLOCK, Lba};
 
-/// Bytes of a slot's header.
+/// Length of a slot's header in bytes.
 pub const HEADER: usize = 32;
 
-/// Bytes of a slot.
+/// Length of a slot in bytes.
 pub const SLOT: usize = HEADER + BLOCK;
 
-/// The number of a slot in the log, over all segments.
+/// The position of a slot in the log, counted over all segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
@@ -34,32 +34,32 @@ impl Slot {
     }
 }
 
-/// The order in which slots were made; it only grows.
+/// The sequence number of a slot, in order of writing.
 pub type Seq = u64;
 
-/// The largest sequence number that a header can hold.
+/// The maximum sequence number.
 pub const MOST_SEQ: Seq = (1 << 60) - 1;
 
-/// What a slot holds.
+/// The kind of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// A block of data.
     Data = 1,
-    /// Ranges of blocks that hold nothing any more.
+    /// Unmapped ranges of blocks.
     Unmap = 2,
-    /// A block whose data could not be read when it was to be moved: reading it is an error until it is written again.
+    /// A block that was unreadable when it had to be moved. Reading it is an error until it is written again.
     Lost = 3,
     /// The first slot of a segment.
     Segment = 4,
-    /// The last slots of a segment: the headers of all others.
+    /// One of the last slots of a segment, which list all others.
     Summary = 5,
     /// A page of the map.
     Map = 6,
 }
 
 impl Kind {
-    /// The kind of a number.
+    /// The kind with a number.
     pub fn from_number(number: u32) -> Option<Kind> {
         [Kind::Data, Kind::Unmap, Kind::Lost, Kind::Segment, Kind::Summary, Kind::Map]
             .into_iter()
@@ -67,50 +67,50 @@ impl Kind {
     }
 }
 
-/// What a slot says of the one before it in its stream, so that one that is spoiled is known by the next.
+/// The record of a slot's predecessor in its stream, by which a damaged slot is identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Before {
-    /// What it held.
+pub struct Predecessor {
+    /// Its kind.
     pub kind: Kind,
-    /// Which block.
+    /// Its block.
     pub lba: Lba,
-    /// The low bits of its number.
+    /// The low bits of its sequence number.
     low: u32,
 }
 
-impl Before {
+impl Predecessor {
     const MASK: Seq = (1 << 28) - 1;
 
-    /// What is said of a slot.
-    pub const fn new(kind: Kind, lba: Lba, seq: Seq) -> Before {
-        Before { kind, lba, low: (seq & Before::MASK) as u32 }
+    /// The record of a slot.
+    pub const fn new(kind: Kind, lba: Lba, seq: Seq) -> Predecessor {
+        Predecessor { kind, lba, low: (seq & Predecessor::MASK) as u32 }
     }
-    /// Whether the slot of this number is meant: one of the last quarter of a billion.
+    /// Whether the record matches a sequence number, modulo 2^28.
     pub const fn is(&self, seq: Seq) -> bool {
-        self.low as Seq == seq & Before::MASK
+        self.low as Seq == seq & Predecessor::MASK
     }
 }
 
 /// A slot's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What the slot holds.
+    /// The kind of the slot.
     pub kind: Kind,
-    /// The block it holds, or the page of the map.
+    /// Its block, or page of the map.
     pub lba: Lba,
-    /// When it was made.
+    /// Its sequence number.
     pub seq: Seq,
-    /// The slot before it in the same stream, where there was one since the log was opened.
-    pub before: Option<Before>,
-    /// Everything up to here was durable by then.
+    /// Its predecessor in the same stream, unless it is the first one since the opening.
+    pub before: Option<Predecessor>,
+    /// The newest durable slot when it was made.
     pub durable: Seq,
 }
 
 impl Header {
-    /// Writes the slot: this header, and the checksum of it and of the payload, which is there already.
+    /// Writes this header and its checksum to a slot whose payload is set.
     ///
     /// # Panics
-    /// If `slot` is not as long as a slot: a fault of the caller's.
+    /// If `slot` does not have the length of a slot.
     pub fn seal(&self, salt: u32, slot: &mut [u8]) {
         assert_eq!(slot.len(), SLOT);
         put_u32(slot, 0, self.lba);
@@ -123,7 +123,7 @@ impl Header {
         put_u32(slot, 4, crc);
     }
 
-    /// The header of a slot whose checksum fits; `None` where it does not: never written, torn, rotten, or of another log.
+    /// Reads the header of a slot; `None` if its checksum is wrong.
     pub fn open(salt: u32, slot: &[u8]) -> Option<Header> {
         debug_assert_eq!(slot.len(), SLOT);
         if u32_at(slot, 4) != checksum(salt, slot) {
@@ -135,7 +135,7 @@ impl Header {
             kind: Kind::from_number((word & 15) as u32)?,
             lba: u32_at(slot, 0),
             seq: word >> 4,
-            before: Kind::from_number(before & 15).map(|kind| Before {
+            before: Kind::from_number(before & 15).map(|kind| Predecessor {
                 kind,
                 lba: u32_at(slot, 16),
                 low: before >> 4,
@@ -145,13 +145,13 @@ impl Header {
         .filter(|_| durable <= MOST_SEQ)
     }
 
-    /// The same, if the slot is of the current generation of its segment, whose first number is `oldest`.
+    /// Reads the header of a slot of the current generation of its segment, whose first number is `oldest`.
     pub fn open_since(salt: u32, slot: &[u8], oldest: Seq) -> Option<Header> {
         Header::open(salt, slot).filter(|header| header.seq >= oldest)
     }
 }
 
-/// The checksum of a slot, without the place that holds it.
+/// The checksum of a slot without its checksum field.
 fn checksum(salt: u32, slot: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(salt, &slot[..4]), &slot[8..])
 }
@@ -161,12 +161,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sealed_slot_opens_and_one_with_any_bit_changed_does_not() {
+    fn a_changed_bit_invalidates_a_slot() {
         let header = Header {
             kind: Kind::Data,
             lba: 7,
             seq: 1 << 40,
-            before: Some(Before::new(Kind::Unmap, 3, 5)),
+            before: Some(Predecessor::new(Kind::Unmap, 3, 5)),
             durable: 99,
         };
         let mut slot = vec![5; SLOT];

@@ -1,12 +1,12 @@
-//! The superblock: what this is, of which version, and its sizes. Written once, twice: in blocks 0 and 1.
+//! The superblock: identity, version and sizes ([`Superblock`]). Blocks 0 and 1 hold copies of it.
 //!
 //! ```text
 //!    0  16 bytes  "lowtide log disk"
 //!   16  u32       version
-//!   20  u32       CRC-32C of the block, with these four bytes as 0
+//!   20  u32       CRC-32C of the block, with these four bytes set to 0
 //!   24  u32       frames of a segment
 //!   28  u32       segments
-//!   32  u32       blocks offered
+//!   32  u32       capacity in blocks
 //!   36  u32       salt of all other checksums
 //!   40  u64       first byte of segment 0
 //!   48  16 bytes  identity, random
@@ -20,19 +20,19 @@ use super::{BLOCK, FormatError, VERSION, WITHOUT_MARKS};
 const MAGIC: &[u8; 16] = b"lowtide log disk";
 const CRC: usize = 20;
 
-/// What the superblock says.
+/// The superblock of a log disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
-    /// Sizes and places.
+    /// Sizes and positions.
     pub geometry: Geometry,
-    /// Which log disk this is.
+    /// The random identity.
     pub id: [u8; 16],
-    /// What all other checksums begin with, so that nothing of another log is taken for this one's.
+    /// The initial value of all other checksums, so that slots of another log are invalid.
     pub salt: u32,
 }
 
 impl Superblock {
-    /// As a block.
+    /// Encodes the superblock as a block.
     pub fn write(&self) -> [u8; BLOCK] {
         let mut block = [0; BLOCK];
         block[..16].copy_from_slice(MAGIC);
@@ -48,15 +48,15 @@ impl Superblock {
         block
     }
 
-    /// From a block, of a medium of `bytes`.
+    /// Decodes a block of a medium of `bytes`.
     ///
     /// # Errors
-    /// [`FormatError`]: it is none, of another version, damaged, or of a larger medium.
+    /// [`FormatError`] if it is not a superblock, of an unknown version, damaged, or of a larger medium.
     pub fn read(block: &[u8], bytes: u64) -> Result<Superblock, FormatError> {
         if block.len() < BLOCK || &block[..16] != MAGIC {
             return Err(FormatError::NotOurs);
         }
-        // Before the checksum: another version may keep it elsewhere.
+        // Checked before the checksum, which another version may store elsewhere.
         let version = u32_at(block, 16);
         if version != VERSION && version != WITHOUT_MARKS {
             return Err(FormatError::Version(version));
@@ -115,12 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_as_it_was() {
+    fn a_superblock_is_decoded_as_encoded() {
         assert_eq!(Superblock::read(&example().write(), 1 << 30), Ok(example()));
     }
 
     #[test]
-    fn whatever_is_wrong_with_it_is_said() {
+    fn invalid_superblocks_are_refused_with_the_reason() {
         let good = example().write();
         assert_eq!(Superblock::read(&[0; BLOCK], 1 << 30), Err(FormatError::NotOurs));
         let mut old = example();

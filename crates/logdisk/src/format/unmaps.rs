@@ -1,12 +1,12 @@
-//! The payload of a slot of ranges that hold nothing any more: pairs of first block and number of blocks, ended by a number of 0.
+//! The payload of a slot of unmapped ranges: pairs of first block and number of blocks, ended by a number of 0.
 
 use super::fields::{put_u32, u32_at};
 use super::{BLOCK, FormatError, Lba};
 
-/// Ranges that a slot has room for.
+/// The maximum number of ranges in a slot.
 pub const RANGES: usize = BLOCK / 8;
 
-/// Writes up to [`RANGES`] ranges, none of them empty.
+/// Encodes up to [`RANGES`] non-empty ranges.
 pub fn write(ranges: &[(Lba, u32)], payload: &mut [u8]) {
     assert!(ranges.len() <= RANGES && ranges.iter().all(|&(_, count)| count > 0), "ranges that fit");
     payload.fill(0);
@@ -16,10 +16,10 @@ pub fn write(ranges: &[(Lba, u32)], payload: &mut [u8]) {
     }
 }
 
-/// The ranges of a payload, of a disk with `blocks`.
+/// Decodes the ranges of a log disk with `blocks`.
 ///
 /// # Errors
-/// [`FormatError::Value`] for a range past the end.
+/// [`FormatError::Value`] for a range past the end of the log disk.
 pub fn read(payload: &[u8], blocks: u32) -> Result<Vec<(Lba, u32)>, FormatError> {
     let pairs = payload.chunks_exact(8).map(|pair| (u32_at(pair, 0), u32_at(pair, 4)));
     let mut all = 0;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_come_back_as_they_were_and_those_past_the_end_do_not() {
+    fn ranges_are_decoded_and_refused_past_the_end() {
         let mut payload = [1; BLOCK];
         for ranges in [vec![], vec![(0, 1)], (0..RANGES as u32).map(|n| (n, n + 1)).collect()] {
             write(&ranges, &mut payload);

@@ -1,21 +1,21 @@
-//! Where each block lies: pages of 1024 entries of four bytes, loaded when they are first needed, and let go when memory is short.
+//! The map from blocks to slots ([`Map`]): pages of 1024 entries of four bytes, loaded on demand, and evicted when memory is short.
 //!
-//! A page costs 4096 bytes and 29 for keeping it, so a map that is in memory as a whole takes 4.03 bytes a block, 0.99 GB for a TB.
-//! A page that was changed stays until it is in the log. Leaves out reading and writing pages (`disk`).
+//! A page in memory takes 4096 bytes, and each page has 29 bytes of bookkeeping, so a complete map takes 4.03 bytes per block, or
+//! 0.99 GB per TB. A changed page stays in memory until it is written to the log. Not here: reading and writing pages (`disk`).
 
-use crate::format::checkpoint::NOWHERE;
+use crate::format::checkpoint::UNWRITTEN;
 use crate::format::geometry::PAGE_ENTRIES;
 use crate::format::{BLOCK, Geometry, Lba, Slot};
 use std::sync::Arc;
 
-/// What the map says of a block.
+/// The location of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// It holds nothing: zeroes.
+    /// Unallocated; reads as zeroes.
     Hole,
-    /// It held something that could not be read when it was to be moved.
+    /// The data was unreadable when cleaning had to move it.
     Lost,
-    /// It lies there.
+    /// In a slot.
     At(Slot),
 }
 
@@ -36,32 +36,32 @@ impl Entry {
     }
 }
 
-/// A page of the map that is needed and not in memory.
+/// A page that must be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing(pub u32);
 
 /// The entries of a page.
 pub type Page = [u32; PAGE_ENTRIES as usize];
 
-/// Bytes that a page takes: two counts before it, and what the allocator adds.
+/// Bytes of a page in memory, with reference counts and allocator overhead.
 const PAGE_BYTES: usize = size_of::<Page>() + 32;
 
 #[derive(Debug, Clone, Default)]
-struct Held {
-    /// `None`: not in memory.
+struct CachedPage {
+    /// `None` if not in memory.
     entries: Option<Arc<Page>>,
     changed: bool,
-    /// Used since the hand of the clock went by.
+    /// Used since the clock hand passed.
     used: bool,
 }
 
 /// The map.
 #[derive(Debug)]
 pub struct Map {
-    held: Vec<Held>,
-    /// Where each page lies in the log.
+    held: Vec<CachedPage>,
+    /// The slot of each page.
     places: Vec<u32>,
-    /// Slots of the log: no entry is past them.
+    /// Number of slots, for validation.
     slots: u32,
     resident: usize,
     changed: usize,
@@ -69,19 +69,26 @@ pub struct Map {
 }
 
 impl Map {
-    /// A map whose pages lie where `places` says, in a log of so many slots.
+    /// A map whose pages are in the slots `places`, in a log of `slots` slots.
     pub fn new(places: Vec<u32>, slots: u32) -> Map {
-        Map { held: vec![Held::default(); places.len()], places, slots, resident: 0, changed: 0, hand: 0 }
+        Map {
+            held: vec![CachedPage::default(); places.len()],
+            places,
+            slots,
+            resident: 0,
+            changed: 0,
+            hand: 0,
+        }
     }
 
-    /// What a block is.
+    /// Looks up a block.
     pub fn get(&mut self, lba: Lba) -> Result<Entry, Missing> {
         let (page, at) = Geometry::page_of(lba);
         let entries = self.page(page)?;
         Ok(entries.map_or(Entry::Hole, |entries| Entry::of_word(entries[at])))
     }
 
-    /// Says what a block is from now on; what it was.
+    /// Sets the entry of a block, and returns the old one.
     pub fn set(&mut self, lba: Lba, entry: Entry) -> Result<Entry, Missing> {
         let (page, at) = Geometry::page_of(lba);
         let known = self.page(page)?.is_some();
@@ -93,7 +100,7 @@ impl Map {
             held.entries = Some(Arc::new([0; PAGE_ENTRIES as usize]));
             self.resident += 1;
         }
-        let entries = held.entries.as_mut().expect("made just now, or here");
+        let entries = held.entries.as_mut().expect("in memory");
         if entries[at] == entry.word() {
             return Ok(entry);
         }
@@ -104,23 +111,23 @@ impl Map {
         Ok(Entry::of_word(old))
     }
 
-    /// The entries of a page; `None` where it was never written, and all its blocks hold nothing.
+    /// The entries of a page; `None` if it was never written and all its blocks are holes.
     fn page(&mut self, page: u32) -> Result<Option<&Page>, Missing> {
         let held = &mut self.held[page as usize];
         held.used = true;
         match &held.entries {
             Some(entries) => Ok(Some(entries)),
-            None if self.places[page as usize] == NOWHERE => Ok(None),
+            None if self.places[page as usize] == UNWRITTEN => Ok(None),
             None => Err(Missing(page)),
         }
     }
 
-    /// Whether a page is here, or is nowhere else.
+    /// Whether a page is in memory, or was never written.
     pub fn has(&self, page: u32) -> bool {
-        self.held[page as usize].entries.is_some() || self.places[page as usize] == NOWHERE
+        self.held[page as usize].entries.is_some() || self.places[page as usize] == UNWRITTEN
     }
 
-    /// Takes a page that was read; `None` where it could not be: whatever it had is lost.
+    /// Adds a page that was read; `None` if it is unreadable, which makes its blocks lost.
     pub fn load(&mut self, page: u32, payload: Option<&[u8]>) {
         let mut entries = [Entry::Lost.word(); PAGE_ENTRIES as usize];
         if let Some(payload) = payload {
@@ -142,13 +149,13 @@ impl Map {
         }
     }
 
-    /// Where a page lies in the log, if anywhere.
+    /// The slot of a page.
     pub fn place(&self, page: u32) -> Option<Slot> {
         let place = self.places[page as usize];
-        (place != NOWHERE).then(|| Slot::new(place))
+        (place != UNWRITTEN).then(|| Slot::new(place))
     }
 
-    /// Says that a page as it is lies at `slot`; where it lay before.
+    /// Notes that a page was written to `slot`. Returns its old slot.
     pub fn placed(&mut self, page: u32, slot: Slot) -> Option<Slot> {
         let old = self.place(page);
         self.places[page as usize] = slot.get();
@@ -158,7 +165,7 @@ impl Map {
         old
     }
 
-    /// Marks a page as changed, so that it is written anew; it is in memory.
+    /// Marks a page in memory as changed, so that it is rewritten.
     pub fn touch(&mut self, page: u32) {
         let held = &mut self.held[page as usize];
         debug_assert!(held.entries.is_some());
@@ -167,7 +174,7 @@ impl Map {
         }
     }
 
-    /// The pages that are changed, in order.
+    /// The changed pages, in order.
     pub fn changed_pages(&self) -> Vec<u32> {
         (0..self.held.len() as u32).filter(|&page| self.held[page as usize].changed).collect()
     }
@@ -182,7 +189,7 @@ impl Map {
         payload
     }
 
-    /// Lets go of pages that are not changed until `most` are in memory, or only changed ones are; those used least lately first.
+    /// Evicts unchanged pages, approximately the least recently used first, until `most` are in memory or only changed ones are.
     pub fn shrink(&mut self, most: usize) {
         let mut looked = 0;
         while self.resident > most && self.resident > self.changed && looked < 2 * self.held.len() {
@@ -196,28 +203,28 @@ impl Map {
         }
     }
 
-    /// Pages that so many bytes of memory hold, beside what is kept of all pages.
+    /// Number of pages that fit in `bytes` of memory, after the bookkeeping.
     pub fn pages_in(&self, bytes: usize) -> usize {
-        bytes.saturating_sub(self.kept()) / PAGE_BYTES
+        bytes.saturating_sub(self.bookkeeping()) / PAGE_BYTES
     }
-    fn kept(&self) -> usize {
-        self.held.len() * (size_of::<Held>() + 4)
+    fn bookkeeping(&self) -> usize {
+        self.held.len() * (size_of::<CachedPage>() + 4)
     }
 
     /// Pages in memory.
     pub fn resident(&self) -> usize {
         self.resident
     }
-    /// Pages that are changed.
+    /// Number of changed pages.
     pub fn changed(&self) -> usize {
         self.changed
     }
-    /// Where all pages lie.
+    /// The slots of all pages.
     pub fn places(&self) -> &[u32] {
         &self.places
     }
-    /// Bytes of memory that the map takes.
+    /// Bytes of memory of the map.
     pub fn memory(&self) -> usize {
-        self.resident * PAGE_BYTES + self.kept()
+        self.resident * PAGE_BYTES + self.bookkeeping()
     }
 }

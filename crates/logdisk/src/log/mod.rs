@@ -1,13 +1,13 @@
-//! The log as a state machine without any reading, writing or waiting: what is asked goes in, bytes to be written come out.
+//! The log as a state machine without I/O ([`Log`]): requests go in, and bytes to write come out.
 //!
 //! ```text
-//!   write, unmap ─► stream of the host ──┐
-//!   clean        ─► stream of the moved ─┼─► jobs ─► medium        map: where each block lies
-//!   checkpoint   ─► stream of the map ───┘                         segments: what is live, what is free
+//!   write, unmap ─► host stream  ──┐
+//!   clean        ─► moved stream ──┼─► jobs ─► medium        map: the slot of each block
+//!   checkpoint   ─► map stream   ──┘                         segments: live and free
 //! ```
 //!
-//! Who drives it reads what it says is [`Missing`], writes its [`Job`]s, flushes, and tells it so. Leaves out the medium and
-//! time (`disk`), and how it is found again (`recover`).
+//! The caller loads the pages that are [`Missing`], writes the [`Job`]s, flushes, and reports that. Not here: the medium (`disk`),
+//! and recovery (`recover`).
 
 mod map;
 mod recent;
@@ -19,37 +19,37 @@ pub(crate) use recent::Recent;
 pub use segments::{Safe, Segments};
 pub use stream::{Common, Job, Resumed, ResumedSegment, Stream};
 
-use crate::format::checkpoint::{NOWHERE, STREAMS, Use};
-use crate::format::mark::Held;
+use crate::format::checkpoint::{STREAMS, UNWRITTEN, Use};
+use crate::format::mark::SlotContents;
 use crate::format::{BLOCK, Checkpoint, Geometry, Kind, Lba, Mark, Seq, Slot, Superblock, unmaps};
 use std::collections::VecDeque;
 
-/// Bytes that are gathered before they are written, unless a flush comes.
+/// Bytes that are gathered before a write, unless a flush comes first.
 pub const CHUNK: usize = 256 << 10;
 
-/// Segments that the host leaves to the cleaner.
+/// Free segments that are reserved for cleaning.
 const FOR_CLEANING: usize = 3;
 
-/// Segments that host and cleaner leave to a checkpoint, beside those that the changed pages of the map take.
+/// Free segments that are reserved for a checkpoint, in addition to those for changed pages of the map.
 const FOR_CHECKPOINT: usize = 4;
 
-/// Which stream.
+/// A stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    /// What the host writes.
+pub enum StreamId {
+    /// Writes of the host.
     Host = 0,
-    /// What the cleaner moves.
+    /// Blocks that cleaning moves.
     Moved = 1,
     /// Pages of the map.
     Map = 2,
 }
 
-/// Why something cannot be done now.
+/// A condition that the caller must resolve before it repeats a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stall {
-    /// A page of the map has to be loaded.
+    /// A page of the map must be loaded.
     Missing(u32),
-    /// No segment is free: something has to be cleaned, or what is dead be made free by a flush or a checkpoint.
+    /// No segment is free: one must be cleaned, or dead ones released by a flush or a checkpoint.
     NoSegment,
 }
 
@@ -59,15 +59,15 @@ impl From<Missing> for Stall {
     }
 }
 
-/// Where a block is.
+/// The location of a block.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Where<'a> {
-    /// Nowhere: it is zeroes.
+pub enum Located<'a> {
+    /// Unallocated; reads as zeroes.
     Hole,
     /// Its data was lost.
     Lost,
-    /// Here: it may not be on the medium yet. Which slot, and all of it.
-    Here(Expected, &'a [u8]),
+    /// In memory, and maybe not on the medium yet: the slot and its bytes.
+    InMemory(Expected, &'a [u8]),
     /// On the medium.
     At(Expected),
 }
@@ -75,31 +75,64 @@ pub enum Where<'a> {
 /// A slot to be read, and the smallest sequence number that it may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// Which.
+    /// The slot.
     pub slot: Slot,
-    /// The first number of its segment's current generation: a slot with a smaller one is out of date.
+    /// The first number of its segment's current generation. A slot with a smaller one is out of date.
     pub oldest: Seq,
 }
 
-/// What a log has counted since it was opened.
+/// Counters since the log was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Blocks that the host wrote.
+    /// Blocks written by the host.
     pub host_blocks: u64,
-    /// Blocks that the cleaner moved.
+    /// Blocks moved by cleaning.
     pub moved_blocks: u64,
-    /// Pages of the map that were written.
+    /// Pages of the map written.
     pub map_pages: u64,
-    /// Bytes handed out to be written, all of them.
+    /// Bytes written to the medium.
     pub written_bytes: u64,
-    /// Segments that were cleaned.
+    /// Segments cleaned.
     pub cleaned: u64,
-    /// Checkpoints.
+    /// Checkpoints written.
     pub checkpoints: u64,
-    /// Blocks whose checksum did not fit.
+    /// Blocks with a wrong checksum.
     pub bad_blocks: u64,
-    /// Marks.
+    /// Marks written.
     pub marks: u64,
+}
+
+impl Counters {
+    /// The counters in the order of the fields.
+    pub(crate) fn values(self) -> [u64; 8] {
+        let Counters { host_blocks, moved_blocks, map_pages, written_bytes, cleaned, checkpoints, .. } = self;
+        [
+            host_blocks,
+            moved_blocks,
+            map_pages,
+            written_bytes,
+            cleaned,
+            checkpoints,
+            self.bad_blocks,
+            self.marks,
+        ]
+    }
+
+    /// The inverse of [`Counters::values`].
+    pub(crate) fn from_values(values: [u64; 8]) -> Counters {
+        let [host_blocks, moved_blocks, map_pages, written_bytes, cleaned, checkpoints, bad_blocks, marks] =
+            values;
+        Counters {
+            host_blocks,
+            moved_blocks,
+            map_pages,
+            written_bytes,
+            cleaned,
+            checkpoints,
+            bad_blocks,
+            marks,
+        }
+    }
 }
 
 /// The log.
@@ -112,19 +145,18 @@ pub struct Log {
     jobs: VecDeque<Job>,
     next_seq: Seq,
     safe: Safe,
-    /// The number of the checkpoint that was begun last.
+    /// The number of the last begun checkpoint.
     begun: u64,
-    /// The last slots, for marks.
+    /// The newest slots, for marks.
     recent: Recent,
-    /// The number of the next mark.
     next_mark: u64,
-    /// Everything up to here is in the last checkpoint, or a mark says that it is durable.
+    /// All slots up to this one are covered by the last checkpoint or a mark.
     marked: Seq,
     counters: Counters,
 }
 
 impl Log {
-    /// The log of a checkpoint, after which nothing was written that counts.
+    /// The log of a checkpoint, without later slots.
     pub(crate) fn new(superblock: Superblock, checkpoint: &Checkpoint) -> Log {
         Log {
             map: Map::new(
@@ -149,19 +181,19 @@ impl Log {
         }
     }
 
-    /// Where everything lies.
+    /// Sizes and positions.
     pub fn geometry(&self) -> &Geometry {
         &self.superblock.geometry
     }
-    /// What the log is.
+    /// The superblock.
     pub fn superblock(&self) -> &Superblock {
         &self.superblock
     }
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
-    /// The map, to load and shrink.
+    /// The map, for loading and evicting pages.
     pub fn map(&mut self) -> &mut Map {
         &mut self.map
     }
@@ -172,11 +204,11 @@ impl Log {
     pub(crate) fn segments_mut(&mut self) -> &mut Segments {
         &mut self.segments
     }
-    /// The next bytes to be written.
+    /// The next bytes to write.
     pub fn job(&mut self) -> Option<Job> {
         self.jobs.pop_front()
     }
-    /// Counts a block whose checksum did not fit.
+    /// Counts a block with a wrong checksum.
     pub fn count_bad(&mut self) {
         self.counters.bad_blocks += 1;
     }
@@ -184,46 +216,46 @@ impl Log {
         Common { geometry: self.superblock.geometry, salt: self.superblock.salt, durable: self.safe.durable }
     }
 
-    /// Where a block is.
-    pub fn locate(&mut self, lba: Lba) -> Result<Where<'_>, Missing> {
+    /// Locates a block.
+    pub fn locate(&mut self, lba: Lba) -> Result<Located<'_>, Missing> {
         let slot = match self.map.get(lba)? {
-            Entry::Hole => return Ok(Where::Hole),
-            Entry::Lost => return Ok(Where::Lost),
+            Entry::Hole => return Ok(Located::Hole),
+            Entry::Lost => return Ok(Located::Lost),
             Entry::At(slot) => slot,
         };
         let expected = self.expected(slot);
-        Ok(self.here(slot).map_or(Where::At(expected), |bytes| Where::Here(expected, bytes)))
+        Ok(self.in_memory(slot).map_or(Located::At(expected), |bytes| Located::InMemory(expected, bytes)))
     }
 
-    /// What a slot that the map names must be.
+    /// The expectation of a slot that the map refers to.
     pub fn expected(&self, slot: Slot) -> Expected {
         let (segment, _) = self.superblock.geometry.place(slot);
         Expected { slot, oldest: self.segments.begun(segment) }
     }
 
-    /// A slot of a segment that is being written.
-    pub fn here(&self, slot: Slot) -> Option<&[u8]> {
+    /// The bytes of a slot in a segment that is being written.
+    pub fn in_memory(&self, slot: Slot) -> Option<&[u8]> {
         let (segment, number) = self.superblock.geometry.place(slot);
         self.streams.iter().find_map(|stream| stream.slot(segment, number))
     }
 
-    /// Writes a block of the host's.
+    /// Writes a block of the host.
     ///
     /// # Errors
-    /// [`Stall`]; nothing was written then.
+    /// [`Stall`]; nothing was written.
     pub fn write(&mut self, lba: Lba, data: &[u8]) -> Result<(), Stall> {
         self.can_set(lba)?;
-        self.can_append(Which::Host)?;
-        let slot = self.append(Which::Host, Kind::Data, lba, data);
+        self.can_append(StreamId::Host)?;
+        let slot = self.append(StreamId::Host, Kind::Data, lba, data);
         self.set(lba, Entry::At(slot));
         self.counters.host_blocks += 1;
         Ok(())
     }
 
-    /// Says that ranges of blocks hold nothing any more; at most [`unmaps::RANGES`], none empty.
+    /// Unmaps ranges of blocks: at most [`unmaps::RANGES`], none empty.
     ///
     /// # Errors
-    /// [`Stall`]; nothing was done then.
+    /// [`Stall`]; nothing was changed.
     pub fn unmap(&mut self, ranges: &[(Lba, u32)]) -> Result<(), Stall> {
         for &(first, count) in ranges {
             let (from, _) = Geometry::page_of(first);
@@ -232,16 +264,16 @@ impl Log {
                 return Err(Stall::Missing(page));
             }
         }
-        self.can_append(Which::Host)?;
+        self.can_append(StreamId::Host)?;
         let mut payload = [0; BLOCK];
         unmaps::write(ranges, &mut payload);
-        self.append(Which::Host, Kind::Unmap, 0, &payload);
-        // A slot of a single range can be had from a mark, should it be spoiled.
+        self.append(StreamId::Host, Kind::Unmap, 0, &payload);
+        // Marks can restore an unmap of a single range if its slot is damaged.
         let (lba, count) = if ranges.len() == 1 { ranges[0] } else { (0, 0) };
         self.recent.push(
-            Some(Which::Host as usize),
+            Some(StreamId::Host as usize),
             self.next_seq - 1,
-            Held { kind: Kind::Unmap, lba, count },
+            SlotContents { kind: Kind::Unmap, lba, count },
         );
         for &(first, count) in ranges {
             (first..first + count).for_each(|lba| self.set(lba, Entry::Hole));
@@ -249,23 +281,23 @@ impl Log {
         Ok(())
     }
 
-    /// Moves a slot of a segment that is cleaned, if it is live; its payload, or `None` where it cannot be read.
+    /// Moves a live slot of a segment that is being cleaned. Without a payload, the block becomes lost.
     ///
     /// # Errors
-    /// [`Stall`]; nothing was done then.
+    /// [`Stall`]; nothing was changed.
     pub fn move_block(&mut self, slot: Slot, lba: Lba, payload: Option<&[u8]>) -> Result<(), Stall> {
         self.can_set(lba)?;
         if self.map.get(lba)? != Entry::At(slot) {
             return Ok(());
         }
-        self.can_append(Which::Moved)?;
+        self.can_append(StreamId::Moved)?;
         match payload {
             Some(payload) => {
-                let to = self.append(Which::Moved, Kind::Data, lba, payload);
+                let to = self.append(StreamId::Moved, Kind::Data, lba, payload);
                 self.set(lba, Entry::At(to));
             }
             None => {
-                self.append(Which::Moved, Kind::Lost, lba, &[]);
+                self.append(StreamId::Moved, Kind::Lost, lba, &[]);
                 self.set(lba, Entry::Lost);
             }
         }
@@ -273,7 +305,7 @@ impl Log {
         Ok(())
     }
 
-    /// Has the pages of the map that lie in a segment written anew by the next checkpoint.
+    /// Marks the pages of the map in a segment as changed, so that the next checkpoint moves them.
     ///
     /// # Errors
     /// [`Stall::Missing`].
@@ -295,25 +327,17 @@ impl Log {
     pub fn victim(&self) -> Option<u32> {
         self.segments.victim(self.next_seq)
     }
-    /// Counts a segment that was cleaned.
+    /// Counts a cleaned segment.
     pub fn emptied(&mut self) {
         self.counters.cleaned += 1;
     }
-    /// Says that no block is in a segment any more, by the whole map: what still counts as live in it was forgotten with a page of the
-    /// map that could not be read.
+    /// Sets the live count of a segment to 0, because the complete map refers to no slot of it. The count was wrong because a page of
+    /// the map was unreadable.
     pub fn abandon(&mut self, segment: u32) {
         self.segments.abandon(segment, self.next_seq, self.begun);
     }
-    /// Says that a segment cannot be emptied, and is to be left alone.
-    pub fn stuck(&mut self, segment: u32) {
-        self.segments.stuck(segment);
-    }
-    /// Has all such segments tried again.
-    pub fn try_stuck(&mut self) {
-        self.segments.try_stuck();
-    }
 
-    /// Hands out what was written so far, and says up to which slot everything is durable once it is written and flushed.
+    /// Hands out all pending bytes. All slots up to the returned one are durable once these are written and flushed.
     pub fn seal(&mut self) -> Seq {
         let geometry = self.superblock.geometry;
         for at in 0..self.streams.len() {
@@ -322,26 +346,26 @@ impl Log {
         }
         self.next_seq - 1
     }
-    /// Says that everything up to `seq` is durable; segments become free by it.
+    /// Notes that all slots up to `seq` are durable, and releases segments.
     pub fn durable(&mut self, seq: Seq) {
         self.safe.durable = self.safe.durable.max(seq);
         self.segments.release(self.safe);
     }
-    /// Whether anything is not durable, or no mark says that it is where there are marks.
+    /// Whether a slot is not durable, or not covered by a mark on a log disk with marks.
     pub fn is_dirty(&self) -> bool {
         let newest = self.next_seq - 1;
         newest > self.safe.durable || (self.superblock.geometry.marks && newest > self.marked)
     }
-    /// Says that a mark is durable of everything up to `seq`.
+    /// Notes a durable mark for all slots up to `seq`.
     pub fn marked(&mut self, seq: Seq) {
         self.marked = self.marked.max(seq);
     }
-    /// The mark that says that everything as of now is durable, once it is: `None` where there is no ring for it, or something says so
-    /// already. Counts it.
+    /// Makes and counts a mark for all slots so far, which must become durable first. Returns `None` if there is no ring, or nothing
+    /// to mark.
     pub fn mark(&mut self) -> Option<Mark> {
         (self.superblock.geometry.marks && self.is_dirty()).then(|| self.mark_of(self.next_seq - 1))
     }
-    /// The mark that says that everything up to `durable` is.
+    /// Makes and counts a mark for all slots up to `durable`.
     fn mark_of(&mut self, durable: Seq) -> Mark {
         let mark = self.recent.mark(self.next_mark, durable);
         self.next_mark += 1;
@@ -349,43 +373,43 @@ impl Log {
         self.counters.written_bytes += BLOCK as u64;
         mark
     }
-    /// The mark that says that everything is durable that was found when the log was opened.
-    pub(crate) fn mark_of_found(&mut self) -> Mark {
+    /// Makes and counts a mark for all slots that recovery found.
+    pub(crate) fn mark_recovered(&mut self) -> Mark {
         self.mark_of(self.safe.durable)
     }
-    /// Pages of the map that are in the log.
+    /// Number of pages of the map in the log.
     pub fn map_pages(&self) -> u64 {
-        self.map.places().iter().filter(|&&place| place != NOWHERE).count() as u64
+        self.map.places().iter().filter(|&&place| place != UNWRITTEN).count() as u64
     }
-    /// Goes on with marks behind those that there are, with the last slots as they were found.
+    /// Sets the number of the next mark, and the newest slots that recovery found.
     pub(crate) fn resume_marks(&mut self, next: u64, recent: Recent) {
         (self.next_mark, self.recent) = (next, recent);
     }
-    /// Says that the log has sizes and places of another version from now on; no slot has moved.
+    /// Changes the geometry to that of another version. No slot moves.
     pub(crate) fn upgrade(&mut self, geometry: Geometry) {
         self.superblock.geometry = geometry;
     }
-    /// Slots that a recovery would read forward over.
+    /// Number of slots that recovery would replay.
     pub fn tail_slots(&self) -> u64 {
         self.next_seq - self.safe.replayed_from
     }
 
-    /// Writes the changed pages of the map to the log, and gives the state as of now: to be written once all jobs are durable.
+    /// Writes the changed pages of the map to the log, and returns a checkpoint to write once all jobs are durable.
     ///
     /// # Errors
     /// [`Stall::NoSegment`].
     pub fn checkpoint(&mut self, clean: bool) -> Result<Checkpoint, Stall> {
-        // One that failed before is made again: the other place holds the only good one.
+        // A failed checkpoint is repeated in its slot, because the other slot holds the only good one.
         self.begun = self.safe.checkpoint + 1;
         for page in self.map.changed_pages() {
             self.write_page(page)?;
         }
-        // A recovery begins at the segments that the streams are in, so each has one.
-        for which in [Which::Host, Which::Moved, Which::Map] {
+        // Recovery begins at the open segments of all streams.
+        for which in [StreamId::Host, StreamId::Moved, StreamId::Map] {
             if self.streams[which as usize].segment().is_none() {
-                self.turn(which)?;
+                self.begin_segment(which)?;
             }
-            // The header that named it could not be read.
+            // Recovery could not read the header that names the next segment.
             if self.streams[which as usize].next().is_none() {
                 let next = self.segments.take().ok_or(Stall::NoSegment)?;
                 self.streams[which as usize].set_next(next);
@@ -407,11 +431,11 @@ impl Log {
     }
     /// Writes a page of the map to the log.
     fn write_page(&mut self, page: u32) -> Result<(), Stall> {
-        if !self.streams[Which::Map as usize].has_room(&self.superblock.geometry) {
-            self.turn(Which::Map)?;
+        if !self.streams[StreamId::Map as usize].has_room(&self.superblock.geometry) {
+            self.begin_segment(StreamId::Map)?;
         }
         let payload = self.map.payload(page);
-        let slot = self.append(Which::Map, Kind::Map, page, &payload);
+        let slot = self.append(StreamId::Map, Kind::Map, page, &payload);
         self.segments.gained(self.superblock.geometry.place(slot).0);
         if let Some(old) = self.map.placed(page, slot) {
             let (segment, _) = self.superblock.geometry.place(old);
@@ -420,11 +444,11 @@ impl Log {
         self.counters.map_pages += 1;
         Ok(())
     }
-    /// Whether a checkpoint that is no older was made since this one was begun.
+    /// Whether this or a newer checkpoint is durable already.
     pub fn is_past(&self, checkpoint: &Checkpoint) -> bool {
         self.safe.checkpoint >= checkpoint.generation
     }
-    /// Says that a checkpoint, and everything before it, is durable; segments become free by it.
+    /// Notes a durable checkpoint, and releases segments.
     pub fn checkpointed(&mut self, checkpoint: &Checkpoint) {
         self.safe.checkpoint = checkpoint.generation;
         self.safe.replayed_from = checkpoint.next_seq;
@@ -437,38 +461,38 @@ impl Log {
         let (page, _) = Geometry::page_of(lba);
         if self.map.has(page) { Ok(()) } else { Err(Stall::Missing(page)) }
     }
-    fn can_append(&mut self, which: Which) -> Result<(), Stall> {
+    fn can_append(&mut self, which: StreamId) -> Result<(), Stall> {
         if self.streams[which as usize].has_room(&self.superblock.geometry) {
             return Ok(());
         }
         let kept = match which {
-            Which::Host => FOR_CLEANING + self.kept_for_checkpoint(),
+            StreamId::Host => FOR_CLEANING + self.kept_for_checkpoint(),
             _ => self.kept_for_checkpoint(),
         };
         if self.segments.free() <= kept {
             return Err(Stall::NoSegment);
         }
-        self.turn(which)
+        self.begin_segment(which)
     }
     fn kept_for_checkpoint(&self) -> usize {
         FOR_CHECKPOINT + self.map.changed() / self.superblock.geometry.data_slots() as usize
     }
-    /// How many segments without anything live a flush would free, and how many only a checkpoint.
+    /// The numbers of dead segments that a flush would release, and that only a checkpoint would.
     pub fn dead_until(&self) -> (usize, usize) {
         self.segments.dead_until(self.safe)
     }
-    /// Free segments that the host may still take before it has to wait for cleaning.
+    /// Free segments that the host may use before it has to wait for cleaning.
     pub fn spare_segments(&self) -> usize {
         self.segments.free().saturating_sub(FOR_CLEANING + self.kept_for_checkpoint())
     }
 
     /// Begins the next segment of a stream.
-    fn turn(&mut self, which: Which) -> Result<(), Stall> {
+    fn begin_segment(&mut self, which: StreamId) -> Result<(), Stall> {
         let at = which as usize;
         if self.segments.free() < 1 + usize::from(self.streams[at].next().is_none()) {
             return Err(Stall::NoSegment);
         }
-        let counted = which != Which::Map;
+        let counted = which != StreamId::Map;
         let common = self.common();
         if let Some((segment, job, used)) = self.streams[at].finish(self.next_seq, counted, &common) {
             for n in 0..used {
@@ -479,8 +503,8 @@ impl Log {
             self.segments.close(segment, self.next_seq - 1, self.begun);
             self.push(Some(job));
         }
-        let next = self.streams[at].take_next().or_else(|| self.segments.take()).expect("looked before");
-        let after = self.segments.take().expect("looked before");
+        let next = self.streams[at].take_next().or_else(|| self.segments.take()).expect("checked above");
+        let after = self.segments.take().expect("checked above");
         self.segments.begin(next, self.streams[at].used, self.next_seq);
         self.streams[at].begin(next, after, self.next_seq, &common);
         if counted {
@@ -490,12 +514,12 @@ impl Log {
         Ok(())
     }
 
-    fn append(&mut self, which: Which, kind: Kind, lba: Lba, payload: &[u8]) -> Slot {
+    fn append(&mut self, which: StreamId, kind: Kind, lba: Lba, payload: &[u8]) -> Slot {
         let common = self.common();
         let stream = &mut self.streams[which as usize];
         let seq = self.next_seq;
         let (segment, number) = stream.append(kind, lba, seq, payload, &common);
-        if which != Which::Map {
+        if which != StreamId::Map {
             self.next_seq += 1;
             if kind != Kind::Unmap {
                 self.recent.push_kind(which as usize, seq, kind, lba);
@@ -507,18 +531,18 @@ impl Log {
         common.geometry.slot(segment, number)
     }
 
-    /// Says what a block is from now on, by the newest slot; its page is in memory.
+    /// Sets the entry of a block to the newest slot. Its page is in memory.
     fn set(&mut self, lba: Lba, entry: Entry) {
         let geometry = self.superblock.geometry;
         if let Entry::At(slot) = entry {
             self.segments.gained(geometry.place(slot).0);
         }
-        let Ok(old) = self.map.set(lba, entry) else { unreachable!("the page was looked for") };
+        let Ok(old) = self.map.set(lba, entry) else { unreachable!("the page is in memory") };
         if let Entry::At(slot) = old {
             self.segments.lost(geometry.place(slot).0, self.next_seq - 1, self.begun);
         }
     }
-    /// The same while a log is read forward.
+    /// Sets the entry of a block during recovery.
     pub(crate) fn replay(&mut self, lba: Lba, entry: Entry) -> Result<(), Missing> {
         let (page, _) = Geometry::page_of(lba);
         if !self.map.has(page) {
@@ -527,17 +551,17 @@ impl Log {
         self.set(lba, entry);
         Ok(())
     }
-    /// Goes on with a stream where it was.
+    /// Restores a stream after recovery.
     pub(crate) fn resume(&mut self, stream: usize, resumed: Resumed) {
         let used = self.streams[stream].used;
         self.streams[stream] = Stream::resumed(used, stream as u32, resumed, &self.superblock.geometry);
     }
-    /// Segments that streams are in, or will be in next.
+    /// The present and next segments of all streams.
     pub(crate) fn open_segments(&self) -> Vec<u32> {
         self.streams.iter().flat_map(|stream| stream.segment().into_iter().chain(stream.next())).collect()
     }
-    /// Goes on from here: everything up to `durable` was found, and no slot has the number `next` or a larger one.
-    pub(crate) fn go_on_from(&mut self, durable: Seq, next: Seq) {
+    /// Ends recovery: all slots up to `durable` were found, and new slots are numbered from `next` on.
+    pub(crate) fn resume_numbers(&mut self, durable: Seq, next: Seq) {
         self.next_seq = next;
         self.safe.durable = durable;
     }

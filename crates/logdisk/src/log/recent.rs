@@ -1,24 +1,24 @@
-//! The last slots of a log, for marks ([`Recent`]).
+//! The newest slots of a log, which marks list ([`Recent`]).
 //!
-//! Leaves out slots of the map's stream, which have no numbers of their own.
+//! Slots of the map are not included, because they have no sequence numbers of their own.
 
-use crate::format::mark::{ENTRIES, Held, Mark, STREAMS};
+use crate::format::mark::{ENTRIES, Mark, STREAMS, SlotContents};
 use crate::format::{Kind, Lba, Seq};
 use std::collections::VecDeque;
 
-/// The last slots of the streams of data.
+/// The newest slots of the data streams.
 #[derive(Debug, Default)]
 pub struct Recent {
-    /// The slots with the newest numbers, consecutive.
-    tail: VecDeque<Held>,
-    /// The number of the last of them.
+    /// The newest slots, with consecutive numbers.
+    tail: VecDeque<SlotContents>,
+    /// The number of the last one.
     newest: Seq,
-    last: [Option<(Seq, Held)>; STREAMS],
+    last: [Option<(Seq, SlotContents)>; STREAMS],
 }
 
 impl Recent {
-    /// Adds a slot, with its stream if that is known.
-    pub fn push(&mut self, stream: Option<usize>, seq: Seq, held: Held) {
+    /// Adds a slot, and its stream if known.
+    pub fn push(&mut self, stream: Option<usize>, seq: Seq, held: SlotContents) {
         if seq != self.newest + 1 {
             self.tail.clear();
         }
@@ -32,12 +32,12 @@ impl Recent {
         }
     }
 
-    /// Adds the slots of a summary, or the first slot of a segment.
+    /// Adds a slot that is not an unmap.
     pub fn push_kind(&mut self, stream: usize, seq: Seq, kind: Kind, lba: Lba) {
-        self.push(Some(stream), seq, Held { kind, lba, count: 0 });
+        self.push(Some(stream), seq, SlotContents { kind, lba, count: 0 });
     }
 
-    /// The mark that everything up to `durable` is durable, which is the number of the last slot.
+    /// A mark that states that all slots up to `durable`, the last one, are durable.
     pub fn mark(&self, number: u64, durable: Seq) -> Mark {
         let tail =
             if self.newest == durable { self.tail.iter().rev().copied().collect() } else { Vec::new() };

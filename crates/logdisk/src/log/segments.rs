@@ -1,22 +1,21 @@
-//! Segments: which are free, how many slots of each are live, which to clean next, and when a dead one may be written again.
+//! The states of segments ([`Segments`]): free segments, live slots, the choice of victims, and the release of dead segments.
 //!
 //! ```text
 //!   Free ─► Open ─► Full ─► Dead ─► Free
-//!                     │       └─ waits: what replaced its slots is durable, and no recovery needs to read it
-//!                     └─ cleaned: its live slots are moved
+//!                     │       └─ waits until its replacements are durable and no recovery reads it
+//!                     └─ cleaned: live slots are moved
 //! ```
 
 use crate::format::checkpoint::{SegmentState, Use};
 use crate::format::{Geometry, Seq};
 use std::collections::VecDeque;
 
-/// What becomes of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Free,
     Open,
     Full,
-    /// Nothing in it is live: since this slot replaced its last one, and after the checkpoint of this number was begun.
+    /// Without live slots since slot `since` replaced the last one, after the begin of checkpoint `checkpoint`.
     Dead {
         since: Seq,
         checkpoint: u64,
@@ -26,21 +25,18 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     state: State,
-    used: Use,
-    live: u32,
-    newest: Seq,
-    /// Its first slot; every slot of an earlier generation has a smaller number. 0 if unknown.
-    begun: Seq,
-    /// It could not be cleaned: something in it, or the map of it, cannot be read.
+    /// As a checkpoint records it, except that `used` is kept until the segment is free.
+    record: SegmentState,
+    /// Not cleanable, because a part of it or of its map is unreadable.
     stuck: bool,
-    /// What counted as live in it is not: only a checkpoint says so.
+    /// Its live count was wrong, so only a checkpoint may free it.
     abandoned: bool,
 }
 
 impl Segment {
-    /// Whether only a checkpoint frees it once it is dead: one lists where the pages of the map are, and what is live in a segment.
+    /// Whether only a checkpoint may free it: checkpoints list the pages of the map and the live counts.
     fn by_checkpoint(&self) -> bool {
-        self.used == Use::Map || self.abandoned
+        self.record.used == Use::Map || self.abandoned
     }
 }
 
@@ -51,34 +47,29 @@ pub struct Segments {
     free: VecDeque<u32>,
     dead: Vec<u32>,
     slots: u32,
-    /// Ages beyond so many slots are the same: numbers leap with every opening.
+    /// Maximum age in slots. Larger ages result from the leap of numbers at each opening.
     oldest: Seq,
 }
 
-/// From when on dead segments may be written again.
+/// The conditions for releasing dead segments.
 #[derive(Debug, Clone, Copy)]
 pub struct Safe {
-    /// Every slot up to here is durable.
+    /// All slots up to this one are durable.
     pub durable: Seq,
-    /// The first slot that is not in the last durable checkpoint.
+    /// The first slot after the last durable checkpoint.
     pub replayed_from: Seq,
     /// The number of the last durable checkpoint.
     pub checkpoint: u64,
 }
 
 impl Segments {
-    /// Segments as a checkpoint has them.
+    /// The segments of a checkpoint.
     pub fn new(states: &[SegmentState], geometry: &Geometry) -> Segments {
         let all: Vec<Segment> = states
             .iter()
-            .map(|state| Segment {
-                state: if state.used == Use::Free { State::Free } else { State::Full },
-                used: state.used,
-                live: state.live,
-                newest: state.newest,
-                begun: state.begun,
-                stuck: false,
-                abandoned: false,
+            .map(|&record| {
+                let state = if record.used == Use::Free { State::Free } else { State::Full };
+                Segment { state, record, stuck: false, abandoned: false }
             })
             .collect();
         let free = (0..all.len() as u32).filter(|&n| all[n as usize].state == State::Free).collect();
@@ -86,119 +77,109 @@ impl Segments {
         Segments { all, free, dead: Vec::new(), slots: geometry.data_slots(), oldest }
     }
 
-    /// For a checkpoint.
+    /// The states for a checkpoint.
     pub fn states(&self) -> Vec<SegmentState> {
         let state = |segment: &Segment| SegmentState {
-            used: if segment.state == State::Free { Use::Free } else { segment.used },
-            live: segment.live,
-            newest: segment.newest,
-            begun: segment.begun,
+            used: if segment.state == State::Free { Use::Free } else { segment.record.used },
+            ..segment.record
         };
         self.all.iter().map(state).collect()
     }
 
-    /// Segments that may be written.
+    /// Number of free segments.
     pub fn free(&self) -> usize {
         self.free.len()
     }
-    /// Segments without anything live, which may not be written yet.
+    /// Number of dead segments that are not released yet.
     pub fn dead(&self) -> usize {
         self.dead.len()
     }
-    /// How many of those a flush would free, and how many only a checkpoint.
+    /// The numbers of dead segments that a flush would release, and that only a checkpoint would.
     pub fn dead_until(&self, safe: Safe) -> (usize, usize) {
         let flush = |&&segment: &&u32| {
             let it = &self.all[segment as usize];
             let newer = matches!(it.state, State::Dead { since, .. } if since > safe.durable);
-            !it.by_checkpoint() && newer && it.newest < safe.replayed_from
+            !it.by_checkpoint() && newer && it.record.newest < safe.replayed_from
         };
         let flush = self.dead.iter().filter(flush).count();
         (flush, self.dead.len() - flush)
     }
-    /// When a full segment was written last; `None` where it is dead, free, or written anew by now.
+    /// The newest slot of a full segment; `None` in any other state.
     pub fn full_since(&self, segment: u32) -> Option<Seq> {
         let it = &self.all[segment as usize];
-        (it.state == State::Full).then_some(it.newest)
+        (it.state == State::Full).then_some(it.record.newest)
     }
-    /// How many of a segment's slots are live.
+    /// Number of live slots.
     pub fn live(&self, segment: u32) -> u32 {
-        self.all[segment as usize].live
+        self.all[segment as usize].record.live
     }
-    /// The first sequence number of a segment's current generation, or a lower bound: 0 where nothing is known. A slot
-    /// with a smaller one was written before the segment was freed: the medium lost the write that replaced it.
+    /// The first sequence number of a segment's current generation, or a lower bound; 0 if unknown. A slot with a smaller number
+    /// remains from an earlier generation: the medium lost the write that replaced it.
     pub fn begun(&self, segment: u32) -> Seq {
-        self.all[segment as usize].begun
+        self.all[segment as usize].record.begun
     }
     /// The newest slot of a segment.
     pub fn newest(&self, segment: u32) -> Seq {
-        self.all[segment as usize].newest
+        self.all[segment as usize].record.newest
     }
-    /// What a segment is used for.
+    /// The use of a segment.
     pub fn used(&self, segment: u32) -> Use {
-        self.all[segment as usize].used
+        self.all[segment as usize].record.used
     }
 
-    /// Takes the free segment that is free for longest.
+    /// Takes the segment that has been free longest.
     pub fn take(&mut self) -> Option<u32> {
         let segment = self.free.pop_front()?;
         self.all[segment as usize].state = State::Open;
         Some(segment)
     }
-    /// Says what a taken segment is written for; nothing in it is live.
+    /// Begins a new generation of a taken segment.
     pub fn begin(&mut self, segment: u32, used: Use, seq: Seq) {
-        let it = &mut self.all[segment as usize];
-        *it = Segment {
-            state: State::Open,
-            used,
-            live: 0,
-            newest: seq,
-            begun: seq,
-            stuck: false,
-            abandoned: false,
-        };
+        let record = SegmentState { used, live: 0, newest: seq, begun: seq };
+        self.all[segment as usize] = Segment { state: State::Open, record, stuck: false, abandoned: false };
     }
-    /// Segments that a recovery found to be written after the checkpoint: their newest slots, and the first numbers of
-    /// their generations, or lower bounds.
+    /// Sets the segments that recovery found to be written after the checkpoint: number, newest slot, and first slot of the
+    /// generation or a lower bound.
     pub fn found(&mut self, segments: &[(u32, Seq, Seq)]) {
         for &(segment, newest, begun) in segments {
             let it = &mut self.all[segment as usize];
             it.state = State::Full;
-            it.used = Use::Data;
-            it.newest = it.newest.max(newest);
-            it.begun = begun;
+            it.record.used = Use::Data;
+            it.record.newest = it.record.newest.max(newest);
+            it.record.begun = begun;
         }
         let all = &self.all;
         self.free.retain(|&free| all[free as usize].state == State::Free);
     }
-    /// A slot of it was written.
+    /// Notes that a slot was written.
     pub fn written(&mut self, segment: u32, seq: Seq) {
         let it = &mut self.all[segment as usize];
-        it.newest = it.newest.max(seq);
+        it.record.newest = it.record.newest.max(seq);
     }
-    /// Nothing more is written to it.
+    /// Notes that a segment is full.
     pub fn close(&mut self, segment: u32, at: Seq, checkpoint: u64) {
         self.all[segment as usize].state = State::Full;
         self.died(segment, at, checkpoint);
     }
 
-    /// A slot of it became live.
+    /// Counts a new live slot.
     pub fn gained(&mut self, segment: u32) {
-        self.all[segment as usize].live += 1;
+        self.all[segment as usize].record.live += 1;
     }
-    /// A slot of it was replaced by the one with the number `by`.
+    /// Counts a slot that slot `by` has replaced.
     pub fn lost(&mut self, segment: u32, by: Seq, checkpoint: u64) {
         let it = &mut self.all[segment as usize];
-        it.live = it.live.saturating_sub(1);
+        it.record.live = it.record.live.saturating_sub(1);
         self.died(segment, by, checkpoint);
     }
     fn died(&mut self, segment: u32, since: Seq, checkpoint: u64) {
         let it = &mut self.all[segment as usize];
-        if it.live == 0 && it.state == State::Full {
+        if it.record.live == 0 && it.state == State::Full {
             it.state = State::Dead { since, checkpoint };
             self.dead.push(segment);
         }
     }
-    /// After a recovery: what is open is written on, and what else holds nothing live is dead.
+    /// Ends a recovery: `open` segments stay open, and all others without live slots are dead.
     pub fn settle(&mut self, open: &[u32], at: Seq, checkpoint: u64) {
         self.dead.clear();
         for &segment in open {
@@ -213,7 +194,7 @@ impl Segments {
         }
     }
 
-    /// Frees what may be written again.
+    /// Releases dead segments.
     pub fn release(&mut self, safe: Safe) {
         let (all, free) = (&mut self.all, &mut self.free);
         self.dead.retain(|&segment| {
@@ -221,53 +202,52 @@ impl Segments {
             let State::Dead { since, checkpoint } = it.state else { return false };
             let may = match it.by_checkpoint() {
                 true => checkpoint < safe.checkpoint,
-                // What replaced its slots is durable, and a recovery does not read it.
-                false => since <= safe.durable && it.newest < safe.replayed_from,
+                // The replacements are durable, and recovery does not read the segment.
+                false => since <= safe.durable && it.record.newest < safe.replayed_from,
             };
             if may {
                 it.state = State::Free;
-                it.used = Use::Free;
+                it.record.used = Use::Free;
                 free.push_back(segment);
             }
             !may
         });
     }
 
-    /// The segment whose cleaning gives most for what it costs: free space times age over what is to be read and written
+    /// The segment with the highest benefit-to-cost ratio: free space times age over the slots to read and write
     /// (Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", 1992, section 3.5).
     pub fn victim(&self, now: Seq) -> Option<u32> {
         let score = |it: &Segment| {
-            let used = f64::from(it.live) / f64::from(self.slots);
-            let age = now.saturating_sub(it.newest).min(self.oldest) as f64 + 1.0;
+            let used = f64::from(it.record.live) / f64::from(self.slots);
+            let age = now.saturating_sub(it.record.newest).min(self.oldest) as f64 + 1.0;
             (1.0 - used) * age / (1.0 + used)
         };
-        let full =
-            self.all.iter().enumerate().filter(|(_, it)| {
-                it.state == State::Full && !it.stuck && it.live > 0 && it.live < self.slots
-            });
+        let full = self.all.iter().enumerate().filter(|(_, it)| {
+            it.state == State::Full && !it.stuck && it.record.live > 0 && it.record.live < self.slots
+        });
         full.max_by(|(_, a), (_, b)| score(a).total_cmp(&score(b))).map(|(segment, _)| segment as u32)
     }
-    /// Nothing in a segment is what the map means, whatever counted as live. It is free after a checkpoint that says so.
+    /// Sets the live count to 0, because the map refers to no slot of the segment. A checkpoint then frees it.
     pub fn abandon(&mut self, segment: u32, at: Seq, checkpoint: u64) {
         let it = &mut self.all[segment as usize];
-        it.live = 0;
+        it.record.live = 0;
         it.abandoned = true;
         self.died(segment, at, checkpoint);
     }
-    /// Says that a segment cannot be emptied.
+    /// Excludes a segment from cleaning.
     pub fn stuck(&mut self, segment: u32) {
         self.all[segment as usize].stuck = true;
     }
-    /// The next of those that could not be emptied, from `from` on and round.
+    /// The next excluded segment from `from` on, cyclically.
     pub fn next_stuck(&self, from: u32) -> Option<u32> {
         let count = self.all.len() as u32;
         (0..count).map(|n| (from % count + n) % count).find(|&segment| self.all[segment as usize].stuck)
     }
-    /// Has all of them tried again.
+    /// Includes all segments again.
     pub fn try_stuck(&mut self) {
         self.all.iter_mut().for_each(|it| it.stuck = false);
     }
-    /// Segments that cannot be cleaned.
+    /// Number of excluded segments.
     pub fn stuck_count(&self) -> usize {
         self.all.iter().filter(|it| it.stuck).count()
     }

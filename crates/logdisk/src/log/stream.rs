@@ -1,19 +1,19 @@
-//! A stream of slots into one segment after another: the segment being written lies in memory until it is full.
+//! A stream of slots into a sequence of segments ([`Stream`]). The segment being written is kept in memory until it is full.
 //!
-//! Blocks of the medium are handed out to be written once each: where a flush ends a write within a block, the next slot begins in
-//! a later one. Leaves out which segment comes next (`segments`), and when (`log`).
+//! Each block of the medium is written only once: after a flush within a block, the next slot begins in a later block. Not here:
+//! the choice of segments (`segments`), and the timing (`log`).
 
 use crate::Aligned;
 use crate::format::checkpoint::{StreamState, Use};
 use crate::format::slot::{HEADER, SLOT};
-use crate::format::{BLOCK, Before, Geometry, Header, Kind, Lba, Seq, summary};
+use crate::format::{BLOCK, Geometry, Header, Kind, Lba, Predecessor, Seq, summary};
 
-/// Bytes to be written to the medium.
+/// Bytes to write to the medium.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Where.
+    /// The offset.
     pub offset: u64,
-    /// What.
+    /// The bytes.
     pub data: Aligned,
 }
 
@@ -23,84 +23,84 @@ struct Open {
     segment: u32,
     image: Vec<u8>,
     entries: Vec<Option<summary::Entry>>,
-    /// The slot that comes next.
+    /// The next slot.
     slot: u32,
-    /// Where the newest slot ends.
+    /// The end of the newest slot, in bytes.
     filled: usize,
-    /// Bytes that were handed out to be written: whole blocks.
+    /// Bytes that were handed out: complete blocks.
     handed: usize,
 }
 
-/// Where a stream goes on after its log was opened.
+/// The state of a stream after recovery.
 #[derive(Debug)]
 pub struct Resumed {
-    /// The segment that comes next, where that is known.
+    /// The next segment, if known.
     pub next: Option<u32>,
-    /// The segment that is not full.
+    /// The segment to continue.
     pub open: Option<ResumedSegment>,
 }
 
-/// A segment that is written on.
+/// A partly written segment.
 #[derive(Debug)]
 pub struct ResumedSegment {
-    /// Which.
+    /// Its number.
     pub segment: u32,
-    /// The first slot that is not written, in a block of which nothing counts.
+    /// The first unwritten slot. Its block holds no valid slot.
     pub slot: u32,
-    /// What the medium has.
+    /// Its bytes on the medium.
     pub image: Vec<u8>,
-    /// What its slots are.
+    /// Its slots.
     pub entries: Vec<Option<summary::Entry>>,
 }
 
 /// A stream.
 #[derive(Debug)]
 pub struct Stream {
-    /// What its segments are used for.
+    /// The use of its segments.
     pub used: Use,
-    /// Which stream this is: the headers of its segments say so.
+    /// Its number, which the segment headers contain.
     number: u32,
     open: Option<Open>,
-    /// The segment that comes after this one, which its header names.
+    /// The next segment, which the header of the present one names.
     next: Option<u32>,
-    /// What the newest slot holds, since the log was opened.
-    before: Option<Before>,
-    /// The memory of the segment before.
+    /// The newest slot since the log was opened.
+    before: Option<Predecessor>,
+    /// Memory of the previous segment, for reuse.
     spare: Vec<u8>,
 }
 
-/// What every slot of a log has in common.
+/// Values that all slots of a log have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Common {
-    /// Where things lie.
+    /// Sizes and positions.
     pub geometry: Geometry,
-    /// What checksums begin with.
+    /// The initial value of checksums.
     pub salt: u32,
-    /// What is durable as of now.
+    /// The newest durable slot.
     pub durable: Seq,
 }
 
 impl Stream {
-    /// A stream that was never written.
+    /// A new stream.
     pub fn new(used: Use, number: u32) -> Stream {
         Stream { used, number, open: None, next: None, before: None, spare: Vec::new() }
     }
 
-    /// A stream that was written before, and goes on where it was.
+    /// Continues a stream after recovery.
     pub fn resumed(used: Use, number: u32, resumed: Resumed, geometry: &Geometry) -> Stream {
         let Resumed { next, open } = resumed;
         let open = open.map(|it| {
             let first_of_summary = geometry.segment_slots() - geometry.summary_slots();
-            // A summary that came to the medium in part is written again as a whole.
+            // A partly written summary is rewritten from its start.
             let slot = it.slot.min(first_of_summary);
             let handed = Geometry::within(slot) / BLOCK * BLOCK;
             Open { segment: it.segment, image: it.image, entries: it.entries, slot, filled: handed, handed }
         });
-        // Numbers leap with every opening, and what is said of a slot has their low bits only: nothing is said of one before it.
+        // No predecessor: slots record only the low bits of its number, and numbers leap at each opening.
         Stream { used, number, open, next, before: None, spare: Vec::new() }
     }
 
-    /// Whether the segment has room for a slot more.
+    /// Whether the segment has room for another slot.
     pub fn has_room(&self, geometry: &Geometry) -> bool {
         self.open.as_ref().is_some_and(|open| open.slot < geometry.data_range().end)
     }
@@ -108,19 +108,19 @@ impl Stream {
     pub fn segment(&self) -> Option<u32> {
         self.open.as_ref().map(|open| open.segment)
     }
-    /// The segment that comes next.
+    /// The next segment.
     pub fn next(&self) -> Option<u32> {
         self.next
     }
-    /// Says which segment comes next.
+    /// Sets the next segment.
     pub fn set_next(&mut self, next: u32) {
         self.next = Some(next);
     }
-    /// The segment that comes next, which is taken for it already.
+    /// Takes the next segment.
     pub fn take_next(&mut self) -> Option<u32> {
         self.next.take()
     }
-    /// For a checkpoint; what was written so far is handed out.
+    /// The state for a checkpoint, after all bytes were handed out.
     pub fn state(&self) -> Option<StreamState> {
         let (open, next) = (self.open.as_ref()?, self.next?);
         Some(StreamState { segment: open.segment, slot: open.slot, next })
@@ -131,11 +131,11 @@ impl Stream {
         Some(&open.image[Geometry::within(number)..][..SLOT])
     }
 
-    /// Begins a segment, whose header is the slot `seq` and names the one after it.
+    /// Begins a segment. Its header is slot `seq` and names the segment after it.
     pub fn begin(&mut self, segment: u32, next: u32, seq: Seq, common: &Common) {
         debug_assert!(self.open.is_none());
         let geometry = &common.geometry;
-        // What is not written of it is zeroes.
+        // Unused slots are zeroes.
         let mut image = std::mem::take(&mut self.spare);
         image.clear();
         image.resize(geometry.segment_bytes() as usize, 0);
@@ -151,7 +151,7 @@ impl Stream {
         self.append(Kind::Segment, self.number, seq, &next.to_le_bytes(), common);
     }
 
-    /// Puts a slot behind the others, and says where; there is room.
+    /// Appends a slot, for which there must be room. Returns its segment and number.
     pub fn append(&mut self, kind: Kind, lba: Lba, seq: Seq, payload: &[u8], common: &Common) -> (u32, u32) {
         let open = self.open.as_mut().expect("a segment was begun");
         let number = open.slot;
@@ -162,21 +162,21 @@ impl Stream {
         open.entries[number as usize] = Some(summary::Entry { kind, lba, seq });
         open.slot += 1;
         open.filled = Geometry::within(number) + SLOT;
-        self.before = Some(Before::new(kind, lba, seq));
+        self.before = Some(Predecessor::new(kind, lba, seq));
         (open.segment, number)
     }
 
-    /// The blocks that are whole and not handed out yet, if they are `least` bytes.
+    /// Hands out complete blocks, if they are at least `least` bytes.
     pub fn whole(&mut self, least: usize, geometry: &Geometry) -> Option<Job> {
         let open = self.open.as_mut()?;
         let end = open.filled / BLOCK * BLOCK;
         (end >= open.handed + least.max(BLOCK)).then(|| open.hand_out(end, geometry))
     }
 
-    /// Everything that is not handed out yet; the next slot begins in a block after it.
+    /// Hands out all remaining bytes. The next slot begins in a later block.
     pub fn tail(&mut self, geometry: &Geometry) -> Option<Job> {
         let open = self.open.as_mut()?;
-        // What was skipped by a flush before is no reason for another.
+        // Bytes that an earlier flush skipped need no other flush.
         if open.filled <= open.handed {
             return None;
         }
@@ -186,8 +186,8 @@ impl Stream {
         Some(job)
     }
 
-    /// Ends the segment with its summary, whose slots have the numbers from `seq` on where `counted`, else all that one: which
-    /// segment it was, the rest of it to be written, and how many numbers were used.
+    /// Ends the segment with its summary. If `counted`, its slots are numbered from `seq` on, else all have the number `seq`. Returns
+    /// the segment, its remaining bytes, and how many numbers were used.
     pub fn finish(&mut self, seq: Seq, counted: bool, common: &Common) -> Option<(u32, Job, Seq)> {
         let geometry = &common.geometry;
         let mut open = self.open.take()?;
@@ -202,7 +202,7 @@ impl Stream {
             let header =
                 Header { kind: Kind::Summary, lba: n, seq, before: self.before, durable: common.durable };
             header.seal(common.salt, slot);
-            self.before = Some(Before::new(Kind::Summary, n, seq));
+            self.before = Some(Predecessor::new(Kind::Summary, n, seq));
         }
         let end = (Geometry::within(geometry.segment_slots() - 1) + SLOT).next_multiple_of(BLOCK);
         let job = open.hand_out(end, geometry);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_of_nothing_takes_no_room() {
+    fn an_empty_flush_writes_nothing() {
         let common = common();
         let mut stream = Stream::new(Use::Data, 0);
         stream.begin(3, 4, 1, &common);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn no_block_is_handed_out_twice_however_writes_and_flushes_come() {
+    fn every_block_is_handed_out_only_once() {
         let common = common();
         let geometry = &common.geometry;
         for every in [1, 2, 3, 31, 127, 1000] {

@@ -1,12 +1,12 @@
-//! Finds the log as it was: the newest checkpoint, and what was written after it, read forward up to the first slot that is missing.
+//! Recovery: the newest checkpoint, and a replay of later slots up to the first missing one ([`open`]).
 //!
 //! ```text
-//!   superblock ─► checkpoint ─► for each stream of data its segments since ─► slots in the order of their numbers ─► map
+//!   superblock ─► checkpoint ─► the later segments of each data stream ─► slots in order of their numbers ─► map
 //! ```
 //!
-//! Nothing is written. A slot that was durable and is gone is told apart from the end of the log by the slots after it, which say
-//! what was durable when they were made, and what the slot before them was; at the very end, by the newest mark. Leaves out pages of
-//! the map, which are read when they are needed.
+//! Recovery writes nothing. Later slots and marks distinguish a damaged durable slot from the end of the log: slots record the newest
+//! durable slot and their predecessor, and the newest mark covers the very end. Not here: pages of the map, which are
+//! loaded on demand.
 
 mod replay;
 
@@ -17,62 +17,61 @@ use crate::format::slot::{MOST_SEQ, SLOT};
 use crate::format::{
     BLOCK, Checkpoint, FormatError, Geometry, Header, Kind, Mark, Seq, Slot, Superblock, summary,
 };
-use crate::log::{Log, Resumed, ResumedSegment, Which};
+use crate::log::{Log, Resumed, ResumedSegment, StreamId};
 use crate::scan::{self, Record, read_around};
 use replay::Replay;
 
-/// The streams that are read forward.
-const DATA: [usize; 2] = [Which::Host as usize, Which::Moved as usize];
+/// The streams that are replayed.
+const DATA: [usize; 2] = [StreamId::Host as usize, StreamId::Moved as usize];
 
-/// Numbers that are left out after a recovery: more than slots can be on their way to the medium when the power goes, so that
-/// nothing that comes to light later is taken for new.
+/// Bits of the gap in sequence numbers after a recovery. It exceeds the number of slots that may be in flight at a power cut, so that a
+/// slot that appears later is never taken for a new one.
 const GAP: u32 = 32;
 
-/// What was done to find the log.
+/// The report of a recovery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whether it was closed in good order.
+    /// Whether the log disk was closed cleanly.
     pub clean: bool,
-    /// Slots that were read forward over.
+    /// Slots that were replayed.
     pub replayed: u64,
-    /// Slots after the end of the log: not all before them had come to the medium.
+    /// Slots after the end of the log, which were dropped because an earlier one is missing.
     pub dropped: u64,
-    /// Durable slots that were spoiled.
+    /// Durable slots that are damaged.
     pub spoiled: u64,
-    /// Blocks whose newest data was in those: reading them is an error.
+    /// Blocks whose newest data was in damaged slots. Reading them is an error.
     pub lost: u64,
-    /// Those of them of which nothing says which blocks they held, so that blocks may read as older data: only where that was accepted.
+    /// Damaged slots whose blocks are unknown, so that blocks may read as older data. Not 0 only if the caller accepted that.
     pub unknown: u64,
-    /// Whether a mark, or the checkpoint, says that everything up to the end was durable.
+    /// Whether a mark or the checkpoint covers the end of the log.
     pub marked: bool,
 }
 
 impl Recovery {
-    /// How many blocks of the durable end of the log cannot be read; `None` where all can.
+    /// Number of unreadable blocks of the durable end of the log, if any.
     pub fn damage(&self) -> Option<u64> {
         Some(self.lost + self.unknown).filter(|&blocks| blocks > 0)
     }
 }
 
-/// What becomes of a log with durable slots that are spoiled, where nothing says which blocks they held.
+/// The handling of damaged durable slots whose blocks are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
-    /// It is not opened: any block may read as older data.
+    /// The log disk is not opened, because any block may read as older data.
     Refused,
-    /// It is opened without them.
+    /// The log disk is opened without these slots.
     Accepted,
 }
 
-/// A slot after the checkpoint, and where.
+/// A slot after the checkpoint.
 #[derive(Debug, Clone, Copy)]
 struct Later {
     record: Record,
     slot: Slot,
-    /// Which stream.
     stream: usize,
 }
 
-/// The superblock of a medium.
+/// Reads the superblock of a medium.
 pub fn superblock(medium: &impl Medium) -> Result<Superblock, LogError> {
     let mut first = None;
     for at in 0..2 {
@@ -84,19 +83,19 @@ pub fn superblock(medium: &impl Medium) -> Result<Superblock, LogError> {
         let read = read.map_err(|source| LogError::Medium { what: "reading the superblock", source });
         match read.and_then(|()| Ok(Superblock::read(&block, medium.bytes())?)) {
             Ok(superblock) => return Ok(superblock),
-            // The first says most, unless only it was overwritten.
+            // The error of the first superblock is reported.
             Err(error) => first = Some(first.unwrap_or(error)),
         }
     }
     Err(first.unwrap_or(FormatError::NotOurs.into()))
 }
 
-/// The newer checkpoint of those that can be read.
+/// Reads the newer of the readable checkpoints.
 pub fn newest_checkpoint(medium: &impl Medium, superblock: &Superblock) -> Result<Checkpoint, LogError> {
     let geometry = &superblock.geometry;
     let read = |which| {
-        let place = geometry.checkpoint(which);
-        let (bytes, _) = scan::read_what_can_be(medium, place.start, geometry.needs() as usize);
+        let range = geometry.checkpoint(which);
+        let (bytes, _) = scan::read_what_can_be(medium, range.start, geometry.needs() as usize);
         Checkpoint::read(&bytes, superblock.salt, geometry)
     };
     match (read(0), read(1)) {
@@ -106,21 +105,21 @@ pub fn newest_checkpoint(medium: &impl Medium, superblock: &Superblock) -> Resul
     }
 }
 
-/// The readable marks, newest first. Old marks stay valid, because no slot number is used twice.
+/// Reads the valid marks, newest first. Old marks stay valid, because slot numbers are unique.
 fn marks(medium: &impl Medium, superblock: &Superblock) -> Vec<Mark> {
     let Some(ring) = superblock.geometry.ring() else { return Vec::new() };
     let (bytes, _) = scan::read_what_can_be(medium, ring.start, (ring.end - ring.start) as usize);
     let marks = bytes.chunks_exact(BLOCK).filter_map(|block| Mark::read(block, superblock.salt));
     let mut marks: Vec<Mark> = marks.collect();
-    // Two marks in flight together may have reached the medium in either order.
+    // Concurrent marks may have reached the medium in either order.
     marks.sort_by_key(|mark| std::cmp::Reverse((mark.durable, mark.number)));
     marks
 }
 
-/// The log of a medium.
+/// Recovers the log of a medium.
 ///
 /// # Errors
-/// [`LogError`]: the medium fails, there is no log, or it is damaged in a way that would give wrong data.
+/// [`LogError`] if the medium fails, there is no log disk, or damage would make it return wrong data.
 pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), LogError> {
     let superblock = superblock(medium)?;
     let checkpoint = newest_checkpoint(medium, &superblock)?;
@@ -137,8 +136,8 @@ pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), L
     let durable = durable.max(marked);
     let later = in_order(&streams, checkpoint.next_seq);
     let newest = later.last().map_or(checkpoint.next_seq, |last| last.record.seq).max(durable);
-    let begun = |it: &Passed| it.begun.unwrap_or(checkpoint.segments[it.segment as usize].begun);
-    // The first pass over a segment has its oldest slots. The order is reversed, so that its `begun` is kept.
+    let begun = |it: &PassedSegment| it.begun.unwrap_or(checkpoint.segments[it.segment as usize].begun);
+    // If a segment was passed twice, the first pass has its oldest slots, so its `begun` must be set last.
     let passed = streams.iter().flat_map(|stream| stream.segments.iter().rev());
     let found = passed.map(|it| (it.segment, it.newest, begun(it)));
     log.segments_mut().found(&found.collect::<Vec<_>>());
@@ -153,13 +152,13 @@ pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), L
     }
     log.resume_marks(next_mark, recent);
     for (followed, &stream) in streams.iter().zip(&DATA) {
-        let state = checkpoint.streams[stream].expect("it was followed");
+        let state = checkpoint.streams[stream].expect("a followed stream has a state");
         log.resume(stream, resume(medium, &superblock, followed, state, end));
     }
-    if let Some(state) = checkpoint.streams[Which::Map as usize] {
-        // What it wrote after the checkpoint is nothing that counts.
-        let begun = Followed::default();
-        log.resume(Which::Map as usize, resume(medium, &superblock, &begun, state, end));
+    if let Some(state) = checkpoint.streams[StreamId::Map as usize] {
+        // Pages of the map that were written after the checkpoint are not valid.
+        let begun = StreamTail::default();
+        log.resume(StreamId::Map as usize, resume(medium, &superblock, &begun, state, end));
     }
     let open = log.open_segments();
     log.segments_mut().settle(&open, end - 1, checkpoint.generation);
@@ -167,56 +166,56 @@ pub fn open(medium: &impl Medium, unknown: Unknown) -> Result<(Log, Recovery), L
     if recovery.replayed + recovery.dropped + recovery.spoiled > 0 || !later.is_empty() {
         recovery.clean = false;
     }
-    // Two: what is still to come to light may have gone beyond the next one.
+    // Slots that appear later may already be beyond the next gap.
     let next = ((newest >> GAP) + 2) << GAP;
     if next >= MOST_SEQ >> 1 {
         let why = "more than a log can count";
         return Err(FormatError::Value { what: "log", name: "sequence number", value: newest, why }.into());
     }
-    log.go_on_from(end - 1, next);
+    log.resume_numbers(end - 1, next);
     Ok((log, recovery))
 }
 
-/// What a stream wrote after a checkpoint.
+/// The slots of a stream after a checkpoint.
 #[derive(Debug, Default)]
-struct Followed {
+struct StreamTail {
     records: Vec<(Record, Slot)>,
-    /// Segments it went through.
-    segments: Vec<Passed>,
+    /// The segments of these slots.
+    segments: Vec<PassedSegment>,
     durable: Seq,
 }
 
-/// A segment that a stream went through.
+/// A segment of a stream after a checkpoint.
 #[derive(Debug, Clone, Copy)]
-struct Passed {
+struct PassedSegment {
     segment: u32,
     newest: Seq,
-    /// For a segment that was begun after the checkpoint: greater than every number of its earlier generations.
+    /// For a segment that was begun after the checkpoint: a bound above all numbers of its earlier generations.
     begun: Option<Seq>,
     next: Option<u32>,
 }
 
-/// Goes through the segments of a stream from where a checkpoint left it.
+/// Reads the segments of a stream from the state of a checkpoint on.
 fn follow(
     medium: &impl Medium,
     superblock: &Superblock,
     stream: usize,
     state: StreamState,
     from: Seq,
-) -> Followed {
+) -> StreamTail {
     let geometry = &superblock.geometry;
-    let mut followed = Followed::default();
+    let mut followed = StreamTail::default();
     let (mut segment, mut first, mut least) = (state.segment, state.slot, from);
     let (mut named, mut begun) = (Some(state.next), None);
     loop {
         let found = match scan::by_summary(medium, superblock, segment) {
-            // The summary is the newest of the segment: an older one is of a life before the checkpoint.
+            // The summary is the newest slot of its segment: an older one is from a generation before the checkpoint.
             Some(found) if found.records.last().is_some_and(|last| last.seq >= least) => found,
             _ => scan::by_slots(&scan::image(medium, geometry, segment), superblock, least),
         };
-        // Whoever wrote it: it may tell of slots that were durable and are not found from an older checkpoint.
+        // The slots of any stream may show that later slots than the found ones were durable.
         followed.durable = followed.durable.max(found.durable);
-        // Another stream may have begun the segment since it was named.
+        // Another stream may have taken the segment after it was named.
         let other = |record: &Record| match record.kind {
             Kind::Segment => record.lba as usize != stream,
             kind => kind == Kind::Map,
@@ -228,7 +227,7 @@ fn follow(
         let new: Vec<(Record, Slot)> =
             new.map(|record| (*record, geometry.slot(segment, record.number))).collect();
         let Some(last) = new.last().map(|(record, _)| record.seq) else {
-            // Nothing was left to write but the summary, and that is spoiled: the next segment has more.
+            // The only new slots were the summary, which is damaged: continue in the next segment.
             match named.take() {
                 Some(next) => (segment, first, begun) = (next, 0, Some(least)),
                 None => break,
@@ -236,7 +235,7 @@ fn follow(
             continue;
         };
         let next = named.take().or(found.next);
-        followed.segments.push(Passed { segment, newest: last, begun, next });
+        followed.segments.push(PassedSegment { segment, newest: last, begun, next });
         followed.records.extend(new);
         least = last + 1;
         let Some(next) = next else { break };
@@ -245,11 +244,11 @@ fn follow(
     followed
 }
 
-/// Where a stream goes on: after its last slot before `end`.
+/// The state in which a stream continues after its last slot before `end`.
 fn resume(
     medium: &impl Medium,
     superblock: &Superblock,
-    followed: &Followed,
+    followed: &StreamTail,
     state: StreamState,
     end: Seq,
 ) -> Resumed {
@@ -276,9 +275,9 @@ fn resume(
     Resumed { next, open: Some(ResumedSegment { segment, slot: number, image: image.to_vec(), entries }) }
 }
 
-/// The slots of all streams in the order of their numbers.
-fn in_order(streams: &[Followed], from: Seq) -> Vec<Later> {
-    let of_stream = |(stream, followed): (usize, &Followed)| {
+/// The slots of all streams in order of their numbers.
+fn in_order(streams: &[StreamTail], from: Seq) -> Vec<Later> {
+    let of_stream = |(stream, followed): (usize, &StreamTail)| {
         let records = followed.records.clone().into_iter();
         records.map(move |(record, slot)| Later { record, slot, stream }).collect::<Vec<_>>()
     };
@@ -288,8 +287,7 @@ fn in_order(streams: &[Followed], from: Seq) -> Vec<Later> {
     all
 }
 
-/// The first number that does not count any more: the first missing one after everything that was durable, or the first that is
-/// not whole.
+/// The end of the log: the first missing number after all durable ones, or the first invalid slot.
 fn end_of(
     medium: &impl Medium,
     superblock: &Superblock,
@@ -303,7 +301,7 @@ fn end_of(
         if seq > expected && expected > durable {
             return Ok(expected);
         }
-        // Read with the slots themselves it is whole; a summary only says that it was made.
+        // A slot whose own header was read is valid; a summary only lists it.
         if seq > durable && it.record.before.is_none() && !matches!(it.record.kind, Kind::Summary) {
             let (bytes, skip) = read_around(medium, superblock.geometry.offset(it.slot), SLOT)?;
             let whole = Header::open(superblock.salt, &bytes[skip..][..SLOT]);
@@ -313,6 +311,6 @@ fn end_of(
         }
         expected = seq + 1;
     }
-    // What was durable and is gone at the very end is still missing.
+    // Durable slots may be missing at the very end.
     Ok(expected.max(durable + 1))
 }

@@ -1,11 +1,11 @@
-//! Applies the slots after a checkpoint to its map, in the order of their numbers ([`Replay`]).
+//! Applies the slots after a checkpoint to the map, in order of their numbers ([`Replay`]).
 //!
-//! A missing number was durable, or the log would have ended before it. The next slot in its stream, or the
-//! newest mark that lists it, says which block its slot held. Leaves out where the log ends (`recover`).
+//! A missing slot was durable, since the log would otherwise have ended before it. The next slot of its stream or the newest mark
+//! that lists it names its block. Not here: the end of the log (`recover`).
 
-use super::{DATA, Followed, Later, Recovery};
+use super::{DATA, Later, Recovery, StreamTail};
 use crate::error::LogError;
-use crate::format::mark::Held;
+use crate::format::mark::SlotContents;
 use crate::format::slot::{HEADER, SLOT};
 use crate::format::{FormatError, Geometry, Header, Kind, Lba, Mark, Seq, Superblock, unmaps};
 use crate::log::{Entry, Log, Recent};
@@ -14,17 +14,16 @@ use crate::{Medium, reader};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The state for reading forward.
 pub(super) struct Replay<'a, M> {
     medium: &'a M,
     superblock: &'a Superblock,
-    streams: &'a [Followed],
+    streams: &'a [StreamTail],
     marks: &'a [Mark],
     replayed: u64,
     spoiled: u64,
-    /// Blocks whose slots were spoiled.
+    /// Blocks of damaged slots.
     lost: BTreeSet<Lba>,
-    /// Spoiled slots whose blocks nothing names.
+    /// Damaged slots whose blocks are unknown.
     unknown: u64,
     recent: Recent,
 }
@@ -33,14 +32,14 @@ impl<'a, M: Medium> Replay<'a, M> {
     pub(super) fn new(
         medium: &'a M,
         superblock: &'a Superblock,
-        streams: &'a [Followed],
+        streams: &'a [StreamTail],
         marks: &'a [Mark],
     ) -> Replay<'a, M> {
         let (lost, recent) = (BTreeSet::new(), Recent::default());
         Replay { medium, superblock, streams, marks, replayed: 0, spoiled: 0, lost, unknown: 0, recent }
     }
 
-    /// Applies the slots with numbers in `range`.
+    /// Applies the slots in `range`.
     pub(super) fn run(&mut self, log: &mut Log, later: &[Later], range: Range<Seq>) -> Result<(), LogError> {
         let counted: Vec<&Later> = later.iter().filter(|it| it.record.seq < range.end).collect();
         self.load_pages(log, &counted)?;
@@ -54,17 +53,17 @@ impl<'a, M: Medium> Replay<'a, M> {
         self.missing(log, expected..range.end)
     }
 
-    /// Reports how the log was found, and returns the last slots.
+    /// Completes the report, and returns the newest slots.
     pub(super) fn finish(self, log: &mut Log, recovery: &mut Recovery) -> Result<Recent, LogError> {
         (recovery.replayed, recovery.spoiled, recovery.unknown) = (self.replayed, self.spoiled, self.unknown);
         for &lba in &self.lost {
-            // Blocks that were written again since are intact.
+            // Later writes replace lost blocks.
             recovery.lost += u64::from(self.get(log, lba)? == Entry::Lost);
         }
         Ok(self.recent)
     }
 
-    /// Loads the pages of the map that will change, in the order of their places.
+    /// Loads the pages of the map that will change.
     fn load_pages(&self, log: &mut Log, later: &[&Later]) -> Result<(), LogError> {
         let blocks = self.superblock.geometry.blocks;
         let data = later
@@ -77,7 +76,7 @@ impl<'a, M: Medium> Replay<'a, M> {
     fn apply(&mut self, log: &mut Log, it: &Later) -> Result<(), LogError> {
         let Record { lba, seq, kind, .. } = it.record;
         let blocks = self.superblock.geometry.blocks;
-        let mut held = Held { kind, lba, count: 0 };
+        let mut held = SlotContents { kind, lba, count: 0 };
         match kind {
             Kind::Data | Kind::Lost if lba >= blocks => {
                 let why = "past the end of the disk";
@@ -105,13 +104,13 @@ impl<'a, M: Medium> Replay<'a, M> {
         Ok(())
     }
 
-    /// Durable slots that are missing.
+    /// Handles missing durable slots.
     fn missing(&mut self, log: &mut Log, numbers: Range<Seq>) -> Result<(), LogError> {
         let geometry = &self.superblock.geometry;
-        // From one checkpoint to the next no slot is written twice, and from the older of two no more than once more.
+        // Between two checkpoints no slot is written twice, and from the older of two checkpoints on only one more time.
         let most = 2 * Seq::from(geometry.segments) * Seq::from(geometry.segment_slots());
         let from = if numbers.end.saturating_sub(numbers.start) > most {
-            // Numbers leap with every opening, so it is not known how many slots there were before.
+            // Numbers leap at each opening, so the number of slots before the leap is unknown.
             self.unknown += 1;
             numbers.end - (numbers.end & ((1 << super::GAP) - 1)).min(most)
         } else {
@@ -120,42 +119,42 @@ impl<'a, M: Medium> Replay<'a, M> {
         (from..numbers.end).try_for_each(|seq| self.spoiled(log, seq))
     }
 
-    /// A durable slot that cannot be read.
+    /// Handles a damaged durable slot.
     fn spoiled(&mut self, log: &mut Log, seq: Seq) -> Result<(), LogError> {
         let blocks = self.superblock.geometry.blocks;
         self.spoiled += 1;
         match self.held(seq) {
-            Some(Held { kind: Kind::Data | Kind::Lost, lba, .. }) if lba < blocks => {
+            Some(SlotContents { kind: Kind::Data | Kind::Lost, lba, .. }) if lba < blocks => {
                 self.set(log, lba, Entry::Lost)?;
                 self.lost.insert(lba);
-                self.recent.push(None, seq, Held { kind: Kind::Lost, lba, count: 0 });
+                self.recent.push(None, seq, SlotContents { kind: Kind::Lost, lba, count: 0 });
             }
-            Some(Held { kind: Kind::Unmap, lba, count })
+            Some(SlotContents { kind: Kind::Unmap, lba, count })
                 if count > 0 && u64::from(lba) + u64::from(count) <= blocks.into() =>
             {
                 self.unmap(log, lba, count)?;
-                self.recent.push(None, seq, Held { kind: Kind::Unmap, lba, count });
+                self.recent.push(None, seq, SlotContents { kind: Kind::Unmap, lba, count });
             }
-            Some(Held { kind: kind @ (Kind::Segment | Kind::Summary), lba, .. }) => {
-                self.recent.push(None, seq, Held { kind, lba, count: 0 });
+            Some(SlotContents { kind: kind @ (Kind::Segment | Kind::Summary), lba, .. }) => {
+                self.recent.push(None, seq, SlotContents { kind, lba, count: 0 });
             }
             _ => self.unknown += 1,
         }
         Ok(())
     }
 
-    /// The contents of a missing slot.
-    fn held(&self, seq: Seq) -> Option<Held> {
+    /// The contents of a missing slot, if a mark or its successor lists them.
+    fn held(&self, seq: Seq) -> Option<SlotContents> {
         let marked = self.marks.iter().find_map(|mark| mark.held(seq));
-        let told = || {
+        let by_successor = || {
             self.streams.iter().find_map(|stream| {
                 let after = stream.records.partition_point(|(record, _)| record.seq <= seq);
-                // A summary lists all slots of its segment: none of its stream is missing before one of them.
+                // A summary lists all slots of its segment, so none of its stream is missing before a listed one.
                 let before = stream.records.get(after)?.0.before??;
-                before.is(seq).then_some(Held { kind: before.kind, lba: before.lba, count: 0 })
+                before.is(seq).then_some(SlotContents { kind: before.kind, lba: before.lba, count: 0 })
             })
         };
-        marked.or_else(told)
+        marked.or_else(by_successor)
     }
 
     fn unmap(&self, log: &mut Log, first: Lba, count: u32) -> Result<(), LogError> {

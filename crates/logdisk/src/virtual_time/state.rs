@@ -1,13 +1,13 @@
-//! The saved form of a log on a model: what was counted, the headers, the blocks that have more in them, and then the drive's own.
+//! The saved state of a log disk on a model: counters, headers, other blocks, and then the state of the drive.
 //!
 //! ```text
-//!   u64 bytes of it, then words:      the clock, what was counted, when each write that is under way is done
-//!   u64 bytes of it, then runs:       u32 first block, u32 blocks; a header for each
-//!   u64 bytes of it, then blocks:     u64 which; 4096 bytes
+//!   u64 length, then words:      the clock, the counters, the completion of each write in flight
+//!   u64 length, then runs:       u32 first block, u32 blocks; a header for each
+//!   u64 length, then blocks:     u64 number; 4096 bytes
 //! ```
 //!
-//! The log itself is opened from these, as after an orderly end. All numbers are little-endian. Leaves out checksums, which the file
-//! around it has.
+//! Restoring opens the log from these bytes, as after a clean close. All numbers are little-endian. Not here: checksums, which the
+//! state file has.
 
 use super::timed::Timed;
 use crate::format::BLOCK;
@@ -15,17 +15,16 @@ use crate::format::slot::HEADER;
 use lowtide_core::{BlockDevice, StateError, VirtualTime};
 use std::io::{Read, Write};
 
-/// A run of headers.
+/// Length of a run without its headers, in bytes.
 const RUN: usize = 8;
 
-/// A block with its number.
 const RICH: u64 = 8 + BLOCK as u64;
 
 fn nonsense() -> StateError {
-    StateError::Nonsense { what: "a part of it is not what a log would write" }
+    StateError::Nonsense { what: "a part of it is not from a log" }
 }
 
-/// Writes a medium, and `counts`, which are the caller's.
+/// Writes a medium and the caller's `counts`.
 pub(super) fn save<D: BlockDevice>(
     medium: &Timed<D>,
     counts: &[u64],
@@ -57,7 +56,7 @@ pub(super) fn save<D: BlockDevice>(
     medium.device.borrow().save(out)
 }
 
-/// Reads what [`save`] wrote into a medium of the same drive; the `N` counts.
+/// Restores the state that [`save`] wrote to a medium of the same drive. Returns the `N` counts.
 pub(super) fn restore<D: BlockDevice, const N: usize>(
     medium: &mut Timed<D>,
     from: &mut dyn Read,
@@ -114,7 +113,7 @@ pub(super) fn restore<D: BlockDevice, const N: usize>(
     Ok(counts)
 }
 
-/// Blocks one after the other in which headers begin: the first, and how many.
+/// The runs of blocks with headers: the first block, and the number of blocks.
 fn runs(heads: &[[u8; HEADER]]) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (block, _) in heads.iter().enumerate().filter(|(_, head)| **head != [0; HEADER]) {

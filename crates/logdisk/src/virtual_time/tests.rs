@@ -1,17 +1,17 @@
-//! A log on a drive that takes a microsecond for everything: what is asked of the drive, and when.
+//! A log disk on a drive with a latency of one microsecond: the requests to the drive, and their timing.
 
 use super::*;
 use lowtide_core::Seed;
 use lowtide_core::rng::{Rng, below};
 
-/// A drive that notes what it was asked.
+/// A drive that records its requests.
 #[derive(Debug, Default)]
-struct Noting {
+struct Recording {
     bytes: u64,
     asked: Vec<(u64, Request)>,
 }
 
-impl BlockDevice for Noting {
+impl BlockDevice for Recording {
     fn capacity(&self) -> Bytes {
         Bytes::new(self.bytes)
     }
@@ -33,18 +33,18 @@ impl BlockDevice for Noting {
     }
 }
 
-fn device(bytes: u64) -> LogDevice<Noting> {
-    let drive = Noting { bytes, asked: Vec::new() };
+fn device(bytes: u64) -> LogDevice<Recording> {
+    let drive = Recording { bytes, asked: Vec::new() };
     let options = Options { segment: 1 << 20, reserve: 0.1 };
     LogDevice::new(drive, options, Running::default()).expect("it fits")
 }
 
-fn asked(device: &LogDevice<Noting>) -> Vec<(u64, Request)> {
+fn asked(device: &LogDevice<Recording>) -> Vec<(u64, Request)> {
     device.inner.borrow().disk().medium().device.borrow().asked.clone()
 }
 
-/// Random writes until it cleans.
-fn worn(device: &mut LogDevice<Noting>, rng: &mut Rng) -> VirtualTime {
+/// Fills a device, then writes random blocks until it cleans.
+fn worn(device: &mut LogDevice<Recording>, rng: &mut Rng) -> VirtualTime {
     let blocks = device.capacity().get() / BLOCK as u64;
     let mut now = VirtualTime::START;
     let whole = (0..blocks).step_by(64).map(|lba| Request::write(lba << 12, 64.min(blocks - lba) << 12));
@@ -56,12 +56,12 @@ fn worn(device: &mut LogDevice<Noting>, rng: &mut Rng) -> VirtualTime {
 }
 
 #[test]
-fn the_drive_is_asked_in_the_order_of_time_whatever_the_host_does() {
+fn requests_reach_the_drive_in_order_of_time() {
     let mut device = device(64 << 20);
     let mut rng = Seed::new(3).part("requests", 0).stream();
     let now = worn(&mut device, &mut rng);
-    assert!(device.log_counters().moved_blocks > 0, "it cleans, which takes reads before writes");
-    // Many requests at one instant.
+    assert!(device.log_counters().moved_blocks > 0, "cleaning reads before writes");
+    // Many concurrent requests.
     let blocks = device.capacity().get() / BLOCK as u64;
     for n in 0..2000u64 {
         let offset = below(&mut rng, blocks) << 12;
@@ -71,10 +71,10 @@ fn the_drive_is_asked_in_the_order_of_time_whatever_the_host_does() {
     assert!(asked(&device).is_sorted_by_key(|(at, _)| *at));
 }
 
-/// Once, emptied segments waited for a checkpoint where the host never flushed: cleaning cost ever more until then and nothing after it,
-/// and writes came in bursts. A flush comes by itself since, and not for a single segment.
+/// Symptom: writes came in bursts if the host never flushed. Cause: dead segments waited for a checkpoint, and cleaning became ever more
+/// expensive until then. Fix: the log flushes by itself, though not for a single segment.
 #[test]
-fn what_was_emptied_does_not_wait_for_a_host_that_never_flushes() {
+fn dead_segments_are_released_without_flushes_of_the_host() {
     let mut device = device(256 << 20);
     let mut rng = Seed::new(11).part("requests", 0).stream();
     let (mut now, blocks) = (VirtualTime::START, device.capacity().get() / BLOCK as u64 / 2);
@@ -95,7 +95,7 @@ fn what_was_emptied_does_not_wait_for_a_host_that_never_flushes() {
 }
 
 #[test]
-fn what_was_written_together_is_read_together() {
+fn adjacent_slots_are_read_together() {
     let mut device = device(64 << 20);
     let mut now = VirtualTime::START;
     for n in 0..512u64 {
@@ -107,18 +107,18 @@ fn what_was_written_together_is_read_together() {
     // Four slots with their headers touch five blocks.
     let read = asked(&device)[before..].to_vec();
     assert_eq!((read.len(), read[0].1.op, read[0].1.length), (1, Op::Read, 20 << 10));
-    // What was written since lies elsewhere: in memory.
+    // Later writes are still in memory.
     now = device.submit(now, &Request::write(4 << 10, 8 << 10)).at;
     device.submit(now, &Request::read(0, 16 << 10));
-    assert_eq!(asked(&device).len(), before + 3, "one before it, and one after");
+    assert_eq!(asked(&device).len(), before + 3, "one read before them, and one after");
 }
 
 #[test]
-fn what_does_not_cover_a_block_is_read_first_and_holes_take_no_read() {
+fn partial_blocks_are_read_first_and_holes_are_not_read() {
     let mut device = device(64 << 20).with_latency(Nanos::from_micros(3));
     let at = VirtualTime::START;
     let us = |completion: Completion| completion.at.as_nanos() / 1000;
-    assert_eq!(us(device.submit(at, &Request::read(0, 1 << 20))), 3, "nothing was written: the layer knows");
+    assert_eq!(us(device.submit(at, &Request::read(0, 1 << 20))), 3, "the log knows the holes");
     assert_eq!(us(device.submit(at, &Request::write(512, 4096))), 3);
     assert_eq!(device.counters().rmw_reads, 2, "the ends of two blocks");
     let counters = device.counters();
@@ -130,9 +130,9 @@ fn what_does_not_cover_a_block_is_read_first_and_holes_take_no_read() {
 }
 
 #[test]
-fn what_was_flushed_is_not_lost_and_all_else_may_be() {
+fn a_power_cut_loses_unflushed_bytes_only() {
     let mut device = device(64 << 20);
-    let write = |device: &mut LogDevice<Noting>, fua| {
+    let write = |device: &mut LogDevice<Recording>, fua| {
         device.submit(VirtualTime::START, &Request { op: Op::Write { fua }, offset: 0, length: 8192 })
     };
     write(&mut device, false);
@@ -145,7 +145,7 @@ fn what_was_flushed_is_not_lost_and_all_else_may_be() {
 }
 
 #[test]
-fn it_goes_on_where_it_was_saved() {
+fn a_restored_device_behaves_like_the_saved_one() {
     let mut one = device(64 << 20);
     let mut rng = Seed::new(5).part("requests", 0).stream();
     let mut now = worn(&mut one, &mut rng);
@@ -167,11 +167,11 @@ fn it_goes_on_where_it_was_saved() {
     }
     assert_eq!(one.log_counters(), other.log_counters());
     let (ones, others) = (asked(&one), asked(&other));
-    assert!(ones.ends_with(&others), "the drive beneath is asked the same");
+    assert!(ones.ends_with(&others), "the drive gets the same requests");
 }
 
 #[test]
-fn a_state_that_is_none_is_refused() {
+fn invalid_states_are_refused() {
     let mut bytes = Vec::new();
     let mut one = device(64 << 20);
     one.submit(VirtualTime::START, &Request::write(0, 1 << 20));
@@ -179,7 +179,7 @@ fn a_state_that_is_none_is_refused() {
     let restore = |bytes: &[u8]| device(64 << 20).restore(&mut &bytes[..]).map_err(|error| error.to_string());
     assert_eq!(restore(&bytes), Ok(()));
     assert!(restore(&bytes[..bytes.len() - 1]).is_err());
-    // The first two blocks are the superblocks: without them there is no log.
+    // The first two blocks are the superblocks.
     let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
     let runs = 8 + number(0) as usize;
     let blocks = runs + 8 + number(runs) as usize + 8;
@@ -188,28 +188,28 @@ fn a_state_that_is_none_is_refused() {
         assert_eq!(number(blocks + block * (8 + BLOCK)), block as u64);
         spoiled[blocks + block * (8 + BLOCK) + 8..][..BLOCK].fill(0xff);
     }
-    let told = "the state makes no sense: what it holds of a log cannot be opened";
+    let told = "the state makes no sense: its log cannot be opened";
     assert_eq!(restore(&spoiled), Err(told.to_owned()));
     let mut spoiled = bytes.clone();
     spoiled[runs + 8..][..8].fill(0xff);
-    let told = "the state makes no sense: a part of it is not what a log would write";
+    let told = "the state makes no sense: a part of it is not from a log";
     assert_eq!(restore(&spoiled), Err(told.to_owned()));
 }
 
 #[test]
-fn an_erased_one_is_as_new() {
+fn an_erased_device_is_empty() {
     let mut device = device(64 << 20);
     let mut rng = Seed::new(7).part("requests", 0).stream();
     let now = worn(&mut device, &mut rng);
     device.secure_erase();
-    assert!(device.log_counters().host_blocks > 0, "what was counted stays");
+    assert!(device.log_counters().host_blocks > 0, "the counters stay");
     let before = asked(&device).len();
     assert_eq!(device.submit(now, &Request::read(0, 1 << 20)), Completion { at: now, status: Ok(()) });
-    assert_eq!(asked(&device).len(), before, "it holds nothing");
+    assert_eq!(asked(&device).len(), before, "it is empty");
 }
 
 #[test]
-fn the_live_share_is_that_of_the_segments_that_go_round() {
+fn the_live_share_refers_to_usable_segments() {
     let device = device(256 << 20);
     assert_eq!(device.kept_free(), device.inner.borrow().disk().kept_free());
     let geometry = device.geometry();
@@ -218,9 +218,9 @@ fn the_live_share_is_that_of_the_segments_that_go_round() {
     assert_eq!(live_share(geometry, 0.5), share / 2.0);
 }
 
-/// A real layer writes a mark after each flush, and waits for it; so does this one, and the drive beneath takes its time for it.
+/// As in the real layer, each flush writes a mark and waits for it.
 #[test]
-fn each_flush_has_a_mark_that_the_drive_is_asked_for_and_an_idle_one_has_none() {
+fn each_flush_with_new_data_writes_one_mark() {
     let mut device = device(64 << 20);
     let mut now = device.submit(VirtualTime::START, &Request::write(0, 4096)).at;
     now = device.submit(now, &Request::flush()).at;
@@ -229,7 +229,7 @@ fn each_flush_has_a_mark_that_the_drive_is_asked_for_and_an_idle_one_has_none() 
     for n in 0..70 {
         let written = device.submit(now, &Request::write(n * 4096, 4096)).at;
         let flushed = device.submit(written, &Request::flush()).at;
-        assert_eq!(flushed.since(written), Nanos::from_micros(3), "what is in memory, the flush, the mark");
+        assert_eq!(flushed.since(written), Nanos::from_micros(3), "the pending bytes, the flush, the mark");
         now = device.submit(flushed, &Request::flush()).at;
         assert_eq!(now, flushed, "nothing was written");
     }
@@ -244,7 +244,7 @@ fn each_flush_has_a_mark_that_the_drive_is_asked_for_and_an_idle_one_has_none() 
             && forced[0] == forced[64]
             && forced[0] != forced[1]
     );
-    // What the layer flushes for itself has none, until somebody is told that it is durable.
+    // A flush that the log makes for itself writes no mark.
     now = device.submit(now, &Request::write(0, 4096)).at;
     device.inner.get_mut().disk_mut().flush_for_room().expect("flushed");
     assert_eq!(device.log_counters().marks - marks, 70);
@@ -253,7 +253,7 @@ fn each_flush_has_a_mark_that_the_drive_is_asked_for_and_an_idle_one_has_none() 
     let layer = device.counters().layer_written_bytes;
     let log = device.log_counters();
     assert_eq!(layer, (log.host_blocks + log.moved_blocks + log.map_pages + log.marks) * BLOCK as u64);
-    // A device that goes on from a saved state goes on with the ring.
+    // A restored device continues the ring.
     let mut state = Vec::new();
     device.save(&mut state).expect("saved");
     let mut other = self::device(64 << 20);
@@ -263,6 +263,6 @@ fn each_flush_has_a_mark_that_the_drive_is_asked_for_and_an_idle_one_has_none() 
         device.submit(now, &Request::write(0, 4096));
         device.submit(now, &Request::flush());
     }
-    let last = |device: &LogDevice<Noting>| asked(device).last().map(|(_, request)| *request);
+    let last = |device: &LogDevice<Recording>| asked(device).last().map(|(_, request)| *request);
     assert_eq!(last(&device), last(&other));
 }

@@ -1,7 +1,7 @@
-//! A model of a drive as a medium: headers and pages of the map are kept, and everything else is zeroes.
+//! A model of a drive as a medium ([`Timed`]): it stores headers and pages of the map; everything else reads as zeroes.
 //!
-//! The drive is asked in the order of time: what would come before something it was asked already, comes with it. Leaves out what is
-//! written beside headers and pages, of which nothing is kept.
+//! Requests reach the model in order of time: a request for an earlier instant is submitted at the latest instant so far. Not
+//! here: data, which is not stored.
 
 use crate::format::slot::HEADER;
 use crate::format::{BLOCK, Geometry};
@@ -11,31 +11,30 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-/// Writes to the medium that may be under way, of up to [`crate::log::CHUNK`] bytes each, before the host has to wait.
+/// Concurrent writes, of up to [`crate::log::CHUNK`] bytes each, before the host has to wait.
 const UNDER_WAY: usize = 8;
 
-/// Blocks of a frame.
 const FRAME_BLOCKS: u64 = crate::format::geometry::FRAME / BLOCK as u64;
 
-/// A model as a medium.
+/// A model of a drive as a medium.
 #[derive(Debug)]
 pub(super) struct Timed<D> {
     pub(super) device: RefCell<D>,
-    /// Where the request that is carried out has come to.
+    /// The progress of the present request.
     pub(super) now: Cell<VirtualTime>,
-    /// The latest instant at which the drive was asked.
+    /// The latest instant of a request to the model.
     pub(super) clock: Cell<VirtualTime>,
-    /// The drive is not asked, and no time goes by.
+    /// Requests do not reach the model and take no time.
     pub(super) quiet: Cell<bool>,
     pub(super) under_way: RefCell<VecDeque<VirtualTime>>,
     /// The header that begins in each block.
     pub(super) heads: RefCell<Vec<[u8; HEADER]>>,
-    /// Blocks that have more in them than a header.
+    /// Blocks with other contents than a header.
     pub(super) rich: RefCell<BTreeMap<u64, Box<[u8]>>>,
 }
 
 impl<D: BlockDevice> Timed<D> {
-    /// Nothing is written on it; `clock` is when the drive was asked last.
+    /// An empty medium; `clock` is the latest instant of a request to the model.
     pub(super) fn new(device: D, clock: VirtualTime) -> Timed<D> {
         let blocks = device.capacity().get() / BLOCK as u64;
         Timed {
@@ -49,7 +48,7 @@ impl<D: BlockDevice> Timed<D> {
         }
     }
 
-    /// Asks the drive, now or when it was asked last; when it was done.
+    /// Submits a request at the present or the latest instant, and returns its completion.
     pub(super) fn submit(&self, request: &Request) -> io::Result<VirtualTime> {
         if self.quiet.get() {
             return Ok(self.now.get());
@@ -61,7 +60,7 @@ impl<D: BlockDevice> Timed<D> {
         Ok(completion.at)
     }
 
-    /// Keeps what is written beside data.
+    /// Stores headers and other contents.
     fn keep(&self, offset: u64, data: &[u8]) {
         let (mut heads, mut rich) = (self.heads.borrow_mut(), self.rich.borrow_mut());
         for (block, chunk) in (offset / BLOCK as u64..).zip(data.chunks(BLOCK)) {
@@ -79,7 +78,7 @@ impl<D: BlockDevice> Timed<D> {
     }
 }
 
-/// Where the header that begins in a block begins there, if one does.
+/// The offset of the header that begins in a block, if any.
 fn head_in(block: u64) -> Option<usize> {
     let byte = (block % FRAME_BLOCKS) as usize * BLOCK;
     let slot = Geometry::slot_from(byte);

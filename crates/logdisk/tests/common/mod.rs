@@ -1,27 +1,38 @@
-//! A medium in memory that remembers every write, and can be had as a power cut after any of them would have left it.
+//! A medium in memory that records every write, and returns the state that a power cut after any of them would leave;
+//! and helpers.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
 use lowtide_core::Seed;
 use lowtide_core::rng::{Rng, below};
-use lowtide_logdisk::{BLOCK, Medium};
+use lowtide_logdisk::check::{Checked, check};
+use lowtide_logdisk::disk::Running;
+use lowtide_logdisk::format::Checkpoint;
+use lowtide_logdisk::{BLOCK, Disk, LogError, Medium, Options};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// What is cut apart: a sector of the medium is written as a whole or not at all.
+/// Size of the medium of most tests, in bytes.
+pub const BYTES: u64 = 36 << 20;
+
+/// The options of most tests.
+pub const OPTIONS: Options = Options { segment: 1 << 20, reserve: 0.1 };
+
+/// The unit in which a power cut tears writes, in bytes.
 const SECTOR: usize = 512;
 
-/// Blocks that were written; all others are zeroes.
+/// The written blocks; all others are zeroes.
 pub type Blocks = HashMap<u64, Rc<[u8; BLOCK]>>;
 
 #[derive(Debug, Clone)]
 enum Event {
     Write(u64, Rc<Vec<u8>>),
-    /// So many events are durable.
+    /// All earlier events up to this number are durable.
     Flushed(usize),
-    /// The event of this number is durable, and no other by that.
+    /// The event of this number is durable.
     Forced(usize),
 }
 
@@ -30,25 +41,25 @@ enum Event {
 pub struct Memory {
     bytes: u64,
     blocks: RefCell<Blocks>,
-    /// As it was when recording began.
+    /// The blocks before the first event.
     base: Blocks,
     events: RefCell<Vec<Event>>,
-    /// The write or flush that fails, counted from now.
+    /// The number of writes and flushes before the one that fails.
     failing: Cell<Option<usize>>,
     /// Blocks that cannot be read.
     unreadable: RefCell<HashSet<u64>>,
 }
 
 impl Memory {
-    /// One write or flush fails, after so many that do not.
+    /// Makes one write or flush fail, after `events` successful ones.
     pub fn fail_after(&self, events: usize) {
         self.failing.set(Some(events));
     }
-    /// A block cannot be read any more.
+    /// Makes a block unreadable.
     pub fn lose(&self, offset: u64) {
         self.unreadable.borrow_mut().insert(offset / BLOCK as u64);
     }
-    /// All blocks can be read again.
+    /// Makes all blocks readable.
     pub fn find_again(&self) {
         self.unreadable.borrow_mut().clear();
     }
@@ -56,7 +67,7 @@ impl Memory {
         match self.failing.get() {
             Some(0) => {
                 self.failing.set(None);
-                Err(io::Error::other("it failed because it was told to"))
+                Err(io::Error::other("the test makes this fail"))
             }
             left => {
                 self.failing.set(left.map(|left| left - 1));
@@ -77,19 +88,19 @@ impl Memory {
             unreadable: RefCell::default(),
         }
     }
-    /// What it holds, everything written and durable.
+    /// The present blocks.
     pub fn blocks(&self) -> Blocks {
         self.blocks.borrow().clone()
     }
-    /// A flush that was begun when there were so many events has come to its end.
+    /// Completes a flush that began after `begun` events.
     pub fn flushed(&self, begun: usize) {
         self.events.borrow_mut().push(Event::Flushed(begun));
     }
-    /// Writes and flushes so far.
+    /// Number of events.
     pub fn events(&self) -> usize {
         self.events.borrow().len()
     }
-    /// How many writes, flushes and forced writes there were so far.
+    /// Numbers of writes, flushes and forced writes.
     pub fn counts(&self) -> [usize; 3] {
         let mut counts = [0; 3];
         for event in self.events.borrow().iter() {
@@ -101,7 +112,7 @@ impl Memory {
         }
         counts
     }
-    /// The blocks that were written last, by so many writes; the newest first.
+    /// The blocks of the last `writes` writes, the newest first.
     pub fn written_last(&self, writes: usize) -> Vec<u64> {
         let all = self.events.borrow();
         let written = all.iter().rev().filter_map(|event| match event {
@@ -110,15 +121,15 @@ impl Memory {
         });
         written.take(writes).flat_map(|(first, count)| (first..first + count as u64).rev()).collect()
     }
-    /// Changes a bit.
+    /// Flips a bit.
     pub fn rot(&self, offset: u64, bit: u8) {
         let mut blocks = self.blocks.borrow_mut();
         let block = blocks.entry(offset / BLOCK as u64).or_insert_with(|| Rc::new([0; BLOCK]));
         Rc::make_mut(block)[(offset % BLOCK as u64) as usize] ^= 1 << (bit % 8);
     }
 
-    /// What a power cut after `events` writes and flushes leaves: what was flushed, and of every write after that all, nothing or
-    /// some of its sectors, as `rng` says.
+    /// The state after a power cut after `events` events: flushed writes are complete; of each later write all, none or
+    /// some of its sectors are present, as `fate` and `rng` decide.
     pub fn after_cut(&self, events: usize, fate: Fate, rng: &mut Rng) -> Blocks {
         let all = self.events.borrow();
         let flushed = all[..events].iter().map(|event| match event {
@@ -150,7 +161,7 @@ impl Memory {
     }
 }
 
-/// What becomes of writes that were not flushed.
+/// The fate of writes that were not flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Kept,
@@ -176,7 +187,7 @@ impl Medium for Memory {
         let blocks = self.blocks.borrow();
         for (at, chunk) in into.chunks_mut(BLOCK).enumerate() {
             if self.unreadable.borrow().contains(&(offset / BLOCK as u64 + at as u64)) {
-                return Err(io::Error::other("it cannot be read because it was told so"));
+                return Err(io::Error::other("the test makes this unreadable"));
             }
             match blocks.get(&(offset / BLOCK as u64 + at as u64)) {
                 Some(block) => chunk.copy_from_slice(&block[..]),
@@ -193,7 +204,7 @@ impl Medium for Memory {
         );
         self.may_fail()?;
         for (at, chunk) in data.chunks(BLOCK).enumerate() {
-            // A drive puts it elsewhere.
+            // A drive remaps the block.
             self.unreadable.borrow_mut().remove(&(offset / BLOCK as u64 + at as u64));
             put(&mut self.blocks.borrow_mut(), offset + (at * BLOCK) as u64, chunk);
         }
@@ -215,12 +226,40 @@ impl Medium for Memory {
     }
 }
 
-/// A random stream that a test tells the seed of.
+/// Formats a log disk, closes it, and opens it again.
+pub fn formatted(medium: &Memory) -> Disk<&Memory> {
+    Disk::format(medium, OPTIONS, [9; 16]).expect("formatted").close().expect("closed");
+    opened(medium)
+}
+
+/// Opens a log disk.
+pub fn opened(medium: &Memory) -> Disk<&Memory> {
+    Disk::open(medium, Running::default()).expect("opened")
+}
+
+/// Checks a log disk and its data.
+pub fn scrub(medium: &Memory) -> Result<Checked, LogError> {
+    check(medium, true, &mut |_, _| ControlFlow::Continue(()))
+}
+
+/// The newest checkpoint of a log disk, and its offset.
+pub fn newest_checkpoint(disk: &Disk<&Memory>) -> (Checkpoint, u64) {
+    let geometry = disk.geometry();
+    let read = |which| {
+        let offset = geometry.checkpoint(which).start;
+        let mut bytes = vec![0; (geometry.needs() as usize).next_multiple_of(BLOCK)];
+        disk.medium().read(offset, &mut bytes).expect("read");
+        Checkpoint::read(&bytes, disk.log().superblock().salt, geometry).ok().map(|it| (it, offset))
+    };
+    (0..2).filter_map(read).max_by_key(|(it, _)| it.generation).expect("there is a checkpoint")
+}
+
+/// A random stream of a test.
 pub fn stream(name: &str, number: u64) -> Rng {
     Seed::new(1).part(name, number).stream()
 }
 
-/// A block with a value of its own; 0 is a block of zeroes.
+/// The contents of a block with a value; 0 is a block of zeroes.
 pub fn block_of(lba: u32, value: u64) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
     if value > 0 {
@@ -233,7 +272,7 @@ pub fn block_of(lba: u32, value: u64) -> [u8; BLOCK] {
     block
 }
 
-/// The value of a block; panics where it is none of this block's.
+/// The value of a block. Panics if the contents were never written to this block.
 pub fn value_of(lba: u32, block: &[u8]) -> u64 {
     let value = u64::from_le_bytes(block[..8].try_into().expect("eight bytes"));
     assert!(block == block_of(lba, value), "block {lba} holds something that was never written there");

@@ -9,7 +9,7 @@ use lowtide_core::{
 };
 use lowtide_device::DeviceSpec;
 use lowtide_files::device;
-use lowtide_live::logdisk::PlaceError;
+use lowtide_live::logdisk::BackingError;
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::{BLOCK, LogDevice, LogError, Options};
 use std::path::Path;
@@ -61,7 +61,7 @@ pub enum LogdiskBenchError {
     Log(#[from] LogError),
     /// The file cannot be had.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Backing(#[from] BackingError),
     /// A file failed.
     #[error("{path}: {source}")]
     File {

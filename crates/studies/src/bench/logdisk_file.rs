@@ -7,7 +7,7 @@ use lowtide_core::rng::{Rng, below};
 use lowtide_core::{Request, Seed};
 use lowtide_files::output::{self, CommandFiles, Role};
 use lowtide_host::live::{Drive, Ticket};
-use lowtide_live::logdisk::{FileMedium, LogDrive, Place, PlaceError, Queue};
+use lowtide_live::logdisk::{Backing, BackingError, FileMedium, LogDrive, Queue};
 use lowtide_logdisk::disk::Running;
 use lowtide_logdisk::{Aligned, BLOCK, Disk, Medium, Options};
 use rustix::fs::OFlags;
@@ -59,7 +59,7 @@ pub(super) fn failed(path: &Path) -> impl Fn(std::io::Error) -> LogdiskBenchErro
 
 /// A new file, to be written past the page cache.
 pub(super) fn create(path: &Path) -> Result<File, LogdiskBenchError> {
-    output::in_place(BENCH_FILE, path, &CommandFiles::default()).map_err(PlaceError::from)?;
+    output::in_place(BENCH_FILE, path, &CommandFiles::default()).map_err(BackingError::from)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).custom_flags(OFlags::DIRECT.bits() as i32);
     options.open(path).map_err(failed(path))
@@ -82,7 +82,7 @@ pub(super) fn in_sequence(path: &Path, file: File, bytes: u64) -> Result<f64, Lo
 
 /// Makes a log disk in the file and takes it through its life.
 pub(super) fn lives(path: &Path, seed: Seed) -> Result<Lives, LogdiskBenchError> {
-    let open = || -> Result<FileMedium, LogdiskBenchError> { Ok(Place::open(path, false)?.medium()?) };
+    let open = || -> Result<FileMedium, LogdiskBenchError> { Ok(Backing::open(path, false)?.medium()?) };
     Disk::format(open()?, Options::default(), [2; 16])?.close()?;
     let disk = LogDrive::open(open()?, Running::default())?;
     let offered = disk.geometry().capacity();

@@ -86,7 +86,7 @@ impl Running {
             contents,
             pace,
             seed,
-            mark: None,
+            marker: None,
         });
         let (server, handle) = Server::new(vec![drive], clock)?;
         Ok(Running { handle, thread: std::thread::Builder::new().spawn(move || server.run())? })

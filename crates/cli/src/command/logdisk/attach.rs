@@ -10,9 +10,10 @@ use crate::failure::{FAILED, Failure};
 use crate::interrupt;
 use lowtide_core::Bytes;
 use lowtide_host::attach::{self, Server, Wish};
-use lowtide_host::live::Buffers;
-use lowtide_live::Orders;
-use lowtide_live::logdisk::{Figures, LogDrive, Service};
+use lowtide_host::live::{Buffers, Clock};
+use lowtide_live::logdisk::{Figures, LogDrive};
+use lowtide_live::{ControlSocket, Service};
+use lowtide_logdisk::BLOCK;
 use std::path::Path;
 
 /// Attaches a log disk, or serves one that is attached.
@@ -50,12 +51,13 @@ fn serve(target: &Path, name: &str, map_memory: Option<Bytes>) -> Result<u8, Fai
     let disk = open(target, true, running(map_memory))?;
     let drive = LogDrive::new(disk, name, &format!("log disk in {}", target.display()), false)
         .map_err(Failure::failed)?;
-    let mut service = Service::start(drive, Buffers::default()).map_err(Failure::failed)?;
+    let mut service =
+        Service::start(vec![drive], Clock::new(), false, Buffers::default()).map_err(Failure::failed)?;
     super::tell_of(&service, target);
-    service.obey(Orders::at(&server.control()).map_err(Failure::failed)?);
-    let ended = server.serve(service.port());
+    service.obey(ControlSocket::at(&server.control()).map_err(Failure::failed)?);
+    let ended = server.serve(service.port(0, BLOCK as u32));
     service.handle().stop();
-    let code = end(service.wait(), false)?;
+    let code = end(service.wait().remove(0), false)?;
     ended?;
     Ok(code)
 }

@@ -1,6 +1,6 @@
 //! Contents in a sparse file ([`SparseFile`]).
 //!
-//! Not here: formats of images; byte 0 of the file is byte 0 of the drive.
+//! The file is a raw image: byte 0 of the file is byte 0 of the drive.
 
 use super::Run;
 use crate::block;
@@ -14,45 +14,45 @@ use std::path::{Path, PathBuf};
 /// Why a file cannot hold the contents of a drive.
 #[derive(Debug, thiserror::Error)]
 pub enum SparseFileError {
-    /// It cannot be opened or made.
+    /// It cannot be opened or created.
     #[error("cannot open `{}`: {source}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It is something else than a file.
-    #[error("`{}` is no regular file: data lies in memory or in a file", path.display())]
+    /// It is not a regular file.
+    #[error("`{}` is not a regular file: data is kept in memory or in a file", path.display())]
     NotAFile {
-        /// What was named.
+        /// The path.
         path: PathBuf,
     },
-    /// It has another size.
+    /// It has the wrong size.
     #[error(
-        "`{}` holds {found} bytes, the drive {wanted}: name the file of such a drive, an empty one, or a new one",
+        "`{}` has {found} bytes, but the drive has {wanted}: name the file of such a drive, an empty file, or a new one",
         path.display()
     )]
     Size {
         /// The file.
         path: PathBuf,
-        /// Its bytes.
+        /// Bytes of the file.
         found: u64,
         /// Bytes of the drive.
         wanted: u64,
     },
-    /// Somebody has it open.
+    /// Another server has it locked.
     #[error("`{}` is in use: another drive is served from it", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// Something else uses the file: a loop device, a virtual machine.
+    /// Something else uses the file, such as a loop device or a virtual machine.
     #[error(transparent)]
     Used(Box<HostError>),
 }
 
-/// Bytes in a file whose holes take no room.
+/// A sparse file, locked while it is open.
 #[derive(Debug)]
 pub struct SparseFile {
     file: File,
@@ -60,17 +60,17 @@ pub struct SparseFile {
 }
 
 impl SparseFile {
-    /// The file at `path`: one of `length` bytes, an empty one, or a new one; nobody else may use it meanwhile. In a
-    /// folder, a new file without a name, which is gone when this is.
+    /// Opens the file at `path`, which must have `length` bytes, be empty, or not exist. If `path` is a directory, creates an
+    /// unnamed temporary file in it.
     ///
     /// # Errors
-    /// [`SparseFileError`]; the file is as it was.
+    /// [`SparseFileError`]; the file is unchanged.
     pub fn open(path: &Path, length: u64, read_only: bool) -> Result<SparseFile, SparseFileError> {
         let named = || path.to_owned();
         let failed = |source| SparseFileError::Open { path: named(), source };
-        // Asked before it is opened: opening a pipe waits, and opening a device may have effects.
+        // Checked before opening: opening a pipe blocks, and opening a device may have effects.
         match std::fs::metadata(path) {
-            Ok(found) if found.is_dir() && !read_only => return SparseFile::nameless(path, length),
+            Ok(found) if found.is_dir() && !read_only => return SparseFile::unnamed(path, length),
             Ok(found) if !found.is_file() => return Err(SparseFileError::NotAFile { path: named() }),
             Ok(found) if found.len() != length && (found.len() != 0 || read_only) => {
                 return Err(SparseFileError::Size { path: named(), found: found.len(), wanted: length });
@@ -89,7 +89,7 @@ impl SparseFile {
             Err(error) if error == rustix::io::Errno::WOULDBLOCK => {
                 return Err(SparseFileError::InUse { path: named() });
             }
-            // A filesystem without locks: the user's own care.
+            // Some filesystems have no locks.
             _ => {}
         }
         if !read_only {
@@ -104,7 +104,7 @@ impl SparseFile {
         Ok(SparseFile { file, length })
     }
 
-    fn nameless(folder: &Path, length: u64) -> Result<SparseFile, SparseFileError> {
+    fn unnamed(folder: &Path, length: u64) -> Result<SparseFile, SparseFileError> {
         let flags = OFlags::TMPFILE.bits().cast_signed();
         let mut options = OpenOptions::new();
         options.read(true).write(true).mode(0o600);
@@ -112,7 +112,7 @@ impl SparseFile {
             if error.kind() != io::ErrorKind::Unsupported {
                 return Err(error);
             }
-            // Not every filesystem makes files without a name.
+            // Some filesystems have no O_TMPFILE.
             let path = folder.join(format!(".lowtide-{}", std::process::id()));
             let file = options.create_new(true).open(&path)?;
             std::fs::remove_file(&path)?;
@@ -142,7 +142,7 @@ impl SparseFile {
         }
     }
 
-    /// For filesystems without holes.
+    /// For filesystems that cannot punch holes.
     fn write_zeroes(&self, offset: u64, length: u64) -> io::Result<()> {
         let zeroes = vec![0; length.min(1 << 20) as usize];
         let (mut at, end) = (offset, offset + length);

@@ -1,4 +1,4 @@
-//! Contents in memory: one mapping as long as the drive, whose pages come with the first write ([`Memory`]).
+//! Contents in memory: one mapping of the drive's size, whose pages are allocated by the first write ([`Memory`]).
 
 #![allow(unsafe_code)]
 
@@ -7,10 +7,10 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::NonNull;
 
-/// Bytes of what is allocated at once.
+/// Bytes of a page, the unit of allocation.
 const PAGE: u64 = 4096;
 
-/// Ranges from this length on are given back to the system; shorter ones are filled with zeroes, which is faster.
+/// Ranges of at least this many bytes are unmapped. Filling shorter ranges with zeroes is faster.
 const GIVEN_BACK: u64 = 64 << 10;
 
 /// Bytes in memory.
@@ -18,28 +18,28 @@ const GIVEN_BACK: u64 = 64 << 10;
 pub struct Memory {
     base: NonNull<u8>,
     length: usize,
-    /// A bit for each page that was written.
+    /// A bit per page, set when the page is written.
     written: Vec<u64>,
 }
 
-// SAFETY: the mapping belongs to this value alone; nothing about it is tied to a thread.
+// SAFETY: the mapping belongs to this value alone and is not tied to a thread.
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// `length` zero bytes, none of them allocated.
+    /// Reserves `length` zero bytes, none of them allocated.
     ///
     /// # Errors
-    /// Where there are no addresses for so many.
+    /// If the address space is exhausted.
     pub fn new(length: u64) -> io::Result<Memory> {
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?.max(1);
         let (protection, flags) =
             (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses overlaps no other memory.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags)? };
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut memory = Memory { base, length, written: Vec::new() };
         memory.written = vec![0; memory.pages().div_ceil(64) as usize];
-        // SAFETY: the mapping is ours; the advice changes how it is backed, not what it holds. It may be refused.
+        // SAFETY: the advice changes how the mapping is backed, not its contents. The kernel may refuse it.
         let _ = unsafe { madvise(memory.base.as_ptr().cast(), length, Advice::LinuxNoHugepage) };
         Ok(memory)
     }
@@ -48,29 +48,28 @@ impl Memory {
         (self.length as u64).div_ceil(PAGE)
     }
 
-    /// Where a range begins in memory.
+    /// The address of a range.
     ///
     /// # Panics
-    /// Where it does not lie inside: whoever holds the contents checks requests first.
+    /// If the range exceeds the contents. The drive checks requests first.
     fn range(&self, offset: u64, length: u64) -> *mut u8 {
         let end = offset.checked_add(length).expect("the drive checked the range");
         assert!(end <= self.length as u64, "bytes {offset}..{end} of {}", self.length);
-        // SAFETY: `offset` is at most `length`, so the pointer stays inside the mapping or at its end.
+        // SAFETY: `offset` is at most `length`, so the pointer is in the mapping or at its end.
         unsafe { self.base.as_ptr().add(offset as usize) }
     }
 
-    /// Reads.
-    pub fn read(&self, offset: u64, into: &mut [u8]) {
+    pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let from = self.range(offset, into.len() as u64);
-        // SAFETY: the range was checked, is initialised (a fresh page is zero) and does not overlap a slice of others;
-        // nobody writes meanwhile, because that needs this value mutably.
+        // SAFETY: the range was checked and is initialised (new pages are zero). It does not overlap `into`. Writes need
+        // this value mutably.
         unsafe { std::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+        Ok(())
     }
 
-    /// Writes.
-    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
-            return;
+            return Ok(());
         }
         let to = self.range(offset, bytes.len() as u64);
         // SAFETY: the range was checked and is borrowed mutably with this value.
@@ -78,12 +77,13 @@ impl Memory {
         for page in offset / PAGE..(offset + bytes.len() as u64).div_ceil(PAGE) {
             self.written[(page / 64) as usize] |= 1 << (page % 64);
         }
+        Ok(())
     }
 
-    /// Makes zeroes of a range and gives its whole pages back.
-    pub fn clear(&mut self, offset: u64, length: u64) {
+    /// Zeroes a range and frees its complete pages.
+    pub(super) fn clear(&mut self, offset: u64, length: u64) -> io::Result<()> {
         if length == 0 {
-            return;
+            return Ok(());
         }
         let end = offset + length;
         self.range(offset, length);
@@ -94,7 +94,7 @@ impl Memory {
             self.fill_with_zeroes(offset, whole.start);
             let pages = self.range(whole.start, 0);
             let bytes = (whole.end.min(end) - whole.start) as usize;
-            // SAFETY: whole pages inside the mapping, which is private and anonymous: they read as zeroes afterwards.
+            // SAFETY: complete pages of the mapping, which is private and anonymous: they read as zeroes afterwards.
             let given_back = unsafe { madvise(pages.cast(), bytes, Advice::LinuxDontNeed) };
             if given_back.is_err() {
                 self.fill_with_zeroes(whole.start, whole.end.min(end));
@@ -103,10 +103,11 @@ impl Memory {
         } else {
             self.fill_with_zeroes(offset, end);
         }
-        self.forget(whole.start / PAGE, whole.end / PAGE);
+        self.clear_written(whole.start / PAGE, whole.end / PAGE);
+        Ok(())
     }
 
-    /// Zeroes what of a range is in written pages, so that no page is allocated for it.
+    /// Zeroes the written pages of a range, so that no page is allocated.
     fn fill_with_zeroes(&mut self, from: u64, to: u64) {
         let mut at = from;
         while at < to {
@@ -120,8 +121,8 @@ impl Memory {
         }
     }
 
-    /// Pages are no longer written.
-    fn forget(&mut self, first: u64, end: u64) {
+    /// Clears the bits of pages.
+    fn clear_written(&mut self, first: u64, end: u64) {
         let mut page = first;
         while page < end {
             let bit = page % 64;
@@ -132,8 +133,7 @@ impl Memory {
         }
     }
 
-    /// The first run of a range.
-    pub fn run(&self, offset: u64, length: u64) -> Run {
+    pub(super) fn run(&self, offset: u64, length: u64) -> Run {
         let (first, end) = (offset / PAGE, (offset + length).div_ceil(PAGE));
         let allocated = self.written[(first / 64) as usize] >> (first % 64) & 1 == 1;
         let like_all = if allocated { u64::MAX } else { 0 };
@@ -154,7 +154,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length, and nobody borrows it any more.
+        // SAFETY: mapped in `new` with this length; all borrows have ended.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
     }
 }

@@ -1,7 +1,6 @@
-//! What is stored on a drive that is served live: the newest bytes, in memory or in a sparse file ([`Contents`]).
+//! The bytes of a live drive, in memory or in a sparse file ([`Contents`]).
 //!
-//! Nothing that was not written takes room, and all of it reads as zeroes. Not here: when a write is durable, which is
-//! the drive's matter.
+//! Unwritten ranges take no space and read as zeroes. Not here: durability of writes, which the drive handles.
 
 mod file;
 mod memory;
@@ -11,19 +10,19 @@ pub use memory::Memory;
 
 use std::io;
 
-/// A run of bytes that are all there or all not there.
+/// A run of bytes that are all allocated or all unallocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Bytes, at least 1.
+    /// Length in bytes, at least 1.
     pub length: u64,
-    /// Whether they are allocated; others read as zeroes.
+    /// Whether they are allocated. Unallocated bytes read as zeroes.
     pub allocated: bool,
 }
 
-/// The bytes of a drive. Ranges lie inside it: the drive has checked them.
+/// The bytes of a drive. The drive has checked that ranges lie inside it.
 #[derive(Debug)]
 pub enum Contents {
-    /// In memory, gone with the process.
+    /// In memory; lost at the end of the process.
     Memory(Memory),
     /// In a sparse file.
     File(SparseFile),
@@ -33,13 +32,10 @@ impl Contents {
     /// Reads the bytes at `offset`.
     ///
     /// # Errors
-    /// What the file's filesystem says.
+    /// An error of the file.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         match self {
-            Contents::Memory(memory) => {
-                memory.read(offset, into);
-                Ok(())
-            }
+            Contents::Memory(memory) => memory.read(offset, into),
             Contents::File(file) => file.read(offset, into),
         }
     }
@@ -47,35 +43,29 @@ impl Contents {
     /// Writes bytes at `offset`.
     ///
     /// # Errors
-    /// What the file's filesystem says: it may be full.
+    /// An error of the file, such as a full filesystem.
     pub fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Contents::Memory(memory) => {
-                memory.write(offset, bytes);
-                Ok(())
-            }
+            Contents::Memory(memory) => memory.write(offset, bytes),
             Contents::File(file) => file.write(offset, bytes),
         }
     }
 
-    /// Makes a range read as zeroes and gives its room back.
+    /// Zeroes a range and frees its space.
     ///
     /// # Errors
-    /// What the file's filesystem says.
+    /// An error of the file.
     pub fn clear(&mut self, offset: u64, length: u64) -> io::Result<()> {
         match self {
-            Contents::Memory(memory) => {
-                memory.clear(offset, length);
-                Ok(())
-            }
+            Contents::Memory(memory) => memory.clear(offset, length),
             Contents::File(file) => file.clear(offset, length),
         }
     }
 
-    /// Whether the bytes from `offset` on are allocated, and how many are like the first, `length` at most.
+    /// Returns the run that begins at `offset`, at most `length` bytes long.
     ///
     /// # Errors
-    /// What the file's filesystem says.
+    /// An error of the file.
     pub fn run(&self, offset: u64, length: u64) -> io::Result<Run> {
         match self {
             Contents::Memory(memory) => Ok(memory.run(offset, length)),
@@ -83,10 +73,10 @@ impl Contents {
         }
     }
 
-    /// Makes what was written survive this machine, where there is a file.
+    /// Syncs the file, if there is one.
     ///
     /// # Errors
-    /// What the file's filesystem says.
+    /// An error of the file.
     pub fn sync(&self) -> io::Result<()> {
         match self {
             Contents::Memory(_) => Ok(()),
@@ -111,7 +101,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
         #[test]
-        fn contents_are_what_a_plain_array_holds(
+        fn contents_behave_like_a_byte_array(
             steps in prop::collection::vec((0u8..3, 0usize..SIZE / 512, 1usize..160, any::<u8>()), 1..60),
         ) {
             let directory = tempfile::tempdir().expect("a directory");
@@ -147,27 +137,27 @@ mod tests {
     }
 
     #[test]
-    fn in_a_folder_contents_have_no_name_and_are_gone_at_the_end() {
+    fn a_directory_gets_an_unnamed_temporary_file() {
         let directory = tempfile::tempdir().expect("a directory");
-        let open = || SparseFile::open(directory.path(), SIZE as u64, false).expect("a file without a name");
+        let open = || SparseFile::open(directory.path(), SIZE as u64, false).expect("an unnamed file");
         let (first, second) = (open(), open());
         first.write(4096, b"here").expect("written");
         let mut found = [0; 4];
         second.read(4096, &mut found).expect("read");
-        assert_eq!(found, [0; 4], "each is another");
+        assert_eq!(found, [0; 4], "the files differ");
         first.read(4096, &mut found).expect("read");
         assert_eq!(&found, b"here");
-        assert!(std::fs::read_dir(directory.path()).expect("listed").next().is_none(), "it has a name");
+        assert!(std::fs::read_dir(directory.path()).expect("listed").next().is_none(), "the file has a name");
         assert!(SparseFile::open(directory.path(), SIZE as u64, true).is_err(), "there is nothing to read");
     }
 
     #[test]
-    fn what_was_never_written_takes_no_room() {
+    fn unwritten_ranges_take_no_memory() {
         let mut memory = Memory::new(1 << 42).expect("four tebibytes of addresses");
-        memory.write(1 << 41, b"here");
+        memory.write(1 << 41, b"here").expect("memory");
         assert_eq!(memory.run(0, 1 << 42), Run { length: 1 << 41, allocated: false });
         assert_eq!(memory.run(1 << 41, 1 << 20), Run { length: 4096, allocated: true });
-        memory.clear(0, 1 << 42);
+        memory.clear(0, 1 << 42).expect("memory");
         assert_eq!(memory.run(0, 1 << 42), Run { length: 1 << 42, allocated: false });
     }
 }

@@ -1,37 +1,40 @@
 //! The memory that all clients of a server share ([`Buffers`], [`Budget`]).
 //!
 //! ```text
-//!   bytes = clients * OWN  +  shared, of which one of n clients takes at most the (n + 1)-th part
+//!   bytes = clients * OWN  +  shared; one of n clients takes at most shared / (n + 1)
 //! ```
 //!
-//! Each client has [`OWN`] bytes that nobody else can take, which is enough for any one request: one that
-//! does not fit is carried out in pieces ([`super::long`]). What it holds beyond that, for speed, comes from
-//! the shared part. A client whose next request does not fit is not read from until it has taken replies. So
-//! clients that take no replies hold what they have, and no more, and keep nobody else from being served.
+//! Each client has [`OWN`] reserved bytes. They suffice for any request, because a request that does not fit is
+//! carried out in pieces ([`super::long`]). Memory beyond them comes from the shared part. The server stops reading
+//! from a client whose next request does not fit until the client has taken replies. A client that takes no replies
+//! therefore never blocks another one.
 //!
-//! Counted are the buffers for input and for replies, the data of requests in flight, an allowance for each
-//! request in flight, and what TLS keeps. Not counted: what a drive holds for itself (contents, model, map,
-//! the undo of a volatile cache), socket buffers of the kernel, and negotiations, whose number is limited.
+//! The budget covers input and reply buffers, the data of requests in flight, an allowance per request, and the
+//! state of TLS.
+//!
+//! # Not counted
+//! Memory of the drives (contents, model, map, undo data), socket buffers of the kernel, and negotiations, whose
+//! number is limited.
 
 use super::buffer::CHUNK;
 use crate::error::HostError;
 use lowtide_core::Bytes;
-use std::sync::atomic::{AtomicU64, Ordering};
+use serde::{Deserialize, Serialize};
 
-/// Bytes that each client has for itself.
+/// Bytes reserved for each client.
 pub(super) const OWN: u64 = 512 << 10;
 
-/// Bytes that a request in flight takes besides its data.
+/// Bytes for a request in flight, without its data.
 pub(super) const REQUEST: u64 = 192;
 
-/// Bytes that TLS keeps for a client.
+/// Bytes of the TLS state of a client.
 pub(super) const TLS: u64 = 128 << 10;
 
-/// A client keeps a buffer of this many bytes if its share is at least [`KEPT_OF_SHARE`] times as much.
+/// Size of the buffer that an idle client keeps, if its share is at least [`KEPT_OF_SHARE`] times that.
 const LONG_KEPT: u64 = 1 << 20;
 const KEPT_OF_SHARE: u64 = 8;
 
-/// The memory for the requests and replies of all clients of a server, and how many clients there may be.
+/// The memory for requests and replies of all clients of a server, and the maximum number of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffers {
     bytes: u64,
@@ -39,17 +42,17 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// The memory of a server with few clients.
+    /// The default for few clients.
     pub const USUAL: Bytes = Bytes::mib(256);
 
-    /// The minimum: the largest request twice, as it arrives and as the drive holds it.
+    /// The minimum: twice the largest request, for the input buffer and for the drive.
     pub const LEAST: Bytes = Bytes::mib(64);
 
-    /// Memory for so many clients. Without `bytes` it is [`Buffers::USUAL`], or twice what the clients have
-    /// for themselves if that is more.
+    /// Memory for `clients` clients. The default for `bytes` is [`Buffers::USUAL`], or twice the memory reserved for
+    /// the clients if that is more.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] if it is too little for so many clients.
+    /// [`HostError::Invalid`] if `bytes` is too little for `clients`.
     pub fn new(bytes: Option<Bytes>, clients: u16) -> Result<Buffers, HostError> {
         let clients = u64::from(clients);
         let least = Buffers::LEAST.get().max(clients * OWN);
@@ -78,54 +81,26 @@ impl Default for Buffers {
     }
 }
 
-/// Use of the memory, while the loop runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The clients of a server and the memory of their requests and replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Clients that chose an export and have not left.
-    pub clients: u64,
-    /// Clients that are not read from until they take replies.
+    pub connected: u64,
+    /// Clients from which the server does not read until they take replies.
     pub waiting: u64,
     /// Bytes that all clients hold.
-    pub used: u64,
+    pub buffers_used_bytes: u64,
     /// Bytes that all clients may hold.
-    pub bytes: u64,
+    pub buffers_bytes: u64,
 }
 
-/// [`Usage`], as other threads see it.
-#[derive(Debug, Default)]
-pub(super) struct SharedUsage {
-    clients: AtomicU64,
-    waiting: AtomicU64,
-    used: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl SharedUsage {
-    pub(super) fn set(&self, usage: Usage) {
-        let Usage { clients, waiting, used, bytes } = usage;
-        self.clients.store(clients, Ordering::Relaxed);
-        self.waiting.store(waiting, Ordering::Relaxed);
-        self.used.store(used, Ordering::Relaxed);
-        self.bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn get(&self) -> Usage {
-        Usage {
-            clients: self.clients.load(Ordering::Relaxed),
-            waiting: self.waiting.load(Ordering::Relaxed),
-            used: self.used.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-        }
-    }
-}
-
-/// The part of the memory that is taken.
+/// The memory in use.
 #[derive(Debug)]
 pub(super) struct Budget {
     buffers: Buffers,
     /// Clients that are connected.
     connected: u64,
-    /// Bytes that clients hold beyond their own, and bytes in flight of clients that have left.
+    /// Bytes that clients hold beyond their reserved ones, and bytes in flight of clients that have left.
     taken: u64,
 }
 
@@ -138,7 +113,7 @@ impl Budget {
         self.buffers.bytes
     }
 
-    /// Counts anew: the bytes that each client holds, and the bytes in flight of those that have left.
+    /// Recounts from the bytes that each client holds, and the bytes in flight of clients that have left.
     pub(super) fn count(&mut self, held: impl Iterator<Item = u64>, left: u64) {
         (self.connected, self.taken) = (0, left);
         for held in held {
@@ -147,28 +122,27 @@ impl Budget {
         }
     }
 
-    /// Bytes of a buffer that a client keeps from one request to the next: more where there are few clients.
+    /// The size of the buffer that a client keeps between requests: larger if there are few clients.
     pub(super) fn kept(&self) -> usize {
         if self.share() >= KEPT_OF_SHARE * LONG_KEPT { LONG_KEPT as usize } else { CHUNK }
     }
 
-    /// The shared bytes.
     fn shared(&self) -> u64 {
         self.buffers.bytes.saturating_sub(self.buffers.clients.max(self.connected) * OWN)
     }
 
-    /// Most shared bytes that one client takes.
+    /// The most shared bytes for one client.
     fn share(&self) -> u64 {
         self.shared() / (self.connected + 1)
     }
 
-    /// Whether a client that holds so much may take `needs` bytes more.
+    /// Whether a client that holds `held` bytes may take `needs` more.
     pub(super) fn has_room(&self, held: u64, needs: u64) -> bool {
         let (before, after) = (held.saturating_sub(OWN), (held + needs).saturating_sub(OWN));
         after == 0 || after <= self.share() && self.taken + (after - before) <= self.shared()
     }
 
-    /// Takes the bytes for the client, if it may have them.
+    /// Takes the bytes if [`Budget::has_room`], and returns whether it did.
     pub(super) fn take(&mut self, held: u64, needs: u64) -> bool {
         let room = self.has_room(held, needs);
         if room {
@@ -185,7 +159,7 @@ mod tests {
     use lowtide_core::rng::below;
 
     #[test]
-    fn whatever_clients_take_the_sum_stays_within_the_budget_and_each_has_its_own() {
+    fn clients_never_exceed_the_budget_and_each_has_its_reserved_bytes() {
         for seed in 0..20 {
             let mut rng = Seed::new(seed).stream();
             let clients = 1 + below(&mut rng, 200) as u16;
@@ -210,17 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn one_client_may_have_the_largest_request_as_a_whole_and_leaves_others_as_much() {
+    fn one_client_may_hold_the_largest_request_and_leaves_as_much_for_others() {
         let mut budget = Budget::new(Buffers::default());
         budget.count([0].into_iter(), 0);
-        assert!(budget.take(0, 2 * (32 << 20) + OWN), "as it comes, and as the drive has it");
-        assert!(!budget.has_room(64 << 20, 64 << 20), "others may come");
+        assert!(budget.take(0, 2 * (32 << 20) + OWN), "the input buffer and the drive");
+        assert!(!budget.has_room(64 << 20, 64 << 20), "the shared part is divided");
         budget.count([96 << 20, 0].into_iter(), 0);
         assert!(budget.has_room(0, 32 << 20));
     }
 
     #[test]
-    fn too_little_is_refused_with_what_is_enough() {
+    fn too_little_memory_is_refused_with_the_minimum() {
         for (bytes, clients, wanted) in
             [(63, 1, "64MiB is the least"), (300, 1000, "500MiB is the least for 1000")]
         {

@@ -1,46 +1,45 @@
-//! What has come from a client and is not parsed, and what it has not taken yet ([`Input`], [`Output`]).
+//! The input and output buffers of a client ([`Input`], [`Output`]).
 //!
-//! Both know how much memory they have: no buffer grows by doubling.
+//! Both report their memory before they allocate it: no buffer grows by doubling.
 
 use crate::nbd::Transport;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
-/// Bytes asked for at once, and memory for short replies.
+/// Size of a read, and of a chunk for short replies.
 pub(super) const CHUNK: usize = 128 << 10;
 
-/// Longer replies have a chunk of their own, so that little of the memory stays unused.
+/// Longer replies get their own chunk, so that little memory is unused.
 const SHORT: usize = CHUNK / 8;
 
-/// Chunks that are sent at once.
+/// The most chunks in one system call.
 const CHUNKS_AT_ONCE: usize = 16;
 
-/// Bytes that came.
 #[derive(Debug, Default)]
 pub(super) struct Input {
-    /// As long as the memory there is.
+    /// All of it is allocated memory.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
 impl Input {
-    /// What came and was not consumed.
+    /// The bytes that are not consumed yet.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Bytes of memory.
+    /// Allocated bytes.
     pub(super) fn capacity(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// How many bytes of memory more it has once `wanted` bytes in a row fit.
+    /// Bytes that [`Input::make_room`] would allocate.
     pub(super) fn growth(&self, wanted: usize) -> u64 {
         wanted.max(CHUNK).saturating_sub(self.bytes.len()) as u64
     }
 
-    /// So many bytes were used. A buffer that is longer than `kept` is given back when nothing is left in it.
+    /// Consumes bytes. An empty buffer that is longer than `kept` is freed.
     pub(super) fn consume(&mut self, length: usize, kept: usize) {
         self.start += length;
         if self.start == self.end {
@@ -51,10 +50,10 @@ impl Input {
         }
     }
 
-    /// Makes room for `wanted` bytes in a row, those that are here among them.
+    /// Makes room for `wanted` contiguous bytes, including the present ones.
     pub(super) fn make_room(&mut self, wanted: usize) {
         if self.bytes.len() < wanted.max(CHUNK) {
-            // The system gives zeroes without touching memory.
+            // `vec!` takes untouched zero pages from the system.
             let mut larger = vec![0; wanted.max(CHUNK)];
             larger[..self.end - self.start].copy_from_slice(self.bytes());
             (self.start, self.end, self.bytes) = (0, self.end - self.start, larger);
@@ -68,7 +67,7 @@ impl Input {
         (self.start, self.end) = (0, self.end - self.start);
     }
 
-    /// Reads once, into the room there is; 0 at the end, and `WouldBlock` where there is no room.
+    /// Reads once. Returns 0 at the end of the input, and `WouldBlock` if the buffer is full.
     pub(super) fn read(&mut self, transport: &mut Transport) -> io::Result<usize> {
         self.make_room(1);
         if self.start > 0 && self.bytes.len() - self.end < CHUNK / 2 {
@@ -83,30 +82,30 @@ impl Input {
     }
 }
 
-/// Bytes to send.
+/// Pending replies.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    /// Oldest first; none of them grows.
+    /// Oldest first. A chunk never reallocates.
     chunks: VecDeque<Vec<u8>>,
-    /// Bytes of the first that were sent.
+    /// Sent bytes of the first chunk.
     sent: usize,
     capacity: usize,
-    /// The connection takes nothing more for now.
+    /// The connection takes no more bytes for now.
     stuck: bool,
 }
 
 impl Output {
-    /// Whether anything was not sent.
+    /// Whether there are unsent bytes.
     pub(super) fn is_waiting(&self) -> bool {
         self.chunks.front().is_some_and(|chunk| chunk.len() > self.sent)
     }
 
-    /// Bytes of memory.
+    /// Allocated bytes.
     pub(super) fn capacity(&self) -> u64 {
         self.capacity as u64
     }
 
-    /// How many bytes of memory more it has once `length` more bytes wait.
+    /// Bytes that [`Output::room`] would allocate.
     pub(super) fn growth(&self, length: usize) -> u64 {
         let fits = self.chunks.back().is_some_and(|chunk| chunk.capacity() - chunk.len() >= length);
         if fits { 0 } else { chunk_for(length) as u64 }
@@ -117,7 +116,7 @@ impl Output {
         if self.growth(length) > 0 {
             let chunk = Vec::with_capacity(chunk_for(length));
             self.capacity += chunk.capacity();
-            // An empty one that is too small would stand before what is to be sent.
+            // An empty last chunk would end the sending early.
             if self.chunks.back().is_some_and(Vec::is_empty) {
                 self.capacity -= self.chunks.pop_back().map_or(0, |chunk| chunk.capacity());
             }
@@ -126,14 +125,14 @@ impl Output {
         self.chunks.back_mut().expect("there is one")
     }
 
-    /// Gives an unused buffer back.
+    /// Frees the chunks if nothing is unsent.
     pub(super) fn give_back(&mut self) {
         if !self.is_waiting() {
             (self.chunks, self.sent, self.capacity) = (VecDeque::new(), 0, 0);
         }
     }
 
-    /// Whether sending may go further than the last time.
+    /// Whether the connection may take bytes.
     pub(super) fn may_send(&self) -> bool {
         !self.stuck
     }
@@ -143,7 +142,7 @@ impl Output {
         self.stuck = false;
     }
 
-    /// Sends as much as the connection takes. A buffer that is longer than `kept` is given back when all is sent.
+    /// Sends as much as the connection takes. A sent chunk that is longer than `kept` is freed.
     pub(super) fn send(&mut self, transport: &mut Transport, kept: usize) -> io::Result<()> {
         while self.is_waiting() {
             let mut parts = [IoSlice::new(&[]); CHUNKS_AT_ONCE];
@@ -153,7 +152,7 @@ impl Output {
             }
             match transport.write_vectored(&parts[..count]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(length) => self.forget(length, kept),
+                Ok(length) => self.remove_sent(length, kept),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.stuck = true;
                     return Ok(());
@@ -165,8 +164,7 @@ impl Output {
         Ok(())
     }
 
-    /// So many bytes were sent.
-    fn forget(&mut self, length: usize, kept: usize) {
+    fn remove_sent(&mut self, length: usize, kept: usize) {
         self.sent += length;
         loop {
             let last = self.chunks.len() == 1;
@@ -184,7 +182,7 @@ impl Output {
     }
 }
 
-/// Bytes of a new chunk for a reply.
+/// Size of a new chunk for a reply, in bytes.
 fn chunk_for(length: usize) -> usize {
     if length > SHORT { length } else { CHUNK }
 }
@@ -196,7 +194,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_client_that_always_has_answers_waiting_is_not_held_for_ever() {
+    fn memory_stays_bounded_while_replies_are_always_pending() {
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
         let mut transport = Transport::socket(theirs.into(), "a client").expect("a socket");
         let (mut output, mut answer) = (Output::default(), vec![0; 1 << 20]);
@@ -205,16 +203,16 @@ mod tests {
             output.room(answer.len()).extend_from_slice(&answer);
             let mut read = 0;
             while read < answer.len() {
-                output.send(&mut transport, CHUNK).expect("it is there");
+                output.send(&mut transport, CHUNK).expect("connected");
                 read += ours.read(&mut answer[read..]).expect("bytes");
             }
-            assert!(output.is_waiting(), "there is always more");
+            assert!(output.is_waiting(), "replies are pending");
             assert!(output.capacity() < 16 << 20, "{} bytes are kept", output.capacity());
         }
     }
 
     #[test]
-    fn replies_of_every_length_come_in_their_order_and_the_memory_is_what_was_announced() {
+    fn replies_keep_their_order_and_memory_grows_as_announced() {
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
         let mut transport = Transport::socket(theirs.into(), "a client").expect("a socket");
         let mut output = Output::default();
@@ -227,13 +225,13 @@ mod tests {
             assert!(output.capacity() <= before, "reply {n}");
             wanted.extend_from_slice(&reply);
             if n % 50 == 0 {
-                output.send(&mut transport, CHUNK).expect("it is there");
+                output.send(&mut transport, CHUNK).expect("connected");
                 while output.is_waiting() {
                     let length = ours.read(&mut part).expect("bytes");
                     found.extend_from_slice(&part[..length]);
-                    output.send(&mut transport, CHUNK).expect("it is there");
+                    output.send(&mut transport, CHUNK).expect("connected");
                 }
-                assert!(output.capacity() <= CHUNK as u64, "what was needed for a while is given back");
+                assert!(output.capacity() <= CHUNK as u64, "long chunks are freed");
             }
         }
         assert!(wanted.starts_with(&found) && found.len() > wanted.len() * 9 / 10);

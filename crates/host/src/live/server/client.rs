@@ -1,7 +1,7 @@
-//! A client of the loop: what it sent, what it waits for, what it has not taken ([`Client`]).
+//! A client of the server: its input, its requests in flight, and its pending replies ([`Client`]).
 //!
-//! A client that does not take its replies, or asks for very much at once, is not read from until it does: what it may
-//! make the server hold, [`super::budget`] says. Not here: what requests do.
+//! The server stops reading from a client that does not take its replies or exceeds its memory ([`super::budget`]).
+//! Not here: carrying out requests.
 
 use super::budget::{self, Budget};
 use super::buffer::{Input, Output};
@@ -11,54 +11,52 @@ use crate::nbd::request::{Command, Header};
 use crate::nbd::wire::{MAX_PAYLOAD, REQUEST_BYTES, command};
 use crate::nbd::{Agreed, Export, Transport};
 
-/// Requests of one client in flight.
+/// The most requests of one client in flight.
 const MOST_REQUESTS: u32 = 1024;
 
-/// The longest reply without its data: a chunk's header and what stands before the data.
+/// The longest reply without its data, in bytes: a chunk header and the fields before the data.
 const REPLY: u64 = 64;
 
-/// What comes next from a client.
 pub(super) enum Next {
-    /// A sound request; the payload of a write lies at the front of the input.
+    /// A valid request. Its header is consumed, and its payload is at the front of the input.
     Request(Header, Command),
-    /// A read or a write that the client has no room for as a whole: its header is consumed.
+    /// A read or write that exceeds the client's memory and is carried out in pieces. Its header is consumed.
     Long(Long),
-    /// A request that is answered with an error at once.
+    /// A request to answer with this NBD error.
     Refused(Header, u32),
-    /// Nothing, until more comes.
+    /// An incomplete request.
     Nothing,
-    /// Nothing, until the client has taken replies.
+    /// A request that must wait until the client has taken replies.
     Full,
-    /// What came is no request: nothing after it means anything.
+    /// Not a request header. The input after it has no meaning.
     Broken,
 }
 
-/// A client.
 pub(super) struct Client {
-    /// No other client has or had it.
+    /// Never reused.
     pub(super) id: u64,
     pub(super) transport: Transport,
     pub(super) agreed: Agreed,
     pub(super) input: Input,
     pub(super) output: Output,
     pub(super) requests: u32,
-    /// Bytes of the reads and writes among them.
+    /// Bytes of the reads and writes in flight.
     pub(super) bytes: u64,
-    /// Bytes of the write at the front of the input, for which there is room in flight.
+    /// Bytes reserved in flight for the write at the front of the input.
     admitted: Option<u64>,
-    /// Bytes that its next request needs and that it may not have now: it is not read from.
+    /// Bytes that the next request needs and the budget does not have. The client is not read from meanwhile.
     needs: Option<u64>,
     /// The request that is carried out in pieces.
     pub(super) long: Option<Long>,
     /// Payload of a refused write that is still to come.
     pub(super) skip: u64,
-    /// It was full before all that it has sent was taken.
+    /// The input may hold requests that were not taken yet.
     pub(super) held: bool,
-    /// Its drive has so much in flight that nobody may ask more of it.
+    /// The drive has the maximum number of bytes in flight.
     pub(super) blocked: bool,
-    /// It has said good-bye, or sent its last byte: it is answered what it asked for, and no more is read.
+    /// The client has disconnected or sent its last byte. Its requests are answered, and no more input is read.
     pub(super) leaving: bool,
-    /// The connection is gone.
+    /// The connection is lost.
     pub(super) gone: bool,
 }
 
@@ -83,7 +81,7 @@ impl Client {
         }
     }
 
-    /// Bytes of memory that it holds.
+    /// Bytes of memory that the client holds.
     pub(super) fn holds(&self) -> u64 {
         let tls = if self.transport.is_tls() { budget::TLS } else { 0 };
         let requests = u64::from(self.requests) * budget::REQUEST;
@@ -91,12 +89,12 @@ impl Client {
         buffers + self.bytes + self.admitted.unwrap_or(0) + requests + tls
     }
 
-    /// Whether it is read from again only when it has taken replies.
+    /// Whether the client must take replies before the server reads from it again.
     pub(super) fn is_waiting(&self) -> bool {
         self.needs.is_some() || self.long.as_ref().is_some_and(|long| long.waits_for_replies(self))
     }
 
-    /// Looks again whether there is room for its next request.
+    /// Rechecks whether there is room for the next request.
     pub(super) fn look_for_room(&mut self, budget: &Budget) {
         if let Some(needs) = self.needs
             && (self.is_idle() || budget.has_room(self.holds(), needs))
@@ -105,17 +103,17 @@ impl Client {
         }
     }
 
-    /// Whether nothing of it is in flight, and it has taken all replies.
+    /// Whether no request is in flight and all replies are taken.
     fn is_idle(&self) -> bool {
         self.requests == 0 && !self.output.is_waiting()
     }
 
-    /// Whether it has so many requests in flight that no more are taken.
+    /// Whether the maximum number of requests is in flight.
     pub(super) fn is_full(&self) -> bool {
         self.requests >= MOST_REQUESTS
     }
 
-    /// Whether more of what it sends may be taken.
+    /// Whether more input may be taken.
     fn has_room(&self) -> bool {
         !self.gone && !self.blocked && self.needs.is_none() && !self.is_full()
     }
@@ -125,7 +123,7 @@ impl Client {
         wanted && !self.leaving && self.has_room()
     }
 
-    /// Whether there is something of it to do that no descriptor shows.
+    /// Whether buffered input can be handled, which poll(2) does not show.
     pub(super) fn has_input(&self) -> bool {
         match &self.long {
             Some(long) => long.is_ready(self) || self.wants_input() && self.transport.has_buffered(),
@@ -137,9 +135,9 @@ impl Client {
         !self.gone && (self.output.is_waiting() || self.transport.wants_write())
     }
 
-    /// Whether nothing is owed to it any more.
+    /// Whether the client is gone, or is leaving and has all its replies.
     pub(super) fn is_finished(&self) -> bool {
-        // Of a long write that is not here in full nothing more comes.
+        // The missing input of a long write will never arrive.
         let unfinished = match &self.long {
             Some(long) => !long.wants_input(self),
             None => self.held,
@@ -147,7 +145,7 @@ impl Client {
         self.gone || self.leaving && !unfinished && self.requests == 0 && !self.wants_output()
     }
 
-    /// Reads once from the connection; whether there may be more.
+    /// Reads once from the connection, and returns whether there may be more input.
     pub(super) fn receive(&mut self) -> bool {
         match self.input.read(&mut self.transport) {
             Ok(0) => self.leaving = true,
@@ -159,12 +157,12 @@ impl Client {
         false
     }
 
-    /// Consumes bytes of the input. Buffers are kept from one request to the next where there is room for that.
+    /// Consumes bytes of the input. The buffer is kept for the next request if the budget allows.
     pub(super) fn consume(&mut self, length: usize, budget: &Budget) {
         self.input.consume(length, budget.kept());
     }
 
-    /// The next request. After [`Next::Request`] the header is consumed, and the payload is the caller's to consume.
+    /// Takes the next request. After [`Next::Request`] the caller consumes the payload.
     pub(super) fn next(&mut self, export: &Export, budget: &mut Budget) -> Next {
         if self.skip > 0 {
             let length = self.skip.min(self.input.bytes().len() as u64);
@@ -203,13 +201,13 @@ impl Client {
         }
     }
 
-    /// Takes the memory that a request needs.
+    /// Reserves the memory for a request.
     fn admit(&mut self, header: &Header, what: Result<Command, u32>, budget: &mut Budget) -> Admitted {
         let length = u64::from(header.length);
         let whole = REQUEST_BYTES + header.payload() as usize;
         let replies = |length: u64| self.output.growth((REPLY + length) as usize);
         let needs = match what {
-            // Its bytes are the drive's at first, and then the reply's.
+            // The data moves from the drive to the reply.
             Ok(Command::Read) => length + REPLY + budget::REQUEST,
             Ok(Command::Cache) if length <= u64::from(MAX_PAYLOAD) => length + budget::REQUEST,
             Ok(Command::Write { .. }) => self.input.growth(whole) + length + budget::REQUEST,
@@ -235,21 +233,21 @@ impl Client {
         Admitted::Yes
     }
 
-    /// Whether an error of this command comes in a chunk.
+    /// Whether an error reply to this command is a chunk.
     pub(super) fn chunked(&self, kind: u16) -> bool {
         kind == command::BLOCK_STATUS || self.agreed.structured && kind == command::READ
     }
 
-    /// A buffer for a reply with so much data.
+    /// A buffer for a reply with `data` bytes of data.
     pub(super) fn reply(&mut self, data: usize) -> &mut Vec<u8> {
         self.output.room(REPLY as usize + data)
     }
 }
 
-/// Whether a request may be taken.
+/// The decision on a request.
 enum Admitted {
     Yes,
-    /// Not before replies were taken.
+    /// The client must take replies first.
     No,
     InPieces(Long),
 }

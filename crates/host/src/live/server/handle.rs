@@ -1,78 +1,44 @@
-//! How other threads speak to the loop ([`Handle`]).
+//! The handle through which other threads use the server ([`Handle`]).
 
-use super::super::port::{Done, Port};
-use super::budget::{SharedUsage, Usage};
+use super::super::port::{OnComplete, Port};
+use super::budget::Usage;
+use crate::event::Event;
 use crate::nbd::{Agreed, Transport};
 use lowtide_core::Request;
-use rustix::event::{EventfdFlags, eventfd};
-use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-/// Something to do on the loop's thread; the second argument is the instant on its clock.
-type Errand<D> = Box<dyn FnOnce(&mut [D], u64) + Send>;
+/// A function for the server's thread; the second argument is the instant of its clock.
+type Call<D> = Box<dyn FnOnce(&mut [D], u64) + Send>;
 
-/// What another thread wants.
+/// A message from another thread.
 pub(super) enum Message<D> {
-    /// A client, and what was agreed on with it.
+    /// A client after its negotiation.
     Client(Transport, Agreed),
     /// A request to a drive.
-    Request { drive: usize, life: u64, request: Request, data: Vec<u8>, done: Done },
-    /// Something to do with the drives.
-    Call(Errand<D>),
-    /// Somebody waits for the end, when this is dropped.
+    Request { drive: usize, life: u64, request: Request, data: Vec<u8>, done: OnComplete },
+    /// A function to call with the drives.
+    Call(Call<D>),
+    /// A waiter for the end, which drops the sender.
     Watch(mpsc::SyncSender<()>),
-    /// The end.
+    /// Ends the server.
     Stop,
 }
 
-/// Wakes the loop.
-#[derive(Debug)]
-pub(super) struct Bell {
-    pub(super) fd: OwnedFd,
-}
-
-impl Bell {
-    pub(super) fn new() -> io::Result<Bell> {
-        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        Ok(Bell { fd })
-    }
-
-    pub(super) fn ring(&self) {
-        // It fails where the count is full: then it rings already.
-        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
-    }
-
-    pub(super) fn hush(&self) {
-        let _ = rustix::io::read(&self.fd, &mut [0u8; 8]);
-    }
-}
-
-/// Wakes the loop, so that it asks its drives what is due.
-#[derive(Debug, Clone)]
-pub struct Ring(pub(super) Arc<Bell>);
-
-impl Ring {
-    /// Wakes it.
-    pub fn ring(&self) {
-        self.0.ring();
-    }
-}
-
-/// The loop, for other threads. Messages to a loop that has ended are dropped.
+/// A handle to the server for other threads. Messages to a server that has ended are dropped.
 pub struct Handle<D> {
     pub(super) to: mpsc::Sender<Message<D>>,
-    pub(super) bell: Arc<Bell>,
+    /// Wakes the server.
+    pub(super) waker: Event,
     pub(super) lives: Arc<[AtomicU64]>,
-    pub(super) usage: Arc<SharedUsage>,
+    pub(super) usage: Arc<Mutex<Usage>>,
 }
 
 impl<D> Clone for Handle<D> {
     fn clone(&self) -> Self {
         Handle {
             to: self.to.clone(),
-            bell: Arc::clone(&self.bell),
+            waker: self.waker.clone(),
             lives: Arc::clone(&self.lives),
             usage: Arc::clone(&self.usage),
         }
@@ -80,21 +46,19 @@ impl<D> Clone for Handle<D> {
 }
 
 impl<D> Handle<D> {
-    fn send(&self, message: Message<D>) -> bool {
-        let sent = self.to.send(message).is_ok();
-        if sent {
-            self.bell.ring();
+    fn send(&self, message: Message<D>) {
+        if self.to.send(message).is_ok() {
+            self.waker.set();
         }
-        sent
     }
 
-    /// Serves a client from now on.
+    /// Adds a client.
     pub fn serve(&self, transport: Transport, agreed: Agreed) {
         self.send(Message::Client(transport, agreed));
     }
 
-    /// Does something with the drives on the loop's thread, and waits for what comes of it; the second argument is the
-    /// instant on the loop's clock. `None` where the loop has ended.
+    /// Calls `what` on the server's thread with the drives and the instant of its clock, and returns the result. Returns
+    /// `None` if the server has ended.
     pub fn call<T: Send + 'static>(
         &self,
         what: impl FnOnce(&mut [D], u64) -> T + Send + 'static,
@@ -107,40 +71,40 @@ impl<D> Handle<D> {
         from.recv().ok()
     }
 
-    /// How many clients there are, and how much memory they hold, as of the loop's last turn.
+    /// The number of clients and their memory, as of the last pass of the server.
     pub fn usage(&self) -> Usage {
-        self.usage.get()
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the loop has ended.
+    /// Waits until the server has ended.
     pub fn ended(&self) {
-        // It is never answered: the loop drops it when it ends.
+        // The server never answers, and drops the sender when it ends.
         let (to, from) = mpsc::sync_channel::<()>(1);
         self.send(Message::Watch(to));
         let _ = from.recv();
     }
 
-    /// Ends the loop; what is in flight is not answered.
+    /// Ends the server. Requests in flight are not answered.
     pub fn stop(&self) {
         self.send(Message::Stop);
     }
 }
 
 impl<D: Send + 'static> Handle<D> {
-    /// A way to a drive of `size` bytes in blocks of `block`.
+    /// Access to a drive of `size` bytes, by requests in multiples of `block` bytes.
     pub fn port(&self, drive: usize, size: u64, block: u32) -> Arc<dyn Port> {
-        Arc::new(Way { handle: self.clone(), drive, size, block })
+        Arc::new(DrivePort { handle: self.clone(), drive, size, block })
     }
 }
 
-struct Way<D> {
+struct DrivePort<D> {
     handle: Handle<D>,
     drive: usize,
     size: u64,
     block: u32,
 }
 
-impl<D: Send + 'static> Port for Way<D> {
+impl<D: Send + 'static> Port for DrivePort<D> {
     fn size(&self) -> u64 {
         self.size
     }
@@ -150,12 +114,12 @@ impl<D: Send + 'static> Port for Way<D> {
     fn life(&self) -> u64 {
         self.handle.lives[self.drive].load(Ordering::Acquire)
     }
-    fn submit(&self, life: u64, request: Request, data: Vec<u8>, done: Done) {
+    fn submit(&self, life: u64, request: Request, data: Vec<u8>, done: OnComplete) {
         let message = Message::Request { drive: self.drive, life, request, data, done };
         if let Err(mpsc::SendError(Message::Request { done, .. })) = self.handle.to.send(message) {
             done(Err(libc::EIO));
             return;
         }
-        self.handle.bell.ring();
+        self.handle.waker.set();
     }
 }

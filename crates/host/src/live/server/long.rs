@@ -1,9 +1,9 @@
-//! Requests that a client has no room for as a whole, carried out in pieces ([`Long`]).
+//! Requests that exceed the memory of their client and are carried out in pieces ([`Long`]).
 //!
-//! A client has one such request at a time, and no other request meanwhile: so every client can make the
-//! largest request, however little memory is left. Each piece is a request to the drive. If a piece of a read
-//! fails after the first was sent, and the reply can no longer say so (a simple reply, or one that must be
-//! one chunk), the connection ends, as the protocol demands. Not here: who has room; see [`super::budget`].
+//! A client has at most one such request, and no other request at the same time. Every client can therefore make the
+//! largest request, however little memory is free. Each piece is one request to the drive. If a piece of a read fails
+//! after the first one was sent, a simple reply or a reply of one chunk can no longer report the error; the server
+//! then closes the connection, as the protocol demands. Not here: the decision to split; see [`super::budget`].
 
 use super::client::Client;
 use crate::nbd::answer;
@@ -11,22 +11,23 @@ use crate::nbd::request::{Command, Header};
 use crate::nbd::wire::{command, flag};
 use lowtide_core::{Op, Request};
 
-/// Bytes of a piece.
+/// Size of a piece, in bytes.
 const PIECE: u64 = 64 << 10;
 
-/// A request that is carried out in pieces.
+/// A request in pieces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Long {
     pub(super) header: Header,
     op: Op,
-    /// Where the next piece begins, and the last one ends.
+    /// Start of the next piece.
     at: u64,
+    /// End of the last piece.
     end: u64,
     under_way: bool,
 }
 
 impl Long {
-    /// A request in pieces; `None` if it has no data that needs room.
+    /// Splits a request. Returns `None` for a command without data.
     pub(super) fn of(header: &Header, what: Command) -> Option<Long> {
         let op = match what {
             Command::Read | Command::Cache => Op::Read,
@@ -37,7 +38,7 @@ impl Long {
         Some(Long { header: *header, op, at, end, under_way: false })
     }
 
-    /// The next piece ends where a piece of the drive does.
+    /// Length of the next piece, which ends at a multiple of [`PIECE`].
     fn piece(&self) -> u64 {
         (self.at / PIECE * PIECE + PIECE).min(self.end) - self.at
     }
@@ -46,12 +47,12 @@ impl Long {
         matches!(self.op, Op::Write { .. })
     }
 
-    /// Whether the client has to send more before it goes on.
+    /// Whether the next piece waits for input.
     pub(super) fn wants_input(&self, client: &Client) -> bool {
         self.is_write() && !self.under_way && (client.input.bytes().len() as u64) < self.piece()
     }
 
-    /// Whether the client has to take replies before it goes on.
+    /// Whether the next piece waits until the client has taken replies.
     pub(super) fn waits_for_replies(&self, client: &Client) -> bool {
         !self.is_write() && !self.under_way && client.output.is_waiting()
     }
@@ -61,7 +62,7 @@ impl Long {
         !(self.under_way || client.gone || self.wants_input(client) || self.waits_for_replies(client))
     }
 
-    /// Begins the next piece: as a request to the drive, and as one of the client.
+    /// Begins the next piece. Returns it as a request to the drive and as a request header.
     pub(super) fn begin(&mut self) -> (Request, Header) {
         let length = self.piece();
         self.under_way = true;
@@ -69,18 +70,18 @@ impl Long {
         (Request { op: self.op, offset: self.at, length }, header)
     }
 
-    /// Whether its reply has to be one chunk, or has no chunks at all.
+    /// Whether the reply is simple or must be one chunk.
     fn is_one(&self, structured: bool) -> bool {
         !structured || self.header.flags & flag::DF != 0
     }
 
-    /// Whether its reply has begun.
+    /// Whether a part of the reply was sent.
     fn has_begun(&self) -> bool {
         self.at > self.header.offset
     }
 }
 
-/// Completes a piece of a client's long request; `fill` reads its bytes, and `hole` says that there are none.
+/// Completes a piece. `fill` reads its bytes; `hole` marks an unallocated piece, sent without bytes.
 pub(super) fn complete(
     client: &mut Client,
     piece: &Header,
@@ -121,7 +122,7 @@ pub(super) fn complete(
             long.at += u64::from(piece.length);
             client.long = Some(long);
         }
-        // The reply so far says that it went well.
+        // The reply has already announced success.
         Err(_) if sends && long.has_begun() && long.is_one(structured) => client.gone = true,
         Err(errno) => {
             let chunked = client.chunked(long.header.kind);
@@ -131,6 +132,6 @@ pub(super) fn complete(
             }
         }
     }
-    // Input that arrived meanwhile is taken now.
+    // Input may have arrived meanwhile.
     client.held = true;
 }

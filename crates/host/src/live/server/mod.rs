@@ -1,14 +1,14 @@
-//! The loop that serves drives to clients ([`Server`]): one thread, which no request leaves.
+//! The server thread, which serves drives to clients ([`Server`]).
 //!
 //! ```text
-//!   answer what is due ─► send ─► wait (for bytes, or for the next due instant) ─► take requests ─┐
-//!         ▲                                                                                        │
-//!         └────────────────────────────────────────────────────────────────────────────────────────┘
+//!   answer due requests ─► send ─► wait (for bytes, or for the next due instant) ─► take requests ─┐
+//!         ▲                                                                                         │
+//!         └─────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! One thread, because a drive takes requests in order of time, and because a request that changes hands between threads
-//! pays for two more of the scheduler's decisions, which is as long as a fast drive takes to answer. What clients send together is taken
-//! together, and what is due together is sent together. Not here: negotiation, which other threads do.
+//! One thread serves all drives, because a drive takes requests in order of time, and because handing a request to another
+//! thread costs two scheduling decisions, about the latency of a fast drive. Requests that arrive together are taken in one
+//! batch, and answers that are due together are sent in one. Not here: negotiation, which has its own threads.
 
 mod budget;
 mod buffer;
@@ -19,17 +19,18 @@ mod status;
 mod waiting;
 
 pub use budget::{Buffers, Usage};
-pub use handle::{Handle, Ring};
+pub use handle::Handle;
 
 use super::drive::{Drive, Ticket};
-use super::port::Done;
+use super::port::OnComplete;
 use super::wait::{Awake, Clock, Waiter, precise_wakeups};
+use crate::event::Event;
 use crate::nbd::answer;
 use crate::nbd::request::{Command, Header};
 use crate::nbd::wire::{MAX_PAYLOAD, command};
-use budget::{Budget, SharedUsage};
+use budget::Budget;
 use client::{Client, Next};
-use handle::{Bell, Message};
+use handle::Message;
 use lowtide_core::{Op, Request};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -38,20 +39,20 @@ use status::status;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
-use waiting::{For, Then, Waiting};
+use waiting::{NextStep, Requester, Waiting};
 
-/// The most extents in the answers that one client gets before others have their turn.
-const MOST_EXTENTS_IN_TURN: usize = 4096;
+/// The most extents that one client gets in a pass of the server.
+const MOST_EXTENTS_PER_PASS: usize = 4096;
 
-/// How long nothing is in flight before the processors may sleep again.
+/// Idle time after which the processors may sleep again.
 const BEFORE_SLEEP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Steps of long requests before others have their turn.
+/// The most steps of multi-step requests per drive in a pass of the server.
 const MOST_STEPS: usize = 8;
 
-/// The loop and what it serves.
+/// A server of drives.
 pub struct Server<D> {
     drives: Vec<D>,
     clients: Slab<Client>,
@@ -61,36 +62,36 @@ pub struct Server<D> {
     /// Bytes in flight, for each drive, also of clients that have left.
     loads: Vec<u64>,
     budget: Budget,
-    usage: Arc<SharedUsage>,
+    usage: Arc<Mutex<Usage>>,
     from: mpsc::Receiver<Message<D>>,
-    bell: Arc<Bell>,
+    waker: Event,
     lives: Arc<[AtomicU64]>,
     clock: Clock,
-    /// While something is in flight that has to be answered in time, and a little longer.
+    /// Held while a timed answer is in flight, and for [`BEFORE_SLEEP`] after it.
     awake: Option<Awake>,
     waiter: Waiter,
-    /// It was refused once.
+    /// [`Awake`] was refused.
     may_sleep: bool,
-    /// It ends when its last client has left.
+    /// The server ends when its last client has left.
     ends_alone: bool,
     stopped: bool,
-    /// Dropped at the end.
+    /// Waiters for the end, which learn of it when these are dropped.
     watched: Vec<mpsc::SyncSender<()>>,
 }
 
 impl<D: Drive> Server<D> {
-    /// A loop that serves these drives on this clock.
+    /// A server of `drives` on `clock`, and a handle to it.
     ///
     /// # Errors
-    /// Where the system has no more file descriptors.
+    /// If the process has no more file descriptors.
     pub fn new(mut drives: Vec<D>, clock: Clock) -> io::Result<(Server<D>, Handle<D>)> {
         let (to, from) = mpsc::channel();
-        let bell = Arc::new(Bell::new()?);
-        drives.iter_mut().for_each(|drive| drive.ring_by(Ring(Arc::clone(&bell))));
+        let waker = Event::new()?;
+        drives.iter_mut().for_each(|drive| drive.set_waker(waker.clone()));
         let lives: Arc<[AtomicU64]> = drives.iter().map(|drive| AtomicU64::new(drive.life())).collect();
-        let usage = Arc::<SharedUsage>::default();
-        let handle =
-            Handle { to, bell: Arc::clone(&bell), lives: Arc::clone(&lives), usage: Arc::clone(&usage) };
+        let usage = Arc::<Mutex<Usage>>::default();
+        let (shared_lives, shared_usage) = (Arc::clone(&lives), Arc::clone(&usage));
+        let handle = Handle { to, waker: waker.clone(), lives: shared_lives, usage: shared_usage };
         let server = Server {
             loads: vec![0; drives.len()],
             budget: Budget::new(Buffers::default()),
@@ -100,7 +101,7 @@ impl<D: Drive> Server<D> {
             waiting: Slab::new(),
             clients_ever: 0,
             from,
-            bell,
+            waker,
             lives,
             clock,
             awake: None,
@@ -113,19 +114,19 @@ impl<D: Drive> Server<D> {
         Ok((server, handle))
     }
 
-    /// The loop ends when its last client has left, instead of when it is told.
+    /// Makes the server end when its last client has left.
     pub fn ending_alone(mut self) -> Self {
         self.ends_alone = true;
         self
     }
 
-    /// Clients have other memory than by default.
+    /// Sets the memory for clients.
     pub fn with_buffers(mut self, buffers: Buffers) -> Self {
         self.budget = Budget::new(buffers);
         self
     }
 
-    /// Serves until the end; gives the drives back. What is in flight then is not answered.
+    /// Serves until the end, and returns the drives. Requests in flight at the end are not answered.
     pub fn run(mut self) -> Vec<D> {
         precise_wakeups();
         loop {
@@ -137,12 +138,12 @@ impl<D: Drive> Server<D> {
             self.wait_and_take();
         }
         for (_, waiting) in std::mem::take(&mut self.waiting) {
-            waiting.give_up();
+            waiting.fail();
         }
         self.drives
     }
 
-    /// Answers what is due.
+    /// Answers due requests.
     fn answer(&mut self) {
         let mut now_ns = None;
         for drive in 0..self.drives.len() {
@@ -150,7 +151,6 @@ impl<D: Drive> Server<D> {
                 continue;
             }
             let now_ns = *now_ns.get_or_insert_with(|| self.clock.now_ns());
-            // Others have their turn between the steps of a long request.
             let mut steps = 0;
             while steps < MOST_STEPS
                 && let Some((ticket, result)) = self.drives[drive].due(now_ns)
@@ -160,9 +160,7 @@ impl<D: Drive> Server<D> {
         }
     }
 
-    /// A request is complete, or a step of it.
-    ///
-    /// Whether it was a step of one that goes on.
+    /// Handles the completion of a request or of one of its steps. Returns whether another step follows.
     fn complete(&mut self, ticket: Ticket, result: Result<(), i32>, now_ns: u64) -> bool {
         let Some(waiting) = self.waiting.get_mut(ticket as usize) else { return false };
         let drive = &mut self.drives[waiting.drive];
@@ -172,16 +170,16 @@ impl<D: Drive> Server<D> {
             drive.submit(now_ns, ticket, request, data);
             return true;
         }
-        let Waiting { asked, read, bytes, drive: number, .. } = self.waiting.remove(ticket as usize);
+        let Waiting { requester, read, bytes, drive: number, .. } = self.waiting.remove(ticket as usize);
         self.loads[number] -= bytes;
-        match asked {
-            For::Port(done) => done(result.and_then(|()| {
+        match requester {
+            Requester::Port(done) => done(result.and_then(|()| {
                 let (offset, length) = read.unwrap_or((0, 0));
                 let mut bytes = vec![0; length as usize];
                 drive.read(offset, &mut bytes)?;
                 Ok(bytes)
             })),
-            For::Client { key, id, header, piece } => {
+            Requester::Client { key, id, header, piece } => {
                 let Some(client) = self.clients.get_mut(key).filter(|client| client.id == id) else {
                     return false;
                 };
@@ -197,7 +195,7 @@ impl<D: Drive> Server<D> {
         false
     }
 
-    /// Sends what clients can take; takes leave of those that are finished.
+    /// Sends replies as far as clients take them, and removes finished clients.
     fn send(&mut self) {
         let mut finished = false;
         for (_, client) in &mut self.clients {
@@ -212,7 +210,7 @@ impl<D: Drive> Server<D> {
         }
     }
 
-    /// Waits until something is to be done, and takes what has come.
+    /// Waits for input, messages or the next due instant, and handles them.
     fn wait_and_take(&mut self) {
         self.count_memory();
         let here: Vec<usize> =
@@ -220,9 +218,9 @@ impl<D: Drive> Server<D> {
         let due_ns =
             if here.is_empty() { self.drives.iter().filter_map(Drive::next_due).min() } else { Some(0) };
         self.keep_awake(due_ns);
-        let (rung, ready) = self.wait(due_ns);
-        if rung {
-            self.bell.hush();
+        let (messages, ready) = self.wait(due_ns);
+        if messages {
+            self.waker.clear();
             self.take_messages();
         }
         for Ready { key, readable, writable, gone } in ready {
@@ -230,7 +228,6 @@ impl<D: Drive> Server<D> {
             if writable {
                 client.output.unstick();
             }
-            // Who has gone would not hear an answer.
             client.gone |= gone;
             if readable {
                 self.take(key, true);
@@ -239,24 +236,25 @@ impl<D: Drive> Server<D> {
         here.into_iter().for_each(|key| self.take(key, false));
     }
 
-    /// Counts what clients hold, and looks whether those that wait for room have it.
+    /// Counts the memory of clients, and lets clients that waited for room continue.
     fn count_memory(&mut self) {
-        // What clients that have left still have in flight.
+        // Bytes in flight of clients that have left.
         let all: u64 = self.loads.iter().sum();
         let left = all.saturating_sub(self.clients.iter().map(|(_, client)| client.bytes).sum());
         self.budget.count(self.clients.iter().map(|(_, client)| client.holds()), left);
-        let mut usage = Usage { clients: 0, waiting: 0, used: left, bytes: self.budget.bytes() };
+        let (buffers_used_bytes, buffers_bytes) = (left, self.budget.bytes());
+        let mut usage = Usage { connected: 0, waiting: 0, buffers_used_bytes, buffers_bytes };
         for (_, client) in &mut self.clients {
             client.blocked = self.loads[client.agreed.export] >= self.budget.bytes();
             client.look_for_room(&self.budget);
-            usage.clients += 1;
+            usage.connected += 1;
             usage.waiting += u64::from(client.is_waiting());
-            usage.used += client.holds();
+            usage.buffers_used_bytes += client.holds();
         }
-        self.usage.set(usage);
+        *self.usage.lock().unwrap_or_else(PoisonError::into_inner) = usage;
     }
 
-    /// Keeps the processors awake where answers have to be in time.
+    /// Keeps the processors awake while a timed answer is in flight.
     fn keep_awake(&mut self, due_ns: Option<u64>) {
         if due_ns.is_some() && self.awake.is_none() && !self.may_sleep {
             let timed = self.drives.iter().any(|drive| drive.keeps_time() && drive.next_due().is_some());
@@ -267,7 +265,7 @@ impl<D: Drive> Server<D> {
         }
     }
 
-    /// Takes what a client has sent: what is here, and, where its descriptor says so, what is there.
+    /// Takes requests from the input buffer of a client, and reads more if its descriptor is readable.
     fn take(&mut self, key: usize, readable: bool) {
         let now_ns = self.clock.now_ns();
         self.take_requests(key, now_ns);
@@ -279,21 +277,21 @@ impl<D: Drive> Server<D> {
         }
     }
 
-    /// Waits for bytes, messages, or an instant: whether there are messages, and which clients have something.
+    /// Waits for bytes, messages, or an instant. Returns whether there are messages, and the clients with events.
     fn wait(&mut self, due_ns: Option<u64>) -> (bool, Vec<Ready>) {
-        let mut fds = vec![PollFd::new(&self.bell.fd, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(&self.waker, PollFlags::IN)];
         let mut whose = Vec::with_capacity(self.clients.len() + 1);
         for (key, client) in &self.clients {
             let (input, output) = (client.wants_input(), client.wants_output());
             let (read, write) = (client.transport.read_fd(), client.transport.write_fd());
             let one = read.as_raw_fd() == write.as_raw_fd();
             if input {
-                // The kernel takes no more entries than descriptors are allowed.
+                // One entry per descriptor: poll(2) takes at most RLIMIT_NOFILE entries.
                 let also = if one && output { PollFlags::OUT } else { PollFlags::empty() };
                 fds.push(PollFd::from_borrowed_fd(read, PollFlags::IN | also));
                 whose.push((key, true));
             }
-            // Also to hear that the other end has gone.
+            // Also polled without events, to notice that the client has gone.
             if !input || output && !one {
                 let flags = if output { PollFlags::OUT } else { PollFlags::empty() };
                 fds.push(PollFd::from_borrowed_fd(write, flags));
@@ -303,7 +301,7 @@ impl<D: Drive> Server<D> {
         let idle = self.awake.is_some().then_some(BEFORE_SLEEP);
         match self.waiter.wait(&self.clock, &mut fds, due_ns, idle) {
             Err(error) if error != Errno::INTR => {
-                // Out of memory, say: others may make room.
+                // Probably out of memory, which may pass.
                 std::thread::sleep(Duration::from_millis(10));
                 return (true, Vec::new());
             }
@@ -328,17 +326,17 @@ impl<D: Drive> Server<D> {
         (!fds[0].revents().is_empty(), ready.collect())
     }
 
-    /// Takes every request of a client that is there in full.
+    /// Takes every complete request of a client.
     fn take_requests(&mut self, key: usize, now_ns: u64) {
         let mut extents = 0;
         loop {
             let client = &mut self.clients[key];
             if client.long.is_some() {
-                return self.go_on(key, now_ns);
+                return self.begin_piece(key, now_ns);
             }
             let drive = &mut self.drives[client.agreed.export];
             client.blocked = self.loads[client.agreed.export] >= self.budget.bytes();
-            client.held = client.blocked || client.is_full() || extents >= MOST_EXTENTS_IN_TURN;
+            client.held = client.blocked || client.is_full() || extents >= MOST_EXTENTS_PER_PASS;
             if client.held || client.gone {
                 return;
             }
@@ -366,21 +364,21 @@ impl<D: Drive> Server<D> {
         }
     }
 
-    /// Asks the drive for what a client wants.
+    /// Submits the request of a client to its drive.
     fn begin(&mut self, key: usize, now_ns: u64, header: &Header, command: Command) {
         let client = &mut self.clients[key];
         let number = client.agreed.export;
         let (offset, length) = (header.offset, u64::from(header.length));
         let range = |op| Request { op, offset, length };
-        let durable = |fua| if fua { Then::Flush } else { Then::Nothing };
-        let (mut read, mut bytes, mut then) = (None, 0, Then::Nothing);
+        let durable = |fua| if fua { NextStep::Flush } else { NextStep::None };
+        let (mut read, mut bytes, mut then) = (None, 0, NextStep::None);
         let request = match command {
             Command::Read => {
                 (read, bytes) = (Some((offset, header.length)), length);
                 range(Op::Read)
             }
             Command::Cache => {
-                // A drive that takes longer ones keeps nothing for them.
+                // Drives ignore longer prefetches, which therefore take no memory.
                 bytes = if header.length <= MAX_PAYLOAD { length } else { 0 };
                 range(Op::Read)
             }
@@ -394,7 +392,7 @@ impl<D: Drive> Server<D> {
                 let block = u64::from(self.drives[number].export().minimum_block);
                 let (first, end) = (offset.next_multiple_of(block), (offset + length) / block * block);
                 if first >= end {
-                    // No block of it is trimmed as a whole, and the rest of a block may be in use.
+                    // The range contains no complete block, and partial blocks may be in use.
                     return answer::done(client.reply(0), header.cookie);
                 }
                 Request { op: Op::Trim, offset: first, length: end - first }
@@ -404,29 +402,29 @@ impl<D: Drive> Server<D> {
                 range(Op::WriteZeroes)
             }
             Command::WriteZeroes { fua, hole: false, .. } => {
-                then = Then::Zeroes { at: offset, end: offset + length, fua };
+                then = NextStep::Zeroes { at: offset, end: offset + length, fua };
                 Request::flush()
             }
-            Command::Disconnect | Command::BlockStatus { .. } => unreachable!("answered elsewhere"),
+            Command::Disconnect | Command::BlockStatus { .. } => unreachable!("answered by the caller"),
         };
-        let asked = For::Client { key, id: client.id, header: *header, piece: false };
-        let waiting = Waiting { drive: number, asked, read, bytes, then };
+        let requester = Requester::Client { key, id: client.id, header: *header, piece: false };
+        let waiting = Waiting { drive: number, requester, read, bytes, then };
         self.submit(key, now_ns, waiting, request, header.payload() as usize);
     }
 
-    /// Begins the next piece of a client's long request, where it can.
-    fn go_on(&mut self, key: usize, now_ns: u64) {
+    /// Begins the next piece of a client's long request, if the client is ready for it.
+    fn begin_piece(&mut self, key: usize, now_ns: u64) {
         let client = &mut self.clients[key];
         let Some(mut long) = client.long.filter(|long| long.is_ready(client)) else { return };
         let (request, header) = long.begin();
         client.long = Some(long);
-        let asked = For::Client { key, id: client.id, header, piece: true };
+        let requester = Requester::Client { key, id: client.id, header, piece: true };
         let (drive, bytes) = (client.agreed.export, request.length);
-        let waiting = Waiting { drive, asked, read: None, bytes, then: Then::Nothing };
+        let waiting = Waiting { drive, requester, read: None, bytes, then: NextStep::None };
         self.submit(key, now_ns, waiting, request, header.payload() as usize);
     }
 
-    /// Hands a client's request to its drive, with a payload that lies at the front of the input.
+    /// Submits a client's request to its drive; the payload is at the front of the input buffer.
     fn submit(&mut self, key: usize, now_ns: u64, waiting: Waiting, request: Request, payload: usize) {
         let client = &mut self.clients[key];
         let drive = &mut self.drives[waiting.drive];
@@ -434,7 +432,7 @@ impl<D: Drive> Server<D> {
         client.bytes += waiting.bytes;
         self.loads[waiting.drive] += waiting.bytes;
         let ticket = self.waiting.insert(waiting);
-        // Zeroes that take room are all steps, of which the first is now.
+        // Allocated zeroes consist of steps only.
         match self.waiting[ticket].first_step() {
             Some((request, data)) => drive.submit(now_ns, ticket as Ticket, request, data),
             None => {
@@ -444,7 +442,7 @@ impl<D: Drive> Server<D> {
         }
     }
 
-    /// Does what other threads want.
+    /// Handles the messages of other threads.
     fn take_messages(&mut self) {
         while let Ok(message) = self.from.try_recv() {
             let now_ns = self.clock.now_ns();
@@ -455,25 +453,25 @@ impl<D: Drive> Server<D> {
                     self.clients.insert(client);
                 }
                 Message::Request { drive, life, request, data, done } => {
-                    self.take_from_thread(drive, life, (request, &data), done, now_ns);
+                    self.submit_from_port(drive, life, (request, &data), done, now_ns);
                 }
                 Message::Call(what) => {
                     what(&mut self.drives, now_ns);
                     self.notice_cuts();
                 }
-                Message::Watch(who) => self.watched.push(who),
+                Message::Watch(waiter) => self.watched.push(waiter),
                 Message::Stop => self.stopped = true,
             }
         }
     }
 
-    /// Takes a request that came from another thread.
-    fn take_from_thread(
+    /// Submits a request from a [`Port`](super::Port).
+    fn submit_from_port(
         &mut self,
         number: usize,
         life: u64,
         (request, data): (Request, &[u8]),
-        done: Done,
+        done: OnComplete,
         now_ns: u64,
     ) {
         let drive = &mut self.drives[number];
@@ -497,15 +495,15 @@ impl<D: Drive> Server<D> {
         let read = (op == Op::Read).then_some((offset, length as u32));
         let ticket = self.waiting.insert(Waiting {
             drive: number,
-            asked: For::Port(done),
+            requester: Requester::Port(done),
             read,
             bytes: 0,
-            then: Then::Nothing,
+            then: NextStep::None,
         });
         drive.submit(now_ns, ticket as Ticket, request, data);
     }
 
-    /// After a power cut nobody hears of what was in flight, and clients have lost their connection.
+    /// Drops the requests in flight of drives whose power was cut, and disconnects their clients.
     fn notice_cuts(&mut self) {
         for number in 0..self.drives.len() {
             let life = self.drives[number].life();
@@ -519,13 +517,13 @@ impl<D: Drive> Server<D> {
             for ticket in lost.map(|(ticket, _)| ticket).collect::<Vec<_>>() {
                 let waiting = self.waiting.remove(ticket);
                 self.loads[number] -= waiting.bytes;
-                waiting.give_up();
+                waiting.fail();
             }
         }
     }
 }
 
-/// A client of which there is something to know: that bytes came, that it takes bytes, or that it has gone.
+/// The poll events of a client.
 struct Ready {
     key: usize,
     readable: bool,
@@ -555,7 +553,7 @@ fn reply<D: Drive>(drive: &mut D, client: &mut Client, header: &Header, result: 
     }
 }
 
-/// Goes on with the answer to a long request of a client.
+/// Answers a piece of a long request of a client.
 fn reply_piece<D: Drive>(drive: &mut D, client: &mut Client, piece: &Header, result: Result<(), i32>) {
     let reads = piece.kind == command::READ;
     let hole = result.and_then(|()| Ok(reads && client.agreed.structured && is_hole(drive, piece)?));
@@ -563,7 +561,7 @@ fn reply_piece<D: Drive>(drive: &mut D, client: &mut Client, piece: &Header, res
     long::complete(client, piece, result, hole == Ok(true), |bytes| drive.read(piece.offset, bytes));
 }
 
-/// Whether nothing of a read's range is allocated.
+/// Whether the range of a read is unallocated.
 fn is_hole<D: Drive>(drive: &D, header: &Header) -> Result<bool, i32> {
     let run = drive.run(header.offset, u64::from(header.length))?;
     Ok(!run.allocated && run.length == u64::from(header.length))

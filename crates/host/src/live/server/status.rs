@@ -1,26 +1,26 @@
-//! Answers to NBD's block status request ([`status`]): which parts of a range are allocated.
+//! Replies to NBD's block status request ([`status`]): the allocated parts of a range.
 
 use super::super::drive::Drive;
 use super::client::Client;
 use crate::nbd::answer;
 use crate::nbd::request::Header;
 
-/// Most lookups for one answer: each may read a page of a map.
-const MOST_LOOKS: usize = 256;
+/// The most lookups for one reply. A lookup may read a page of the map.
+const MOST_LOOKUPS: usize = 256;
 
-/// Most extents in one answer.
+/// The most extents in one reply.
 pub(super) const MOST_EXTENTS: usize = 1024;
 
-/// Answers which parts of a range are allocated; neighbouring parts that are alike are one extent.
+/// Replies with the allocation of a range. Adjacent runs of the same kind are merged.
 ///
-/// Returns the number of lookups. An answer may cover less than was asked for, if that takes many lookups.
+/// Returns the number of lookups. The reply covers less than the range if that would take more than [`MOST_LOOKUPS`].
 pub(super) fn status<D: Drive>(drive: &D, client: &mut Client, header: &Header, one: bool) -> usize {
     let most = if one { 1 } else { MOST_EXTENTS };
     let (mut at, end) = (header.offset, header.offset + u64::from(header.length));
     let mut runs: Vec<(u32, bool)> = Vec::new();
-    let mut looks = 0;
-    while at < end && looks < MOST_LOOKS {
-        looks += 1;
+    let mut lookups = 0;
+    while at < end && lookups < MOST_LOOKUPS {
+        lookups += 1;
         match drive.run(at, end - at) {
             Ok(run) => {
                 let full = runs.len() == most;
@@ -34,10 +34,10 @@ pub(super) fn status<D: Drive>(drive: &D, client: &mut Client, header: &Header, 
             Err(errno) => {
                 let error = answer::error_number(errno);
                 answer::failed(client.reply(0), true, header.cookie, error);
-                return looks;
+                return lookups;
             }
         }
     }
     answer::extents(client.reply(8 * runs.len()), header.cookie, &runs);
-    looks
+    lookups
 }

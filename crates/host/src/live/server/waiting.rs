@@ -1,73 +1,72 @@
-//! A request in flight: who waits for it, and what is still to be done for it ([`Waiting`]).
+//! A request in flight: its requester and its remaining steps ([`Waiting`]).
 
-use super::super::port::Done;
+use super::super::port::OnComplete;
 use crate::nbd::request::Header;
 use lowtide_core::{Op, Request};
 
-/// Zeroes that must take room are written in pieces of this many bytes.
+/// Bytes of a step that writes allocated zeroes.
 const PIECE: usize = 1 << 20;
 static ZEROES: [u8; PIECE] = [0; PIECE];
 
-/// Who waits.
-pub(super) enum For {
-    /// A client, unless it has gone: what has its place then has another id. It may be a piece of a long request.
+pub(super) enum Requester {
+    /// A client. The id differs if another client has reused the key; `piece` marks a piece of a long request.
     Client { key: usize, id: u64, header: Header, piece: bool },
     /// Another thread.
-    Port(Done),
+    Port(OnComplete),
 }
 
-/// What is still to be done before the answer.
+/// The step that must follow before the answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Then {
-    Nothing,
-    /// Zeroes are written up to here, durably or not.
+pub(super) enum NextStep {
+    None,
+    /// Write zeroes from `at` to `end`.
     Zeroes {
         at: u64,
         end: u64,
         fua: bool,
     },
-    /// What was done is made durable.
+    /// Flush.
     Flush,
 }
 
 /// A request in flight.
 pub(super) struct Waiting {
     pub(super) drive: usize,
-    pub(super) asked: For,
-    /// The range whose bytes are the answer.
+    pub(super) requester: Requester,
+    /// Offset and length of the data to return.
     pub(super) read: Option<(u64, u32)>,
-    /// Bytes that are read or written.
+    /// Bytes in flight, for the memory budget.
     pub(super) bytes: u64,
-    pub(super) then: Then,
+    pub(super) then: NextStep,
 }
 
 impl Waiting {
-    /// The next step, with its data; `None` where all is done.
+    /// The next step, with its data.
     pub(super) fn step(&mut self) -> Option<(Request, &'static [u8])> {
         match self.then {
-            Then::Nothing => None,
-            Then::Flush => {
-                self.then = Then::Nothing;
+            NextStep::None => None,
+            NextStep::Flush => {
+                self.then = NextStep::None;
                 Some((Request::flush(), &[]))
             }
-            Then::Zeroes { at, end, fua } => {
+            NextStep::Zeroes { at, end, fua } => {
                 let next = (at / PIECE as u64 * PIECE as u64 + PIECE as u64).min(end);
                 let length = next - at;
-                self.then = if next < end { Then::Zeroes { at: next, end, fua } } else { Then::Nothing };
+                self.then = if next < end { NextStep::Zeroes { at: next, end, fua } } else { NextStep::None };
                 let request = Request { op: Op::Write { fua }, offset: at, length };
                 Some((request, &ZEROES[..length as usize]))
             }
         }
     }
 
-    /// The first step, where all of it is steps.
+    /// The first step of a request that consists of steps only.
     pub(super) fn first_step(&mut self) -> Option<(Request, &'static [u8])> {
-        matches!(self.then, Then::Zeroes { .. }).then(|| self.step()).flatten()
+        matches!(self.then, NextStep::Zeroes { .. }).then(|| self.step()).flatten()
     }
 
-    /// Nobody will answer it: the drive has forgotten it.
-    pub(super) fn give_up(self) {
-        if let For::Port(done) = self.asked {
+    /// Fails the request of a port. The clients of a drive without power are disconnected instead.
+    pub(super) fn fail(self) {
+        if let Requester::Port(done) = self.requester {
             done(Err(libc::EIO));
         }
     }

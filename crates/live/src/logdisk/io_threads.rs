@@ -1,13 +1,14 @@
-//! What is done beside the thread that owns a log disk: reading slots, flushing the medium and marking that ([`Beside`]).
+//! The threads that read, flush and write marks for the owner of a log disk ([`IoThreads`]).
 //!
 //! ```text
-//!   LogDrive ── Read, Flush ──► threads ── Done ──► LogDrive, whose loop is rung
+//!   LogDrive ── Read, flush ──► threads ── Completed ──► LogDrive, whose server is woken
 //! ```
 //!
-//! Not here: what is read and when is flushed (`drive`).
+//! Not here: which blocks are read and when a flush is due (`drive`).
 
 use super::Queue;
-use lowtide_host::live::{Ring, Ticket};
+use lowtide_host::Event;
+use lowtide_host::live::Ticket;
 use lowtide_logdisk::log::{Expected, Job};
 use lowtide_logdisk::reader::Reader;
 use lowtide_logdisk::{BLOCK, Lba, LogError, Medium};
@@ -18,42 +19,39 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-/// Threads that read: as many reads as a drive of today needs to be at work.
+/// Reader threads: the queue depth at which a current drive reaches its rate.
 const READERS: usize = 16;
 
-/// A block of a read that is to be had from the medium.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
+pub(super) struct BlockRead {
     pub(super) expected: Expected,
     pub(super) lba: Lba,
-    /// Where its bytes belong in the answer.
+    /// The block's range in the data of the read.
     pub(super) to: Range<usize>,
-    /// The first of the block's bytes that are asked for.
+    /// Offset within the block.
     pub(super) within: usize,
 }
 
-/// A read.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) ticket: Ticket,
     pub(super) data: Vec<u8>,
-    /// What is to be read; afterwards what was not what it should be, and has to be looked up once more.
-    pub(super) parts: Vec<Part>,
+    /// The blocks to read; on completion, the blocks that failed their checksum and need a second lookup.
+    pub(super) blocks: Vec<BlockRead>,
 }
 
-/// What was done.
 #[derive(Debug)]
-pub(super) enum Done {
+pub(super) enum Completed {
     Read(Read, Result<(), LogError>),
-    Flushed(io::Result<()>),
+    Flush(io::Result<()>),
 }
 
-/// The threads.
+/// The threads. They end when this is dropped.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct IoThreads {
     reads: Option<Sender<Read>>,
     flushes: Option<Sender<Option<Job>>>,
-    done: Receiver<Done>,
+    completed: Receiver<Completed>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -62,46 +60,47 @@ pub(super) struct Beside {
 struct Shared {
     medium: Arc<Queue>,
     reader: Reader,
-    /// Something was done since it was asked last.
+    /// Set when `completed` may hold something.
     any: AtomicBool,
-    ring: OnceLock<Ring>,
+    waker: OnceLock<Event>,
 }
 
 impl Shared {
-    fn tell(&self, to: &Sender<Done>, done: Done) {
-        let _ = to.send(done);
-        // One ring is enough for all that is done before it is heard.
+    fn complete(&self, to: &Sender<Completed>, completed: Completed) {
+        let _ = to.send(completed);
+        // The server takes everything after one wake-up.
         if !self.any.swap(true, Ordering::SeqCst)
-            && let Some(ring) = self.ring.get()
+            && let Some(waker) = self.waker.get()
         {
-            ring.ring();
+            waker.set();
         }
     }
 
     fn read(&self, read: &mut Read) -> Result<(), LogError> {
-        let Read { data, parts, .. } = read;
-        let blocks: Vec<(Expected, Lba)> = parts.iter().map(|part| (part.expected, part.lba)).collect();
-        let mut whole = vec![false; parts.len()];
-        self.reader.read_blocks(&*self.medium, &blocks, |n, block: &[u8]| {
+        let Read { data, blocks, .. } = read;
+        let wanted: Vec<(Expected, Lba)> = blocks.iter().map(|it| (it.expected, it.lba)).collect();
+        let mut valid = vec![false; blocks.len()];
+        self.reader.read_blocks(&*self.medium, &wanted, |n, block: &[u8]| {
             debug_assert_eq!(block.len(), BLOCK);
-            let Part { to, within, .. } = &parts[n];
+            let BlockRead { to, within, .. } = &blocks[n];
             data[to.clone()].copy_from_slice(&block[*within..][..to.len()]);
-            whole[n] = true;
+            valid[n] = true;
         })?;
-        let mut whole = whole.into_iter();
-        parts.retain(|_| !whole.next().unwrap_or(false));
+        let mut valid = valid.into_iter();
+        blocks.retain(|_| !valid.next().unwrap_or(false));
         Ok(())
     }
 }
 
-impl Beside {
-    /// Threads beside the owner of a log on this medium.
+impl IoThreads {
+    /// Starts the threads.
     ///
     /// # Errors
-    /// Where the system has no more threads.
-    pub(super) fn new(medium: Arc<Queue>, reader: Reader) -> io::Result<Beside> {
-        let shared = Arc::new(Shared { medium, reader, any: AtomicBool::new(false), ring: OnceLock::new() });
-        let (to, done) = channel();
+    /// If the system has no more threads.
+    pub(super) fn new(medium: Arc<Queue>, reader: Reader) -> io::Result<IoThreads> {
+        let shared = Shared { medium, reader, any: AtomicBool::new(false), waker: OnceLock::new() };
+        let shared = Arc::new(shared);
+        let (to, completed) = channel();
         let (reads, wanted) = channel::<Read>();
         let (flushes, flush) = channel::<Option<Job>>();
         let wanted = Arc::new(Mutex::new(wanted));
@@ -113,7 +112,7 @@ impl Beside {
                     let next = wanted.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(mut read) = next else { return };
                     let result = shared.read(&mut read);
-                    shared.tell(&to, Done::Read(read, result));
+                    shared.complete(&to, Completed::Read(read, result));
                 }
             };
             threads.push(std::thread::Builder::new().name("log reader".to_owned()).spawn(work)?);
@@ -123,42 +122,46 @@ impl Beside {
             while let Ok(mark) = flush.recv() {
                 let mark = || mark.map_or(Ok(()), |it| own.medium.write_durably(it.offset, &it.data));
                 let flushed = own.medium.flush().and_then(|()| mark());
-                own.tell(&to, Done::Flushed(flushed));
+                own.complete(&to, Completed::Flush(flushed));
             }
         };
         threads.push(std::thread::Builder::new().name("log flusher".to_owned()).spawn(work)?);
-        Ok(Beside { reads: Some(reads), flushes: Some(flushes), done, shared, threads })
+        Ok(IoThreads { reads: Some(reads), flushes: Some(flushes), completed, shared, threads })
     }
 
-    /// Has the loop woken by this when something is done.
-    pub(super) fn ring_by(&self, ring: Ring) {
-        let _ = self.shared.ring.set(ring);
+    /// Sets the event that each completion sets.
+    pub(super) fn set_waker(&self, waker: Event) {
+        let _ = self.shared.waker.set(waker);
     }
+
     pub(super) fn read(&self, read: Read) {
-        // The threads end with this only.
+        // The threads live as long as this.
         let _ = self.reads.as_ref().map(|reads| reads.send(read));
     }
-    /// Flushes the medium, and makes a mark durable after that.
+
+    /// Flushes the medium, then writes a mark durably.
     pub(super) fn flush(&self, mark: Option<Job>) {
         let _ = self.flushes.as_ref().map(|flushes| flushes.send(mark));
     }
-    /// Whether something was done.
-    pub(super) fn is_done(&self) -> bool {
+
+    /// Returns whether [`IoThreads::completed`] may hold something.
+    pub(super) fn has_completed(&self) -> bool {
         self.shared.any.load(Ordering::Acquire)
     }
-    /// What was done.
-    pub(super) fn done(&self) -> impl Iterator<Item = Done> + '_ {
-        // Before the first is looked for: what comes after it rings again.
+
+    /// Takes the completed operations.
+    pub(super) fn completed(&self) -> impl Iterator<Item = Completed> + '_ {
+        // Cleared before the channel is read, so that a later completion wakes the server again.
         self.shared.any.swap(false, Ordering::SeqCst);
-        self.done.try_iter()
+        self.completed.try_iter()
     }
-    /// Waits until something is done.
-    pub(super) fn wait(&self) -> Option<Done> {
-        self.done.recv().ok()
+
+    pub(super) fn wait(&self) -> Option<Completed> {
+        self.completed.recv().ok()
     }
 }
 
-impl Drop for Beside {
+impl Drop for IoThreads {
     fn drop(&mut self) {
         (self.reads, self.flushes) = (None, None);
         for thread in self.threads.drain(..) {
