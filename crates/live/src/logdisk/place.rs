@@ -160,8 +160,8 @@ impl Place {
 
     fn make_on_device(path: &Path, options: Options, over: Overwrite<'_>) -> Result<Place, PlaceError> {
         let disk = Disk::find(path)?;
-        let planned = &disk.identity;
-        let consent = Consent { serial: over.serial, force_signature: over.signature, planned };
+        let (serial, planned) = (over.serial.map(str::to_owned), disk.identity.clone());
+        let consent = Consent { serial, force_signature: over.signature, planned };
         // Nothing is known of what lies on a device in use, and nothing need be.
         let carries_something = !block::examine(&disk)?.is_empty();
         let mut claim = Claim::take(&disk, consent)?;
@@ -169,7 +169,7 @@ impl Place {
             return Err(PlaceError::LogDisk(path.to_owned()));
         }
         // Before anything is changed.
-        Geometry::new(planned.size.get(), options.segment, options.reserve)?;
+        Geometry::new(disk.identity.size.get(), options.segment, options.reserve)?;
         if carries_something {
             claim = claim.wipe()?;
         }
