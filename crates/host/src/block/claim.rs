@@ -86,7 +86,7 @@ impl Claim {
     /// Writes the first `size` bytes once with random bytes, and calls `progress` after each write.
     ///
     /// # Errors
-    /// [`HostError::Interrupted`] once `interrupt` is set; [`HostError::Io`] where a write fails.
+    /// [`HostError::Interrupted`] once `interrupt` is set; [`HostError::Io`] if a write fails.
     pub fn fill(
         &self,
         size: Bytes,

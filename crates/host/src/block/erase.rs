@@ -1,7 +1,10 @@
 //! The erase commands of drives: NVMe format and sanitize, ATA secure erase.
 //!
 //! nvme-cli and hdparm send them. An experiment names the command, and the plan shows it. A command cannot be
-//! stopped once it has begun. # Not handled SCSI sanitize, and the crypto erase of self-encrypting drives.
+//! stopped once it has begun.
+//!
+//! # Not handled
+//! SCSI sanitize, and the crypto erase of self-encrypting drives.
 
 use super::disk::{Disk, line};
 use super::tool::{self, Program};

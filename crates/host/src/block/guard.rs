@@ -2,8 +2,10 @@
 //!
 //! Opening a loop device exclusively does not protect its backing file. Therefore the guard locks the file
 //! with both flock(2) and fcntl(2), which virtual machines and database servers use too, and opens lower
-//! devices exclusively, so that nobody can mount them. # Not handled Programs that write to the file without
-//! taking a lock.
+//! devices exclusively, so that nobody can mount them.
+//!
+//! # Not handled
+//! Programs that write to the file without taking a lock.
 
 use super::chain::{Chain, Level};
 use super::kernel::lock_records;
