@@ -206,7 +206,7 @@ fn an_unknown_campaign_is_named_with_the_nearest() {
 fn what_is_no_block_device_is_refused_with_the_reason() {
     let lab = Lab::new();
     for (path, reason) in [
-        ("/dev/null", "/dev/null is no block device, but a block device is wanted here"),
+        ("/dev/null", "/dev/null is not a block device, but a block device is wanted here"),
         ("/dev/x", "cannot inspect /dev/x: No such file or directory"),
         ("/tmp", "/tmp is a directory, but a block device is wanted here"),
     ] {

@@ -1,7 +1,7 @@
-//! What tells a store from other files: the application id in the header of its SQLite file.
+//! Recognises stores by the application id in the header of their SQLite files.
 //!
-//! The header is 100 bytes, with the id at 68 (<https://sqlite.org/fileformat.html>). A store with one damaged byte in
-//! it is still a store. Not here: formats of stores (`lowtide_lab::store`).
+//! The header has 100 bytes, with the id at offset 68 (<https://sqlite.org/fileformat.html>). A store with
+//! one damaged byte in its header is still recognised.
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::File;
@@ -12,14 +12,13 @@ use std::path::Path;
 /// Marks a SQLite file as a lowtide store: "lowt" in ASCII.
 pub const APPLICATION_ID: i32 = 0x6c6f_7774;
 
-/// What marks the file of a database.
+/// The application id of a database.
 pub fn application(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA application_id", [], |row| row.get(0))
 }
 
-/// Whether a file is a store, of any version; nothing is made beside it, and no lock is taken.
-///
-/// SQLite looks, which alone can close a file without dropping the locks that this process has on it.
+/// Whether a file is a store of any version. Makes no other files and takes no lock. Uses SQLite, because
+/// closing the file in any other way would drop the locks that this process holds on it.
 ///
 /// # Errors
 /// Where the file cannot be read.

@@ -1,10 +1,9 @@
-//! Plain tables of words, for lists that are not reports: columns of text with a heading.
-//!
-//! Not here: numbers, units and what reports need; see `lowtide_report`.
+//! Plain tables of text with a heading, for lists. Tables of reports, with numbers and units, are in
+//! `lowtide_report`.
 
 use comfy_table::{ContentArrangement, Row, Table, TableComponent, presets};
 
-/// For a terminal of that many columns.
+/// A table for a terminal with this many columns.
 pub fn plain(head: &[&str], rows: &[Vec<String>], columns: usize) -> String {
     let mut table = table(head, rows, presets::NOTHING);
     table
@@ -39,7 +38,7 @@ pub fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
             '_' if within_word(before) && within_word(characters.peek().copied()) => out.push(c),
-            // These mean something at the beginning of a line only.
+            // These have a meaning only at the beginning of a line.
             '#' | '>' | '+' | '-' if before.is_none() && !within_word(characters.peek().copied()) => {
                 out.extend(['\\', c]);
             }

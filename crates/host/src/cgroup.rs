@@ -1,15 +1,15 @@
-//! Limits that the control group of this process sets on processors, memory and I/O (cgroup v2): a container measures
-//! them, and not the machine.
+//! Processor, memory and I/O limits of the control group of this process (cgroup v2). In a container, these
+//! limits are measured rather than the machine.
 //!
-//! Not here: version 1, which systems no longer use.
+//! Version 1 is not supported: current systems do not use it.
 
 use std::fs;
 use std::path::Path;
 
-/// Where the hierarchy is mounted.
+/// The mount point of the hierarchy.
 const ROOT: &str = "/sys/fs/cgroup";
 
-/// The tightest limits, by name; those that hold nobody back are left out.
+/// The tightest limits, by name. Resources without a limit are left out.
 pub(crate) fn limits() -> Vec<(&'static str, String)> {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").trim_start_matches('/');
@@ -24,7 +24,7 @@ fn of(root: &Path, own: &Path) -> Vec<(&'static str, String)> {
         texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
     };
     let mut found = Vec::new();
-    // `50000 100000`: so many microseconds of each so many.
+    // `50000 100000`: quota and period in microseconds.
     let cpu = lines("cpu.max").iter().filter_map(|line| share(line)).min_by(f64::total_cmp);
     found.extend(cpu.map(|cores| ("cgroup-cpu", format!("{cores:.2} processors"))));
     let memory = lines("memory.max").iter().filter_map(|line| line.parse::<u64>().ok()).min();
@@ -40,7 +40,7 @@ fn share(line: &str) -> Option<f64> {
     Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
 }
 
-/// The limits of a line that are any.
+/// The limits of a line that are not `max`.
 fn tight(line: &str) -> Option<String> {
     let (device, limits) = line.split_once(' ')?;
     let limits: Vec<&str> = limits.split(' ').filter(|limit| !limit.ends_with("=max")).collect();
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tightest_limit_on_the_way_to_the_root_holds() {
+    fn the_tightest_limit_up_to_the_root_applies() {
         let directory = tempfile::tempdir().expect("a directory");
         let (root, own) = (directory.path(), directory.path().join("a/b"));
         fs::create_dir_all(&own).expect("made");

@@ -1,9 +1,9 @@
-//! [`describe`]: on what machine, filesystem and device a measurement was made.
+//! [`describe`]: the machine, filesystem and device of a measurement.
 //!
-//! Facts come from `/proc` and `/sys`; one that is not there is left out, and nothing here fails. Not here:
-//! SMART and firmware, which need a device of their own and the rights to ask it.
+//! Facts come from `/proc` and `/sys`. Missing facts are left out, so no function here fails. SMART data is
+//! read by [`Disk::logs`], which needs access to the device.
 
-use crate::block::Disk;
+use crate::block::{Disk, line};
 use crate::cgroup;
 use crate::engine;
 use crate::mountinfo;
@@ -11,17 +11,17 @@ use lowtide_core::Bytes;
 use std::fs;
 use std::path::Path;
 
-/// Facts about this machine and about what `path` lies on, as name and value, in a fixed order. Where `path` does
-/// not exist yet, the nearest directory above it counts.
+/// Facts about this machine and about the filesystem and device below `path`, as names and values in a fixed
+/// order. If `path` does not exist yet, the nearest existing directory above it is described.
 ///
 /// Names: `kernel`, `architecture`, `hostname`, `cpu`, `cores`, `governor`, `memory`, `huge-pages`, `engine`,
-/// `cgroup-cpu`, `cgroup-memory`, `cgroup-io` (where a limit holds), `filesystem`, `mount-point`, `mount-options`, `mount-source`, `device`, `device-model`, `device-serial`,
-/// `device-firmware`, `device-size`, `scheduler`, `rotational`, `write-cache`, `logical-block`, `physical-block`.
+/// `cgroup-cpu`, `cgroup-memory`, `cgroup-io` (if limited), `filesystem`, `mount-point`, `mount-options`,
+/// `mount-source`, `device`, `device-model`, `device-serial`, `device-firmware`, `device-size`, `scheduler`,
+/// `rotational`, `write-cache`, `logical-block`, `physical-block`.
 pub fn describe(path: &Path) -> Vec<(String, String)> {
     let mut facts = machine();
-    let Some(existing) = path.ancestors().map(or_here).find(|path| path.exists()) else { return facts.0 };
-    let Ok(existing) = existing.canonicalize() else { return facts.0 };
-    if let Some(mount) = mountinfo::above(mountinfo::of("self"), &existing) {
+    let Some(existing) = existing(path).and_then(|path| path.canonicalize().ok()) else { return facts.0 };
+    if let Some(mount) = mountinfo::above(&mountinfo::of("self"), &existing).cloned() {
         facts.add("filesystem", Some(mount.filesystem));
         facts.add("mount-point", Some(mount.point));
         facts.add("mount-options", Some(mount.options));
@@ -33,7 +33,7 @@ pub fn describe(path: &Path) -> Vec<(String, String)> {
     facts.0
 }
 
-/// The same about this machine and a block device. Names: those of the machine, and those from `device` on.
+/// Facts about this machine and a block device: those of [`describe`] without the filesystem and its mount.
 pub fn describe_device(disk: &Disk) -> Vec<(String, String)> {
     let mut facts = machine();
     add_device(&mut facts, disk);
@@ -50,9 +50,10 @@ fn machine() -> Facts {
     facts.add("hostname", Some(system.nodename().to_string_lossy().into_owned()));
     facts.add("cpu", field("/proc/cpuinfo", "model name"));
     facts.add("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
-    facts.add("governor", line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+    facts.add("governor", line(Path::new("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")));
     facts.add("memory", field("/proc/meminfo", "MemTotal"));
-    facts.add("huge-pages", line("/sys/kernel/mm/transparent_hugepage/enabled").map(|text| chosen(&text)));
+    let huge_pages = line(Path::new("/sys/kernel/mm/transparent_hugepage/enabled"));
+    facts.add("huge-pages", huge_pages.map(|text| chosen(&text)));
     facts.add("engine", Some(engine::available().to_string()));
     for (name, limit) in cgroup::limits() {
         facts.add(name, Some(limit));
@@ -60,18 +61,17 @@ fn machine() -> Facts {
     facts
 }
 
-/// The size of the filesystem that `path` lies on, or would lie on; `None` where it does not say.
+/// The size of the filesystem on which `path` is or would be made; `None` if the filesystem does not report
+/// one.
 pub fn filesystem_size(path: &Path) -> Option<Bytes> {
-    let existing = path.ancestors().map(or_here).find(|path| path.exists())?;
-    let space = rustix::fs::statvfs(existing).ok()?;
+    let space = rustix::fs::statvfs(existing(path)?).ok()?;
     let size = space.f_blocks.saturating_mul(space.f_frsize);
     (size > 0).then(|| Bytes::new(size))
 }
 
-/// Whether what lies at `path` is kept in memory, where there is no device to speak of.
+/// Whether `path` is on a filesystem in memory, which has no device.
 pub fn in_memory(path: &Path) -> bool {
-    let existing = path.ancestors().map(or_here).find(|path| path.exists());
-    let filesystem = existing.and_then(|path| rustix::fs::statfs(path).ok());
+    let filesystem = existing(path).and_then(|path| rustix::fs::statfs(path).ok());
     filesystem.is_some_and(|filesystem| engine::memory_filesystem(filesystem.f_type))
 }
 
@@ -86,14 +86,11 @@ impl Facts {
     }
 }
 
-/// The empty path that `ancestors` ends with means the current directory.
-fn or_here(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() { Path::new(".") } else { path }
-}
-
-/// The one line of a file in `/sys`.
-fn line(path: impl AsRef<Path>) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+/// The path, or the nearest existing directory above it.
+fn existing<'a>(path: &'a Path) -> Option<&'a Path> {
+    // The empty path that `ancestors` ends with means the current directory.
+    let or_here = |path: &'a Path| if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    path.ancestors().map(or_here).find(|path| path.exists())
 }
 
 /// The first `name: value` of a file in `/proc`.
@@ -105,7 +102,7 @@ fn field(path: &str, name: &str) -> Option<String> {
     })
 }
 
-/// The choice in `a [b] c`, which is how `/sys` marks it; the whole text where none is marked.
+/// The choice that brackets mark in a file of `/sys`: `b` of `a [b] c`; the whole text if there are none.
 fn chosen(text: &str) -> String {
     let marked = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
     marked.unwrap_or(text).to_owned()
@@ -113,7 +110,7 @@ fn chosen(text: &str) -> String {
 
 fn add_device(facts: &mut Facts, disk: &Disk) {
     let whole = disk.whole_folder();
-    let of = |name: &str| line(whole.join(name));
+    let of = |name: &str| line(&whole.join(name));
     facts.add("device", Some(disk.node.display().to_string()));
     facts.add("device-model", disk.identity.model.clone());
     facts.add("device-serial", Some(disk.identity.serial.clone()));

@@ -1,7 +1,6 @@
-//! [`HostError`]: what can go wrong between lowtide and Linux, for programs to match and people to read.
+//! [`HostError`]: failures between lowtide and Linux, for programs to match and people to read.
 //!
-//! Every variant says what was done, where, and what would have been accepted. Not here: exit codes; the
-//! command line maps variants to those.
+//! Each message names the operation, the object and the accepted values. The command line maps variants to exit codes.
 
 use crate::objection::Objection;
 use lowtide_core::Bytes;
@@ -9,14 +8,14 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What was being done when something failed.
+/// The operation that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Opening a file.
     Open,
     /// Creating a file.
     Create,
-    /// Finding out about a file or its filesystem.
+    /// Examining a file or its filesystem.
     Inspect,
     /// Reserving space for a file.
     Allocate,
@@ -28,7 +27,7 @@ pub enum Operation {
     Write,
     /// Making writes durable.
     Sync,
-    /// Telling a device that nothing on it is needed any more.
+    /// Discarding (TRIM).
     Discard,
     /// Marking a file as made by lowtide.
     Mark,
@@ -40,7 +39,7 @@ pub enum Operation {
     Mount,
     /// Unmounting a filesystem.
     Unmount,
-    /// Giving a device its settings.
+    /// Changing the settings of a device.
     Configure,
     /// Setting up an engine: threads, rings, buffers.
     SetUp,
@@ -69,59 +68,47 @@ impl fmt::Display for Operation {
     }
 }
 
-/// One request that failed: which, where, and how. Kept apart from [`HostError`] because a measurement goes on
-/// after it.
-#[derive(Debug)]
+/// One failed request. Not a [`HostError`], because the measurement continues after it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} {} at byte {offset}: {source}", path.display())]
 pub struct IoFailure {
-    /// [`Operation::Read`] or [`Operation::Write`]; of a trace also [`Operation::Sync`] and [`Operation::Discard`].
+    /// [`Operation::Read`] or [`Operation::Write`]; in a replayed trace also [`Operation::Sync`] and
+    /// [`Operation::Discard`].
     pub operation: Operation,
     /// The file.
     pub path: PathBuf,
-    /// First byte of the request, in the file.
+    /// First byte of the request in the file.
     pub offset: u64,
-    /// What the kernel said.
+    /// The error of the system call.
     pub source: io::Error,
 }
 
-impl fmt::Display for IoFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot {} {} at byte {}: {}",
-            self.operation,
-            self.path.display(),
-            self.offset,
-            self.source
-        )
-    }
-}
-
-/// What can go wrong.
+/// A failure of a file, a device, the kernel or another program.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The kernel refused something.
+    /// A system call failed.
     #[error("cannot {operation} {}{}: {source}", path.display(), at(*offset))]
     Io {
-        /// What was being done.
+        /// The operation.
         operation: Operation,
-        /// To which file.
+        /// The file or device.
         path: PathBuf,
-        /// At which byte of it, where that matters.
+        /// The byte in the file, if it matters.
         offset: Option<u64>,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// So many requests failed that going on makes no sense.
+    /// Nearly all requests fail.
     #[error(
         "{failures} requests failed while hardly any succeeded, so the measurement was stopped; the first: {first}"
     )]
     TooManyErrors {
-        /// Requests of one thread that failed, with hardly one between them that succeeded.
+        /// Failed requests of one thread, with hardly any success among them.
         failures: u32,
         /// The first failure of the measurement.
         first: IoFailure,
     },
-    /// There is not enough room for the files.
+    /// The filesystem has too little room for the files.
     #[error(
         "{} needs {} free, but its filesystem has {} left: choose a smaller size or another filesystem",
         path.display(), for_people(*wanted), for_people(*available)
@@ -129,215 +116,202 @@ pub enum HostError {
     NoSpace {
         /// The target.
         path: PathBuf,
-        /// Bytes that the files need beyond what they already have.
+        /// Bytes that the files need beyond those already allocated to them.
         wanted: Bytes,
-        /// Bytes that the filesystem would give to this user.
+        /// Bytes available to this user.
         available: Bytes,
     },
     /// A block device must not be overwritten.
     #[error("{} is not overwritten: {}", path.display(), list(objections))]
     Refused {
-        /// The device, as it was named.
+        /// The device, as the user named it.
         path: PathBuf,
-        /// Everything that speaks against it.
+        /// All reasons.
         objections: Vec<Objection>,
     },
-    /// A block device is in use.
+    /// A block device or a file is in use.
     #[error("{} is not opened: {}", path.display(), list(objections))]
     NotOpened {
-        /// The device, as it was named.
+        /// The device or file, as the user named it.
         path: PathBuf,
-        /// What uses it.
+        /// Its users.
         objections: Vec<Objection>,
     },
-    /// What was changed on a device could not be undone.
+    /// Changes to a device could not be undone.
     #[error(
-        "{} is not as it was: {source}; the next run on it tries again, or unmount what is mounted below \
-         /run/lowtide, and wipe the device with wipefs",
+        "{} could not be restored: {source}; the next run on it tries again. To restore it by hand, unmount what \
+         is mounted below /run/lowtide and run wipefs on the device",
         path.display()
     )]
     NotUndone {
-        /// The device, as it was named.
+        /// The device, as the user named it.
         path: PathBuf,
-        /// What failed.
+        /// The cause.
         source: Box<HostError>,
     },
-    /// A program that lowtide calls is missing, or failed.
-    #[error("{program} ({what}) failed: {said}")]
+    /// An external program is missing or failed.
+    #[error("{program} ({package}) failed: {output}")]
     Tool {
         /// The program.
         program: &'static str,
-        /// Where it comes from.
-        what: &'static str,
-        /// What it, or the kernel, said.
-        said: String,
+        /// Its origin: `of util-linux`.
+        package: &'static str,
+        /// Its error output, or the error of the kernel.
+        output: String,
     },
-    /// The path is a block device or a partition.
+    /// A block device or partition was named as a file.
     #[error(
         "{} is a block device, not a file: write `block:PATH` to test it, or name a file or a directory on it",
-        path.display()
+        _0.display()
     )]
-    BlockDevice {
-        /// The device node.
-        path: PathBuf,
-    },
-    /// The path is something else than wanted.
+    BlockDevice(PathBuf),
+    /// The path names another kind of file than required.
     #[error("{} is {found}, but {wanted} is wanted here", path.display())]
     WrongKind {
         /// The path.
         path: PathBuf,
-        /// What it is, with its article.
+        /// The kind of the file, with its article.
         found: &'static str,
-        /// What would be accepted, with its article.
+        /// The accepted kind, with its article.
         wanted: &'static str,
     },
-    /// A file is in the way that lowtide did not make.
+    /// A file with the name of a test file was not made by lowtide.
     #[error(
         "{} exists and was not made by lowtide, so it is not overwritten: name a file that does not exist yet, or \
          remove it yourself; a workload that only reads may use it as it is",
-        path.display()
+        _0.display()
     )]
-    NotOurs {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another lowtide holds the file.
-    #[error("{} is in use by another lowtide: wait for it to end, or name another file", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
-    /// There is no way to a block device here.
+    NotOurs(PathBuf),
+    /// Another process of lowtide holds the file.
+    #[error("{} is in use by another lowtide: wait for it to end, or name another file", _0.display())]
+    InUse(PathBuf),
+    /// Drives cannot be attached on this machine or by this user.
     #[error(
         "{} cannot be used ({source}): a drive is attached by FUSE and a loop device, which need root and both in the \
          kernel",
         path.display()
     )]
     NoBlockDevice {
-        /// What is missing.
+        /// The missing device node or folder.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// A drive of that name is attached.
-    #[error(
-        "{name} is attached already: `lowtide drive detach {name}` first, or choose another name with --name"
-    )]
-    AlreadyAttached {
-        /// The name.
-        name: String,
-    },
-    /// No drive of that name is attached.
-    #[error("{what} is not attached: {}{}", attached(attached_names), nearest(what, attached_names))]
+    /// A drive with this name is already attached.
+    #[error("{0} is attached already: `lowtide drive detach {0}` first, or choose another name with --name")]
+    AlreadyAttached(String),
+    /// No drive with this name is attached.
+    #[error("{wanted} is not attached: {}{}", attached(attached_names), nearest(wanted, attached_names))]
     NotAttached {
-        /// What was looked for.
-        what: String,
-        /// The names of those that are.
+        /// The name, as the user wrote it.
+        wanted: String,
+        /// Names of the attached drives.
         attached_names: Vec<String>,
     },
     /// The server of an attached drive ended.
-    #[error("the server of {name} ended: {said}")]
+    #[error("the server of {name} ended: {output}")]
     ServerEnded {
         /// The drive's name.
         name: String,
-        /// What it said at last.
-        said: String,
+        /// The last lines of its log.
+        output: String,
     },
-    /// Something that is to be undone is in use.
+    /// A mount or device that has to be removed is in use.
     #[error(
-        "{} is in use by {}: end that first, or use --force, which takes it away from them",
+        "{} is in use by {}: end that first, or use --force, which makes their requests fail",
         path.display(), by_whom(by)
     )]
     Busy {
         /// The mount point or device.
         path: PathBuf,
-        /// Programs, mounts and devices; none where they are not seen from here.
+        /// Programs, mounts and devices that use it; empty if this process cannot see them.
         by: Vec<String>,
     },
-    /// What was attached could not be taken apart.
-    #[error("{name} is attached in part: {source}; `lowtide drive detach {name}` tries again")]
+    /// Detaching failed half-way.
+    #[error("{name} is still partly attached: {source}; `lowtide drive detach {name}` tries again")]
     NotDetached {
         /// The drive's name.
         name: String,
-        /// What failed.
+        /// The cause.
         source: Box<HostError>,
     },
-    /// The kernel does not come back.
+    /// A system call does not return.
     #[error(
-        "{name}: {what} does not end although the drive was cut off; what is left can be detached once more later, \
-         or goes when the machine is started anew"
+        "{name}: {call} hangs although the connection to the drive was cut; detach the drive again later, or \
+         restart the machine"
     )]
     Hangs {
         /// The drive's name.
         name: String,
-        /// What was being done.
-        what: &'static str,
+        /// The call: `unmounting`.
+        call: &'static str,
     },
-    /// A request or setting that cannot be honoured.
+    /// A request or setting is not accepted.
     #[error("{what} is {value}: {accepted}")]
     Invalid {
         /// The setting.
         what: &'static str,
         /// Its value.
         value: String,
-        /// What would be accepted.
+        /// The accepted values.
         accepted: String,
     },
-    /// The chosen engine does not work here.
+    /// The engine `uring` was asked for and does not work on this machine.
     #[error(
-        "io_uring is not available here ({source}): choose the engine `sync`, or `auto` to use what there is"
+        "io_uring is not available here ({source}): choose the engine `sync`, or `auto` for the best available one"
     )]
     NoUring {
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
     /// A certificate or a key cannot be used.
     #[error(
-        "{} {what}; the folder for TLS holds server-cert.pem and server-key.pem, and ca-cert.pem where clients are verified",
+        "{} {what}; the folder for TLS holds server-cert.pem and server-key.pem, and ca-cert.pem if clients are verified",
         path.display()
     )]
     Certificates {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, as the rest of the sentence.
+        /// The fault, as the predicate of a sentence about the file.
         what: String,
     },
-    /// Clients cannot be listened for.
+    /// Listening for clients failed.
     #[error("cannot listen on {address}: {what}")]
     Listen {
-        /// Where: a path, a host with a port, a descriptor.
+        /// A path, a host with a port, or a descriptor.
         address: String,
-        /// What is wrong, and what would be accepted.
+        /// The fault, and the accepted values.
         what: String,
     },
-    /// The interrupt flag was set while a file or device was being prepared.
-    #[error("interrupted while {} was being prepared", path.display())]
-    Interrupted {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The interrupt flag was set while a file or device was prepared.
+    #[error("interrupted while {} was being prepared", _0.display())]
+    Interrupted(PathBuf),
 }
 
 impl HostError {
-    /// For `map_err`: the kernel refused `operation` on `path`.
+    /// For `map_err`: the system call for `operation` on `path` failed.
     pub fn io<E: Into<io::Error>>(operation: Operation, path: &Path) -> impl FnOnce(E) -> HostError {
         let path = path.to_owned();
         move |source| HostError::Io { operation, path, offset: None, source: source.into() }
     }
 
-    /// A program that lowtide calls is missing, or failed.
-    pub(crate) fn tool(program: &'static str, what: &'static str, said: String) -> HostError {
-        HostError::Tool { program, what, said }
-    }
-
-    /// For `map_err`: the kernel refused `operation` on `path` at byte `offset`.
-    pub(crate) fn io_at<E: Into<io::Error>>(
+    /// For `map_err`: the system call for `operation` on `path` at byte `offset` failed.
+    pub(crate) fn io_at(
         operation: Operation,
         path: &Path,
         offset: u64,
-    ) -> impl FnOnce(E) -> HostError {
+    ) -> impl FnOnce(io::Error) -> HostError {
         let path = path.to_owned();
-        move |source| HostError::Io { operation, path, offset: Some(offset), source: source.into() }
+        move |source| HostError::Io { operation, path, offset: Some(offset), source }
+    }
+
+    /// The value of a setting is not accepted.
+    pub(crate) fn invalid(
+        what: &'static str,
+        value: impl fmt::Display,
+        accepted: impl Into<String>,
+    ) -> HostError {
+        HostError::Invalid { what, value: value.to_string(), accepted: accepted.into() }
     }
 }
 
@@ -348,7 +322,7 @@ fn list(objections: &[Objection]) -> String {
 
 pub(crate) fn by_whom(by: &[String]) -> String {
     match by {
-        [] => "something that is not seen from here (another mount namespace?)".to_owned(),
+        [] => "something that is not visible from here (another mount namespace?)".to_owned(),
         by => by.join(", "),
     }
 }
@@ -360,8 +334,8 @@ fn attached(names: &[String]) -> String {
     }
 }
 
-fn nearest(what: &str, names: &[String]) -> String {
-    let near = lowtide_core::suggest::nearest(what, names.iter().map(String::as_str));
+fn nearest(wanted: &str, names: &[String]) -> String {
+    let near = lowtide_core::suggest::nearest(wanted, names.iter().map(String::as_str));
     near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
@@ -369,7 +343,7 @@ fn at(offset: Option<u64>) -> String {
     offset.map(|offset| format!(" at byte {offset}")).unwrap_or_default()
 }
 
-/// A size in the largest binary unit with one decimal: exactness matters less here than reading it.
+/// A size in the largest binary unit with one decimal, rounded to be easy to read.
 fn for_people(bytes: Bytes) -> String {
     let mut value = bytes.get() as f64;
     let mut unit = "B";
@@ -388,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_say_what_where_and_what_is_accepted() {
+    fn messages_name_the_operation_the_file_and_the_remedy() {
         let error = HostError::NoSpace {
             path: "/data/x".into(),
             wanted: Bytes::gib(10),

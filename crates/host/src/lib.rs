@@ -1,16 +1,20 @@
-//! Everything Linux that lowtide needs, and all of its `unsafe` but the prefetch of simulated drives.
+//! All code for Linux, and all `unsafe` code except the prefetch of simulated drives.
 //!
 //! ```text
 //!   target  ──►  TestData  ──►  engine::run  ──►  Interval, Interval, … , Summary
 //!   (made, filled, marked)      (uring | sync)    (merged over threads, in order)
 //! ```
 //!
-//! [`target`] makes and fills the files under test and never destroys what lowtide did not make; [`block`] does the same
-//! for devices, which are overwritten only where the user typed which; [`engine`]
-//! runs a workload of `lowtide-core` on them; [`environment`] says on what machine that happened; [`bench`]
-//! measures what the engine itself costs; [`clock`] leaves out what lowtide does not run; [`memory`] backs large tables with huge pages; [`attach`] makes a drive that is
-//! served [`live`] a block device of the kernel; [`sqlite_vfs`] gives SQLite files of our own. Not here:
-//! simulated devices and any judgement about what was measured. Linux only.
+//! * [`target`] makes and fills the files under test, and never destroys a file that lowtide did not make.
+//! * [`block`] does the same for devices. It overwrites a device only if the user typed its serial.
+//! * [`engine`] runs a workload of `lowtide-core` on them; [`bench`] measures the overhead of the engine.
+//! * [`environment`] describes the machine.
+//! * [`clock`] measures time without the intervals in which lowtide did not run.
+//! * [`memory`] backs large tables with huge pages.
+//! * [`attach`] makes a drive that is served [`live`] a block device of the kernel.
+//! * [`sqlite_vfs`] runs SQLite on files that the program provides.
+//!
+//! Runs on Linux only. Simulated devices and the analysis of measurements are in other crates.
 
 pub mod attach;
 pub mod bench;

@@ -1,6 +1,4 @@
-//! What is mounted where: the lines of `/proc/…/mountinfo` (proc(5)).
-//!
-//! Not here: mounting.
+//! Mounts, as listed in `/proc/…/mountinfo` (proc(5)).
 
 use std::fs;
 use std::io;
@@ -9,59 +7,67 @@ use std::path::Path;
 /// A mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// The number of the mount, which no other mount of any namespace has (`mnt_id` in `fdinfo`).
+    /// The number of the mount (`mnt_id` in `fdinfo`), unique across all namespaces.
     pub id: u64,
-    /// Major and minor number of the device; of btrfs, one that no device has.
+    /// Major and minor number of the device. On Btrfs, the number of no device.
     pub number: (u32, u32),
-    /// The directory of the filesystem that is mounted: `/`, but for bind mounts.
+    /// The mounted directory of the filesystem: `/` except for bind mounts.
     pub root: String,
-    /// Where.
+    /// The mount point.
     pub point: String,
     /// The options of the mount and of the filesystem, each once, joined by commas.
     pub options: String,
-    /// The kind of filesystem.
+    /// The type of the filesystem.
     pub filesystem: String,
-    /// What is mounted, as it was named.
+    /// The source, as it was named when mounting.
     pub source: String,
 }
 
-/// The mounts that a process sees (`self`, `1`), in the order they were made; none where that may not be read.
+/// The mounts that a process (`self`, `1`) sees, oldest first; empty if they cannot be read.
 pub(crate) fn of(process: &str) -> Vec<Mount> {
     read(process).unwrap_or_default()
 }
 
-/// The same, with why it may not be read. `process` is a process or, as `12/task/13`, a thread.
+/// The mounts that a process or a thread (`12/task/13`) sees, oldest first.
 pub(crate) fn read(process: &str) -> io::Result<Vec<Mount>> {
     let text = fs::read(format!("/proc/{process}/mountinfo"))?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse).collect())
 }
 
-/// Kinds of filesystem whose files a server has, a program or another machine: looking at one may wait for it.
+/// Types of filesystems whose files come from a server (a program or another machine). Access to them may
+/// block.
 const SERVED: [&str; 12] =
     ["fuse", "fuseblk", "nfs", "cifs", "smb3", "9p", "ceph", "afs", "virtiofs", "orangefs", "lustre", "gfs2"];
 
 impl Mount {
-    /// Whether its files are a server's, which may not answer.
+    /// Whether the files come from a server, which may not answer.
     pub(crate) fn is_served(&self) -> bool {
         SERVED.iter().any(|kind| {
             self.filesystem.strip_prefix(kind).is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
         })
     }
 
-    /// Whether device nodes of it can be opened as devices.
+    /// Whether device nodes on it can be opened.
     pub(crate) fn has_nodes(&self) -> bool {
         !self.options.split(',').any(|option| option == "nodev")
     }
 
-    /// The value of an option: of `upperdir=/a` it is `/a`.
+    /// Whether it is a mount of the device with this number and node. On Btrfs the number is that of no device, so the
+    /// source is compared too.
+    pub(crate) fn is_of(&self, number: (u32, u32), node: &Path) -> bool {
+        self.number == number || Path::new(&self.source) == node
+    }
+
+    /// The value of an option: `/a` for `upperdir=/a`.
     pub(crate) fn option(&self, name: &str) -> Option<&str> {
         self.options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
-/// The mount that `path` lies on: the longest mount point above it, and of equal ones the last, which covers the others.
-pub(crate) fn above(mounts: Vec<Mount>, path: &Path) -> Option<Mount> {
-    let above = mounts.into_iter().filter(|mount| path.starts_with(&mount.point));
+/// The mount that `path` is on: the one with the longest mount point above it. Of several mounts there, the last
+/// covers the others.
+pub(crate) fn above<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     above.max_by_key(|mount| Path::new(&mount.point).components().count())
 }
 
@@ -108,17 +114,17 @@ mod tests {
                     nonsense\n";
         let mounts: Vec<Mount> = text.lines().filter_map(parse).collect();
         assert_eq!(mounts.len(), 3);
-        let mount = above(mounts.clone(), Path::new("/mnt/my data/file")).expect("found");
+        let mount = above(&mounts, Path::new("/mnt/my data/file")).expect("found");
         assert_eq!((mount.filesystem.as_str(), mount.options.as_str()), ("xfs", "rw,noatime,attr2"));
         assert_eq!((mount.id, mount.number), (3, (8, 1)));
         assert!(
             mount.has_nodes() && !parse("4 1 0:5 / /x rw,nodev - tmpfs n rw").expect("a mount").has_nodes()
         );
-        assert_eq!(above(mounts, Path::new("/mnt/my")).expect("found").source, "/dev/vda");
+        assert_eq!(above(&mounts, Path::new("/mnt/my")).expect("found").source, "/dev/vda");
     }
 
     #[test]
-    fn kinds_with_a_server_are_told_from_those_without() {
+    fn served_filesystems_are_recognised_by_type() {
         let text = "9 1 0:40 / /m rw - KIND a rw,lowerdir=/l:/m,upperdir=/u\\040v";
         for (kind, served) in [
             ("fuse", true),

@@ -1,27 +1,27 @@
-//! What a process and those it started have used: processor time, and bytes of files.
+//! Processor time and I/O of a process and its descendants.
 //!
-//! What a child used that has ended is its parent's from then on: a server may have a process for each session. Not here:
-//! processes that have ended and that nobody waited for.
+//! The usage of a child that has ended counts as its parent's: a server may have a process for each session.
+//! Processes that have ended without a parent waiting for them are not counted.
 
 use lowtide_core::{Bytes, Nanos};
 use std::fs;
 
-/// How often a process is read until two readings in a row are the same.
+/// Most attempts to read a process and its children without a change in between.
 const READINGS: usize = 3;
 
-/// What processes have used so far.
+/// Resources that processes have used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Used {
-    /// Processor time, in the program and in the kernel for it.
+    /// Processor time in user and kernel mode.
     pub cpu: Nanos,
-    /// Bytes that were read from devices for them.
+    /// Bytes read from devices on their behalf.
     pub read: Bytes,
-    /// Bytes that they caused to be written to devices.
+    /// Bytes whose writing to devices they caused.
     pub written: Bytes,
 }
 
 impl Used {
-    /// What the process and its children have used; nothing for one that is not there.
+    /// The usage of a process and its descendants; zero if the process does not exist.
     pub fn by(process: u32) -> Used {
         let mut own = Used::of(process).unwrap_or_default();
         for _ in 0..READINGS {
@@ -30,7 +30,7 @@ impl Used {
             if after == own {
                 return own.and(children);
             }
-            // A child may have been waited for in between: it would be left out, or counted twice.
+            // The process may have waited for a child in between, which would be left out or counted twice.
             own = after;
         }
         own.and(Used::by_children(process))
@@ -43,7 +43,7 @@ impl Used {
         numbers.map(Used::by).fold(Used::default(), Used::and)
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn and(self, other: Used) -> Used {
         Used {
             cpu: self.cpu + other.cpu,
@@ -52,7 +52,7 @@ impl Used {
         }
     }
 
-    /// What was used since `before`.
+    /// The usage since `before`.
     pub fn since(self, before: Used) -> Used {
         Used {
             cpu: Nanos::new(self.cpu.get().saturating_sub(before.cpu.get())),
@@ -63,8 +63,8 @@ impl Used {
 
     fn of(process: u32) -> Option<Used> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name stands in brackets and may hold anything; `utime` and `stime` are the 12th and 13th field after it, and
-        // those of ended children follow. In `io` the kernel adds them by itself.
+        // The name is in brackets and may contain any character. Fields 12 to 15 after it are `utime`,
+        // `stime` and the same of ended children. In `io` the kernel includes ended children.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
         let per_second = rustix::param::clock_ticks_per_second();
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// What a shell has used when its script says that it is done; the script then waits.
+    /// The usage of a shell once its script has printed a line; the script then waits.
     fn used_by(script: &str) -> Used {
         let shell =
             Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -104,8 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn children_count_and_strangers_do_not() {
-        // Time is burnt in a child that lives on: a shell gives what it starts with `&` an empty input, so it reads ours.
+    fn running_children_count_and_unknown_processes_do_not() {
+        // The child spends the time and keeps running. A shell gives background programs an empty input, so the child
+        // reads the input of the shell.
         let script = "exec 3<&0; \
             sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read x <&3' & wait";
         let used = used_by(script);

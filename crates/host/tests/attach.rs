@@ -10,7 +10,7 @@ use common::loopback::run;
 use common::skipped;
 use lowtide_core::{Filesystem, Op, Request};
 use lowtide_host::HostError;
-use lowtide_host::attach::{self, Attachment, Force, Server, State, Wish};
+use lowtide_host::attach::{self, AttachRequest, Attachment, Force, Server, State};
 use lowtide_host::live::{OnComplete, Port};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, OpenOptions};
@@ -145,8 +145,8 @@ impl Drive {
         self.folder.path().join("mnt")
     }
 
-    fn wish<'a>(&'a self, filesystem: Option<Filesystem>, mount: Option<&'a Path>) -> Wish<'a> {
-        Wish { block: 512, filesystem, mount, ..Wish::of(&self.name, "memory") }
+    fn wish<'a>(&'a self, filesystem: Option<Filesystem>, mount: Option<&'a Path>) -> AttachRequest<'a> {
+        AttachRequest { block: 512, filesystem, mount, ..AttachRequest::new(&self.name, "memory") }
     }
 
     fn attach(&self) -> Attachment {
@@ -155,7 +155,7 @@ impl Drive {
 
     fn mounted(&self, filesystem: Filesystem) -> Attachment {
         let at = self.at();
-        let wish = Wish { options: "noatime", ..self.wish(Some(filesystem), Some(&at)) };
+        let wish = AttachRequest { options: "noatime", ..self.wish(Some(filesystem), Some(&at)) };
         attach::attach(&wish, server(&self.name, self.block), &never()).expect("attached and mounted")
     }
 
@@ -305,7 +305,7 @@ fn a_loop_device_gets_the_queue_back_that_it_had() {
     disk.set_rotational(turns).expect("set");
     assert_ne!(queue(&device)[3], before[3], "taken for a disk");
     // Put on again it keeps what it was given.
-    attach::again(&drive.name, Force::No, &never()).expect("again");
+    attach::reattach(&drive.name, Force::No, &never()).expect("again");
     assert!(queue(&device)[0].contains(&format!("[{other}]")), "{:?}", queue(&device));
     assert_eq!(attach::detach(&drive.name, Force::No).expect("detached"), attach::Detached::default());
     let after = queue(&device);
@@ -432,7 +432,7 @@ fn a_server_that_is_killed_under_a_busy_filesystem_leaves_nothing() {
         end(&attached, Signal::KILL);
         writer.join().expect("the writer gets an error");
         assert_eq!(state(&drive), State::ServerGone);
-        let error = attach::again(&drive.name, Force::No, &never()).unwrap_err();
+        let error = attach::reattach(&drive.name, Force::No, &never()).unwrap_err();
         assert!(matches!(error, HostError::ServerEnded { .. }), "{error}");
         let _ = attach::detach(&drive.name, Force::No).expect("detached");
         drive.is_gone();
@@ -488,7 +488,7 @@ fn handles_of_an_old_life_fail_and_the_drive_comes_again() {
             File::create(at.join("lost")).and_then(|file| file.sync_all()).is_err(),
             "mounted before the cut"
         );
-        let again = attach::again(&drive.name, Force::No, &never()).expect("attached again");
+        let again = attach::reattach(&drive.name, Force::No, &never()).expect("attached again");
         assert_eq!((again.state, &again.mounted[..]), (State::Served, std::slice::from_ref(&at)));
         assert_eq!(again.process, attached.process, "the same server");
         let read = fs::read(at.join("kept")).expect("read");

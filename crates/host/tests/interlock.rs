@@ -14,12 +14,15 @@ use std::process::{Command, Stdio};
 
 const MIB: u64 = 64;
 
+fn consent(serial: &str, force_signature: bool, planned: &Disk) -> Consent {
+    Consent { serial: Some(serial.to_owned()), force_signature, planned: planned.identity.clone() }
+}
+
 /// Tries to take the device with everything that could be said for it, and gives the objections.
 fn refused(disk: &Loop, serial: &str, force_signature: bool) -> Vec<Objection> {
     let before = disk.checksum();
     let found = Disk::find(&disk.node).expect("a device");
-    let consent = Consent { serial: Some(serial), force_signature, planned: &found.identity };
-    let objections = match Claim::take(&found, consent) {
+    let objections = match Claim::take(&found, consent(serial, force_signature, &found)) {
         Err(HostError::Refused { objections, .. }) => objections,
         other => panic!("taken, or failed otherwise: {other:?}"),
     };
@@ -29,8 +32,7 @@ fn refused(disk: &Loop, serial: &str, force_signature: bool) -> Vec<Objection> {
 
 fn taken(disk: &Loop, force_signature: bool) -> Claim {
     let found = Disk::find(&disk.node).expect("a device");
-    let consent = Consent { serial: Some(&disk.serial()), force_signature, planned: &found.identity };
-    Claim::take(&found, consent).expect("nothing speaks against it")
+    Claim::take(&found, consent(&disk.serial(), force_signature, &found)).expect("no objection")
 }
 
 /// A mount, undone when dropped.
@@ -95,7 +97,7 @@ fn swap_is_refused() {
         examine(&found).expect("examined")
     };
     run("swapoff", &[node]);
-    assert!(objections.iter().any(|o| matches!(o, Objection::Swap { .. })), "{objections:?}");
+    assert!(objections.iter().any(|o| matches!(o, Objection::Swap(_))), "{objections:?}");
     let objections = refused(&disk, &disk.serial(), false);
     assert!(
         matches!(&objections[..], [Objection::Signature { kind, .. }] if kind == "swap"),
@@ -114,10 +116,7 @@ fn a_partition_table_is_refused_unless_forced() {
     record[510..].copy_from_slice(&[0x55, 0xaa]);
     disk.put(0, &record);
     let objections = refused(&disk, &disk.serial(), false);
-    assert!(
-        matches!(&objections[..], [Objection::PartitionTable { what }] if what == "dos"),
-        "{objections:?}"
-    );
+    assert!(matches!(&objections[..], [Objection::PartitionTable(what)] if what == "dos"), "{objections:?}");
     drop(taken(&disk, true));
 }
 
@@ -188,7 +187,7 @@ fn a_device_that_a_program_has_open_is_refused() {
     let mut program = Command::new("sleep").arg("60").stdin(Stdio::from(file)).spawn().expect("started");
     let objections = refused(&disk, &disk.serial(), true);
     program.kill().and_then(|()| program.wait()).expect("ended");
-    let is_sleep = |o: &Objection| matches!(o, Objection::Open { by } if by.iter().any(|one| one.starts_with("sleep (process ")));
+    let is_sleep = |o: &Objection| matches!(o, Objection::Open(by) if by.iter().any(|one| one.starts_with("sleep (process ")));
     assert!(objections.iter().any(is_sleep), "{objections:?}");
 }
 
@@ -199,7 +198,7 @@ fn a_device_below_a_loop_device_is_refused() {
     let above = run("losetup", &["--find", "--show", node]);
     let objections = refused(&disk, &disk.serial(), true);
     run("losetup", &["--detach", above.trim()]);
-    let is_loop = |o: &Objection| matches!(o, Objection::LoopBacking { by } if by == above.trim());
+    let is_loop = |o: &Objection| matches!(o, Objection::LoopBacking(by) if by == above.trim());
     assert!(objections.iter().any(is_loop), "{objections:?}");
 }
 
@@ -208,7 +207,7 @@ fn a_device_that_became_another_since_it_was_planned_is_refused() {
     let Some(mut disk) = Loop::new(MIB, &[]) else { return };
     let planned = Disk::find(&disk.node).expect("a device");
     disk.swap_file(MIB);
-    let consent = Consent { serial: Some(&disk.serial()), force_signature: true, planned: &planned.identity };
+    let consent = consent(&disk.serial(), true, &planned);
     let Err(HostError::Refused { objections, .. }) = Claim::take(&planned, consent) else {
         panic!("it must be refused")
     };
@@ -239,7 +238,7 @@ fn the_device_of_the_system_is_refused() {
     };
     let disk = Disk::find(&Path::new("/dev").join(name)).expect("a device");
     let objections = examine(&disk).expect("examined");
-    assert!(objections.contains(&Objection::Root { at: "/".to_owned() }), "{objections:?}");
+    assert!(objections.contains(&Objection::Root("/".to_owned())), "{objections:?}");
 }
 
 #[test]
@@ -251,7 +250,7 @@ fn every_way_to_use_a_device_is_an_objection() {
         let mut against = examine(&found).expect("examined");
         against.retain(|objection| !objection.is_data());
         println!("{}: {}", way.name, against.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-        let unknown = against.iter().any(|it| matches!(it, Objection::Unknown { .. }));
+        let unknown = against.iter().any(|it| matches!(it, Objection::Unknown(_)));
         if against.is_empty() || unknown || ways::checksum(disk) != before {
             missed.push(format!("{}: {against:?}", way.name));
         }
@@ -320,7 +319,7 @@ fn a_device_below_is_held_too() {
         mounted
     };
     let found = Disk::find(Path::new(&above)).expect("a device");
-    let consent = Consent { serial: Some(node), force_signature: true, planned: &found.identity };
+    let consent = consent(node, true, &found);
     let claim = Claim::take(&found, consent);
     let while_held = can_mount();
     let taken = claim.map(drop);
@@ -454,9 +453,7 @@ fn again(test: &str, below: &[&str], disk: &Loop) -> String {
 fn seen_from_elsewhere() {
     let Some(node) = std::env::var_os("LOWTIDE_SEEN_FROM") else { return };
     let found = Disk::find(Path::new(&node)).expect("a device");
-    let consent =
-        Consent { serial: Some(&found.identity.serial), force_signature: true, planned: &found.identity };
-    match Claim::take(&found, consent) {
+    match Claim::take(&found, consent(&found.identity.serial, true, &found)) {
         Ok(_) => println!("taken"),
         Err(error) => println!("refused: {error}"),
     }
@@ -474,9 +471,9 @@ fn who_does_not_see_all_processes_is_refused() {
     let own = ["unshare", "-p", "-m", "--fork", "--mount-proc", "--kill-child"];
     for (below, words) in [
         (own.to_vec(), "PID namespace"),
-        ([&["unshare", "-p", "--fork", "--kill-child"][..]].concat(), "cannot be known"),
+        ([&["unshare", "-p", "--fork", "--kill-child"][..]].concat(), "cannot be determined"),
         (without.to_vec(), "start lowtide as root"),
-        ([&["unshare", "-m", "sh", "-c", hidden, "sh"][..], &without].concat(), "cannot be known"),
+        ([&["unshare", "-m", "sh", "-c", hidden, "sh"][..], &without].concat(), "cannot be determined"),
     ] {
         let text = again("seen_from_elsewhere", &below, &disk);
         assert!(text.contains("refused: ") && text.contains(words), "{below:?}: {text}");

@@ -21,8 +21,8 @@ fn every_durable_write_is_flushed_and_no_other() {
     each_engine(|engine| {
         let Some(disk) = Loop::new(64, &[]) else { return };
         let found = Disk::find(&disk.node).expect("a device");
-        let serial = disk.serial();
-        let consent = Consent { serial: Some(&serial), force_signature: false, planned: &found.identity };
+        let planned = found.identity.clone();
+        let consent = Consent { serial: Some(disk.serial()), force_signature: false, planned };
         let claim = Claim::take(&found, consent).expect("taken");
         let data = claim.data(Bytes::mib(16)).expect("data");
         for (sync, depth) in [(Sync::None, 1), (Sync::Flush, 1), (Sync::Flush, 4), (Sync::Fua, 1)] {

@@ -29,7 +29,7 @@ use lowtide_device::AnyDevice;
 use lowtide_device::power::{Loss, Tear};
 use lowtide_device::state::Restored;
 use lowtide_host::HostError;
-use lowtide_host::attach::{self, Force, Server, Wish};
+use lowtide_host::attach::{self, AttachRequest, Force, Server};
 use lowtide_host::live::{Buffers, Clock};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ impl Attached {
             }
         };
         let write = |out: &mut dyn io::Write| known.write_state(out, model, now).map_err(io::Error::other);
-        let wish = Wish {
+        let request = AttachRequest {
             filesystem: Some(wanted.filesystem),
             size: wanted.size,
             trims: wanted.trims,
@@ -157,9 +157,9 @@ impl Attached {
             history: Some(&write),
             owned: true,
             block: BLOCK,
-            ..Wish::of(&name, &known.title)
+            ..AttachRequest::new(&name, &known.title)
         };
-        let control = attach::attach(&wish, command, wanted.interrupt)?.control;
+        let control = attach::attach(&request, command, wanted.interrupt)?.control;
         let interrupt = Arc::clone(wanted.interrupt);
         Ok(Attached { name, known, path, control, interrupt, detached: false })
     }
@@ -241,7 +241,7 @@ impl Attached {
     /// # Errors
     /// [`HostError`] if the filesystem cannot be mounted.
     pub fn mount_after_power_cut(&mut self) -> Result<(), AttachedError> {
-        attach::again(&self.name, Force::Lazily, &self.interrupt)?;
+        attach::reattach(&self.name, Force::Lazily, &self.interrupt)?;
         Ok(())
     }
 
@@ -250,7 +250,7 @@ impl Attached {
     /// # Errors
     /// [`HostError::Busy`] if the filesystem is in use.
     pub fn remount(&mut self) -> Result<(), AttachedError> {
-        attach::again(&self.name, Force::No, &self.interrupt)?;
+        attach::reattach(&self.name, Force::No, &self.interrupt)?;
         Ok(())
     }
 
@@ -344,7 +344,7 @@ pub fn server() -> ServerOf {
 /// # Errors
 /// [`HostError`] if a drive cannot be detached.
 pub fn clean() -> Result<Vec<String>, HostError> {
-    attach::clean()
+    attach::detach_orphans()
 }
 
 /// The timing of the server of an attached drive.

@@ -9,7 +9,7 @@ use crate::failure::{FAILED, Failure};
 use crate::{failure, interrupt, output};
 use lowtide_files::output::CommandFiles;
 use lowtide_files::table;
-use lowtide_host::attach::{self, Attachment, Force, State, Wish};
+use lowtide_host::attach::{self, AttachRequest, Attachment, Force, State};
 use lowtide_live::attached::{self, ServeOptions, Served};
 use lowtide_live::control::{self, Order, Question};
 use lowtide_live::{Data, Offer, Power, ResolvedOffer};
@@ -22,7 +22,7 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
     if let Some(which) = &arguments.again {
         let name = attach::name_of(which)?;
         answers(&name)?;
-        let again = attach::again(&name, force(arguments.force), &interrupt::flag())?;
+        let again = attach::reattach(&name, force(arguments.force), &interrupt::flag())?;
         return tell(&again, format);
     }
     let Some(device) = &arguments.device else {
@@ -33,15 +33,15 @@ pub fn run(arguments: &AttachArguments) -> Result<u8, Failure> {
         known.name.clone_from(name);
         return serve(arguments, &known);
     }
-    let wish = Wish {
+    let request = AttachRequest {
         block: arguments.block,
         filesystem: arguments.mkfs,
         mount: arguments.mount.as_deref(),
         options: &arguments.options,
-        ..Wish::of(&known.name, device)
+        ..AttachRequest::new(&known.name, device)
     };
     let attached =
-        attach::attach(&wish, server_again(&["drive", "attach"], &known.name)?, &interrupt::flag())?;
+        attach::attach(&request, server_again(&["drive", "attach"], &known.name)?, &interrupt::flag())?;
     tell(&attached, format)
 }
 
@@ -190,7 +190,7 @@ pub(super) fn tell(attached: &Attachment, format: PlainFormat) -> Result<u8, Fai
     let mounted = mounted(attached);
     let lines = [
         ("drive", format!("{} ({}, {})", attached.name, attached.device, size(attached))),
-        ("block device", format!("{node}, by {}", attached.way)),
+        ("block device", format!("{node}, by {}", attach::METHOD)),
         ("mounted at", mounted),
         ("file", attached.file.display().to_string()),
         ("control", attached.control.display().to_string()),
@@ -232,7 +232,7 @@ fn json(attached: &Attachment) -> serde_json::Value {
     serde_json::json!({
         "name": attached.name,
         "device": attached.device,
-        "way": attached.way.to_string(),
+        "way": attach::METHOD,
         "state": said(attached.state),
         "node": attached.node,
         "size_bytes": attached.size.get(),
@@ -254,7 +254,6 @@ mod tests {
         Attachment {
             name: name.to_owned(),
             device: device.to_owned(),
-            way: attach::Way::FuseAndLoop,
             state: State::Served,
             node: Some(PathBuf::from(node)),
             size: Bytes::mib(1),

@@ -1,12 +1,10 @@
-//! Names that are not in the catalogue, and files that cannot be read.
-//!
-//! Not here: where the name was written; an experiment says that with `Experiment::blame`.
+//! Errors of names that are not in the catalogue, and of files that cannot be read.
 
 use lowtide_core::suggest::nearest;
 use miette::Diagnostic;
 use std::fmt;
 
-/// Why something was not found.
+/// The error of a lookup.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogueError {
     /// No such name.
@@ -16,9 +14,9 @@ pub enum CatalogueError {
         what: &'static str,
         /// The name as given.
         name: String,
-        /// The nearest name there is, if it is near enough.
+        /// The most similar name, if one is similar enough.
         near: Option<String>,
-        /// Every name there is.
+        /// All names.
         valid: Vec<String>,
     },
     /// A path that cannot be read.

@@ -55,7 +55,7 @@ pub fn experiment(name_or_path: &str) -> Result<Found, CatalogueError> {
     find("experiment", experiments(), name_or_path)
 }
 
-/// Whether it is the path of a file, and not a name of the catalogue.
+/// Whether the text is the path of a file rather than a name of the catalogue.
 pub fn is_path(name_or_path: &str) -> bool {
     name_or_path.contains('/') || name_or_path.ends_with(".toml")
 }

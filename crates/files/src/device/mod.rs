@@ -50,7 +50,7 @@ pub struct Device {
 /// The device of a name.
 ///
 /// # Errors
-/// [`DeviceError`] where there is none, or its file cannot be used.
+/// [`DeviceError`] if there is none, or its file cannot be used.
 pub fn find(name: &str) -> Result<Device, DeviceError> {
     read::named(Shelf::default(), &DeviceName::new(name))
 }
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Result<Device, DeviceFileError> {
 /// The text of a name's device file. A mode adds a comment that names it; a composition is written out as a file.
 ///
 /// # Errors
-/// [`DeviceError`] where there is none.
+/// [`DeviceError`] if there is none.
 pub fn show(name: &str) -> Result<String, DeviceError> {
     let shelf = Shelf::default();
     let name = DeviceName::new(name);

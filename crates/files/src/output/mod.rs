@@ -149,7 +149,7 @@ impl Output {
     /// Checks a place where a file will be written, before the work whose result it takes.
     ///
     /// # Errors
-    /// [`OutputError`] where it could not be, or something would be lost.
+    /// [`OutputError`] if it could not be, or something would be lost.
     pub fn file(role: Role, path: &Path, others: &CommandFiles) -> Result<Output, OutputError> {
         let output = Output { role, path: path.to_owned(), others: others.clone() };
         output.check()?;
@@ -161,15 +161,16 @@ impl Output {
         &self.path
     }
 
-    /// Writes it: all of it, or nothing.
+    /// Writes the whole file, or nothing.
     ///
     /// # Errors
-    /// As [`Output::file`], which is looked at again; [`OutputError::Write`] where writing fails. What was there is as it was.
+    /// As [`Output::file`], because the path is checked again; [`OutputError::Write`] if writing fails. The old file is
+    /// then unchanged.
     pub fn write(&self, content: &[u8]) -> Result<(), OutputError> {
         self.write_with(|out| out.write_all(content))
     }
 
-    /// The same with what `content` writes.
+    /// As [`Output::write`], with the bytes that `content` writes.
     ///
     /// # Errors
     /// As [`Output::write`], and what `content` says.
@@ -225,7 +226,7 @@ impl OutputFolder {
     /// Looks at a place where a directory is or will be made.
     ///
     /// # Errors
-    /// [`OutputError`] where it could not be.
+    /// [`OutputError`] if it could not be.
     pub fn new(role: Role, path: &Path, others: &CommandFiles) -> Result<OutputFolder, OutputError> {
         let named = || path.to_owned();
         let not_writable = |folder: &Path, source| OutputError::NotWritable {
@@ -261,7 +262,7 @@ impl OutputFolder {
         &self.path
     }
 
-    /// Makes it.
+    /// Makes the directory.
     ///
     /// # Errors
     /// [`OutputError::Write`].
@@ -273,7 +274,7 @@ impl OutputFolder {
         })
     }
 
-    /// A file in it.
+    /// A file in the directory.
     ///
     /// # Errors
     /// As [`Output::file`].
@@ -295,7 +296,7 @@ fn there(path: &Path) -> Option<Result<Destination, Unreachable>> {
 /// Makes a file where there is nothing.
 ///
 /// # Errors
-/// [`OutputError`] where there is something, or nothing may be there.
+/// [`OutputError`] if there is something, or nothing may be there.
 pub fn create_new(role: Role, path: &Path, others: &CommandFiles) -> Result<File, OutputError> {
     in_place(role, path, others)?;
     File::create_new(path).map_err(|source| match source.kind() {
@@ -307,7 +308,7 @@ pub fn create_new(role: Role, path: &Path, others: &CommandFiles) -> Result<File
 /// Refuses a place that somebody else will write to where something would be lost. What else is wrong with it, they tell.
 ///
 /// # Errors
-/// [`OutputError`] where it is a store, beside one, of the same command, or not what its resolved path names.
+/// [`OutputError`] if it is a store, beside one, of the same command, or not what its resolved path names.
 pub fn in_place(role: Role, path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
     match Destination::of(path) {
         Ok(place) if place.found.as_ref().is_none_or(std::fs::Metadata::is_file) => {
@@ -321,7 +322,7 @@ pub fn in_place(role: Role, path: &Path, others: &CommandFiles) -> Result<(), Ou
 /// Refuses a place for a store where something would be lost; a store that is there takes more.
 ///
 /// # Errors
-/// [`OutputError`] where it lies beside a store, is of the same command otherwise, or is a device.
+/// [`OutputError`] if it lies beside a store, is of the same command otherwise, or is a device.
 pub fn store(path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
     const STORE: Role = Role::new("the store", "--store FILE");
     match Destination::of(path) {
@@ -332,7 +333,7 @@ pub fn store(path: &Path, others: &CommandFiles) -> Result<(), OutputError> {
     }
 }
 
-/// Refuses what would be lost.
+/// Rejects a path if writing to it would destroy data.
 fn protect(
     role: Role,
     named: &Path,

@@ -1,7 +1,9 @@
 //! Traces in files: lowtide's own, fio's iolog, versions 2 and 3, and what blkparse prints, read into a [`Trace`].
 //!
-//! What a file is, its content says. Not here: the trace itself (`lowtide_core::trace`), compressed files, and blktrace's
-//! own binary files, which blkparse turns into text.
+//! The format is recognised by the content. The trace itself is in `lowtide_core::trace`.
+//!
+//! # Not handled
+//! Compressed files, and the binary files of blktrace, which blkparse converts to text.
 
 mod blkparse;
 mod fio;
@@ -15,13 +17,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
-/// What is accepted.
+/// The accepted formats.
 pub const ACCEPTED: &str = "what `lowtide drive record` writes, an iolog of fio (`write_iolog`), version 2 or 3, or the text that blkparse prints";
 
-/// Requests of a trace at most: they are kept in memory, 32 bytes each.
+/// Most requests in a trace. They are kept in memory, 32 bytes each.
 const MOST: usize = 1 << 27;
 
-/// Why a file is no trace; the line, from 1, where one is at fault.
+/// Why a file is not a trace, with the number of the faulty line, if any, from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct TraceFileError {
@@ -49,7 +51,7 @@ pub fn is_trace(first_line: &str) -> bool {
 /// Reads a file.
 ///
 /// # Errors
-/// [`TraceFileError`] where it cannot be read or is something else than a trace.
+/// [`TraceFileError`] if it cannot be read or is something else than a trace.
 pub fn read(path: &Path) -> Result<Trace, TraceFileError> {
     let file =
         File::open(path).map_err(|error| TraceFileError::whole(format!("it cannot be read: {error}")))?;

@@ -1,4 +1,5 @@
-//! lowtide's own traces: a line for each request, with nanoseconds, forced unit access and zeroes, which others leave out.
+//! The trace format of lowtide: a line for each request, with nanoseconds, forced unit access and
+//! write-zeroes, which other formats lack.
 //!
 //! ```text
 //! lowtide trace 1
@@ -16,7 +17,7 @@ use std::io::{self, Write};
 /// The first line.
 pub const HEAD: &str = "lowtide trace 1\n";
 
-/// What is done, by name.
+/// Operations by name.
 const OPS: [(&str, Op); 6] = [
     ("read", Op::Read),
     ("write", Op::Write { fua: false }),
@@ -26,12 +27,12 @@ const OPS: [(&str, Op); 6] = [
     ("flush", Op::Flush),
 ];
 
-/// The name of what is done.
+/// The name of an operation.
 pub fn name(op: Op) -> &'static str {
     OPS.iter().find(|(_, known)| *known == op).map_or("flush", |(name, _)| name)
 }
 
-/// What a name means.
+/// The operation with this name.
 pub fn op(name: &str) -> Option<Op> {
     OPS.iter().find(|(known, _)| *known == name).map(|(_, op)| *op)
 }
@@ -39,7 +40,7 @@ pub fn op(name: &str) -> Option<Op> {
 /// Writes a request as a line.
 ///
 /// # Errors
-/// What the writer says.
+/// Errors of the writer.
 pub fn write(to: &mut impl Write, traced: &Traced) -> io::Result<()> {
     let Traced { at_ns, request: Request { op, offset, length } } = *traced;
     let name = name(op);

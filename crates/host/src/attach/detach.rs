@@ -1,16 +1,14 @@
-//! Taking an attached drive apart: what there is of it is looked up, not remembered, so that it does not matter how far
-//! attaching came, who was killed when, or how often this is called.
+//! Detaches a drive by looking up what is attached, so it is idempotent and works after a crash at any point.
 //!
 //! ```text
 //!   filesystems on the loop device ─► loop device ─► FUSE ─► server ─► files
 //! ```
 //!
-//! Not here: what is not below the drive; filesystems on partitions and devices built on it keep it from going, and are
-//! told.
+//! # Not handled
+//! Filesystems on partitions, and devices built on the drive. They prevent detaching, and are reported.
 
-use super::journal::{Facts, Journal};
-use super::loop_device::{self, LoopDevice};
-use super::place::Place;
+use super::journal::{Journal, Record};
+use super::paths::Paths;
 use super::watch::Watch;
 use super::{Force, holders};
 use crate::error::{HostError, Operation};
@@ -21,54 +19,58 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long something may be in use by programs that look at what was just closed (udev does).
-const MOMENT: Duration = Duration::from_secs(3);
-/// How long a server may take to end in order: it may have the state of a large drive to write.
-const LAST_WORDS: Duration = Duration::from_secs(120);
+/// How long to wait for programs such as udev that examine a device after it was closed.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a server may take to end by itself: it may have to write the state of a large drive.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What became of a drive that was detached.
+/// The result of detaching a drive.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[must_use]
 pub struct Detached {
-    /// The drive did not answer, or was cut off by force: what was not written yet is lost.
+    /// Whether the connection was cut, because the drive did not answer or by force. Unwritten data is lost.
     pub cut_off: bool,
-    /// What goes once those that use it have let go.
+    /// Mounts and devices that disappear when their last user closes them, with their users.
     pub left: Vec<String>,
 }
 
-/// Takes one drive apart.
+/// The detaching of one drive.
 #[derive(Debug)]
-pub(super) struct Dismantling {
-    place: Place,
-    facts: Facts,
+pub(super) struct Detaching {
+    paths: Paths,
+    record: Record,
     force: Force,
     watch: Watch,
     left: Vec<String>,
 }
 
-impl Dismantling {
-    pub(super) fn new(place: &Place, facts: &Facts, force: Force) -> Dismantling {
-        let watch = Watch::new(place, facts.server, loop_device::over(&place.file()), force.patience());
-        Dismantling { place: place.clone(), facts: facts.clone(), force, watch, left: Vec::new() }
+impl Detaching {
+    pub(super) fn new(paths: &Paths, record: &Record, force: Force) -> Detaching {
+        let watch = Watch::new(paths, record.server, paths.loop_devices(), force.patience());
+        Detaching { paths: paths.clone(), record: record.clone(), force, watch, left: Vec::new() }
     }
 
-    /// The same, of a drive whose server goes on.
-    pub(super) fn sparing_the_server(mut self) -> Dismantling {
-        self.watch = self.watch.sparing();
+    /// Leaves the server running.
+    pub(super) fn keeping_server(mut self) -> Detaching {
+        self.watch = self.watch.without_cut();
         self
     }
 
-    /// Everything, and the journal at last; `last` takes the state that the server left.
+    /// Detaches all parts, and removes the journal last. `take_state` is called with the path of the state that the
+    /// server wrote.
     ///
     /// # Errors
-    /// [`HostError::Busy`] where something is in use; [`HostError`] where the kernel refuses. What is left can be taken
-    /// apart by calling this again.
-    pub(super) fn all(mut self, journal: Journal, last: impl FnOnce(&Path)) -> Result<Detached, HostError> {
-        if self.facts.loop_device.is_none() {
-            // The server was being waited for: it would go on to mount what is looked for below.
+    /// [`HostError::Busy`] if a part is in use; [`HostError`] if a system call fails. Calling this again continues.
+    pub(super) fn all(
+        mut self,
+        journal: Journal,
+        take_state: impl FnOnce(&Path),
+    ) -> Result<Detached, HostError> {
+        if self.record.loop_device.is_none() {
+            // Attaching ended while the server was starting. The server might still mount its filesystem.
             self.watch.end_server();
         }
-        // What is in use keeps its queue, too.
+        // The filesystems come first: if they are in use, the queue settings stay too.
         self.filesystems()?;
         self.queue()?;
         self.block_device()?;
@@ -76,39 +78,39 @@ impl Dismantling {
             self.watch.cut();
         }
         self.fuse()?;
-        // It ends by itself when its filesystem is gone.
-        if self.facts.server.is_some_and(|server| !server.ends_within(LAST_WORDS)) {
+        // The server ends by itself after its filesystem was unmounted.
+        if self.record.server.is_some_and(|server| !server.ends_within(EXIT_TIMEOUT)) {
             self.watch.end_server();
         }
-        if let Some(mount) = self.facts.mount.as_ref().filter(|mount| mount.made) {
-            // What others put there since is theirs.
+        if let Some(mount) = self.record.mount.as_ref().filter(|mount| mount.made) {
+            // Fails if the folder is not empty: its files belong to others.
             let _ = fs::remove_dir(&mount.at);
         }
-        last(&self.place.state());
-        self.place.clear()?;
+        take_state(&self.paths.state());
+        self.paths.clear()?;
         journal.close()?;
         Ok(Detached { cut_off: self.watch.cut_off(), left: self.left })
     }
 
-    /// The filesystems and the loop device.
+    /// Detaches the filesystems and the loop device.
     ///
     /// # Errors
     /// As [`Dismantling::all`].
     pub(super) fn block_device(&mut self) -> Result<(), HostError> {
         self.filesystems()?;
-        let off = self.loop_devices();
-        if matches!(off, Err(HostError::Busy { .. })) && self.mounts().next().is_some() {
-            // A mount that somebody was about to make, and has made meanwhile.
+        let result = self.loop_devices();
+        if matches!(result, Err(HostError::Busy { .. })) && self.mounts().next().is_some() {
+            // Another process has mounted the device in the meantime.
             self.filesystems()?;
             return self.loop_devices();
         }
-        off
+        result
     }
 
-    /// What is mounted from the loop device, wherever that is; the last one covers the others.
+    /// Mounts of the loop device, the latest first.
     fn mounts(&self) -> impl Iterator<Item = Mount> + use<> {
-        let devices = loop_device::over(&self.place.file());
-        let of_one = move |mount: &Mount| devices.iter().any(|device| is_of(mount, *device));
+        let devices = self.paths.loop_devices();
+        let of_one = move |mount: &Mount| devices.iter().any(|device| device.is_mounted_at(mount));
         mountinfo::of("self").into_iter().rev().filter(of_one)
     }
 
@@ -117,38 +119,39 @@ impl Dismantling {
     }
 
     fn loop_devices(&mut self) -> Result<(), HostError> {
-        for device in loop_device::over(&self.place.file()) {
-            self.watch.call("taking the loop device off", move || device.clear())??;
-            let file = self.place.file();
+        for device in self.paths.loop_devices() {
+            self.watch.call("detaching the loop device", move || device.clear())??;
+            let file = self.paths.file();
+            let is_attached = || device.file().as_ref() == Some(&file);
             let begin = Instant::now();
-            // It is taken off by the last one that closes it.
+            // The kernel detaches it after the last user has closed it and its requests have completed.
             let lazily = self.force == Force::Lazily;
-            let patient = || begin.elapsed() < MOMENT || (!lazily && is_writing(device));
-            self.watch.until("the loop device", || device.file().as_ref() != Some(&file) || !patient())?;
-            if device.file().as_ref() == Some(&file) {
+            let waits = || begin.elapsed() < BUSY_TIMEOUT || (!lazily && device.in_flight() > 0);
+            self.watch.until("the loop device", || !is_attached() || !waits())?;
+            if is_attached() {
                 let by = holders::of_device(&device.node(), &device.folder());
                 if !lazily {
                     return Err(HostError::Busy { path: device.node(), by });
                 }
-                self.left.push(told(&device.node(), &by));
+                self.left.push(in_use(&device.node(), &by));
             }
         }
         Ok(())
     }
 
-    /// The scheduler of the loop device and what else outlives its file, while it still is ours.
+    /// Restores the queue settings of the loop device while it is still attached.
     fn queue(&mut self) -> Result<(), HostError> {
-        let facts = (self.facts.loop_device, self.facts.queue.clone());
-        let (Some(number), Some(queue)) = facts else { return Ok(()) };
-        for device in loop_device::over(&self.place.file()).into_iter().filter(|it| it.number() == number) {
+        let record = (self.record.loop_device, self.record.queue.clone());
+        let (Some(number), Some(queue)) = record else { return Ok(()) };
+        for device in self.paths.loop_devices().into_iter().filter(|it| it.number() == number) {
             let queue = queue.clone();
-            self.watch.call("giving the loop device its queue back", move || device.restore(&queue))?;
+            self.watch.call("restoring the queue of the loop device", move || device.restore(&queue))?;
         }
         Ok(())
     }
 
     fn fuse(&mut self) -> Result<(), HostError> {
-        let at = self.place.mount_point();
+        let at = self.paths.mount_point();
         while mountinfo::of("self").iter().any(|mount| Path::new(&mount.point) == at) {
             self.unmount(&at)?;
         }
@@ -160,9 +163,11 @@ impl Dismantling {
         loop {
             match self.try_unmount(at, UnmountFlags::empty())? {
                 Ok(()) => return Ok(()),
-                // Not mounted any more.
+                // No longer mounted.
                 Err(Errno::INVAL | Errno::NOENT) => return Ok(()),
-                Err(Errno::BUSY) if begin.elapsed() < MOMENT => std::thread::sleep(Duration::from_millis(50)),
+                Err(Errno::BUSY) if begin.elapsed() < BUSY_TIMEOUT => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
                 Err(Errno::BUSY) => break,
                 Err(error) => return Err(HostError::io(Operation::Unmount, at)(error)),
             }
@@ -172,9 +177,9 @@ impl Dismantling {
             return Err(HostError::Busy { path: at.to_owned(), by });
         }
         let folder = at.to_owned();
-        // What was written shall not be lost for that; where it cannot be saved, it cannot.
+        // Dirty pages are written back first, if possible.
         let _ = self.watch.call("writing back", move || fs::File::open(folder).map(rustix::fs::syncfs))?;
-        self.left.push(told(at, &by));
+        self.left.push(in_use(at, &by));
         let unmounted = self.try_unmount(at, UnmountFlags::DETACH)?;
         unmounted.map_err(HostError::io(Operation::Unmount, at))
     }
@@ -185,16 +190,6 @@ impl Dismantling {
     }
 }
 
-/// Whether a mount is that of a device. Btrfs has numbers that no device has; the source tells.
-pub(super) fn is_of(mount: &Mount, device: LoopDevice) -> bool {
-    mount.number == device.major_and_minor() || Path::new(&mount.source) == device.node()
-}
-
-/// Whether requests are under way: whoever closed the device has left some.
-fn is_writing(device: LoopDevice) -> bool {
-    device.in_flight() > 0
-}
-
-fn told(path: &Path, by: &[String]) -> String {
+fn in_use(path: &Path, by: &[String]) -> String {
     format!("{}: {}", path.display(), crate::error::by_whom(by))
 }

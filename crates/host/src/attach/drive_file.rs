@@ -1,8 +1,8 @@
 //! [`DriveFile`]: a drive as the one file of a filesystem (FUSE).
 //!
-//! A call becomes a request to the drive, and is answered when the drive answers; many are under way at once. Nothing is
-//! cached, neither here nor in the kernel. A handle belongs to the life of the drive in which it was opened: after a power
-//! cut its requests fail with `EIO`, and the file has to be opened again.
+//! Each call becomes a request to the drive and returns when the drive has completed it; many calls are in flight at
+//! once. Nothing is cached, neither here nor in the kernel. A handle is valid until the next power cut of the drive.
+//! Afterwards its requests fail with `EIO`, and the file has to be opened again.
 //!
 //! | call | request |
 //! |---|---|
@@ -12,11 +12,10 @@
 //! | `fallocate(PUNCH_HOLE)` | trim |
 //! | `fallocate(ZERO_RANGE)` | write zeroes |
 //!
-//! Writes are of whole blocks. The kernel makes several requests of one that has more than 1 MiB, or the pages of memory for
-//! that; only those of memory that begins with a page end with a block.
+//! Writes must consist of whole blocks. The kernel splits a request that exceeds 1 MiB or 256 pages of memory; the pieces
+//! end at block boundaries only if the memory begins at a page.
 //!
-//! Closing a handle asks nothing of the drive, as with a block device: what was not synced may be lost. Not here:
-//! mounting; see [`super::server`].
+//! Closing a handle does not flush, as with a block device: data that was not synced may be lost.
 
 use crate::live::{Outcome, Port};
 use fuser::{
@@ -30,14 +29,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Name of the file.
+/// The name of the file.
 pub(super) const NAME: &str = "disk";
-/// Its inode.
+/// The inode of the file.
 const FILE: INodeNo = INodeNo(2);
-/// Most requests that wait at once: far more than a loop device has.
+/// Most requests in flight: far more than the queue depth of a loop device.
 const IN_FLIGHT: u16 = 1024;
-/// How long the kernel may believe what it was told.
-const AT_ONCE: Duration = Duration::ZERO;
+/// How long the kernel may cache attributes.
+const NO_CACHE: Duration = Duration::ZERO;
 
 /// The filesystem.
 pub(super) struct DriveFile {
@@ -49,7 +48,7 @@ impl DriveFile {
         DriveFile { port }
     }
 
-    /// Refuses what a drive cannot do: all it does is whole blocks that it has.
+    /// Rejects requests that are not aligned to blocks or exceed the drive.
     fn check(&self, offset: u64, length: u64) -> Result<(), Errno> {
         let block = u64::from(self.port.block()).max(1);
         if !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
@@ -61,8 +60,8 @@ impl DriveFile {
         }
     }
 
-    /// Asks the drive in the life of a handle; `answer` is called once.
-    fn ask(
+    /// Submits a request on behalf of a handle; `answer` is called once.
+    fn submit(
         &self,
         handle: FileHandle,
         request: DriveRequest,
@@ -98,7 +97,7 @@ impl DriveFile {
 
 impl Filesystem for DriveFile {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without it the kernel would ask for one part of a large request after the other.
+        // Without it the kernel would send the parts of a large request one after the other.
         let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
         let _ = config.set_max_background(IN_FLIGHT);
         let _ = config.set_congestion_threshold(IN_FLIGHT);
@@ -107,14 +106,14 @@ impl Filesystem for DriveFile {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent == INodeNo::ROOT && name == NAME {
-            reply.entry(&AT_ONCE, &self.attributes(FILE), Generation(0));
+            reply.entry(&NO_CACHE, &self.attributes(FILE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&AT_ONCE, &self.attributes(inode));
+        reply.attr(&NO_CACHE, &self.attributes(inode));
     }
 
     fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -138,8 +137,8 @@ impl Filesystem for DriveFile {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        // A file ends; whoever reads on gets nothing. The kernel cuts large reads where memory pages end, which is not
-        // where blocks do: whole ones are read.
+        // A read beyond the end returns nothing. The kernel splits large reads at memory pages rather than
+        // blocks, so whole blocks are read.
         let size = self.port.size();
         let end = offset.saturating_add(u64::from(length)).min(size);
         let block = u64::from(self.port.block()).max(1);
@@ -148,7 +147,7 @@ impl Filesystem for DriveFile {
             return reply.data(&[]);
         }
         let wanted = (offset - from) as usize..(end - from) as usize;
-        self.ask(handle, DriveRequest::read(from, to - from), Vec::new(), move |answer| match answer {
+        self.submit(handle, DriveRequest::read(from, to - from), Vec::new(), move |answer| match answer {
             Ok(data) => reply.data(data.get(wanted).unwrap_or_default()),
             Err(errno) => reply.error(errno),
         });
@@ -170,17 +169,17 @@ impl Filesystem for DriveFile {
         if let Err(errno) = self.check(offset, length) {
             return reply.error(errno);
         }
-        // `O_SYNC` has the bit of `O_DSYNC` in it.
+        // `O_SYNC` includes the bit of `O_DSYNC`.
         let op = Op::Write { fua: flags.0 & libc::O_DSYNC != 0 };
         let answer = move |answer: Result<Vec<u8>, Errno>| match answer {
             Ok(_) => reply.written(length as u32),
             Err(errno) => reply.error(errno),
         };
-        self.ask(handle, DriveRequest { op, offset, length }, data.to_vec(), answer);
+        self.submit(handle, DriveRequest { op, offset, length }, data.to_vec(), answer);
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.ask(handle, DriveRequest::flush(), Vec::new(), move |answer| finish(answer, reply));
+        self.submit(handle, DriveRequest::flush(), Vec::new(), move |answer| finish(answer, reply));
     }
 
     fn fallocate(
@@ -202,13 +201,13 @@ impl Filesystem for DriveFile {
             Err(errno) => reply.error(errno),
             Ok(()) => {
                 let request = DriveRequest { op, offset, length };
-                self.ask(handle, request, Vec::new(), move |answer| finish(answer, reply));
+                self.submit(handle, request, Vec::new(), move |answer| finish(answer, reply));
             }
         }
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        // The loop device takes the block for the granularity of discards.
+        // The loop device uses the block size as the granularity of discards.
         let block = self.port.block();
         reply.statfs(self.port.size() / u64::from(block.max(1)), 0, 0, 1, 0, block, 255, block);
     }

@@ -1,14 +1,16 @@
-//! Who keeps a mount or a device from going: programs, mounts below, loop devices, devices built on it.
+//! Users that prevent removing a mount or a device: programs, mounts below, loop devices, devices built on it.
 //!
-//! Reads links and texts of the kernel and nothing else: whoever looked at a file of a server that does not answer would
-//! wait with it. Not here: other mount namespaces, files that are mapped and
-//! closed, and what this user may not see.
+//! Reads only links and files of procfs and sysfs, because access to a served file may block.
+//!
+//! # Not handled
+//! Other mount namespaces, files that are mapped and closed, and processes that this user may not examine.
 
+use super::loop_device;
 use crate::mountinfo::Mount;
 use std::fs;
 use std::path::Path;
 
-/// What is in use below `at`, where something is mounted.
+/// Users of the filesystem mounted at `at`.
 pub(super) fn of_mount(at: &Path, mounts: &[Mount]) -> Vec<String> {
     let below = mounts
         .iter()
@@ -20,7 +22,7 @@ pub(super) fn of_mount(at: &Path, mounts: &[Mount]) -> Vec<String> {
     all
 }
 
-/// What uses a device with its node and its folder in sysfs.
+/// Users of the device with this node and folder in sysfs.
 pub(super) fn of_device(node: &Path, folder: &Path) -> Vec<String> {
     let held = fs::read_dir(folder.join("holders")).into_iter().flatten().flatten();
     let mut all: Vec<String> =
@@ -33,13 +35,8 @@ pub(super) fn of_device(node: &Path, folder: &Path) -> Vec<String> {
     all
 }
 
-fn loops(below: impl Fn(&Path) -> bool) -> Vec<String> {
-    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let over = entries.filter(|entry| {
-        let file = fs::read_to_string(entry.path().join("loop/backing_file"));
-        file.is_ok_and(|file| below(Path::new(file.trim_end_matches('\n'))))
-    });
-    over.map(|entry| format!("the loop device {}", entry.file_name().to_string_lossy())).collect()
+fn loops(uses: impl Fn(&Path) -> bool) -> Vec<String> {
+    loop_device::over(uses).iter().map(|device| format!("the loop device loop{}", device.number())).collect()
 }
 
 fn programs(uses: impl Fn(&Path) -> bool) -> Vec<String> {

@@ -1,12 +1,13 @@
-//! [`LoopDevice`]: the block device of the kernel over a file.
+//! [`LoopDevice`]: a block device of the kernel over a file.
 //!
-//! Set up by `LOOP_CONFIGURE` (Linux 5.8) rather than by losetup(8): file, block size and direct I/O in one step, and the
-//! number of the device is known, and can be written down, before anything is changed. `unsafe` stands here because the
-//! kernel takes this as an `ioctl`. Not here: partitions.
+//! Set up by `LOOP_CONFIGURE` (Linux 5.8) rather than by losetup(8): it sets file, block size and direct I/O in one
+//! step, and the number of the device can be recorded before the device is changed. `unsafe` because it is an `ioctl`.
+//! Partitions are not supported.
 #![allow(unsafe_code)]
 
-use crate::block::scheduler;
+use crate::block::{line, numbers, scheduler};
 use crate::error::{HostError, Operation};
+use crate::mountinfo::Mount;
 use lowtide_core::Bytes;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -21,21 +22,21 @@ const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4c82;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 const CONTROL: &str = "/dev/loop-control";
 
-/// `struct loop_config` with the `struct loop_info64` in it, of <linux/loop.h>.
+/// `struct loop_config` of <linux/loop.h>, with its `struct loop_info64`.
 #[repr(C)]
 struct Config {
     file: u32,
     block: u32,
-    /// Device, inode, number of the device, offset, limit: all filled in by the kernel, or none.
+    /// Device, inode, device number, offset, limit: set by the kernel, or unlimited.
     unused: [u64; 5],
-    /// Number, encryption, its key's size: none.
-    unused_too: [u32; 3],
+    /// Number, type of encryption, size of its key: none.
+    no_encryption: [u32; 3],
     flags: u32,
     name: [u8; 64],
-    unused_at_last: [u8; 64 + 32 + 16 + 64],
+    no_names: [u8; 64 + 32 + 16 + 64],
 }
 
-// What the kernel copies, whatever is declared here.
+// The kernel copies this many bytes.
 const _: () = assert!(size_of::<Config>() == 304);
 
 /// A loop device, by its number.
@@ -44,19 +45,19 @@ pub(super) struct LoopDevice {
     number: u32,
 }
 
-/// What the kernel keeps of a loop device when its file is taken away: the next one would have it.
+/// The queue settings of a loop device, which the kernel keeps when the device is detached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Queue {
     /// The I/O scheduler.
     scheduler: Option<String>,
-    /// Requests that may wait in it; without one, requests that reach the device at a time.
+    /// Most requests in the scheduler; without a scheduler, most requests in flight to the device.
     requests: Option<u64>,
-    /// KiB of the largest request.
+    /// The size of the largest request in KiB.
     largest_kib: Option<u64>,
-    /// Whether the kernel takes it for a disk that turns: 0 or 1. Not noted by older versions.
-    #[serde(default)]
-    turns: Option<u64>,
+    /// Whether the kernel takes it for a spinning disk: 0 or 1. Older versions did not record it.
+    #[serde(default, rename = "turns")]
+    rotational: Option<u64>,
 }
 
 impl LoopDevice {
@@ -64,15 +65,15 @@ impl LoopDevice {
         LoopDevice { number }
     }
 
-    /// One that nothing uses, at this moment.
+    /// Finds an unused loop device. Another process may take it before it is configured.
     ///
     /// # Errors
-    /// [`HostError::Io`] where there are no loop devices.
+    /// [`HostError::Io`] if there are no loop devices.
     pub(super) fn free() -> Result<LoopDevice, HostError> {
         let path = Path::new(CONTROL);
         let control = OpenOptions::new().read(true).write(true).open(path);
         let control = control.map_err(HostError::io(Operation::Open, path))?;
-        // SAFETY: the request takes nothing and gives a number.
+        // SAFETY: the request has no argument and returns a number.
         let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
         let number = u32::try_from(number).map_err(|_| last_error(path))?;
         Ok(LoopDevice { number })
@@ -82,27 +83,27 @@ impl LoopDevice {
         self.number
     }
 
-    /// Its node: `/dev/loop0`.
+    /// The device node: `/dev/loop0`.
     pub(super) fn node(self) -> PathBuf {
         PathBuf::from(format!("/dev/loop{}", self.number))
     }
 
-    /// What the kernel tells of it.
+    /// The folder in sysfs.
     pub(super) fn folder(self) -> PathBuf {
         PathBuf::from(format!("/sys/block/loop{}", self.number))
     }
 
-    /// Its file, as the kernel names it; `None` where it has none.
+    /// The path by which the kernel names the backing file; `None` if there is none.
     pub(super) fn file(self) -> Option<PathBuf> {
         let text = fs::read_to_string(self.folder().join("loop/backing_file")).ok()?;
         Some(PathBuf::from(text.trim_end_matches('\n')))
     }
 
-    /// Puts it over a file, with direct I/O: what it is asked reaches the file at once, and nothing is kept between.
-    /// Whether it was free still.
+    /// Attaches it to a file with direct I/O, so that requests reach the file without a cache in between.
+    /// Returns false if another process has taken the device.
     ///
     /// # Errors
-    /// [`HostError::Io`] where the kernel refuses; [`HostError::Invalid`] where it would cache after all.
+    /// [`HostError::Io`] if the kernel rejects a setting; [`HostError::Invalid`] if it ignores one.
     pub(super) fn configure(self, path: &Path, block: u32) -> Result<bool, HostError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(HostError::io(Operation::Open, path))?;
@@ -111,12 +112,12 @@ impl LoopDevice {
             file: file.as_raw_fd().cast_unsigned(),
             block,
             unused: [0; 5],
-            unused_too: [0; 3],
+            no_encryption: [0; 3],
             flags: LO_FLAGS_DIRECT_IO,
             name: [0; 64],
-            unused_at_last: [0; 176],
+            no_names: [0; 176],
         };
-        // SAFETY: the request reads a `struct loop_config` at the address, which `config` is until the call is over.
+        // SAFETY: the request reads a `struct loop_config`, which `config` is.
         let result = unsafe { libc::ioctl(node.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
         if result < 0 {
             return match last_error(&self.node()) {
@@ -130,119 +131,113 @@ impl LoopDevice {
         Ok(true)
     }
 
-    /// Makes every request fit into one of FUSE, which has at most 256 pages of memory: one that did not would be cut, and
-    /// not where a block ends if its memory does not begin with a page. 128 parts of 512 KiB touch at most 256 pages.
+    /// Limits requests to the size of a FUSE request, at most 256 pages of memory. The kernel would split a
+    /// larger one, and not at a block boundary if its memory does not begin at a page. 128 segments of 512
+    /// KiB touch at most 256 pages.
     fn limit(self) -> Result<(), HostError> {
         let path = self.folder().join("queue/max_sectors_kb");
         fs::write(&path, "512").map_err(HostError::io(Operation::Write, &path))
     }
 
-    /// Whether the kernel does what was asked for: it takes some wishes without a word.
+    /// Checks that the kernel applied the settings, because it ignores some silently.
     fn check(self, block: u32) -> Result<(), HostError> {
-        let wrong = |what: &'static str, value: String, accepted: &str| {
-            let accepted = format!("{} {accepted}", self.node().display());
-            Err(HostError::Invalid { what, value, accepted })
+        let node = self.node();
+        let check = |what, value: Option<u64>, is_right: bool, accepted: &str| match is_right {
+            true => Ok(()),
+            false => Err(HostError::invalid(
+                what,
+                value.map_or_else(|| "missing".to_owned(), |value| value.to_string()),
+                format!("{} {accepted}", node.display()),
+            )),
         };
-        let direct = self.told("loop/dio");
-        if direct != Some(1) {
-            return wrong("direct I/O", format!("{direct:?}"), "must not cache, and this kernel makes it");
-        }
-        let blocks = self.told("queue/logical_block_size");
-        if blocks != Some(u64::from(block)) {
-            return wrong(
-                "the logical block",
-                format!("{blocks:?}"),
-                &format!("must have blocks of {block} bytes"),
-            );
-        }
-        if self.told("queue/discard_max_bytes").is_none_or(|most| most == 0) {
-            return wrong("discard", "missing".to_owned(), "must pass on what is trimmed");
-        }
-        Ok(())
+        let direct = self.attribute("loop/dio");
+        check("direct I/O", direct, direct == Some(1), "must not use the page cache, but this kernel does")?;
+        let size = self.attribute("queue/logical_block_size");
+        let accepted = format!("must have blocks of {block} bytes");
+        check("the logical block", size, size == Some(u64::from(block)), &accepted)?;
+        let discard = self.attribute("queue/discard_max_bytes");
+        check("discard", discard, discard.is_some_and(|most| most > 0), "must support discards")
     }
 
-    /// Takes its file away. Where it is in use, the kernel does that once it is not; see [`LoopDevice::file`].
+    /// Detaches it from its file. If it is in use, the kernel does so after the last user has closed it; see
+    /// [`LoopDevice::file`].
     ///
     /// # Errors
-    /// [`HostError::Io`] where the kernel refuses.
+    /// [`HostError::Io`] if the kernel rejects the request.
     pub(super) fn clear(self) -> Result<(), HostError> {
         let node = self.open()?;
-        // SAFETY: the request takes nothing.
+        // SAFETY: the request has no argument.
         let result = unsafe { libc::ioctl(node.as_raw_fd(), LOOP_CLR_FD, 0) };
         match last_error(&self.node()) {
             _ if result == 0 => Ok(()),
-            // It has none any more.
+            // It has no file.
             HostError::Io { source, .. } if is(&source, Errno::NXIO) => Ok(()),
             error => Err(error),
         }
     }
 
-    /// How many requests it has completed.
+    /// The number of completed requests.
     pub(super) fn completed(self) -> u64 {
         // Documentation/block/stat.rst: reads, writes, discards, flushes.
         [0, 4, 11, 15].map(|field| self.counted(field)).into_iter().sum()
     }
 
-    /// How many requests are under way.
+    /// The number of requests in flight.
     pub(super) fn in_flight(self) -> u64 {
         self.counted(8)
     }
 
     pub(super) fn size(self) -> Bytes {
-        // Sectors of 512 bytes, whatever its block.
-        Bytes::new(self.told("size").unwrap_or(0) * 512)
+        // Sectors have 512 bytes, independent of the block size.
+        Bytes::new(self.attribute("size").unwrap_or(0) * 512)
     }
 
-    /// How its requests are queued now.
+    /// The current queue settings.
     pub(super) fn queue(self) -> Queue {
         Queue {
             scheduler: scheduler::choices(&format!("loop{}", self.number)).1,
-            requests: self.told("queue/nr_requests"),
-            largest_kib: self.told("queue/max_sectors_kb"),
-            turns: self.told("queue/rotational"),
+            requests: self.attribute("queue/nr_requests"),
+            largest_kib: self.attribute("queue/max_sectors_kb"),
+            rotational: self.attribute("queue/rotational"),
         }
     }
 
-    /// Makes its requests queue as they did before it was used; it may wait for those that are under way. What the kernel does
-    /// not take stays: it keeps nothing from being taken apart.
+    /// Restores the queue settings; may wait for requests in flight. Ignores values that the kernel rejects, because
+    /// they do not prevent detaching.
     pub(super) fn restore(self, before: &Queue) {
-        let set = |what: &str, value: &str| drop(fs::write(self.folder().join("queue").join(what), value));
+        let set = |name: &str, value: &str| drop(fs::write(self.folder().join("queue").join(name), value));
+        let set_number = |name: &str, value: Option<u64>| {
+            value.into_iter().for_each(|value| set(name, &value.to_string()));
+        };
         if let Some(name) = &before.scheduler {
-            // Without a scheduler the number is of the device, and the kernel shows what it was made with, whatever it is. It
-            // takes none that it shows already.
+            // Without a scheduler, `nr_requests` is the depth of the device. The kernel shows the initial depth, even if
+            // another one is in effect, and ignores a write of the value that it shows. So another value comes first.
             set("scheduler", "none");
-            let whole = self.told("queue/nr_requests");
-            let other = whole.map(|whole| whole.saturating_sub(1));
-            for number in other.into_iter().chain(whole) {
-                set("nr_requests", &number.to_string());
-            }
+            let initial = self.attribute("queue/nr_requests");
+            set_number("nr_requests", initial.map(|initial| initial.saturating_sub(1)));
+            set_number("nr_requests", initial);
             set("scheduler", name);
         }
-        if let Some(number) = before.requests.filter(|number| self.told("queue/nr_requests") != Some(*number))
-        {
-            set("nr_requests", &number.to_string());
-        }
-        if let Some(kib) = before.largest_kib {
-            set("max_sectors_kb", &kib.to_string());
-        }
-        if let Some(turns) = before.turns {
-            set("rotational", &turns.to_string());
-        }
+        let current = self.attribute("queue/nr_requests");
+        set_number("nr_requests", before.requests.filter(|_| before.requests != current));
+        set_number("max_sectors_kb", before.largest_kib);
+        set_number("rotational", before.rotational);
     }
 
-    /// Its number among all devices.
+    /// Major and minor number.
     pub(super) fn major_and_minor(self) -> (u32, u32) {
-        let text = fs::read_to_string(self.folder().join("dev")).unwrap_or_default();
-        let numbers = text.trim().split_once(':').map(|(major, minor)| (major.parse(), minor.parse()));
-        match numbers {
-            Some((Ok(major), Ok(minor))) => (major, minor),
-            // As <linux/major.h> has it.
-            _ => (7, self.number),
-        }
+        let number = line(&self.folder().join("dev")).and_then(|text| numbers(&text));
+        // The major number of loop devices is in <linux/major.h>.
+        number.unwrap_or((7, self.number))
+    }
+
+    /// Whether a mount is of this device.
+    pub(super) fn is_mounted_at(self, mount: &Mount) -> bool {
+        mount.is_of(self.major_and_minor(), &self.node())
     }
 
     fn counted(self, field: usize) -> u64 {
-        let text = fs::read_to_string(self.folder().join("stat")).unwrap_or_default();
+        let text = line(&self.folder().join("stat")).unwrap_or_default();
         text.split_whitespace().nth(field).and_then(|word| word.parse().ok()).unwrap_or(0)
     }
 
@@ -251,17 +246,18 @@ impl LoopDevice {
         OpenOptions::new().read(true).write(true).open(&path).map_err(HostError::io(Operation::Open, &path))
     }
 
-    fn told(self, what: &str) -> Option<u64> {
-        fs::read_to_string(self.folder().join(what)).ok()?.trim().parse().ok()
+    /// A numeric attribute in sysfs.
+    fn attribute(self, name: &str) -> Option<u64> {
+        line(&self.folder().join(name))?.parse().ok()
     }
 }
 
-/// Those whose file is `path`.
-pub(super) fn over(path: &Path) -> Vec<LoopDevice> {
+/// The loop devices whose backing file satisfies `is_wanted`, by number.
+pub(super) fn over(is_wanted: impl Fn(&Path) -> bool) -> Vec<LoopDevice> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.strip_prefix("loop")?.parse().ok());
     let mut all: Vec<LoopDevice> = numbers.map(LoopDevice::new).collect();
-    all.retain(|device| device.file().is_some_and(|file| file == path));
+    all.retain(|device| device.file().is_some_and(|file| is_wanted(&file)));
     all.sort_by_key(|device| device.number);
     all
 }

@@ -1,36 +1,35 @@
-//! [`Process`]: a process that may be gone, and another in its place.
+//! [`Process`]: the identity of a process that may have ended.
 //!
-//! A number is given to another process some day; with the instant at which it began it is not. Not here: children,
-//! which cannot be taken for others.
+//! The kernel reuses process numbers, so the start time is part of the identity.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// A process.
+/// A process, identified by its number and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Process {
     pub(super) number: u32,
-    /// Ticks of the kernel from its own start to that of the process.
+    /// The start time of the process, in clock ticks since the machine was booted.
     began: u64,
 }
 
 impl Process {
-    /// The one that has a number now.
+    /// The process that has this number now.
     pub(super) fn find(number: u32) -> Option<Process> {
         let (_, began) = state_and_begin(number)?;
         Some(Process { number, began })
     }
 
-    /// Whether it runs. One that has ended and that nobody has asked after, does not.
+    /// Whether the process runs. A zombie does not.
     pub(super) fn runs(self) -> bool {
         state_and_begin(self.number)
             .is_some_and(|(state, began)| began == self.began && state != "Z" && state != "X")
     }
 
-    /// Sends it a signal; one that is gone needs none.
+    /// Sends a signal to the process, if it runs.
     pub(super) fn signal(self, signal: Signal) {
         let number = i32::try_from(self.number).ok().and_then(Pid::from_raw);
         if let Some(number) = number.filter(|_| self.runs()) {
@@ -38,7 +37,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended; whether it has.
+    /// Waits up to `patience` for its end, and returns whether it has ended.
     pub(super) fn ends_within(self, patience: Duration) -> bool {
         let begin = Instant::now();
         while self.runs() {
@@ -51,7 +50,7 @@ impl Process {
     }
 }
 
-/// Two of the fields of `/proc/PID/stat` (proc(5)). The name before them may hold anything.
+/// State and start time from `/proc/PID/stat` (proc(5)). The name before them may contain any character.
 fn state_and_begin(number: u32) -> Option<(String, u64)> {
     let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
@@ -63,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_ended_does_not_run_and_neither_does_another_with_its_number() {
+    fn neither_an_ended_process_nor_a_later_one_with_its_number_runs() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("started");
         let process = Process::find(child.id()).expect("it runs");
         assert!(process.runs());

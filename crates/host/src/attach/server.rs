@@ -1,13 +1,11 @@
 //! The process that serves an attached drive: [`Server`].
 //!
-//! It has a session of its own, and lasts until its filesystem is unmounted. It does nothing before
-//! whoever started it has written down that it runs: otherwise nobody could find it after a kill. `unsafe` stands here
-//! because libc has `prctl` only so. Not here: the drive, commands to it, and what
-//! the way to it takes (see [`super::transport`]).
+//! The server has a session of its own, and runs until its filesystem is unmounted. It waits until its parent has
+//! recorded it in the journal; otherwise nobody could find it after the parent was killed. `unsafe` because of `prctl`.
 #![allow(unsafe_code)]
 
 use super::drive_file::DriveFile;
-use super::place::Place;
+use super::paths::Paths;
 use crate::error::{HostError, Operation};
 use crate::live::Port;
 use fuser::{Config, MountOption, Session};
@@ -15,27 +13,28 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is written to the server's standard input.
+/// The message on standard input that starts the server.
 pub(super) const GO: &[u8] = b"go\n";
 
 /// <linux/prctl.h>
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
-/// A server that may begin.
+/// A server that has been recorded and may serve.
 #[derive(Debug)]
 pub struct Server {
-    pub(super) place: Place,
+    pub(super) paths: Paths,
 }
 
 impl Server {
-    /// Makes this process, which [`super::attach`] started, the server of the drive called `name`. Call it first, with one
-    /// thread running. `None` where whoever started it is gone.
+    /// Makes this process, which [`super::attach`] started, the server of the drive called `name`. Call this
+    /// first, while the process has one thread. `None` if the parent has ended.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] where `name` is none; [`HostError::Io`] where the process cannot be set up.
+    /// [`HostError::Invalid`] if `name` is not a valid name; [`HostError::Io`] if standard input cannot be
+    /// read.
     pub fn begin(name: &str) -> Result<Option<Server>, HostError> {
-        let place = Place::new(name)?;
-        // One that leads its session already needs no other.
+        let paths = Paths::new(name)?;
+        // Fails only if the process already leads a session.
         let _ = rustix::process::setsid();
         let mut word = Vec::new();
         let read = std::io::stdin().take(GO.len() as u64).read_to_end(&mut word);
@@ -43,33 +42,34 @@ impl Server {
         if word != GO {
             return Ok(None);
         }
-        // Memory that is needed to write dirty memory back must not wait for that: threads started later have it from
-        // this one. Without the right to it the drive works, until memory is short.
-        // SAFETY: the call takes numbers only.
+        // An I/O flusher's allocations do not wait for dirty pages to be written back, which could wait for
+        // this server. Later threads inherit the setting. Without the permission for it, the drive works
+        // until memory is short. SAFETY: all arguments are numbers.
         unsafe { libc::prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) };
-        Ok(Some(Server { place }))
+        Ok(Some(Server { paths }))
     }
 
-    /// Where the socket for commands to the drive belongs.
+    /// The path for the socket that takes commands to the drive.
     pub fn control(&self) -> PathBuf {
-        self.place.control()
+        self.paths.control()
     }
 
-    /// Serves a drive, until its filesystem is unmounted.
+    /// Serves a drive until its filesystem is unmounted.
     ///
     /// # Errors
-    /// [`HostError::Io`] where the filesystem cannot be mounted, or the kernel ends it otherwise.
+    /// [`HostError::Io`] if the filesystem cannot be mounted, or the FUSE session fails.
     pub fn serve(&self, port: Arc<dyn Port>) -> Result<(), HostError> {
-        // Files of the drive may have been named from where the user is; from now on no folder is kept in use.
+        // Files of the drive, named relative to the working directory, are open by now. The server must not
+        // keep that directory in use.
         let root = Path::new("/");
         rustix::process::chdir(root).map_err(HostError::io(Operation::Open, root))?;
-        let session = self.mount(port, &self.place.source())?;
-        session.run().map_err(HostError::io(Operation::Read, &self.place.mount_point()))
+        let session = self.mount(port, &self.paths.source())?;
+        session.run().map_err(HostError::io(Operation::Read, &self.paths.mount_point()))
     }
 
-    /// Mounts a drive as a file.
+    /// Mounts the FUSE filesystem with the drive as its file.
     pub(super) fn mount(&self, port: Arc<dyn Port>, source: &str) -> Result<Session<DriveFile>, HostError> {
-        let at = self.place.mount_point();
+        let at = self.paths.mount_point();
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName(source.to_owned()),

@@ -1,8 +1,8 @@
-//! What a request takes on its way from a block device to its drive and back: system calls, copies, and threads of the
-//! kernel that wake ([`Server::transport_ns`]).
+//! The transport time of a request between a block device and its drive: system calls, copies, and wake-ups of kernel
+//! threads ([`Server::transport_ns`]).
 //!
-//! It is measured on a drive of one block that is attached for a moment, in the place of the one that will be: whatever
-//! takes that apart after a kill takes this apart, too. Not here: filesystems on the device, whose time is their own.
+//! It is measured on a drive of one block that is attached briefly at the mount point of the real drive, so that
+//! detaching after a kill also removes the measured one. The time of filesystems is not included.
 
 use super::loop_device::LoopDevice;
 use super::server::Server;
@@ -16,20 +16,20 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::Duration;
 
-/// How often a free loop device is looked for.
+/// Most attempts to find a free loop device.
 const ATTEMPTS: usize = 32;
-/// How often something is tried that the kernel still holds, and how long it is left in peace.
-const PATIENCE: usize = 1000;
-const MOMENT: Duration = Duration::from_millis(1);
+/// Most attempts to unmount while the kernel still holds the file, and the pause between them.
+const UNMOUNT_ATTEMPTS: usize = 1000;
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl Server {
-    /// Nanoseconds that a request to the block device takes longer than the drive does: the median of direct reads of
-    /// 4 KiB, one at a time.
+    /// Nanoseconds that a request to the block device takes beyond the service time of the drive: the median
+    /// over direct reads of 4 KiB, one at a time.
     ///
     /// # Errors
-    /// [`HostError::Io`] where the kernel refuses what attaching needs.
+    /// [`HostError::Io`] if the drive cannot be attached or read.
     pub fn transport_ns(&self, clock: Clock) -> Result<u64, HostError> {
-        let at = self.place.mount_point();
+        let at = self.paths.mount_point();
         let fail = |source: io::Error| HostError::io(Operation::SetUp, &at)(source);
         let (server, handle) = live::slow(clock).map_err(fail)?;
         let port = handle.port(0, u64::from(live::BLOCK), live::BLOCK);
@@ -37,14 +37,14 @@ impl Server {
         let session = self.mount(port, "lowtide:measure")?;
         let serving = session.spawn().map_err(fail)?;
         let measured = self.measured();
-        // The kernel lets go of the file a moment after the loop device did.
+        // The kernel releases the file shortly after the loop device was detached.
         let mut unmounted = Err(Errno::BUSY);
-        for _ in 0..PATIENCE {
+        for _ in 0..UNMOUNT_ATTEMPTS {
             unmounted = rustix::mount::unmount(&at, UnmountFlags::NOFOLLOW);
             if unmounted != Err(Errno::BUSY) {
                 break;
             }
-            std::thread::sleep(MOMENT);
+            std::thread::sleep(PAUSE);
         }
         unmounted.map_err(HostError::io(Operation::Unmount, &at))?;
         let served = serving.join();
@@ -55,7 +55,7 @@ impl Server {
     }
 
     fn measured(&self) -> Result<u64, HostError> {
-        let file = self.place.file();
+        let file = self.paths.file();
         for _ in 0..ATTEMPTS {
             let device = LoopDevice::free()?;
             if device.configure(&file, live::BLOCK)? {

@@ -1,12 +1,12 @@
-//! [`Watch`]: calls that wait for a drive, and are not waited for without end.
+//! [`Watch`]: a time limit for system calls that wait for a drive.
 //!
-//! Unmounting writes back what is dirty, and closing a device too: on a slow drive that takes its time, on a server that
-//! does not answer it takes for ever, and nothing can end a process that waits so. As long as the loop device completes
-//! requests, there is hope. When it does not for a while, the connection of FUSE is cut: everything that waits fails with
-//! an error, and goes on. Not here: what is called.
+//! Unmounting a filesystem and closing a device write back dirty pages. On a slow drive that takes long; with a server
+//! that does not answer, it never ends, and the waiting process cannot be killed. Therefore the watch continues to wait
+//! while the loop device completes requests. If it completes none for a while, the FUSE connection is cut, so that all
+//! waiting requests fail.
 
 use super::loop_device::LoopDevice;
-use super::place::Place;
+use super::paths::Paths;
 use super::process::Process;
 use crate::error::HostError;
 use crate::mountinfo;
@@ -16,40 +16,39 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How often is looked.
-const LOOK: Duration = Duration::from_millis(20);
-/// How often a server is ended, and how long it may take each time.
-const CUTS: usize = 10;
-/// How long a server whose filesystem is gone may take to end by itself: the state of a large drive is written in seconds.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-const LAST_MOMENT: Duration = Duration::from_millis(200);
+/// The interval between two checks.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// Most attempts to end a server.
+const END_ATTEMPTS: usize = 10;
+/// How long a server may take to end after its filesystem was unmounted: it writes the state of the drive.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a server may take to end after a kill.
+const KILL_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Who watches one drive.
+/// The time limit for calls that wait for one drive.
 #[derive(Debug)]
 pub(super) struct Watch {
-    place: Place,
+    paths: Paths,
     server: Option<Process>,
     devices: Vec<LoopDevice>,
     patience: Duration,
-    last_words: Duration,
     may_cut: bool,
     cut_off: bool,
 }
 
 impl Watch {
-    /// `patience` is how long a drive may complete nothing.
+    /// Waits up to `patience` while the drive completes no request.
     pub(super) fn new(
-        place: &Place,
+        paths: &Paths,
         server: Option<Process>,
         devices: Vec<LoopDevice>,
         patience: Duration,
     ) -> Watch {
-        let (last_words, may_cut) = (LAST_WORDS, true);
-        Watch { place: place.clone(), server, devices, patience, last_words, may_cut, cut_off: false }
+        Watch { paths: paths.clone(), server, devices, patience, may_cut: true, cut_off: false }
     }
 
-    /// The same, of a server that has to go on, whatever becomes of this.
-    pub(super) fn sparing(mut self) -> Watch {
+    /// A watch that never cuts the connection, for a server that has to keep running.
+    pub(super) fn without_cut(mut self) -> Watch {
         self.may_cut = false;
         self
     }
@@ -59,10 +58,10 @@ impl Watch {
         self.cut_off
     }
 
-    /// Calls something that may wait for the drive.
+    /// Runs a call that may wait for the drive.
     ///
     /// # Errors
-    /// [`HostError::Hangs`] where even an error of the drive does not end it.
+    /// [`HostError::Hangs`] if the call does not return even after the connection was cut.
     pub(super) fn call<T: Send + 'static>(
         &mut self,
         what: &'static str,
@@ -72,18 +71,18 @@ impl Watch {
         std::thread::spawn(move || send.send(call()));
         let mut result = None;
         self.until(what, || {
-            match receive.recv_timeout(LOOK) {
+            match receive.recv_timeout(CHECK_INTERVAL) {
                 Ok(value) => result = Some(value),
-                // It panicked, and said so; there is nothing more to wait for.
+                // The call panicked.
                 Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             result.is_some()
         })?;
-        Ok(result.expect("calls of the kernel do not panic"))
+        Ok(result.expect("system calls do not panic"))
     }
 
-    /// Waits until something is so; `is_so` takes a moment by itself or none.
+    /// Waits until `is_so` returns true; it must return quickly.
     ///
     /// # Errors
     /// As [`Watch::call`].
@@ -100,11 +99,8 @@ impl Watch {
             if now != before {
                 (before, since) = (now, Instant::now());
             } else if since.elapsed() > self.patience {
-                if cut_here {
-                    return Err(HostError::Hangs { name: self.place.name().to_owned(), what });
-                }
-                if !self.may_cut {
-                    return Err(HostError::Hangs { name: self.place.name().to_owned(), what });
+                if cut_here || !self.may_cut {
+                    return Err(HostError::Hangs { name: self.paths.name().to_owned(), call: what });
                 }
                 self.cut();
                 cut_here = true;
@@ -118,35 +114,30 @@ impl Watch {
         self.devices.iter().map(|device| device.completed()).sum()
     }
 
-    /// Cuts the connection between the kernel and the server: all that waits fails, and so does all that comes.
+    /// Cuts the connection between the kernel and the server, so that waiting and later requests fail.
     pub(super) fn cut(&mut self) {
         self.cut_off = true;
         self.end_server();
     }
 
-    /// Ends a server, with what it serves; whether it has ended.
-    ///
-    /// The connection is cut first: one that waits for an answer of its own, as while it measures, cannot be killed.
-    pub(super) fn end_server(&self) -> bool {
-        let at = self.place.mount_point();
-        for _ in 0..CUTS {
+    /// Unmounts the FUSE filesystem and ends the server. The connection is cut first, because a server that
+    /// waits for its own filesystem, as during a measurement, cannot be killed.
+    pub(super) fn end_server(&self) {
+        let at = self.paths.mount_point();
+        for _ in 0..END_ATTEMPTS {
             for mount in mountinfo::of("self").iter().filter(|mount| Path::new(&mount.point) == at) {
-                // The file `abort` where it is there (fuse(4)), and what `umount -f` does where it is not.
+                // Through the file `abort` (fuse(4)); if it does not exist, as `umount -f` does.
                 let abort = format!("/sys/fs/fuse/connections/{}/abort", mount.number.1);
                 let _ = std::fs::write(abort, "1");
                 let _ = rustix::mount::unmount(&at, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW);
             }
-            let Some(server) = self.server else { return true };
-            // Without its filesystem it ends by itself, and writes what is to be kept of the drive.
-            if server.ends_within(self.last_words) {
-                return true;
-            }
+            // Without its filesystem the server ends by itself, after writing the state of the drive.
+            let Some(server) = self.server.filter(|server| !server.ends_within(EXIT_TIMEOUT)) else { return };
             server.signal(Signal::KILL);
-            // It may have been about to mount.
-            if server.ends_within(LAST_MOMENT) {
-                return true;
+            // If it still runs, it may have been about to mount.
+            if server.ends_within(KILL_TIMEOUT) {
+                return;
             }
         }
-        false
     }
 }

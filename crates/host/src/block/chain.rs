@@ -1,16 +1,18 @@
-//! [`Chain`]: what lies below a device, down to the first level that is not a loop device.
+//! [`Chain`]: a device and the levels below it, down to the first one that is not a loop device.
 //!
 //! ```text
-//! level 0    the device under test, its partitions, the disk that it is a part of
+//! level 0    the device under test, its partitions, the disk that it is a partition of
 //!            │ a loop device
-//! level 1    its file, whatever it is called; or, where that is a device, as above
+//! level 1    the backing file, under any name; or a device, with its partitions and its disk
 //!            │ a loop device
 //! level 2    …
 //! ```
 //!
-//! A write to the device changes every level, so a user of any level is in the way. Not here: device-mapper
-//! and RAID devices, which share what is below them by design and hold it exclusively, and what a server does
-//! with a file.
+//! A write to the device changes every level, so a user of any level is an objection.
+//!
+//! # Not handled
+//! The levels below device-mapper and RAID devices, which share lower devices by design and hold them exclusively.
+//! The storage of a server behind a served file.
 
 use super::disk::{Disk, Number};
 use super::loops::{Backing, FileId, LoopFile, Resource};
@@ -20,16 +22,16 @@ use crate::mountinfo;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A device and what lies below it.
+/// A device and the levels below it.
 #[derive(Debug)]
 pub(super) struct Chain {
     /// Levels from the device down; at least one.
     pub levels: Vec<Level>,
     /// The loop devices between the levels.
     pub loops: Vec<Number>,
-    /// Overlay filesystems, which may show its files by other numbers.
+    /// Overlay filesystems, which may show the files under other numbers.
     pub overlays: Overlays,
-    /// Why it is not known what lies below the last level, if something does.
+    /// Why the level below the last one is unknown, if there is one.
     pub unknown: Option<String>,
 }
 
@@ -47,39 +49,40 @@ pub(super) enum Level {
 pub(super) struct Device {
     /// The device itself.
     pub disk: Disk,
-    /// Its number, and those of its partitions and of the disk that it is a part of.
+    /// Numbers of the device, its partitions and the disk that it is a partition of.
     pub numbers: Vec<Number>,
-    /// Numbers of the character devices by which programs write to it past its node.
+    /// Numbers of the character devices through which programs access the disk without its block device.
     pub characters: Vec<Number>,
 }
 
 /// A file of a chain.
 #[derive(Debug)]
 pub(super) struct BackingFile {
-    /// Its path, as the kernel names it in this mount namespace.
+    /// The path by which the kernel names the file in this mount namespace.
     pub path: PathBuf,
     /// The file itself.
     pub original: Original,
-    /// Device numbers by which the kernel's texts name its filesystem, and overlay filesystems that may show it.
+    /// Device numbers of its filesystem in files of `/proc`, and of overlay filesystems that may show the
+    /// file.
     pub filesystems: Vec<Number>,
-    /// Whether it is a file of a server, which may have locks of its own.
+    /// Whether the file comes from a server, which may hold its own locks.
     pub is_served: bool,
 }
 
 impl Chain {
     /// The chain of a device.
     pub(super) fn of(disk: &Disk, namespaces: &[Namespace]) -> Chain {
-        let own = namespaces.iter().find(|it| it.is_own()).map_or(&[][..], |it| &it.mounts);
+        let own = Namespace::own_mounts(namespaces);
         let overlays = Overlays::of(namespaces);
         let mut chain = Chain { levels: Vec::new(), loops: Vec::new(), overlays, unknown: None };
         let mut next = Some(disk.clone());
         while let Some(disk) = next.take() {
-            let whole = disk.whole_folder();
+            let folder = disk.whole_folder();
             let (numbers, characters) = (disk.numbers(), disk.character_numbers());
             chain.levels.push(Level::Device(Box::new(Device { disk, numbers, characters })));
-            // It is under test: its server has to answer.
+            // The file is under test, so its server has to answer: all filesystems may be queried.
             let everything: Vec<Number> = own.iter().map(|mount| mount.number).collect();
-            let Some(below) = LoopFile::of(&whole, own, &everything) else { break };
+            let Some(below) = LoopFile::of(&folder, own, &everything) else { break };
             if chain.loops.contains(&below.number) {
                 break;
             }
@@ -91,10 +94,10 @@ impl Chain {
                 }
                 Backing::Known(Resource::Block(number)) => match at(number) {
                     Some(disk) => next = Some(disk),
-                    None => chain.unknown = Some(format!("{} is not there", below.path.display())),
+                    None => chain.unknown = Some(format!("{} does not exist", below.path.display())),
                 },
                 Backing::Known(Resource::Character(_)) | Backing::Served => {
-                    chain.unknown = Some(format!("{} is no file", below.path.display()));
+                    chain.unknown = Some(format!("{} is not a file", below.path.display()));
                 }
                 Backing::Unknown(why) => chain.unknown = Some(why),
             }
@@ -102,16 +105,16 @@ impl Chain {
         chain
     }
 
-    /// The chain of a file alone.
+    /// The chain of a file without a device above it.
     pub(super) fn of_file(path: &Path, id: FileId, namespaces: &[Namespace]) -> Chain {
         let overlays = Overlays::of(namespaces);
         let file = BackingFile::new(path.to_owned(), id, namespaces, &overlays);
         Chain { levels: vec![Level::File(Box::new(file))], loops: Vec::new(), overlays, unknown: None }
     }
 
-    /// All resources of the levels, each with the index of its level: to use one is to use the device.
+    /// All resources of the levels, each with the index of its level. A user of any of them uses the device.
     pub(super) fn resources(&self) -> impl Iterator<Item = (usize, Resource)> + '_ {
-        self.levels.iter().enumerate().flat_map(|(place, level)| {
+        self.levels.iter().enumerate().flat_map(|(index, level)| {
             let all: Vec<Resource> = match level {
                 Level::Device(device) => {
                     let blocks = device.numbers.iter().map(|number| Resource::Block(*number));
@@ -119,22 +122,22 @@ impl Chain {
                 }
                 Level::File(file) => vec![Resource::File(file.original.id)],
             };
-            all.into_iter().map(move |it| (place, it))
+            all.into_iter().map(move |it| (index, it))
         })
     }
 
     /// The devices, each with the index of its level.
     pub(super) fn devices(&self) -> impl Iterator<Item = (usize, &Device)> {
-        self.levels.iter().enumerate().filter_map(|(place, level)| match level {
-            Level::Device(device) => Some((place, &**device)),
+        self.levels.iter().enumerate().filter_map(|(index, level)| match level {
+            Level::Device(device) => Some((index, &**device)),
             Level::File(_) => None,
         })
     }
 
     /// The files, each with the index of its level.
     pub(super) fn files(&self) -> impl Iterator<Item = (usize, &BackingFile)> {
-        self.levels.iter().enumerate().filter_map(|(place, level)| match level {
-            Level::File(file) => Some((place, &**file)),
+        self.levels.iter().enumerate().filter_map(|(index, level)| match level {
+            Level::File(file) => Some((index, &**file)),
             Level::Device(_) => None,
         })
     }
@@ -159,11 +162,11 @@ fn at(number: Number) -> Option<Disk> {
 
 impl BackingFile {
     fn new(path: PathBuf, id: FileId, namespaces: &[Namespace], overlays: &Overlays) -> BackingFile {
-        let own = namespaces.iter().find(|it| it.is_own()).map(|it| it.mounts.clone()).unwrap_or_default();
+        let own = Namespace::own_mounts(namespaces);
         let all = || namespaces.iter().flat_map(|namespace| &namespace.mounts);
         let is_served = all().any(|mount| mount.number == id.device && mount.is_served());
         let mut filesystems = vec![id.device];
-        // Below btrfs each subvolume has a number of its own, which stands in no text.
+        // On Btrfs each subvolume has a number of its own, which no file in `/proc` contains.
         if !all().any(|mount| mount.number == id.device) {
             let above =
                 mountinfo::above(own, &path).filter(|_| Resource::at(&path) == Some(Resource::File(id)));

@@ -1,7 +1,7 @@
 //! [`Claim`]: a device held for one campaign, open exclusively.
 //!
-//! The kernel gives a device exclusively (`O_EXCL`) to one user: with a claim, nobody can mount it or build on it.
-//! Not here: what is done with it.
+//! The kernel lets one user open a device exclusively (`O_EXCL`). While a claim holds it, nobody can mount it
+//! or build another device on it.
 
 use super::discard::{Discard, discard};
 use super::disk::{Disk, Identity};
@@ -22,67 +22,51 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How long a device may be looked at by others (udev does, when it comes or was written to) before that counts.
+/// How long to wait for others to close the device: udev opens a device that appears or was written to.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same for a device that lowtide itself has just released.
+/// The wait for a device that lowtide itself has just released.
 const PATIENCE_AFTERWARDS: Duration = Duration::from_secs(5);
-/// The least number of looks before an objection counts.
-const LEAST_LOOKS: u32 = 3;
+/// Fewest examinations before an objection is final.
+const MIN_EXAMINATIONS: u32 = 3;
 
-/// A device that may be overwritten, as long as this lives. Dropping it undoes what was changed of its settings.
+/// A device that may be overwritten while the claim exists. Dropping the claim restores the settings of the
+/// device.
 #[derive(Debug)]
 pub struct Claim {
     disk: Disk,
-    /// Open exclusively, but while a program makes or removes a filesystem, or one is mounted.
+    /// Open exclusively, except while a filesystem is made, mounted or removed.
     file: Option<File>,
-    /// What it lies on is held all the while.
+    /// Holds the lower levels of the device.
     guard: Guard,
-    consent: Owned,
-    /// What is to be undone. After the file, which is closed first: programs that undo want the device.
+    consent: Consent,
+    /// The changes to undo. Declared after the file, which has to be closed first: programs that undo changes open the
+    /// device.
     journal: Option<Journal>,
 }
 
-/// What the user has said of the device.
-#[derive(Debug, Clone, Copy)]
-pub struct Consent<'a> {
-    /// The serial that was typed, if any.
-    pub serial: Option<&'a str>,
-    /// Whether what lies on it may be lost.
-    pub force_signature: bool,
-    /// Which device was planned for.
-    pub planned: &'a Identity,
-}
-
-/// The same, to be kept.
+/// The user's permission to overwrite a device.
 #[derive(Debug, Clone)]
-struct Owned {
-    serial: Option<String>,
-    force_signature: bool,
-    planned: Identity,
-}
-
-impl Owned {
-    fn as_consent(&self) -> Consent<'_> {
-        let Owned { serial, force_signature, planned } = self;
-        Consent { serial: serial.as_deref(), force_signature: *force_signature, planned }
-    }
+pub struct Consent {
+    /// The serial that the user typed, if any.
+    pub serial: Option<String>,
+    /// Whether existing data may be lost.
+    pub force_signature: bool,
+    /// The device that the plan was made for.
+    pub planned: Identity,
 }
 
 impl Claim {
-    /// Takes a device: undoes what a killed run left on it, examines it, opens it exclusively, and examines it again
-    /// through what was opened.
+    /// Takes a device: undoes the changes that a killed run left on it, examines it, opens it exclusively, and examines
+    /// it again through the open descriptor.
     ///
     /// # Errors
-    /// [`HostError::Refused`] with every objection that the consent does not cover; [`HostError`] where it cannot be
-    /// examined or opened.
-    pub fn take(disk: &Disk, consent: Consent<'_>) -> Result<Claim, HostError> {
-        if consent.serial == Some(disk.identity.serial.as_str()) {
+    /// [`HostError::Refused`] with every objection that the consent does not cover; [`HostError`] if the
+    /// device cannot be examined or opened.
+    pub fn take(disk: &Disk, consent: Consent) -> Result<Claim, HostError> {
+        if consent.serial.as_ref() == Some(&disk.identity.serial) {
             Journal::clean(disk)?;
         }
-        let (disk, file, guard) = hold(disk, PATIENCE, |disk, guard| objections(disk, guard, consent))?;
-        let Consent { serial, force_signature, planned } = consent;
-        let serial = serial.map(str::to_owned);
-        let consent = Owned { serial, force_signature, planned: planned.clone() };
+        let (disk, file, guard) = hold(disk, PATIENCE, |disk, guard| objections(disk, guard, &consent))?;
         Ok(Claim { disk, file: Some(file), guard, consent, journal: None })
     }
 
@@ -94,15 +78,15 @@ impl Claim {
     /// The first `size` bytes, for an engine.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] where there is no byte.
+    /// [`HostError::Invalid`] if `size` is zero.
     pub fn data(&self, size: Bytes) -> Result<TestData, HostError> {
         TestData::of_claim(self.disk.node.clone(), size)
     }
 
-    /// Writes the first `size` bytes once with random bytes; `progress` hears of each piece.
+    /// Writes the first `size` bytes once with random bytes, and calls `progress` after each write.
     ///
     /// # Errors
-    /// [`HostError::Interrupted`] once `interrupt` is set; [`HostError::Io`] where a write fails.
+    /// [`HostError::Interrupted`] once `interrupt` is set; [`HostError::Io`] if a write fails.
     pub fn fill(
         &self,
         size: Bytes,
@@ -119,28 +103,28 @@ impl Claim {
         self.file().sync_all().map_err(HostError::io(Operation::Sync, &self.disk.node))
     }
 
-    /// Tells the device that nothing on it is needed any more.
+    /// Discards the whole device.
     ///
     /// # Errors
-    /// [`HostError::Io`] where the device does not do that.
+    /// [`HostError::Io`] if the device rejects the command.
     pub fn discard(&self, how: Discard) -> Result<(), HostError> {
         discard(self.file(), self.disk.identity.size, how)
             .map_err(HostError::io(Operation::Discard, &self.disk.node))
     }
 
-    /// Has the drive erase itself by a command of its own.
+    /// Has the drive erase itself by one of its own commands.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] where it is no drive of that kind; [`HostError::Tool`] where the program that gives the
-    /// command is missing or fails.
+    /// [`HostError::Invalid`] if the drive does not have that command; [`HostError::Tool`] if the program
+    /// that sends it is missing or fails.
     pub fn erase(&self, how: Erase) -> Result<(), HostError> {
         erase::erase(&self.disk, how)
     }
 
-    /// Gives the disk another I/O scheduler, until the claim ends.
+    /// Sets the I/O scheduler of the disk until the claim ends.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] with those that it has; [`HostError::Io`] where it cannot be set.
+    /// [`HostError::Invalid`] with the available schedulers; [`HostError::Io`] if it cannot be set.
     pub fn set_scheduler(&mut self, name: &str) -> Result<(), HostError> {
         let (_, chosen) = scheduler::choices(&self.disk.whole_name());
         if chosen.as_deref() == Some(name) {
@@ -155,44 +139,44 @@ impl Claim {
     /// Makes a filesystem on the device and mounts it. See [`Formatted`].
     ///
     /// # Errors
-    /// [`HostError`] where that fails; the device is given up, and may be taken again.
+    /// [`HostError`] if that fails. The claim is then released, and the device can be taken again.
     pub fn format(self, how: &Mkfs<'_>, interrupt: &AtomicBool) -> Result<Formatted, HostError> {
         Formatted::make(self, how, interrupt)
     }
 
-    /// Wipes the signatures that lie on it: nobody shall take it for what it was.
+    /// Wipes the signatures on the device, so that no program mistakes it for its former use.
     ///
     /// # Errors
-    /// [`HostError`] where that fails, or the device cannot be taken again.
+    /// [`HostError`] if that fails, or the device cannot be taken again.
     pub fn wipe(mut self) -> Result<Claim, HostError> {
-        self.let_go();
+        self.close();
         let node = self.disk.node.to_string_lossy().into_owned();
-        tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node])
-            .map_err(|error| self.explain(error))?;
+        tool::run(tool::WIPEFS, &["--all", "--quiet", &node]).map_err(|error| self.explain(error))?;
         self.hold_again()
     }
 
-    /// The device, open past the page cache, for whoever writes what is to stay there. It is held for as long as that is
-    /// open, and what it lies on for as long as the guard lives.
+    /// The device, open for direct I/O, for a format that stays on it. The file holds the device, and the
+    /// guard its lower levels.
     ///
     /// # Errors
-    /// [`HostError`] where it cannot be used so, or where something of it is to be undone and cannot be.
+    /// [`HostError`] if direct I/O cannot be enabled, or a change cannot be undone.
     pub fn into_file(mut self) -> Result<(File, Guard), HostError> {
         let file = self.file.take().expect("only a filesystem on the device takes it away");
         self.journal.take().map_or(Ok(()), Journal::close)?;
         Ok((keep::direct(file, &self.disk)?, self.guard))
     }
 
-    /// Undoes what was changed of the device's settings, and gives it up.
+    /// Restores the settings of the device and releases it.
     ///
     /// # Errors
-    /// [`HostError`] where something cannot be undone.
+    /// [`HostError`] if a change cannot be undone.
     pub fn release(mut self) -> Result<(), HostError> {
         self.file = None;
         self.journal.take().map_or(Ok(()), Journal::close)
     }
 
-    /// Why a program that wanted the device did not get it: somebody else uses it since it was let go of; else its own error.
+    /// The reason why an external program failed: another user of the device if it has one now, otherwise the
+    /// error of the program.
     pub(super) fn explain(&self, error: HostError) -> HostError {
         if !matches!(error, HostError::Tool { .. }) {
             return error;
@@ -205,28 +189,27 @@ impl Claim {
         HostError::Refused { path: self.disk.path.clone(), objections }
     }
 
-    /// Closes the device, for a program that wants it.
-    pub(super) fn let_go(&mut self) {
+    /// Closes the device, so that an external program can open it.
+    pub(super) fn close(&mut self) {
         self.file = None;
     }
 
-    /// Opens it again, under the same consent.
+    /// Opens the device again under the same consent.
     pub(super) fn hold_again(mut self) -> Result<Claim, HostError> {
-        // What it lies on is held anew, too: the device may have another file by now.
+        // The lower levels are held anew, because the device may have another file by now.
         self.guard = Guard::default();
-        let (disk, file, guard) = hold(&self.disk, PATIENCE_AFTERWARDS, |disk, guard| {
-            objections(disk, guard, self.consent.as_consent())
-        })?;
+        let (disk, file, guard) =
+            hold(&self.disk, PATIENCE_AFTERWARDS, |disk, guard| objections(disk, guard, &self.consent))?;
         (self.disk, self.file, self.guard) = (disk, Some(file), guard);
         Ok(self)
     }
 
-    /// The journal of what is to be undone, begun where there is none yet.
+    /// The journal of changes to undo, created on first use.
     pub(super) fn journal(&mut self) -> Result<&mut Journal, HostError> {
         if self.journal.is_none() {
             self.journal = Some(Journal::open(&self.disk)?);
         }
-        Ok(self.journal.as_mut().expect("it was opened"))
+        Ok(self.journal.as_mut().expect("the journal was just opened"))
     }
 
     fn file(&self) -> &File {
@@ -234,25 +217,25 @@ impl Claim {
     }
 }
 
-/// A wait for objections that may pass.
+/// A limited wait for objections that may disappear.
 #[derive(Debug)]
 pub(super) struct Wait {
     begin: Instant,
     patience: Duration,
-    looks: u32,
+    examinations: u32,
 }
 
 impl Wait {
-    /// A wait of at most `patience`, but of at least [`LEAST_LOOKS`] looks: on a busy machine, one look may
-    /// take longer than `patience`.
+    /// A wait of at most `patience`, but for at least [`MIN_EXAMINATIONS`]: on a busy machine, one
+    /// examination may take longer than `patience`.
     pub(super) fn new(patience: Duration) -> Wait {
-        Wait { begin: Instant::now(), patience, looks: 0 }
+        Wait { begin: Instant::now(), patience, examinations: 0 }
     }
 
-    /// Sleeps briefly and returns `true` if there is to be another look.
+    /// Sleeps briefly and returns whether to examine once more.
     pub(super) fn again(&mut self) -> bool {
-        self.looks += 1;
-        let again = self.looks < LEAST_LOOKS || self.begin.elapsed() < self.patience;
+        self.examinations += 1;
+        let again = self.examinations < MIN_EXAMINATIONS || self.begin.elapsed() < self.patience;
         if again {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -260,8 +243,8 @@ impl Wait {
     }
 }
 
-/// Examines a device and opens it exclusively if there are no objections; objections that may pass are waited
-/// for, up to `patience`.
+/// Examines a device and opens it exclusively if there are no objections. Waits up to `patience` for
+/// objections that may disappear.
 pub(super) fn hold(
     disk: &Disk,
     patience: Duration,
@@ -298,7 +281,7 @@ fn hold_now(
         }
         opened => opened.map_err(HostError::io(Operation::Open, &now.node))?,
     };
-    // The same again, now that nobody can come between: the path may have become another device's.
+    // Examined again, now that nobody else can open it: the path may have become that of another device.
     let number = file.metadata().map_err(HostError::io(Operation::Inspect, &now.node))?.rdev();
     let number = (rustix::fs::major(number), rustix::fs::minor(number));
     let held = Disk::of_number(&disk.path, now.node.clone(), number)?;
@@ -310,17 +293,16 @@ fn hold_now(
     Ok((held, file, guard))
 }
 
-/// What speaks against the device and is not covered by the consent.
-fn objections(disk: &Disk, guard: Option<&Guard>, consent: Consent<'_>) -> Result<Vec<Objection>, HostError> {
+/// The objections that the consent does not cover.
+fn objections(disk: &Disk, guard: Option<&Guard>, consent: &Consent) -> Result<Vec<Objection>, HostError> {
     let mut all = Vec::new();
-    if consent.planned != &disk.identity {
-        let (planned, is) = (consent.planned.to_string(), disk.identity.to_string());
-        all.push(Objection::Changed { planned, is });
-    }
     let is = disk.identity.to_string();
-    match consent.serial {
-        Some(typed) if typed == disk.identity.serial => {}
-        Some(typed) => all.push(Objection::WrongSerial { typed: typed.to_owned(), is }),
+    if consent.planned != disk.identity {
+        all.push(Objection::Changed { planned: consent.planned.to_string(), is: is.clone() });
+    }
+    match &consent.serial {
+        Some(typed) if *typed == disk.identity.serial => {}
+        Some(typed) => all.push(Objection::WrongSerial { typed: typed.clone(), is }),
         None => all.push(Objection::NotTyped { serial: disk.identity.serial.clone(), is }),
     }
     all.extend(examine_held(disk, guard)?);

@@ -1,7 +1,7 @@
-//! Discarding: telling a device that nothing on it is needed any more.
+//! Discarding: declaring the data on a device unneeded (TRIM).
 //!
-//! `unsafe` stands here because the kernel takes this as an `ioctl`. Not here: the drive's own commands (format,
-//! sanitize, secure erase), which other programs give.
+//! `unsafe` because it is an `ioctl`. The erase commands of drives (format, sanitize, secure erase) are in
+//! `erase`.
 #![allow(unsafe_code)]
 
 use lowtide_core::Bytes;
@@ -9,12 +9,12 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// How a device forgets.
+/// A kind of discard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discard {
-    /// TRIM, UNMAP or Deallocate: a hint that the drive may follow.
+    /// TRIM, UNMAP or Deallocate: a hint that the drive may ignore.
     Hint,
-    /// The same, and the drive promises that the data cannot be read any more. Few drives do that.
+    /// A discard after which the data can no longer be read. Few drives support it.
     Secure,
 }
 

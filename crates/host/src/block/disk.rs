@@ -1,6 +1,5 @@
-//! [`Disk`]: a block device as sysfs describes it, and its [`Identity`].
-//!
-//! Not here: who uses it; see [`super::usage`].
+//! [`Disk`]: a block device as sysfs describes it, and its [`Identity`]. Its users are found in
+//! [`super::usage`].
 
 use crate::error::{HostError, Operation};
 use crate::mountinfo;
@@ -13,16 +12,17 @@ use std::path::{Path, PathBuf};
 /// Major and minor number of a device.
 pub(super) type Number = (u32, u32);
 
-/// What tells a device from every other, also after the machine was started anew.
+/// The identity of a device, which also holds after a reboot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// What the user types to have it overwritten: the serial number; where a device has none, what stands for it.
+    /// The text that the user types to permit overwriting: the serial number or, if the device has none, a
+    /// substitute.
     pub serial: String,
-    /// What the serial is, for people: `serial number`, `backing file`.
+    /// The kind of that text: `serial number`, `backing file`.
     pub kind: &'static str,
-    /// The model, where it says.
+    /// The model, if known.
     pub model: Option<String>,
-    /// Its size.
+    /// The size.
     pub size: Bytes,
 }
 
@@ -38,27 +38,27 @@ impl fmt::Display for Identity {
 /// A block device: a whole disk or a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
-    /// As the user named it.
+    /// The path by which the user named it.
     pub path: PathBuf,
-    /// The node, without links: `/dev/sdb`.
+    /// The device node, with links resolved: `/dev/sdb`.
     pub node: PathBuf,
     /// Major and minor number.
     pub number: (u32, u32),
-    /// The name of the kernel: `sdb`.
+    /// The kernel's name: `sdb`.
     pub name: String,
-    /// Which device it is.
+    /// The identity.
     pub identity: Identity,
-    /// Whether the kernel lets nobody write to it.
+    /// Whether the kernel rejects writes to it.
     pub read_only: bool,
-    /// The disk that it is a partition of.
+    /// The disk that it is a partition of, by the kernel's name.
     pub partition_of: Option<String>,
-    /// Its partitions.
+    /// Its partitions, by the kernel's names.
     pub partitions: Vec<String>,
-    /// Whether it turns.
+    /// Whether the kernel takes it for a spinning disk.
     pub rotational: bool,
-    /// Bytes of its smallest request.
+    /// The smallest unit of I/O.
     pub logical_block: Bytes,
-    /// Its folder in sysfs.
+    /// The folder of the device in sysfs.
     pub(super) folder: PathBuf,
 }
 
@@ -66,7 +66,8 @@ impl Disk {
     /// The device at a path such as `/dev/sdb` or `/dev/disk/by-id/…`.
     ///
     /// # Errors
-    /// [`HostError::WrongKind`] where the path is something else; [`HostError::Io`] where it cannot be examined.
+    /// [`HostError::WrongKind`] if the path is not that of a block device; [`HostError::Io`] if it cannot be
+    /// examined.
     pub fn find(path: &Path) -> Result<Disk, HostError> {
         let node = fs::canonicalize(path).map_err(HostError::io(Operation::Inspect, path))?;
         let metadata = fs::metadata(&node).map_err(HostError::io(Operation::Inspect, path))?;
@@ -74,7 +75,7 @@ impl Disk {
             let found = match metadata.file_type() {
                 kind if kind.is_dir() => "a directory",
                 kind if kind.is_file() => "a file",
-                _ => "no block device",
+                _ => "not a block device",
             };
             return Err(HostError::WrongKind { path: path.to_owned(), found, wanted: "a block device" });
         }
@@ -82,14 +83,14 @@ impl Disk {
         Self::of_number(path, node, number)
     }
 
-    /// The device of a number, as the kernel describes it now.
+    /// The device with a number, as sysfs describes it now.
     pub(super) fn of_number(path: &Path, node: PathBuf, number: (u32, u32)) -> Result<Disk, HostError> {
         let link = PathBuf::from(format!("/sys/dev/block/{}:{}", number.0, number.1));
         let folder = fs::canonicalize(&link).map_err(HostError::io(Operation::Inspect, &link))?;
         let name = file_name(&folder);
         let is_partition = folder.join("partition").exists();
         let whole = if is_partition { folder.parent().unwrap_or(&folder).to_owned() } else { folder.clone() };
-        // The kernel counts sectors of 512 bytes here, whatever the device does.
+        // The kernel counts sectors of 512 bytes, independent of the device.
         let sectors = line(&folder.join("size")).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
         let (kind, serial) = serial(&whole);
         let serial = match line(&folder.join("partition")) {
@@ -121,14 +122,15 @@ impl Disk {
         })
     }
 
-    /// The whole disk that a file or directory lies on, where it lies on one.
+    /// The whole disk below a file or directory; `None` if there is no disk.
     pub fn beneath(path: &Path) -> Option<Disk> {
         let number = fs::metadata(path).ok()?.dev();
         let number = (rustix::fs::major(number), rustix::fs::minor(number));
         let of = |number| Self::of_number(path, PathBuf::new(), number).ok();
-        // Btrfs has numbers that no device has; what is mounted tells.
+        // On Btrfs the number is that of no device; the source of the mount is the device.
         let part = of(number).or_else(|| {
-            let mount = mountinfo::above(mountinfo::of("self"), &fs::canonicalize(path).ok()?)?;
+            let mounts = mountinfo::of("self");
+            let mount = mountinfo::above(&mounts, &fs::canonicalize(path).ok()?)?;
             Self::find(Path::new(&mount.source)).ok()
         })?;
         let whole = of(numbers(&line(&part.whole_folder().join("dev"))?)?)?;
@@ -136,18 +138,18 @@ impl Disk {
         Some(Disk { path: node.clone(), node, ..whole })
     }
 
-    /// Whether it takes a hint that data is not needed any more (TRIM and its like).
+    /// Whether the device accepts discards (TRIM and its equivalents).
     pub fn discards(&self) -> bool {
         line(&self.whole_folder().join("queue/discard_max_bytes")).is_some_and(|most| most != "0")
     }
 
-    /// The name of the kernel of the whole disk.
+    /// The kernel's name of the whole disk.
     pub(super) fn whole_name(&self) -> String {
         self.partition_of.clone().unwrap_or_else(|| self.name.clone())
     }
 
-    /// The folders in sysfs of the device, of its partitions, and of the disk that it is a part of: whoever uses one of
-    /// them uses bytes of this device, or may.
+    /// The folders in sysfs of the device, its partitions, and the disk that it is a partition of. A user of
+    /// any of them may use bytes of this device.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.folder.clone()];
         folders.extend(self.partitions.iter().map(|name| self.folder.join(name)));
@@ -163,8 +165,8 @@ impl Disk {
         parent.unwrap_or(&self.folder).to_owned()
     }
 
-    /// The numbers of the character devices by which programs get at the whole disk past its node: that of SCSI commands
-    /// (`/dev/sg0`, `/dev/bsg/…`) and that of NVMe commands (`/dev/ng0n1`).
+    /// The numbers of the character devices for commands to the whole disk: SCSI (`/dev/sg0`, `/dev/bsg/…`)
+    /// and NVMe (`/dev/ng0n1`).
     pub(super) fn character_numbers(&self) -> Vec<Number> {
         let whole = self.whole_folder();
         let scsi = ["device/scsi_generic", "device/bsg"].into_iter().flat_map(|kind| {
@@ -175,24 +177,24 @@ impl Disk {
         scsi.chain(nvme).filter_map(|folder| numbers(&line(&folder.join("dev"))?)).collect()
     }
 
-    /// Their numbers.
+    /// The numbers of the devices in [`Disk::folders`].
     pub(super) fn numbers(&self) -> Vec<(u32, u32)> {
         self.folders().iter().filter_map(|folder| numbers(&line(&folder.join("dev"))?)).collect()
     }
 }
 
-/// `8:17` as a pair.
-pub(super) fn numbers(text: &str) -> Option<Number> {
+/// Parses `8:17`.
+pub(crate) fn numbers(text: &str) -> Option<Number> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The one line of a file in sysfs, where it says anything.
-pub(super) fn line(path: &Path) -> Option<String> {
+/// The content of a file of one line in sysfs or procfs; `None` if it is missing or empty.
+pub(crate) fn line(path: &Path) -> Option<String> {
     trimmed(&fs::read(path).ok()?)
 }
 
-/// A text without the blanks and zeros around it, where anything is left.
+/// The text without surrounding white space and NULs; `None` if it is empty.
 fn trimmed(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -214,10 +216,11 @@ fn partitions(folder: &Path, name: &str) -> Vec<String> {
     names
 }
 
-/// What the serial of a whole disk is called, and the serial.
+/// The kind and the text of the serial of a whole disk.
 fn serial(folder: &Path) -> (&'static str, String) {
     let number = "serial number";
-    // NVMe and MMC say it below `device`, virtio beside it; SCSI and ATA in a page of their own, after four bytes.
+    // NVMe and MMC have a file below `device`, virtio has one in the folder itself. SCSI and ATA have a page
+    // of vital product data.
     if let Some(serial) = line(&folder.join("device/serial")).or_else(|| line(&folder.join("serial"))) {
         return (number, serial);
     }
@@ -233,10 +236,10 @@ fn serial(folder: &Path) -> (&'static str, String) {
     if let Some(wwid) = line(&folder.join("device/wwid")).or_else(|| line(&folder.join("wwid"))) {
         return ("world wide name", wwid);
     }
-    ("name, for want of a serial number,", file_name(folder))
+    ("name (it has no serial number)", file_name(folder))
 }
 
-/// The serial in page 80h of a SCSI device's vital product data (SPC-4, 7.8.15).
+/// The serial in page 80h of a SCSI device's vital product data, after a header of four bytes (SPC-4, 7.8.15).
 fn page_80(page: &[u8]) -> Option<String> {
     trimmed(page.get(4..)?)
 }
@@ -246,16 +249,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_block_device_is_called_by_its_name() {
+    fn a_path_of_another_kind_is_rejected_by_kind() {
         let error = Disk::find(Path::new("/tmp")).unwrap_err().to_string();
         assert_eq!(error, "/tmp is a directory, but a block device is wanted here");
         let error = Disk::find(Path::new("/dev/null")).unwrap_err().to_string();
-        assert_eq!(error, "/dev/null is no block device, but a block device is wanted here");
+        assert_eq!(error, "/dev/null is not a block device, but a block device is wanted here");
         assert!(Disk::find(Path::new("/dev/no-such-disk")).is_err());
     }
 
     #[test]
-    fn the_page_of_a_serial_is_read_past_its_head() {
+    fn the_serial_follows_the_header_of_its_page() {
         assert_eq!(page_80(b"\0\x80\0\x0aWD-WCC4N0  \0").as_deref(), Some("WD-WCC4N0"));
         assert_eq!(page_80(b"\0\x80\0\0"), None);
         assert_eq!(numbers("259:3"), Some((259, 3)));

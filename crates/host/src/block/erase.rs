@@ -1,7 +1,10 @@
-//! The drive's own commands to forget everything: NVMe format and sanitize, ATA secure erase.
+//! The erase commands of drives: NVMe format and sanitize, ATA secure erase.
 //!
-//! nvme-cli and hdparm give them; they are asked for by name in the experiment, and shown in the plan. None of them can
-//! be stopped once begun. Not here: SCSI's sanitize and the crypto erase of self-encrypting drives.
+//! nvme-cli and hdparm send them. An experiment names the command, and the plan shows it. A command cannot be
+//! stopped once it has begun.
+//!
+//! # Not handled
+//! SCSI sanitize, and the crypto erase of self-encrypting drives.
 
 use super::disk::{Disk, line};
 use super::tool::{self, Program};
@@ -11,11 +14,11 @@ use std::time::Duration;
 
 const NVME: Program = ("nvme", "of nvme-cli");
 const HDPARM: Program = ("hdparm", "of hdparm");
-/// A password that the drive forgets with everything else. One that is found locked with it was interrupted: see
+/// A password that the erase removes. A drive that is still locked with it was interrupted: see
 /// docs/guide/your-own-disk.md.
 const PASSWORD: &str = "lowtide";
 
-/// A command of the drive's own.
+/// An erase command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erase {
     /// NVMe Format NVM with user data erase, of one namespace.
@@ -27,7 +30,7 @@ pub enum Erase {
 }
 
 impl Erase {
-    /// The programs it takes, one after the other, as a user would type them.
+    /// The command lines to run in order, as a user would type them.
     pub fn commands(self, disk: &Disk) -> Vec<String> {
         let node = disk.node.display();
         match self {
@@ -43,19 +46,17 @@ impl Erase {
         }
     }
 
-    /// Refuses a device that has no such command, or others on it that would lose their data too.
+    /// Rejects a device without this command, or on which the command would also erase other namespaces or
+    /// partitions.
     ///
     /// # Errors
     /// [`HostError::Invalid`] with the reason.
     pub fn check(self, disk: &Disk) -> Result<(), HostError> {
-        let refuse = |accepted: String| HostError::Invalid {
-            what: "the way to purge",
-            value: format!("`{}`", self.name()),
-            accepted,
-        };
+        let refuse =
+            |accepted| HostError::invalid("the way to purge", format_args!("`{}`", self.name()), accepted);
         let path = disk.path.display();
         if disk.partition_of.is_some() {
-            return Err(refuse(format!("it erases the whole drive, and {path} is a part of one")));
+            return Err(refuse(format!("it erases the whole drive, and {path} is a partition")));
         }
         let controller = controller(&disk.name);
         match (self, controller) {
@@ -67,12 +68,12 @@ impl Erase {
                 ))),
             },
             (Erase::AtaSecure, None) if is_ata(disk) => Ok(()),
-            (Erase::AtaSecure, _) => Err(refuse(format!("{path} is no ATA drive"))),
-            _ => Err(refuse(format!("{path} is no NVMe drive"))),
+            (Erase::AtaSecure, _) => Err(refuse(format!("{path} is not an ATA drive"))),
+            _ => Err(refuse(format!("{path} is not an NVMe drive"))),
         }
     }
 
-    /// As experiments write it.
+    /// The name in experiments.
     pub fn name(self) -> &'static str {
         match self {
             Erase::NvmeFormat => "nvme-format",
@@ -82,12 +83,12 @@ impl Erase {
     }
 }
 
-/// Has the drive erase itself, and waits until it has.
+/// Has the drive erase itself and waits for the end.
 pub(super) fn erase(disk: &Disk, how: Erase) -> Result<(), HostError> {
     how.check(disk)?;
     if how == Erase::AtaSecure {
-        let said = tool::run(HDPARM, &["-I", &disk.node.to_string_lossy()])?;
-        security(&said).map_err(|why| HostError::tool(HDPARM.0, HDPARM.1, why.to_owned()))?;
+        let identity = tool::run(HDPARM, &["-I", &disk.node.to_string_lossy()])?;
+        check_security(&identity).map_err(|why| tool::failed(HDPARM, why))?;
     }
     for command in how.commands(disk) {
         let words: Vec<&str> = command.split(' ').collect();
@@ -100,10 +101,7 @@ pub(super) fn erase(disk: &Disk, how: Erase) -> Result<(), HostError> {
             let log = tool::run(NVME, &["sanitize-log", &node, "--output-format=json"])?;
             match sanitized(&log) {
                 Some(true) => break,
-                Some(false) => {
-                    let said = "the drive says that sanitizing failed".to_owned();
-                    return Err(HostError::tool(NVME.0, NVME.1, said));
-                }
+                Some(false) => return Err(tool::failed(NVME, "the drive reports that sanitizing failed")),
                 None => std::thread::sleep(Duration::from_secs(1)),
             }
         }
@@ -125,13 +123,13 @@ fn namespaces(controller: &str) -> usize {
     names.filter(|name| self::controller(name).as_deref() == Some(controller)).count()
 }
 
-/// Drives behind libata say `ATA` for their vendor.
+/// Drives behind libata have the vendor `ATA`.
 fn is_ata(disk: &Disk) -> bool {
     line(&disk.whole_folder().join("device/vendor")).as_deref() == Some("ATA")
 }
 
-/// Whether the security section of `hdparm -I` lets the drive be erased.
-fn security(text: &str) -> Result<(), &'static str> {
+/// Checks in the security section of `hdparm -I` that the drive can be erased.
+fn check_security(text: &str) -> Result<(), &'static str> {
     let Some(section) = text.split("Security:").nth(1) else {
         return Err("the drive has no security feature set, so it has no secure erase");
     };
@@ -149,8 +147,8 @@ fn security(text: &str) -> Result<(), &'static str> {
     }
     if state("frozen") == Some(true) {
         return Err(
-            "the drive is frozen by the firmware of the machine: suspend and wake the machine, or plug \
-                    the drive's cable while it runs",
+            "the drive is frozen by the firmware of the machine: suspend and wake the machine, or replug \
+                    the drive while the machine runs",
         );
     }
     if state("locked") == Some(true) || state("enabled") == Some(true) {
@@ -159,8 +157,8 @@ fn security(text: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether the newest sanitize is done (`true`) or failed; `None` while it goes on. Bits 2:0 of SSTAT, NVMe base
-/// specification, Sanitize Status log.
+/// Whether the latest sanitize succeeded; `None` while it runs. Bits 2:0 of SSTAT in the Sanitize Status log
+/// of the NVMe base specification.
 fn sanitized(log: &str) -> Option<bool> {
     let json: serde_json::Value = serde_json::from_str(log).ok()?;
     // Newer versions name the status under the drive's name.
@@ -182,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_nvme_drives_are_told_from_others() {
+    fn the_controller_of_an_nvme_drive_is_in_its_name() {
         assert_eq!(controller("nvme0n1").as_deref(), Some("nvme0"));
         assert_eq!(controller("nvme12n3").as_deref(), Some("nvme12"));
         for other in ["nvme0", "nvme0n1p1", "sda", "nvmen1", "loop0"] {
@@ -191,18 +189,22 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_cannot_be_erased_says_why() {
-        // Printed by hdparm 9.65 for a drive of each kind.
+    fn a_drive_that_cannot_be_erased_is_rejected_with_the_reason() {
+        // The output of hdparm 9.65.
         let free = "Security: \n\tMaster password revision code = 65534\n\t\tsupported\n\tnot\tenabled\n\
                     \tnot\tlocked\n\tnot\tfrozen\n\tnot\texpired: security count\n\t\tsupported: enhanced erase\n";
-        assert_eq!(security(free), Ok(()));
-        assert!(security(&free.replace("\tnot\tfrozen", "\t\tfrozen")).unwrap_err().contains("suspend"));
-        assert!(security(&free.replace("\tnot\tenabled", "\t\tenabled")).unwrap_err().contains("password"));
-        assert!(security("ATA device\nCapabilities:\n").unwrap_err().contains("no security"));
+        assert_eq!(check_security(free), Ok(()));
+        for (text, reason) in [
+            (free.replace("\tnot\tfrozen", "\t\tfrozen"), "suspend"),
+            (free.replace("\tnot\tenabled", "\t\tenabled"), "password"),
+            ("ATA device\nCapabilities:\n".to_owned(), "no security"),
+        ] {
+            assert!(check_security(&text).unwrap_err().contains(reason), "{text}");
+        }
     }
 
     #[test]
-    fn sanitizing_is_over_when_the_log_says_so() {
+    fn the_sanitize_log_shows_progress_success_and_failure() {
         assert_eq!(sanitized(r#"{"nvme0":{"sprog":12000,"sstat":{"status":2}}}"#), None);
         assert_eq!(sanitized(r#"{"sprog":65535,"sstat":257}"#), Some(true));
         assert_eq!(sanitized(r#"{"sstat":3}"#), Some(false));

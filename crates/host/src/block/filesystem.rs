@@ -1,8 +1,7 @@
-//! [`Formatted`]: a claimed device with a filesystem of lowtide's on it, mounted; and how it comes and goes.
+//! [`Formatted`]: a claimed device with a mounted filesystem that lowtide made.
 //!
-//! While the filesystem is mounted, it holds the device. Before and after, for as long as `mkfs`, `mount` and `wipefs`
-//! run, the claim is given up, because they want the device for themselves; they refuse one that somebody else has
-//! taken meanwhile. Not here: files on it; see [`crate::target`].
+//! The mounted filesystem holds the device. While `mkfs`, `mount` and `wipefs` run, the claim closes the
+//! device, because these programs open it exclusively; they fail if another program has opened it in between.
 
 use super::claim::Claim;
 use super::journal::{Change, mount_point};
@@ -16,23 +15,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// How long to wait for programs that look at what was just closed (udev does).
+/// How long to wait for programs such as udev that examine a device after it was closed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A filesystem to make.
 #[derive(Debug, Clone, Copy)]
 pub struct Mkfs<'a> {
-    /// Its kind.
+    /// The type.
     pub kind: Filesystem,
-    /// Its size, from the first byte of the device; the whole device where absent.
+    /// The size from the first byte of the device; the whole device if absent.
     pub size: Option<Bytes>,
-    /// Whether making it discards the device first.
+    /// Whether `mkfs` discards the device first.
     pub trims: bool,
-    /// Mount options, as `mount -o` takes them; none where empty.
+    /// Mount options for `mount -o`; may be empty.
     pub options: &'a str,
 }
 
-/// The program that makes it, and the package that has it.
+/// The program that makes a filesystem of this type.
 fn program(kind: Filesystem) -> Program {
     match kind {
         Filesystem::Ext4 => ("mkfs.ext4", "of e2fsprogs"),
@@ -42,10 +41,11 @@ fn program(kind: Filesystem) -> Program {
 }
 
 impl Mkfs<'_> {
-    /// Makes it on the device with that node, which nobody else uses; `path` is what the user calls it.
+    /// Makes the filesystem on the device with that node. `path` is the user's name of the device, for
+    /// messages.
     ///
     /// # Errors
-    /// [`HostError::Tool`] where that fails; [`HostError::Interrupted`] where the user does not want to wait.
+    /// [`HostError::Tool`] if `mkfs` fails; [`HostError::Interrupted`] once `interrupt` is set.
     pub(crate) fn write_to(
         &self,
         node: &Path,
@@ -58,51 +58,26 @@ impl Mkfs<'_> {
         tool::run_until(program(self.kind), &arguments, path, interrupt).map(drop)
     }
 
-    /// The command that makes it on `node`, without the program.
+    /// The arguments of `mkfs`.
     fn arguments(&self, node: &str, uuid: &str) -> Vec<String> {
-        let mut all: Vec<String> = Vec::new();
-        let mut add = |words: &[&str]| all.extend(words.iter().map(|&word| word.to_owned()));
-        let node = node.to_owned();
-        match self.kind {
+        let discard = |option: &str| if self.trims { String::new() } else { format!(" {option}") };
+        let size =
+            |option: &str| self.size.map_or_else(String::new, |size| format!(" {option}{}", size.get()));
+        let text = match self.kind {
             Filesystem::Ext4 => {
-                // What is left for later would be written while the load is measured; and nothing is kept for root.
+                // Nothing is initialised in the background, which would write during the measurement. No blocks are
+                // reserved for root.
                 let lazy = "lazy_itable_init=0,lazy_journal_init=0";
                 let discard = if self.trims { "discard" } else { "nodiscard" };
-                add(&[
-                    "-q",
-                    "-F",
-                    "-m",
-                    "0",
-                    "-U",
-                    uuid,
-                    "-L",
-                    "lowtide",
-                    "-E",
-                    &format!("{lazy},{discard}"),
-                    &node,
-                ]);
-                if let Some(size) = self.size {
-                    add(&[&format!("{}k", size.get() / 1024)]);
-                }
+                let size = self.size.map_or_else(String::new, |size| format!(" {}k", size.get() / 1024));
+                format!("-q -F -m 0 -U {uuid} -L lowtide -E {lazy},{discard} NODE{size}")
             }
             Filesystem::Xfs => {
-                add(&["-q", "-f", "-m", &format!("uuid={uuid}"), "-L", "lowtide"]);
-                add(if self.trims { &[] } else { &["-K"] });
-                if let Some(size) = self.size {
-                    add(&["-d", &format!("size={}", size.get())]);
-                }
-                add(&[&node]);
+                format!("-q -f -m uuid={uuid} -L lowtide{}{} NODE", discard("-K"), size("-d size="))
             }
-            Filesystem::Btrfs => {
-                add(&["-q", "-f", "-U", uuid, "-L", "lowtide"]);
-                add(if self.trims { &[] } else { &["-K"] });
-                if let Some(size) = self.size {
-                    add(&["-b", &size.get().to_string()]);
-                }
-                add(&[&node]);
-            }
-        }
-        all
+            Filesystem::Btrfs => format!("-q -f -U {uuid} -L lowtide{}{} NODE", discard("-K"), size("-b ")),
+        };
+        text.split(' ').map(|word| if word == "NODE" { node } else { word }.to_owned()).collect()
     }
 }
 
@@ -111,16 +86,15 @@ impl Mkfs<'_> {
 pub struct Formatted {
     claim: Claim,
     directory: PathBuf,
-    /// Changes of the claim before the filesystem was made.
-    before: usize,
+    /// Number of changes in the journal before the filesystem was made.
+    changes_before: usize,
 }
 
 impl Formatted {
     /// Makes and mounts a filesystem on a claimed device.
     ///
     /// # Errors
-    /// [`HostError`] where that fails, or the user does not want to wait; then the device is given up, as it would be
-    /// by dropping the claim.
+    /// [`HostError`] if that fails, or `interrupt` is set. The claim is then dropped.
     pub(super) fn make(
         mut claim: Claim,
         how: &Mkfs<'_>,
@@ -129,10 +103,10 @@ impl Formatted {
         let disk = claim.disk().clone();
         let directory = mount_point(&disk);
         let node = disk.node.to_string_lossy().into_owned();
-        let before = claim.journal()?.len();
+        let changes_before = claim.journal()?.len();
         let uuid = new_uuid()?;
         claim.journal()?.will(Change::Filesystem { uuid: uuid.clone() })?;
-        claim.let_go();
+        claim.close();
         how.write_to(&disk.node, &uuid, &disk.path, interrupt).map_err(|error| claim.explain(error))?;
         claim.journal()?.will(Change::Mount)?;
         make_mount_point(&directory)?;
@@ -142,30 +116,28 @@ impl Formatted {
             arguments.extend(["-o", how.options]);
         }
         arguments.extend([node.as_str(), at.as_str()]);
-        tool::run(("mount", "of util-linux"), &arguments).map_err(|error| claim.explain(error))?;
-        let mounted = Formatted { claim, directory, before };
+        tool::run(tool::MOUNT, &arguments).map_err(|error| claim.explain(error))?;
+        let mounted = Formatted { claim, directory, changes_before };
         mounted.check()?;
         Ok(mounted)
     }
 
-    /// Refuses a mount that is not that of the device itself: options may put others between.
+    /// Rejects a mount whose source is not the device itself: mount options can put another device in
+    /// between.
     fn check(&self) -> Result<(), HostError> {
         let disk = self.claim.disk();
-        let mount = mountinfo::above(mountinfo::of("self"), &self.directory);
-        // Btrfs has numbers that no device has; the source tells.
-        let own =
-            |mount: &mountinfo::Mount| mount.number == disk.number || Path::new(&mount.source) == disk.node;
-        if mount.is_some_and(|mount| Path::new(&mount.point) == self.directory && own(&mount)) {
+        let mounts = mountinfo::of("self");
+        let mount = mountinfo::above(&mounts, &self.directory);
+        if mount.is_some_and(|it| Path::new(&it.point) == self.directory && it.is_of(disk.number, &disk.node))
+        {
             return Ok(());
         }
-        Err(HostError::Invalid {
-            what: "the mount",
-            value: self.directory.display().to_string(),
-            accepted: format!("with these options it is not that of {}: leave them out", disk.path.display()),
-        })
+        let accepted =
+            format!("with these options it is not that of {}: leave them out", disk.path.display());
+        Err(HostError::invalid("the mount", self.directory.display(), accepted))
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -175,30 +147,31 @@ impl Formatted {
         &self.claim.disk().path
     }
 
-    /// The kind of filesystem and the options that the kernel took: `xfs, rw,noatime`.
+    /// The type of the filesystem and the effective mount options: `xfs, rw,noatime`.
     pub fn mounted(&self) -> Option<String> {
-        let mount = mountinfo::above(mountinfo::of("self"), &self.directory)?;
+        let mounts = mountinfo::of("self");
+        let mount = mountinfo::above(&mounts, &self.directory)?;
         Some(format!("{}, {}", mount.filesystem, mount.options))
     }
 
-    /// Unmounts and wipes the filesystem, and takes the device again.
+    /// Unmounts and wipes the filesystem, and opens the device exclusively again.
     ///
     /// # Errors
-    /// [`HostError`] where it is in use, or the device cannot be taken again.
+    /// [`HostError`] if the filesystem is in use, or the device cannot be opened again.
     pub fn release(mut self) -> Result<Claim, HostError> {
-        self.claim.journal()?.undo(self.before)?;
+        self.claim.journal()?.undo(self.changes_before)?;
         self.claim.hold_again()
     }
 }
 
-/// A UUID that nothing else has.
+/// A new random UUID.
 pub(crate) fn new_uuid() -> Result<String, HostError> {
     let path = Path::new("/proc/sys/kernel/random/uuid");
     let text = fs::read_to_string(path).map_err(HostError::io(Operation::Read, path))?;
     Ok(text.trim().to_owned())
 }
 
-/// Makes the folder to mount at; one that is there must be a folder and no link to one.
+/// Makes the mount point. An existing one must be a folder, not a link to one.
 fn make_mount_point(at: &Path) -> Result<(), HostError> {
     match fs::create_dir(at) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -208,10 +181,10 @@ fn make_mount_point(at: &Path) -> Result<(), HostError> {
     if metadata.is_dir() {
         return Ok(());
     }
-    Err(HostError::WrongKind { path: at.to_owned(), found: "no folder", wanted: "a folder to mount at" })
+    Err(HostError::WrongKind { path: at.to_owned(), found: "not a folder", wanted: "a folder to mount at" })
 }
 
-/// Unmounts a filesystem, if it is mounted there, and removes its mount point.
+/// Unmounts the filesystem at a mount point, if any, and removes the mount point.
 pub(super) fn unmount(at: &Path) -> Result<(), HostError> {
     let mounted = || mountinfo::of("self").iter().any(|mount| Path::new(&mount.point) == at);
     let begin = Instant::now();
@@ -236,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_leave_nothing_for_later_and_discard_only_where_asked() {
+    fn mkfs_initialises_everything_and_discards_only_on_request() {
         let how = Mkfs { kind: Filesystem::Ext4, size: None, trims: false, options: "" };
         assert_eq!(
             how.arguments("/dev/x", "U").join(" "),

@@ -1,9 +1,11 @@
-//! [`Guard`]: holds what lies below a device while the device is held.
+//! [`Guard`]: holds the lower levels of a device while the device is held.
 //!
-//! Opening a loop device exclusively does not protect its file. So the guard locks the file with both
-//! flock(2) and fcntl(2), the locks that servers of virtual machines and databases take before they use a
-//! file, and opens a device below exclusively, so that nobody mounts it. Not here: programs that ask for no
-//! lock.
+//! Opening a loop device exclusively does not protect its backing file. Therefore the guard locks the file
+//! with both flock(2) and fcntl(2), which virtual machines and database servers use too, and opens lower
+//! devices exclusively, so that nobody can mount them.
+//!
+//! # Not handled
+//! Programs that write to the file without taking a lock.
 
 use super::chain::{Chain, Level};
 use super::kernel::lock_records;
@@ -15,43 +17,40 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// What lies below a device, held for as long as this lives.
+/// The lower levels of a device, held until the guard is dropped.
 #[derive(Debug, Default)]
 pub struct Guard {
-    /// Files that are locked, and devices that are open exclusively.
+    /// Locked files and exclusively opened devices.
     _held: Vec<File>,
 }
 
 impl Guard {
-    /// Holds what lies below the first level of a chain. What cannot be opened here (it was removed, or is in
-    /// another mount namespace) is not held: nobody else reaches it by that name, either.
+    /// Holds all levels of a chain below the first. A file that cannot be opened (because it was removed or
+    /// is in another mount namespace) is not held: nobody else can open it by that name either.
     pub(super) fn take(chain: &Chain) -> Result<Guard, Vec<Objection>> {
         let mut held = Vec::new();
-        let mut against = Vec::new();
+        let mut objections = Vec::new();
         for level in chain.levels.iter().skip(1) {
-            let found = match level {
+            let opened = match level {
                 Level::Device(device) => exclusive(&device.disk.node, device.disk.number),
                 Level::File(file) if file.is_served => continue,
                 Level::File(file) => locked(&file.path, file.original.id),
             };
-            match found {
+            match opened {
                 Ok(file) => held.extend(file),
-                Err(what) => {
-                    against.push(Objection::Below { level: level.name(), what: Box::new(what) });
-                }
+                Err(what) => objections.push(Objection::Below { level: level.name(), what: Box::new(what) }),
             }
         }
-        if against.is_empty() { Ok(Guard { _held: held }) } else { Err(against) }
+        if objections.is_empty() { Ok(Guard { _held: held }) } else { Err(objections) }
     }
 }
 
-/// Opens a device exclusively, to read. The kernel allows one exclusive user, and mounts, swap and devices
+/// Opens a device exclusively for reading. The kernel allows one exclusive user; mounts, swap and devices
 /// above are such users.
 pub(super) fn exclusive(node: &Path, number: super::disk::Number) -> Result<Option<File>, Objection> {
-    let unknown = |error: std::io::Error| Objection::Unknown {
-        what: format!("{} cannot be opened: {error}", node.display()),
-    };
-    // Checks that this is the device's node, before anything is held.
+    let unknown =
+        |error: std::io::Error| Objection::Unknown(format!("{} cannot be opened: {error}", node.display()));
+    // First checks that the node is that of the device.
     open(node, number).map_err(unknown)?;
     let flags = (OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC).bits() as i32;
     match OpenOptions::new().read(true).custom_flags(flags).open(node) {
@@ -66,24 +65,24 @@ fn locked(path: &Path, id: FileId) -> Result<Option<File>, Objection> {
     if Resource::at(path) != Some(Resource::File(id)) {
         return Ok(None);
     }
-    let taken = || Objection::Locked { by: vec!["another program".to_owned()] };
-    // Without waiting: a holder of a lease on it would have to give it back first.
+    let locked = || Objection::Locked(vec!["another program".to_owned()]);
+    // Non-blocking, because the open would otherwise wait for the holder of a lease.
     let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC).bits() as i32;
     let open = |write| OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
     let (file, writes) = match open(true) {
         Ok(file) => (Ok(file), true),
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::WOULDBLOCK) => return Err(taken()),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::WOULDBLOCK) => return Err(locked()),
         Err(_) => (open(false), false),
     };
     let Ok(file) = file else { return Ok(None) };
-    // A filesystem without locks fails with another error; nobody can hold a lock there.
+    // A filesystem that does not support locks fails with another error.
     if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-        return Err(taken());
+        return Err(locked());
     }
     if writes {
         let refused = lock_records(&file).err().and_then(|error| Errno::from_io_error(&error));
         if matches!(refused, Some(Errno::ACCESS | Errno::AGAIN)) {
-            return Err(taken());
+            return Err(locked());
         }
     }
     Ok(Some(file))

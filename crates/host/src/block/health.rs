@@ -1,28 +1,28 @@
-//! What a drive says of itself and what the kernel counted: SMART and NVMe logs, bytes read and written.
+//! Health logs of a drive (SMART, NVMe), and the kernel's counters of reads and writes.
 //!
-//! smartctl or nvme-cli ask the drive, where they are installed and the drive answers; without them nothing is said.
-//! Not here: what the logs mean; `lowtide_lab::smart` reads them.
+//! smartctl or nvme-cli read the logs. Without these programs, or if the drive does not answer, there are no
+//! logs. `lowtide_lab::smart` interprets them.
 
 use super::disk::{Disk, line};
 use super::erase::controller;
 use lowtide_core::Bytes;
 use std::process::{Command, Stdio};
 
-/// What the kernel counted of a device since it was there.
+/// The kernel's I/O counters of a device since it appeared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
-    /// Requests that read.
+    /// Completed reads.
     pub reads: u64,
     /// Bytes read.
     pub read: Bytes,
-    /// Requests that wrote.
+    /// Completed writes.
     pub writes: u64,
     /// Bytes written.
     pub written: Bytes,
 }
 
 impl Traffic {
-    /// What was added since `before`.
+    /// The increase since `before`.
     pub fn since(self, before: Traffic) -> Traffic {
         Traffic {
             reads: self.reads.saturating_sub(before.reads),
@@ -34,17 +34,17 @@ impl Traffic {
 }
 
 impl Disk {
-    /// What the kernel counted so far; `None` where it does not.
+    /// The counters now; `None` if the kernel does not provide them.
     pub fn traffic(&self) -> Option<Traffic> {
         let text = line(&self.folder.join("stat"))?;
         let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
-        // Sectors of 512 bytes, whatever the device does (Documentation/block/stat.rst of the kernel).
+        // Sectors have 512 bytes, independent of the device (Documentation/block/stat.rst of the kernel).
         let sectors = |index: usize| Some(Bytes::new(fields.get(index)? * 512));
         let count = |index: usize| fields.get(index).copied();
         Some(Traffic { reads: count(0)?, read: sectors(2)?, writes: count(4)?, written: sectors(6)? })
     }
 
-    /// The logs of the drive as JSON, as smartctl and nvme-cli print them; none where it gives none.
+    /// The logs of the drive in the JSON of smartctl and nvme-cli; empty if it has none.
     pub fn logs(&self) -> Vec<serde_json::Value> {
         let whole = format!("/dev/{}", self.whole_name());
         let mut logs: Vec<serde_json::Value> =
@@ -54,21 +54,21 @@ impl Disk {
             if logs.is_empty() {
                 logs.extend(ask("nvme", &["smart-log", &drive, "--output-format=json"]));
             }
-            // What the NAND took, where the drive keeps the log of the Open Compute Project.
+            // NAND writes, if the drive keeps the log of the Open Compute Project.
             logs.extend(ask("nvme", &["ocp", "smart-add-log", &drive, "--output-format=json"]));
         }
         logs
     }
 }
 
-/// What a program prints as JSON, whatever it ends with: smartctl tells of old errors that way.
+/// The JSON output of a program. The exit status is ignored, because smartctl reports old errors in it.
 fn ask(program: &str, arguments: &[&str]) -> Option<serde_json::Value> {
     let output =
         Command::new(program).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output().ok()?;
     serde_json::from_slice(&output.stdout).ok().filter(serde_json::Value::is_object)
 }
 
-/// Whether smartctl reached a drive, and did not only say that it could not.
+/// Whether smartctl could open the drive.
 fn answered(json: &serde_json::Value) -> bool {
     // Bits 0 and 1 of its exit status: bad command line, device not opened.
     json["smartctl"]["exit_status"].as_u64().is_none_or(|status| status & 0b11 == 0)
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_drive_that_smartctl_cannot_open_says_nothing() {
+    fn output_for_a_drive_that_smartctl_cannot_open_is_ignored() {
         let json = |status: u64| serde_json::json!({"smartctl": {"exit_status": status}});
         assert!(answered(&json(0)) && answered(&json(64)));
         assert!(!answered(&json(2)) && !answered(&json(1)));

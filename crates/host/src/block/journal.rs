@@ -1,36 +1,36 @@
-//! [`Journal`]: what lowtide changes on a device and has to undo, written down before it is changed.
+//! [`Journal`]: changes of a device that have to be undone, recorded before they are made.
 //!
-//! `/run/lowtide/NAME.undo` holds a line of JSON for each change, locked by the process that made it. Whoever ends in
-//! order undoes its lines and removes the file; what a killed process left is undone by the next one that takes the
-//! device. `/run` is empty after the machine was started anew, and so are its mounts and schedulers.
+//! `/run/lowtide/NAME.undo` holds a line of JSON for each change, and is locked by the process that makes the changes.
+//! A process that ends normally undoes its changes and removes the file. After a kill, the next process that takes the
+//! device undoes them. Mounts and schedulers do not survive a reboot, and neither do the files in `/run`.
 //!
-//! A line says nothing but what cannot be known otherwise. A journal undoes changes of its own device alone, and wipes a
-//! filesystem only where it still is the one that lowtide made. The folder belongs to the user that runs lowtide, and
-//! nobody else may write to it. Not here: data; what was overwritten is gone.
+//! A line contains only facts that cannot be looked up. A journal undoes only changes of its own device, and wipes only
+//! the filesystem that lowtide made. The folder belongs to the user that runs lowtide, and nobody else may write to it.
+//! Overwritten data cannot be restored.
 
 use super::disk::Disk;
 use super::{filesystem, scheduler, signature, tool, usage};
 use crate::error::{HostError, Operation};
 use crate::objection::Objection;
 use crate::run_folder;
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for programs that have the device open.
+/// How long to wait for other programs to close the device.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A change, by what undoes it.
+/// A change, with the facts needed to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "changed", rename_all = "kebab-case")]
 pub(super) enum Change {
     /// The I/O scheduler of the whole disk.
     Scheduler {
-        /// What it was.
+        /// The scheduler before the change.
         was: String,
     },
     /// A filesystem was made.
@@ -38,7 +38,7 @@ pub(super) enum Change {
         /// Its UUID.
         uuid: String,
     },
-    /// It was mounted at [`mount_point`].
+    /// The filesystem was mounted at [`mount_point`].
     Mount,
 }
 
@@ -46,24 +46,24 @@ pub(super) enum Change {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Line {
-    /// It is about to be made.
+    /// The change is about to be made.
     Change(Change),
-    /// The last one that was not undone yet, was.
+    /// The latest remaining change was undone.
     Undone,
 }
 
-/// What is to be undone on one device. Dropping it undoes everything.
+/// The changes of one device. Dropping the journal undoes all of them.
 #[derive(Debug)]
 pub(super) struct Journal {
     disk: Disk,
     file: File,
     path: PathBuf,
     changes: Vec<Change>,
-    /// A killed process left them: others may use the device by now.
-    is_left: bool,
+    /// Whether the changes are those of a killed process; other programs may use the device by now.
+    is_stale: bool,
 }
 
-/// Where a filesystem on a device is mounted.
+/// The mount point for a filesystem on a device.
 pub(super) fn mount_point(disk: &Disk) -> PathBuf {
     Path::new(run_folder::PATH).join(&disk.name)
 }
@@ -73,42 +73,26 @@ fn path(disk: &Disk) -> PathBuf {
 }
 
 impl Journal {
-    /// A journal for a device that has none in use. What a killed process left is undone first.
+    /// Opens the journal of a device. First undoes the changes that a killed process left.
     ///
     /// # Errors
-    /// [`HostError::InUse`] where another lowtide changes the device; [`HostError`] where the journal cannot be made or
-    /// something cannot be undone.
+    /// [`HostError::InUse`] if another process has the journal open; [`HostError`] if it cannot be created,
+    /// or a change cannot be undone.
     pub(super) fn open(disk: &Disk) -> Result<Journal, HostError> {
         run_folder::make(Path::new(run_folder::PATH))?;
         let path = path(disk);
-        loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create(true)
-                .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-                .mode(0o600)
-                .open(&path)
-                .map_err(HostError::io(Operation::Create, &path))?;
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(rustix::io::Errno::WOULDBLOCK) => {
-                    return Err(HostError::InUse { path: disk.path.clone() });
-                }
-                locked => locked.map_err(HostError::io(Operation::Open, &path))?,
-            }
-            // Another may have removed the file between opening and locking it.
-            if file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) {
-                continue;
-            }
-            let changes = read(&file, &path)?;
-            let mut journal = Journal { disk: disk.clone(), changes, file, path, is_left: true };
-            journal.undo(0)?;
-            journal.is_left = false;
-            return Ok(journal);
-        }
+        let file = run_folder::open_locked(&path, true, Duration::ZERO).map_err(|error| match error {
+            HostError::InUse(_) => HostError::InUse(disk.path.clone()),
+            error => error,
+        })?;
+        let changes = read(&file, &path)?;
+        let mut journal = Journal { disk: disk.clone(), changes, file, path, is_stale: true };
+        journal.undo(0)?;
+        journal.is_stale = false;
+        Ok(journal)
     }
 
-    /// Undoes what a killed process left on a device, where it left anything.
+    /// Undoes the changes that a killed process left on a device, if any.
     ///
     /// # Errors
     /// As [`Journal::open`].
@@ -116,41 +100,41 @@ impl Journal {
         if !path(disk).exists() {
             return Ok(());
         }
-        // One that is being used speaks for itself: its device is busy.
+        // If the journal is in use, the device is too, which its examination reports.
         match Journal::open(disk) {
             Err(HostError::InUse { .. }) => Ok(()),
             opened => opened.and_then(Journal::close),
         }
     }
 
-    /// Writes a change down; call it before making the change.
+    /// Records a change. Call this before making the change.
     ///
     /// # Errors
-    /// [`HostError::Io`] where it cannot be written: then do not change anything.
+    /// [`HostError::Io`] if the journal cannot be written. Then do not make the change.
     pub(super) fn will(&mut self, change: Change) -> Result<(), HostError> {
         self.write(&Line::Change(change.clone()))?;
         self.changes.push(change);
         Ok(())
     }
 
-    /// How many changes there are.
+    /// The number of changes.
     pub(super) fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Undoes all but the first `keep` changes, the last first. One that cannot be undone does not keep the others from
-    /// it, but for those that build on each other.
+    /// Undoes all but the first `keep` changes, the latest first. A change that cannot be undone does not
+    /// prevent undoing the others, except those that it depends on.
     ///
     /// # Errors
-    /// [`HostError::NotUndone`] where one cannot be undone; it stays written down.
+    /// [`HostError::NotUndone`] if a change cannot be undone. It stays in the journal.
     pub(super) fn undo(&mut self, keep: usize) -> Result<(), HostError> {
         let (mut left, mut failure) = (Vec::new(), None);
         while self.changes.len() > keep {
-            let change = self.changes.pop().expect("there is one");
+            let change = self.changes.pop().expect("the length was checked");
             let below = matches!(change, Change::Filesystem { .. }) && left.contains(&Change::Mount);
-            let undone = if below { Ok(()) } else { undo(&self.disk, &change, self.is_left) };
+            let undone = if below { Ok(()) } else { undo(&self.disk, &change, self.is_stale) };
             match undone {
-                // Where this cannot be written, it is undone a second time, which does no harm.
+                // If this cannot be written, the change is undone a second time, which is harmless.
                 Ok(()) if !below => drop(self.write(&Line::Undone)),
                 undone => {
                     left.push(change);
@@ -168,9 +152,7 @@ impl Journal {
     }
 
     fn write(&mut self, line: &Line) -> Result<(), HostError> {
-        // What was cut off before does not take this line with it.
-        let text = format!("\n{}\n", serde_json::to_string(line).expect("a line serialises"));
-        self.file.write_all(text.as_bytes()).map_err(HostError::io(Operation::Write, &self.path))
+        run_folder::append(&self.file, &self.path, line)
     }
 
     /// Undoes everything and removes the journal.
@@ -184,7 +166,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Whoever wants to know calls `close`. What cannot be undone stays written down for the next run.
+        // Errors are reported by `close`. Changes that cannot be undone stay in the journal for the next run.
         if self.undo(0).is_ok() {
             let _ = fs::remove_file(&self.path);
             let _ = fs::remove_dir(run_folder::PATH);
@@ -196,7 +178,7 @@ fn read(mut file: &File, path: &Path) -> Result<Vec<Change>, HostError> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(HostError::io(Operation::Read, path))?;
     let mut changes = Vec::new();
-    // A line that was cut off, or is none, was not acted upon.
+    // The change of a line that was cut off was not made.
     for line in bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
         match line {
             Line::Change(change) => changes.push(change),
@@ -206,27 +188,27 @@ fn read(mut file: &File, path: &Path) -> Result<Vec<Change>, HostError> {
     Ok(changes)
 }
 
-/// Undoes a change that was made, or only about to be.
-fn undo(disk: &Disk, change: &Change, is_left: bool) -> Result<(), HostError> {
+/// Undoes a change, which may not have been made yet.
+fn undo(disk: &Disk, change: &Change, is_stale: bool) -> Result<(), HostError> {
     match change {
         Change::Scheduler { was } => scheduler::set(disk, was),
         Change::Mount => filesystem::unmount(&mount_point(disk)),
         Change::Filesystem { uuid } => {
             wait_until_free(&disk.node)?;
-            // What others made since is theirs.
+            // A filesystem with another UUID belongs to another program.
             if signature::has_uuid(disk, uuid)? {
-                if is_left {
+                if is_stale {
                     wait_until_unused(disk)?;
                 }
                 let node = disk.node.to_string_lossy();
-                tool::run(("wipefs", "of util-linux"), &["--all", "--quiet", &node])?;
+                tool::run(tool::WIPEFS, &["--all", "--quiet", &node])?;
             }
             Ok(())
         }
     }
 }
 
-/// Waits for whoever uses a device, or what it lies on, for a moment.
+/// Waits until nobody uses a device or its lower levels.
 fn wait_until_unused(disk: &Disk) -> Result<(), HostError> {
     let begin = Instant::now();
     loop {
@@ -242,7 +224,7 @@ fn wait_until_unused(disk: &Disk) -> Result<(), HostError> {
     }
 }
 
-/// Waits for whoever holds a device: a `mkfs` that a killed run began may still be at it.
+/// Waits until nobody holds a device exclusively: a `mkfs` that a killed run began may still run.
 fn wait_until_free(node: &Path) -> Result<(), HostError> {
     let begin = Instant::now();
     loop {
@@ -265,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_were_cut_off_or_are_none_are_passed_over() {
+    fn incomplete_and_unknown_lines_are_ignored() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("undo");
         let lines: &[&[u8]] = &[

@@ -1,8 +1,7 @@
-//! Holding a device for what lies on it already ([`keep`]), where nothing is to be destroyed; and files that are written to, which
-//! others may not use, either.
+//! Holding a device without destroying its content ([`keep`]), and checking that a file to be written is unused.
 //!
-//! Whoever has it writes only where it has found what is its own; no serial is typed for that. Otherwise it is as with a
-//! [`super::Claim`]: nobody else may use the device, and nobody else can while it is open. Not here: what lies there.
+//! The caller writes only where it recognises its own format, so no serial is needed. As with a [`super::Claim`],
+//! nobody else may use the device, and nobody else can while it is open.
 
 use super::claim::{Wait, hold};
 use super::disk::Disk;
@@ -16,14 +15,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a device that was just closed may be looked at by others (udev does) before that counts.
+/// How long to wait for programs such as udev that examine a device after it was closed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Opens a device past the page cache: alone in the whole system, or, with `read_only`, beside others. What it lies on is held
-/// for as long as the guard lives.
+/// Opens a device for direct I/O, exclusively unless `read_only` is set. The guard holds its lower levels.
 ///
 /// # Errors
-/// [`HostError::NotOpened`] with what uses it; [`HostError`] where it cannot be examined or opened.
+/// [`HostError::NotOpened`] with the users of the device; [`HostError`] if it cannot be examined or opened.
 pub fn keep(disk: &Disk, read_only: bool) -> Result<(File, Guard), HostError> {
     if read_only {
         let opened =
@@ -41,10 +39,10 @@ pub fn keep(disk: &Disk, read_only: bool) -> Result<(File, Guard), HostError> {
     }
 }
 
-/// Refuses to write to an open file that is used by somebody else.
+/// Rejects an open file that another program uses.
 ///
 /// # Errors
-/// [`HostError::NotOpened`] with what uses it.
+/// [`HostError::NotOpened`] with its users.
 pub fn check_file(file: &File, path: &Path) -> Result<(), HostError> {
     let mut wait = Wait::new(PATIENCE);
     loop {
@@ -58,10 +56,10 @@ pub fn check_file(file: &File, path: &Path) -> Result<(), HostError> {
     }
 }
 
-/// Refuses to write to an open file that is that of a loop device.
+/// Rejects an open file that backs a loop device.
 ///
 /// # Errors
-/// [`HostError::NotOpened`] with the loop devices.
+/// [`HostError::NotOpened`] with the loop devices above it.
 pub(crate) fn check_loops(file: &File, path: &Path) -> Result<(), HostError> {
     let objections = usage::loops_over(file, path);
     if objections.is_empty() {
@@ -71,7 +69,7 @@ pub(crate) fn check_loops(file: &File, path: &Path) -> Result<(), HostError> {
     }
 }
 
-/// Has an open device read and written past the page cache from now on.
+/// Switches an open device to direct I/O.
 pub(super) fn direct(file: File, disk: &Disk) -> Result<File, HostError> {
     let flags = rustix::fs::fcntl_getfl(&file).map_err(HostError::io(Operation::Open, &disk.node))?;
     rustix::fs::fcntl_setfl(&file, flags | OFlags::DIRECT)

@@ -1,8 +1,7 @@
-//! Questions to the kernel that rustix has no types for: the file of a loop device, locks of open files, and whether two
-//! threads share their descriptors.
+//! System calls that rustix does not provide: the backing file of a loop device, locks of open file
+//! descriptions, and whether two threads share their descriptors.
 //!
-//! `unsafe` stands here because the kernel takes these as `ioctl`, `fcntl` and a plain system call. Leaves
-//! out what the answers mean.
+//! `unsafe` because they are an `ioctl`, an `fcntl` and a raw system call.
 #![allow(unsafe_code)]
 
 use super::disk::Number;
@@ -15,7 +14,7 @@ const LOOP_GET_STATUS64: libc::Ioctl = 0x4c05;
 /// <linux/kcmp.h>
 const KCMP_FILES: libc::c_int = 2;
 
-/// The beginning of `struct loop_info64` of <linux/loop.h>, and the rest of it.
+/// `struct loop_info64` of <linux/loop.h>; only the first fields are read.
 #[repr(C)]
 #[derive(Default)]
 struct LoopInfo {
@@ -25,24 +24,24 @@ struct LoopInfo {
     rest: [[u64; 13]; 2],
 }
 
-// What the kernel copies, whatever is declared here.
+// The kernel copies this many bytes.
 const _: () = assert!(size_of::<LoopInfo>() == 232);
 
-/// The file of a loop device, as the kernel knows it.
+/// The backing file of a loop device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LoopStatus {
-    /// The filesystem of the file.
+    /// The device number of the file's filesystem.
     pub device: Number,
-    /// Its inode there.
+    /// The inode number of the file.
     pub inode: u64,
-    /// The device that it is a node of; `0:0` where it is a file.
+    /// If the file is a device node, the number of that device; otherwise `0:0`.
     pub node: Number,
 }
 
-/// The file of an open loop device.
+/// Reads the backing file of an open loop device.
 pub(super) fn loop_status(node: &File) -> io::Result<LoopStatus> {
     let mut info = LoopInfo::default();
-    // SAFETY: the request writes a `struct loop_info64` to the address, which `info` has the size of.
+    // SAFETY: the request writes a `struct loop_info64`, and `info` has its size.
     let result = unsafe { libc::ioctl(node.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) };
     if result != 0 {
         return Err(io::Error::last_os_error());
@@ -50,23 +49,25 @@ pub(super) fn loop_status(node: &File) -> io::Result<LoopStatus> {
     Ok(LoopStatus { device: decode(info.device), inode: info.inode, node: decode(info.node) })
 }
 
-/// `huge_encode_dev` of <linux/kdev_t.h>, backwards: twelve bits of the major number between those of the minor.
+/// The inverse of `huge_encode_dev` in <linux/kdev_t.h>: twelve bits of the major number are between those of
+/// the minor number.
 fn decode(device: u64) -> Number {
     (((device >> 8) & 0xfff) as u32, ((device & 0xff) | ((device >> 12) & 0xfff00)) as u32)
 }
 
-/// Locks a whole file against the record locks of all others, for as long as it is open. It must be open for writing.
+/// Takes a write lock on a whole file until it is closed. The file must be open for writing.
 pub(super) fn lock_records(file: &File) -> io::Result<()> {
-    // SAFETY: `struct flock` is plain numbers, of which all may be zero: from the first byte to the end.
+    // SAFETY: `struct flock` consists of numbers, which may be zero. Zeroes mean the range from the first
+    // byte to the end.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
-    // SAFETY: the call reads a `struct flock` at the address, which `lock` is.
+    // SAFETY: the call reads a `struct flock`, which `lock` is.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether two threads share their descriptors; `None` where the kernel does not say.
+/// Whether two threads share their descriptors; `None` if the kernel does not report it.
 pub(super) fn share_descriptors(one: u32, other: u32) -> Option<bool> {
     // SAFETY: the call takes five numbers and touches no memory of this process.
     let result = unsafe { libc::syscall(libc::SYS_kcmp, one, other, KCMP_FILES, 0, 0) };
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn a_thread_shares_its_descriptors_with_itself() {
         let this = std::process::id();
-        // A kernel that was built without it does not say.
+        // A kernel without kcmp(2) does not report it.
         assert_ne!(share_descriptors(this, this), Some(false));
     }
 }

@@ -1,9 +1,8 @@
-//! [`LoopFile`]: the file of a loop device.
+//! [`LoopFile`]: the backing file of a loop device.
 //!
-//! The kernel is asked for the numbers of the file, not for its name: a name belongs to the mount namespace
-//! of whoever made the loop device, and files are removed. Where the name looks like a file of a server, the
-//! kernel may wait for that server; one that does not answer in time is known by the mount that the name is
-//! below. Not here: what uses the loop device.
+//! The file is identified by device and inode number, not by name: the name belongs to the mount namespace of the
+//! process that made the loop device, and the file may have been removed. If the name is below a served
+//! filesystem, the kernel may wait for its server, so the query has a time limit.
 
 use super::disk::{Number, line, numbers};
 use super::kernel;
@@ -17,19 +16,19 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time for the server of a file to answer.
+/// How long to wait for the server of a file.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A file, by whatever name.
+/// The identity of a file, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct FileId {
-    /// The number of its filesystem, as stat(2) has it.
+    /// The device number of its filesystem, as in stat(2).
     pub device: Number,
-    /// Its inode there.
+    /// The inode number.
     pub inode: u64,
 }
 
-/// Something that can be used: a device by whichever node, or a file by whichever name.
+/// A device or file, independent of the node or name by which it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Resource {
     /// A block device.
@@ -41,8 +40,7 @@ pub(super) enum Resource {
 }
 
 impl Resource {
-    /// The resource that a status of stat(2) describes; `None` for what holds no bytes: sockets, pipes,
-    /// directories.
+    /// The resource with this status; `None` for sockets, pipes and directories.
     pub(super) fn of(status: &Statx) -> Option<Resource> {
         let node = (status.stx_rdev_major, status.stx_rdev_minor);
         match FileType::from_raw_mode(status.stx_mode.into()) {
@@ -62,42 +60,42 @@ impl Resource {
         Resource::of(&statx(file, "", AtFlags::STATX_DONT_SYNC | AtFlags::EMPTY_PATH, mask).ok()?)
     }
 
-    /// The resource at a path, as far as the kernel knows without asking a server.
+    /// The resource at a path, from cached attributes if the file comes from a server.
     pub(super) fn at(path: &Path) -> Option<Resource> {
         let mask = StatxFlags::TYPE | StatxFlags::INO;
         Resource::of(&statx(CWD, path, AtFlags::STATX_DONT_SYNC, mask).ok()?)
     }
 }
 
-/// The file of a loop device.
+/// The backing file of a loop device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LoopFile {
     /// The number of the loop device.
     pub number: Number,
     /// Its node: `/dev/loop0`.
     pub node: PathBuf,
-    /// The file, as the kernel names it here.
+    /// The path by which the kernel names the file in this mount namespace.
     pub path: PathBuf,
-    /// Whether the name looks like a file of a server, which may not answer.
+    /// Whether the path is below a served filesystem, whose server may not answer.
     is_below_server: bool,
     /// The file itself.
     pub backing: Backing,
 }
 
-/// The file or device below a loop device.
+/// The identity of the file or device below a loop device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Backing {
-    /// A known one.
+    /// This file or device.
     Known(Resource),
-    /// A file of a server that does not answer, or that has ended: nothing it holds can be used any more.
+    /// A file whose server has ended or does not answer, so nobody can use it.
     Served,
-    /// It cannot be determined, and why.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
 impl LoopFile {
-    /// The files of all loop devices. Waits without limit for a server only if the number of its filesystem is
-    /// in `asked`.
+    /// The backing files of all loop devices. Waits without limit only for servers of the filesystems in
+    /// `asked`.
     pub(super) fn all(mounts: &[Mount], asked: &[Number]) -> Vec<LoopFile> {
         let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
         let mut all: Vec<LoopFile> =
@@ -106,12 +104,13 @@ impl LoopFile {
         all
     }
 
-    /// The file of the loop device with this folder in sysfs; `None` if it is no loop device, or has no file.
+    /// The backing file of the loop device with this folder in sysfs; `None` if it is not a loop device or
+    /// has no file.
     pub(super) fn of(folder: &Path, mounts: &[Mount], asked: &[Number]) -> Option<LoopFile> {
         let path = PathBuf::from(line(&folder.join("loop/backing_file"))?);
         let number = numbers(&line(&folder.join("dev"))?)?;
         let node = Path::new("/dev").join(folder.file_name()?);
-        let served = mountinfo::above(mounts.to_vec(), &path).filter(Mount::is_served);
+        let served = mountinfo::above(mounts, &path).filter(|mount| mount.is_served());
         let is_below_server = served.is_some();
         let backing = if served.is_some_and(|mount| !asked.contains(&mount.number)) {
             let (node, path) = (node.clone(), path.clone());
@@ -122,13 +121,13 @@ impl LoopFile {
         Some(LoopFile { number, node, path, is_below_server, backing })
     }
 
-    /// A path at which the file can be looked at without waiting for a server; empty if there is none.
+    /// A path by which the file can be examined without waiting for a server; empty if there is none.
     pub(super) fn path_without_server(&self) -> &Path {
         if self.is_below_server { Path::new("") } else { &self.path }
     }
 }
 
-/// The backing of a loop device; `None` if it was detached meanwhile.
+/// The backing of a loop device; `None` if it was detached in the meantime.
 fn backing(node: &Path, number: Number, path: &Path) -> Option<Backing> {
     let status = open(node, number).and_then(|file| kernel::loop_status(&file));
     let status = match status {
@@ -137,10 +136,11 @@ fn backing(node: &Path, number: Number, path: &Path) -> Option<Backing> {
         // ENOTCONN: the backing file is on a FUSE filesystem whose server has ended.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTCONN) => return Some(Backing::Served),
         Err(error) => {
-            // Without its node, or the right to open it, only the name is left; a removed file has none.
+            // Without the node, or the permission to open it, only the name identifies the file. A removed
+            // file has none.
             let is_closed = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied);
             let there = Resource::at(path).filter(|_| is_closed);
-            let why = || format!("the file of {} cannot be had: {error}", node.display());
+            let why = || format!("the backing file of {} cannot be determined: {error}", node.display());
             return Some(there.map_or_else(|| Backing::Unknown(why()), Backing::Known));
         }
         Ok(status) => status,
@@ -151,7 +151,7 @@ fn backing(node: &Path, number: Number, path: &Path) -> Option<Backing> {
     }))
 }
 
-/// Opens a node to ask its driver, if it is the node of that number.
+/// Opens a node to query its driver, after checking that it is the node of that device.
 pub(super) fn open(node: &Path, number: Number) -> std::io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(node)?;
@@ -159,7 +159,7 @@ pub(super) fn open(node: &Path, number: Number) -> std::io::Result<File> {
     if (rustix::fs::major(device), rustix::fs::minor(device)) == number {
         return Ok(file);
     }
-    let why = format!("{} is another device's node", node.display());
+    let why = format!("{} is the node of another device", node.display());
     Err(std::io::Error::new(ErrorKind::NotFound, why))
 }
 
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_numbers_and_nodes_by_their_device() {
+    fn files_are_identified_by_inode_and_nodes_by_device() {
         let folder = tempfile::tempdir().expect("a folder");
         let (one, other) = (folder.path().join("one"), folder.path().join("other"));
         fs::write(&one, "x").expect("written");

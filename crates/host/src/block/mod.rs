@@ -1,4 +1,4 @@
-//! Block devices: which one a path means, what it is, whether it may be destroyed, and holding it while it is tested.
+//! Block devices: identity, objections to overwriting, and holding a device while it is tested.
 //!
 //! ```text
 //!   path ──Disk::find──► Disk ──examine──► Vec<Objection>     (for `plan`)
@@ -9,12 +9,13 @@
 //!                                                          Formatted: a filesystem, mounted ──► files, engine
 //! ```
 //!
-//! Safety invariant: nothing on a block device is destroyed but through a [`Claim`], and a claim exists only where the
-//! serial was typed and no objection is left, neither to the device nor to what it lies on, which a [`Guard`] holds meanwhile. What is lowtide's own on it, which such a claim put there, is written to by
-//! [`keep`], where nothing else uses the device. Everything is examined again on the open descriptor, because between
-//! plan and run a device may have been replaced, mounted or formatted.
+//! Safety invariant: data on a block device is destroyed only through a [`Claim`]. A claim exists only if the user typed
+//! the serial and no objection is left, neither to the device nor to its lower levels, which a [`Guard`] holds meanwhile.
+//! Formats of lowtide that were made through a claim are later written through [`keep`], if nothing else uses the
+//! device. Everything is examined again on the open descriptor, because between plan and run a device may have been
+//! replaced, mounted or formatted.
 //!
-//! Not here: formats; which signatures there are is util-linux's knowledge (`wipefs`).
+//! Signatures of filesystems and partition tables are recognised by `wipefs` of util-linux.
 
 mod chain;
 mod claim;
@@ -41,6 +42,7 @@ pub use crate::objection::Objection;
 pub use claim::{Claim, Consent};
 pub use discard::Discard;
 pub use disk::{Disk, Identity};
+pub(crate) use disk::{line, numbers};
 pub use erase::Erase;
 pub(crate) use filesystem::new_uuid;
 pub use filesystem::{Formatted, Mkfs};
@@ -51,16 +53,16 @@ pub use keep::{check_file, keep};
 
 use crate::error::HostError;
 
-/// Everything that speaks against overwriting a device, in the order of [`Objection`]'s variants. Changes nothing. What
-/// lies on a device that is in use is not looked at: that it is in use is enough.
+/// All objections to overwriting a device, in the order of [`Objection`]'s variants. Changes nothing. The
+/// data on a device that is in use is not examined.
 ///
 /// # Errors
-/// [`HostError`] where the system does not tell: what cannot be examined is not written to.
+/// [`HostError`] if the device cannot be examined. Then it must not be written.
 pub fn examine(disk: &Disk) -> Result<Vec<Objection>, HostError> {
     examine_held(disk, None)
 }
 
-/// The same of a device that this process holds, with what is below it.
+/// As [`examine`]. With a `guard`, this process holds the device and its lower levels.
 fn examine_held(disk: &Disk, guard: Option<&Guard>) -> Result<Vec<Objection>, HostError> {
     let mut objections = usage::objections(disk, guard);
     if objections.iter().all(Objection::is_data) {

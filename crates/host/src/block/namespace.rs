@@ -1,8 +1,11 @@
 //! [`Namespace`]: the mounts of each mount namespace that has a process.
 //!
-//! A filesystem may be mounted where this process does not see it: in a container, or by a service with a
-//! namespace of its own. Not here: namespaces without a process; the kernel's exclusive open shows that a
-//! device is mounted in one, not where.
+//! A filesystem may be mounted in a namespace that this process does not see: in a container, or in the namespace of a
+//! service.
+//!
+//! # Not handled
+//! Namespaces without a process. The kernel refuses to open a device exclusively that is mounted in one, but does not
+//! report the mount point.
 
 use super::process::{self, Process, Unseen};
 use crate::mountinfo::{self, Mount};
@@ -12,14 +15,14 @@ use std::path::{Path, PathBuf};
 /// A mount namespace.
 #[derive(Debug)]
 pub(super) struct Namespace {
-    /// A process and a thread in it; none for that of this process.
+    /// A process and a thread in it; `None` for the namespace of this process.
     thread: Option<(u32, u32)>,
-    /// Its mounts, in the order they were made.
+    /// Its mounts, oldest first.
     pub mounts: Vec<Mount>,
 }
 
 impl Namespace {
-    /// All mount namespaces, that of this process first.
+    /// All mount namespaces.
     pub(super) fn all(processes: &[Process], unseen: &mut Unseen) -> Vec<Namespace> {
         let link = |folder: &str| std::fs::read_link(format!("{folder}/ns/mnt"));
         let mut seen = BTreeSet::from_iter(link("/proc/self").ok());
@@ -46,9 +49,14 @@ impl Namespace {
         all
     }
 
-    /// The place for messages: ` in the mount namespace of sleep (process 12)`; empty for that of this
+    /// The mounts that this process sees.
+    pub(super) fn own_mounts(namespaces: &[Namespace]) -> &[Mount] {
+        namespaces.iter().find(|it| it.is_own()).map_or(&[], |it| &it.mounts)
+    }
+
+    /// The namespace for messages: ` in the mount namespace of sleep (process 12)`; empty for the namespace of this
     /// process.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn suffix(&self) -> String {
         self.thread.map_or_else(String::new, |(process, _)| {
             format!(" in the mount namespace of {}", process::name(process))
         })

@@ -1,19 +1,19 @@
-//! [`Original`]: a file that is recognised when an overlay filesystem shows it under other numbers.
+//! [`Original`]: recognises a file that an overlay filesystem shows under other numbers.
 //!
-//! An overlay filesystem names its layers as they were named when it was mounted: by relative paths, links, or
-//! folders that were renamed since. Once it is unmounted lazily, it names nothing. So paths are not compared.
-//! An overlay filesystem passes on what the filesystem of the layer reports of a file: when it was made, its
-//! size, and its inode number, except that a file which was copied up keeps the inode number of its original.
-//! Two files of different filesystems that agree in these are taken for the same, if at least one is on an
-//! overlay filesystem, or on one that is mounted nowhere any more. A file that no path reaches has only its
-//! inode number to compare; then both filesystems must be mounted, and one must be an overlay filesystem.
+//! Paths are not compared. An overlay filesystem names its layers as they were named when it was mounted: by relative
+//! paths, links, or folders that have been renamed since. After a lazy unmount it names nothing. But it passes through
+//! the creation time, the size and the inode number of a file in a layer, except that a file that was copied up keeps
+//! the inode number of its original. Two files on different filesystems that agree in these attributes are taken for
+//! the same if at least one is on an overlay filesystem, or on a filesystem that is mounted nowhere. A file that no path
+//! reaches can be compared by inode number only. Then both filesystems must be mounted, and one must be an overlay
+//! filesystem.
 //!
-//! Files of one size that were made in the same tick of the kernel's clock on different filesystems are not
-//! told apart: a device may be refused without need.
+//! Files of the same size on different filesystems that were created in the same tick of the kernel's clock cannot be
+//! distinguished, so a device may be refused without need.
 //!
 //! # Not handled
-//! Other filesystems that lie on a filesystem (eCryptfs). A file that no path reaches, shown by an overlay
-//! filesystem that was unmounted lazily.
+//! Other stacked filesystems (eCryptfs). A file that no path reaches, shown by an overlay filesystem that was unmounted
+//! lazily.
 
 use super::disk::Number;
 use super::loops::{FileId, Resource};
@@ -25,30 +25,30 @@ use rustix::path::Arg;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The bits of an inode number in which an overlay filesystem keeps that of the layer; those above may be the
+/// The bits of an inode number that an overlay filesystem takes from the layer. The upper bits may hold the
 /// number of the layer (`xino` of mount(8)).
-const INODE: u64 = (1 << 48) - 1;
+const INODE_MASK: u64 = (1 << 48) - 1;
 
 /// The attributes of a file that an overlay filesystem passes through.
 #[derive(Debug, Clone, Copy)]
-struct Likeness {
+struct Attributes {
     inode: u64,
-    /// None where the file cannot be reached by its path.
+    /// `None` if the path does not reach the file.
     status: Option<Statx>,
 }
 
-impl Likeness {
-    fn at(folder: impl AsFd, path: impl Arg, id: FileId) -> Likeness {
+impl Attributes {
+    fn at(folder: impl AsFd, path: impl Arg, id: FileId) -> Attributes {
         let mask =
             StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE | StatxFlags::MTIME | StatxFlags::BTIME;
         let status = statx(folder, path, AtFlags::STATX_DONT_SYNC, mask).ok();
         let status = status.filter(|status| Resource::of(status) == Some(Resource::File(id)));
-        Likeness { inode: id.inode, status }
+        Attributes { inode: id.inode, status }
     }
 
-    /// How far two files agree.
-    fn compare(&self, other: &Likeness) -> Agreement {
-        let same_inode = (self.inode ^ other.inode) & INODE == 0;
+    /// Compares the attributes of two files.
+    fn compare(&self, other: &Attributes) -> Agreement {
+        let same_inode = (self.inode ^ other.inode) & INODE_MASK == 0;
         let (Some(one), Some(other)) = (self.status, other.status) else {
             return if same_inode { Agreement::InodeOnly } else { Agreement::None };
         };
@@ -70,33 +70,33 @@ impl Likeness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Agreement {
     None,
-    /// The inode numbers agree; one of the files cannot be reached for more.
+    /// The inode numbers agree, and the path of one file does not reach it.
     InodeOnly,
     Full,
 }
 
-/// A file, with what is needed to recognise it.
+/// A file with the attributes by which it is recognised.
 #[derive(Debug, Clone)]
 pub(super) struct Original {
-    /// The file itself.
+    /// The identity of the file.
     pub id: FileId,
-    likeness: Likeness,
-    /// Whether it is on an overlay filesystem itself, so that others may have the file of the layer; `None` if
+    attributes: Attributes,
+    /// Whether it is on an overlay filesystem itself; then another file is the one in the layer. `None` if
     /// unknown.
     is_overlaid: Option<bool>,
 }
 
 impl Original {
-    /// The file with these numbers; `path` reaches it, as far as is known.
+    /// The file with this identity, which `path` is expected to reach.
     pub(super) fn new(id: FileId, path: &Path, overlays: &Overlays) -> Original {
-        let likeness = Likeness::at(CWD, path, id);
-        // An overlay filesystem is on no device of its own.
+        let attributes = Attributes::at(CWD, path, id);
+        // The major number of an overlay filesystem is zero.
         let is_overlaid = if id.device.0 == 0 { overlays.have(id, path) } else { Some(false) };
-        Original { id, likeness, is_overlaid }
+        Original { id, attributes, is_overlaid }
     }
 
-    /// Whether a file in `folder` is this one under other numbers. `is_overlay` tells whether that file is on
-    /// an overlay filesystem, if known; it is only asked if all else agrees.
+    /// Whether the file at `path` in `folder` is this one under other numbers. `is_overlay` returns whether
+    /// that file is on an overlay filesystem, if known; it is called only if the attributes agree.
     pub(super) fn is_shown_as(
         &self,
         id: FileId,
@@ -104,11 +104,11 @@ impl Original {
         path: impl Arg,
         is_overlay: impl FnOnce() -> Option<bool>,
     ) -> bool {
-        // One filesystem gives each file its own number.
+        // A filesystem shows a file under one number only.
         if id.device == self.id.device || (self.is_overlaid == Some(false) && id.device.0 != 0) {
             return false;
         }
-        match self.likeness.compare(&Likeness::at(folder, path, id)) {
+        match self.attributes.compare(&Attributes::at(folder, path, id)) {
             Agreement::None => false,
             Agreement::InodeOnly => match is_overlay() {
                 None => false,
@@ -119,7 +119,8 @@ impl Original {
     }
 }
 
-/// Which mounts and filesystems are overlay filesystems. An unknown one may be one that was unmounted lazily.
+/// Mounts and filesystems, and whether they are overlay filesystems. An unknown filesystem may be an overlay
+/// filesystem that was unmounted lazily.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overlays {
     own: Vec<Mount>,
@@ -132,15 +133,13 @@ impl Overlays {
     pub(super) fn of(namespaces: &[Namespace]) -> Overlays {
         let mut all = Overlays::default();
         for namespace in namespaces {
-            if namespace.is_own() {
-                all.own.clone_from(&namespace.mounts);
-            }
             all.add(&namespace.mounts);
         }
+        all.own = Namespace::own_mounts(namespaces).to_vec();
         all
     }
 
-    /// Those of the mount namespace of this process.
+    /// The overlay filesystems that this process sees.
     pub(super) fn own() -> Overlays {
         let mut all = Overlays { own: mountinfo::of("self"), ..Overlays::default() };
         all.add(&all.own.clone());
@@ -155,26 +154,26 @@ impl Overlays {
         }
     }
 
-    /// Whether a mount is one; `None` if it is unknown.
+    /// Whether a mount is of an overlay filesystem; `None` if the mount is unknown.
     pub(super) fn have_mount(&self, id: Option<u64>) -> Option<bool> {
         self.mounts.get(&id?).copied()
     }
 
-    /// Whether a filesystem is one; `None` if it is mounted nowhere.
+    /// Whether a filesystem is an overlay filesystem; `None` if it is mounted nowhere.
     pub(super) fn have_filesystem(&self, number: Number) -> Option<bool> {
         self.filesystems.get(&number).copied()
     }
 
-    /// Whether a file is on one; `None` if its filesystem is mounted nowhere. On Btrfs and some layers, no
-    /// mount has the device number of the file; then the mount above its path decides.
+    /// Whether a file is on an overlay filesystem; `None` if its filesystem is mounted nowhere. On Btrfs and
+    /// some layers, no mount has the device number of the file; then the mount above its path decides.
     pub(super) fn have(&self, id: FileId, path: &Path) -> Option<bool> {
         if self.filesystems.contains_key(&id.device) || Resource::at(path) != Some(Resource::File(id)) {
             return self.have_filesystem(id.device);
         }
-        mountinfo::above(self.own.clone(), path).map(|mount| mount.filesystem == "overlay")
+        mountinfo::above(&self.own, path).map(|mount| mount.filesystem == "overlay")
     }
 
-    /// The numbers of the overlay filesystems that are known.
+    /// The device numbers of the known overlay filesystems.
     pub(super) fn numbers(&self) -> impl Iterator<Item = Number> {
         self.filesystems.iter().filter(|(_, is_overlay)| **is_overlay).map(|(number, _)| *number)
     }
@@ -185,64 +184,64 @@ mod tests {
     use super::*;
     use std::fs::{self, File};
 
-    fn likeness(path: &Path) -> Likeness {
+    fn attributes(path: &Path) -> Attributes {
         match Resource::at(path) {
-            Some(Resource::File(id)) => Likeness::at(CWD, path, id),
+            Some(Resource::File(id)) => Attributes::at(CWD, path, id),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn a_file_is_like_itself_and_its_copy_is_not() {
+    fn a_file_is_recognised_and_a_copy_is_not() {
         let folder = tempfile::tempdir().expect("a folder");
         let (one, other) = (folder.path().join("one"), folder.path().join("other"));
         fs::write(&one, "x").expect("written");
         std::thread::sleep(std::time::Duration::from_millis(50));
         fs::copy(&one, &other).expect("copied");
         let time = fs::metadata(&one).and_then(|it| it.modified()).expect("a time");
-        let (original, copy) = (likeness(&one), likeness(&other));
-        let is_like = |it: &Likeness| original.compare(it) == Agreement::Full;
-        assert!(is_like(&original) && !is_like(&copy));
-        // As an overlay filesystem shows it that numbers layers, and one that copied it up.
-        assert!(is_like(&Likeness { inode: original.inode | 1 << 63, ..original }));
-        assert!(is_like(&Likeness { inode: original.inode + 1, ..original }));
-        // As a writer leaves it.
+        let (original, copy) = (attributes(&one), attributes(&other));
+        let is_same = |it: &Attributes| original.compare(it) == Agreement::Full;
+        assert!(is_same(&original) && !is_same(&copy));
+        // As shown by an overlay filesystem that numbers its layers, and by one that copied the file up.
+        assert!(is_same(&Attributes { inode: original.inode | 1 << 63, ..original }));
+        assert!(is_same(&Attributes { inode: original.inode + 1, ..original }));
+        // After a write that changed the size.
         File::options().write(true).open(&one).and_then(|it| it.set_modified(time)).expect("set");
         fs::write(&one, "longer").expect("written");
-        assert!(is_like(&likeness(&one)));
-        // By its inode number alone, where nothing else is known.
-        let unknown = Likeness { inode: original.inode, status: None };
+        assert!(is_same(&attributes(&one)));
+        // By its inode number alone, if nothing else is known.
+        let unknown = Attributes { inode: original.inode, status: None };
         assert_eq!(unknown.compare(&original), Agreement::InodeOnly);
         assert_eq!(unknown.compare(&copy), Agreement::None);
-        // Without the time of birth, the inode number is enough: a file may grow between two looks.
-        let old = |it: &Likeness, size| {
+        // Without the creation time, the inode number suffices: a file may grow between two examinations.
+        let old = |it: &Attributes, size| {
             let mut status = it.status.expect("reachable");
             status.stx_mask &= !StatxFlags::BTIME.bits();
             status.stx_size = size;
-            Likeness { inode: it.inode, status: Some(status) }
+            Attributes { inode: it.inode, status: Some(status) }
         };
         assert_eq!(old(&original, 6).compare(&old(&original, 7)), Agreement::Full);
-        let numbered = Likeness { inode: original.inode + 1, ..old(&original, 6) };
+        let numbered = Attributes { inode: original.inode + 1, ..old(&original, 6) };
         assert_eq!(numbered.compare(&old(&original, 6)), Agreement::Full);
         assert_eq!(numbered.compare(&old(&original, 7)), Agreement::None);
     }
 
     #[test]
-    fn one_filesystem_shows_a_file_by_one_number() {
+    fn a_filesystem_shows_a_file_under_one_number_only() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         fs::write(&path, "x").expect("written");
         let Some(Resource::File(id)) = Resource::at(&path) else { panic!("no file") };
-        let likeness = likeness(&path);
+        let attributes = attributes(&path);
         let original = |device, is_overlaid| {
             let id = FileId { device, inode: id.inode ^ 1 << 60 };
-            Original { id, likeness, is_overlaid }
+            Original { id, attributes, is_overlaid }
         };
         let is_shown = |original: Original, is_overlay| original.is_shown_as(id, CWD, &path, || is_overlay);
         for is_overlay in [None, Some(true), Some(false)] {
-            // Made in the same tick of the clock, and of one size.
+            // Created in the same tick of the clock, with the same size.
             assert!(!is_shown(original(id.device, Some(true)), is_overlay));
-            // An overlay filesystem, or one that is mounted nowhere, shows the file of another.
+            // An overlay filesystem, or one that is mounted nowhere, may show a file of another filesystem.
             assert!(is_shown(original((0, 9999), Some(true)), is_overlay));
             assert!(is_shown(original((0, 9999), None), is_overlay));
         }
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mounted_nowhere_is_unknown() {
+    fn a_filesystem_that_is_mounted_nowhere_is_unknown() {
         let mount = |id, number, filesystem: &str| Mount {
             id,
             number,

@@ -1,6 +1,4 @@
-//! The I/O scheduler of a disk, in sysfs.
-//!
-//! Not here: its tunables.
+//! The I/O scheduler and the queue of a disk, in sysfs. The tunables of schedulers are not changed.
 
 use super::disk::{Disk, line};
 use crate::error::{HostError, Operation};
@@ -10,7 +8,7 @@ fn file(disk: &str) -> PathBuf {
     Path::new("/sys/block").join(disk).join("queue/scheduler")
 }
 
-/// The schedulers a disk may have, and the one it has; none where it lets nobody choose.
+/// The available schedulers of a disk and the current one; empty if the disk has no choice.
 pub(crate) fn choices(disk: &str) -> (Vec<String>, Option<String>) {
     let text = line(&file(disk)).unwrap_or_default();
     let plain = |word: &str| word.trim_matches(['[', ']']).to_owned();
@@ -19,55 +17,53 @@ pub(crate) fn choices(disk: &str) -> (Vec<String>, Option<String>) {
 }
 
 impl Disk {
-    /// Refuses a scheduler that the disk does not have.
+    /// Rejects a scheduler that the disk does not have.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] with those that it has.
+    /// [`HostError::Invalid`] with the available schedulers.
     pub fn check_scheduler(&self, wanted: &str) -> Result<(), HostError> {
         let (choices, _) = choices(&self.whole_name());
         if choices.iter().any(|name| name == wanted) {
             return Ok(());
         }
         let accepted = match &choices[..] {
-            [] => format!("{} lets nobody choose one", self.path.display()),
+            [] => format!("{} has no choice of schedulers", self.path.display()),
             choices => format!("{} has {}", self.path.display(), choices.join(", ")),
         };
-        Err(HostError::Invalid { what: "the I/O scheduler", value: format!("`{wanted}`"), accepted })
+        Err(HostError::invalid("the I/O scheduler", format_args!("`{wanted}`"), accepted))
     }
-}
 
-impl Disk {
-    /// Gives the device of an attached drive a scheduler, and lets so many requests reach it at a time: the others wait where
-    /// the scheduler sees them. Detaching it undoes that; of other devices nobody does.
+    /// Sets the scheduler of an attached drive, and its queue depth: further requests wait in the scheduler. Detaching
+    /// the drive restores both. Do not use it for other devices, because nothing restores them.
     ///
     /// # Errors
-    /// As [`Disk::check_scheduler`]; [`HostError::Io`] where the kernel does not take it.
+    /// As [`Disk::check_scheduler`]; [`HostError::Io`] if the kernel rejects a value.
     pub fn queue(&self, scheduler: &str, depth: u32) -> Result<(), HostError> {
-        let depth_file = file(&self.whole_name()).with_file_name("nr_requests");
-        // With a scheduler, this number is of what waits in it.
+        // With a scheduler, `nr_requests` is the depth of the scheduler's queue, not that of the device.
         set(self, "none")?;
-        std::fs::write(&depth_file, depth.to_string())
-            .map_err(HostError::io(Operation::Write, &depth_file))?;
+        write(&file(&self.whole_name()).with_file_name("nr_requests"), &depth.to_string())?;
         set(self, scheduler)
     }
 
-    /// Says of the device of an attached drive whether it turns: the kernel and databases treat a disk otherwise than flash.
-    /// Detaching it undoes that.
+    /// Sets whether the kernel takes an attached drive for a spinning disk, which the kernel and databases treat
+    /// differently from flash. Detaching the drive restores the setting.
     ///
     /// # Errors
-    /// [`HostError::Io`] where the kernel does not take it.
-    pub fn set_rotational(&self, turns: bool) -> Result<(), HostError> {
-        let file = file(&self.whole_name()).with_file_name("rotational");
-        std::fs::write(&file, if turns { "1" } else { "0" }).map_err(HostError::io(Operation::Write, &file))
+    /// [`HostError::Io`] if the kernel rejects the value.
+    pub fn set_rotational(&self, rotational: bool) -> Result<(), HostError> {
+        write(&file(&self.whole_name()).with_file_name("rotational"), if rotational { "1" } else { "0" })
     }
 }
 
-/// Gives a disk a scheduler that it has.
+/// Sets the scheduler of a disk.
 ///
 /// # Errors
-/// [`HostError::Invalid`] where it does not have it; [`HostError::Io`] where the kernel does not take it.
+/// [`HostError::Invalid`] if the disk does not have it; [`HostError::Io`] if the kernel rejects it.
 pub(super) fn set(disk: &Disk, name: &str) -> Result<(), HostError> {
     disk.check_scheduler(name)?;
-    let file = file(&disk.whole_name());
-    std::fs::write(&file, name).map_err(HostError::io(Operation::Write, &file))
+    write(&file(&disk.whole_name()), name)
+}
+
+fn write(file: &Path, value: &str) -> Result<(), HostError> {
+    std::fs::write(file, value).map_err(HostError::io(Operation::Write, file))
 }

@@ -1,7 +1,7 @@
-//! Programs that know what lowtide does not: making filesystems, mounting, the commands of drives.
+//! Running external programs: making filesystems, mounting, sending commands to drives.
 //!
-//! They run in a process group of their own, so that Ctrl-C reaches lowtide alone, which then ends those that may be
-//! ended. Not here: what they are asked.
+//! The programs run in a process group of their own, so that Ctrl-C reaches only lowtide, which ends those
+//! that can be stopped safely.
 
 use crate::error::HostError;
 use std::io::Read;
@@ -11,20 +11,27 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A program and where it comes from: `("mkfs.xfs", "of xfsprogs")`.
+/// A program and its package: `("mkfs.xfs", "of xfsprogs")`.
 pub(crate) type Program = (&'static str, &'static str);
 
-/// Runs a program to its end; what it printed.
-///
-/// # Errors
-/// [`HostError::Tool`] where it is missing or fails, with what it said.
-pub(crate) fn run(program: Program, arguments: &[&str]) -> Result<String, HostError> {
-    let output = command(program, arguments).output();
-    let output = output.map_err(|error| HostError::tool(program.0, program.1, error.to_string()))?;
-    printed(program, &output)
+pub(crate) const MOUNT: Program = ("mount", "of util-linux");
+pub(super) const WIPEFS: Program = ("wipefs", "of util-linux");
+
+/// The error of a program that is missing or failed.
+pub(super) fn failed((program, package): Program, output: impl ToString) -> HostError {
+    HostError::Tool { program, package, output: output.to_string() }
 }
 
-/// Runs a program on `path` that may be ended before its end.
+/// Runs a program to its end and returns its output.
+///
+/// # Errors
+/// [`HostError::Tool`] with the error output if the program is missing or fails.
+pub(crate) fn run(program: Program, arguments: &[&str]) -> Result<String, HostError> {
+    let output = command(program, arguments).output();
+    printed(program, &output.map_err(|error| failed(program, error))?)
+}
+
+/// Runs a program on `path`, which can be stopped safely, and returns its output.
 ///
 /// # Errors
 /// As [`run`]; [`HostError::Interrupted`] once `interrupt` is set.
@@ -34,21 +41,21 @@ pub(crate) fn run_until(
     path: &Path,
     interrupt: &AtomicBool,
 ) -> Result<String, HostError> {
-    let fail = |error: std::io::Error| HostError::tool(program.0, program.1, error.to_string());
+    let fail = |error: std::io::Error| failed(program, error);
     let mut child = command(program, arguments).spawn().map_err(fail)?;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(fail)? {
             break status;
         }
         if interrupt.load(Ordering::Relaxed) {
-            // One that has ended by itself meanwhile is waited for all the same.
+            // If it has ended in the meantime, only the wait is needed.
             let _ = child.kill();
             let _ = child.wait();
-            return Err(HostError::Interrupted { path: path.to_owned() });
+            return Err(HostError::Interrupted(path.to_owned()));
         }
         std::thread::sleep(Duration::from_millis(10));
     };
-    // What such programs say fits into the pipe.
+    // The output of these programs fits into the pipes.
     let mut output = Output { status, stdout: Vec::new(), stderr: Vec::new() };
     child.stdout.take().map(|mut pipe| pipe.read_to_end(&mut output.stdout)).transpose().map_err(fail)?;
     child.stderr.take().map(|mut pipe| pipe.read_to_end(&mut output.stderr)).transpose().map_err(fail)?;
@@ -67,12 +74,12 @@ fn printed(program: Program, output: &Output) -> Result<String, HostError> {
     if output.status.success() {
         return Ok(text(&output.stdout));
     }
-    let said = [text(&output.stderr), text(&output.stdout)].into_iter().find(|said| !said.is_empty());
-    let said = said.unwrap_or_else(|| output.status.to_string());
-    // Some print how they are used after what is wrong.
-    let lines = said.lines().map(str::trim).take_while(|line| !line.starts_with("Usage"));
+    let printed = [text(&output.stderr), text(&output.stdout)].into_iter().find(|text| !text.is_empty());
+    let printed = printed.unwrap_or_else(|| output.status.to_string());
+    // Some programs print their usage after the error.
+    let lines = printed.lines().map(str::trim).take_while(|line| !line.starts_with("Usage"));
     let one_line: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    Err(HostError::tool(program.0, program.1, one_line.join("; ")))
+    Err(failed(program, one_line.join("; ")))
 }
 
 #[cfg(test)]
@@ -80,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_fails_is_quoted_and_one_that_is_missing_is_named() {
+    fn a_failed_program_is_quoted_and_a_missing_one_is_named() {
         assert_eq!(run(("echo", "of coreutils"), &["a", "b"]).expect("runs"), "a b");
         let error = run(("sh", "a shell"), &["-c", "echo one >&2; echo two >&2; exit 3"]).unwrap_err();
         assert_eq!(error.to_string(), "sh (a shell) failed: one; two");
@@ -89,12 +96,11 @@ mod tests {
     }
 
     #[test]
-    fn a_long_program_ends_when_the_user_does_not_want_to_wait() {
-        let wanted = AtomicBool::new(true);
-        let error = run_until(("sleep", "of coreutils"), &["60"], Path::new("/x"), &wanted).unwrap_err();
+    fn an_interrupt_ends_a_program() {
+        let (set, unset) = (AtomicBool::new(true), AtomicBool::new(false));
+        let error = run_until(("sleep", "of coreutils"), &["60"], Path::new("/x"), &set).unwrap_err();
         assert!(matches!(error, HostError::Interrupted { .. }), "{error}");
-        let goes_on = AtomicBool::new(false);
-        let text = run_until(("echo", "of coreutils"), &["a"], Path::new("/x"), &goes_on).expect("runs");
+        let text = run_until(("echo", "of coreutils"), &["a"], Path::new("/x"), &unset).expect("runs");
         assert_eq!(text, "a");
     }
 }

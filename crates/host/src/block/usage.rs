@@ -1,25 +1,26 @@
-//! Who uses a device now, or what it lies on: mounts, swap, devices built on it, loop devices, programs, locks.
+//! Users of a device and of its lower levels: mounts, swap, devices built on it, loop devices, programs, locks.
 //!
 //! ```text
-//!   what                         where it is looked for                              by what it is known
-//!   ────                         ──────────────────────                              ───────────────────
+//!   use                          source                                              identified by
+//!   ───                          ──────                                              ─────────────
 //!   mounts                       mountinfo of each mount namespace, /sys/fs/btrfs    number of the device
 //!   mounts of a file (erofs)     mountinfo of each mount namespace                   filesystem and inode of the source
 //!   swap, RAID, device mapper    /proc/swaps, holders/ in sysfs                      number of the device
 //!   loop devices                 LOOP_GET_STATUS64 of each                           device; filesystem and inode
 //!   open, mapped, registered     fd, map_files, fdinfo of each process and thread    device; filesystem and inode
 //!   locks                        /proc/locks                                         filesystem and inode
-//!   all that the kernel knows    opening exclusively                                 refused
+//!   any use known to the kernel  opening exclusively                                 refusal
 //! ```
 //!
-//! Each is looked for at each level of the device's [`Chain`]: whoever uses the file of a loop device uses the loop device. A file
-//! that an overlay filesystem shows is known by what that passes on ([`Original`]). The kernel gives a device exclusively to one
-//! user, and mounts, swap and devices above are such users, wherever they are seen from; the texts say who it is. What may not be
-//! read is an objection, too.
+//! All uses are looked for at each level of the device's [`Chain`]: a user of the backing file of a loop device uses the
+//! loop device. A file that an overlay filesystem shows is recognised by its attributes ([`Original`]). The kernel gives
+//! a device exclusively to one user. Mounts, swap and devices above are such users, even if they are not visible to this
+//! process; the other sources supply their names. A source that cannot be read is an objection too.
 //!
-//! Not here: other machines, servers of a filesystem (what they do with a file of theirs), programs that open the device after it
-//! was looked at, and what the kernel itself has open and shows nowhere in /proc: the file of acct(2), further devices of an erofs,
-//! what NVMe and SCSI targets and USB gadgets export, and file vdevs of ZFS.
+//! # Not handled
+//! Other machines; the servers of filesystems and their use of their files; programs that open the device after the
+//! examination; and files that the kernel itself has open without showing them in /proc: the file of acct(2), further
+//! devices of an erofs, exports of NVMe and SCSI targets and USB gadgets, and file vdevs of ZFS.
 
 use super::chain::{BackingFile, Chain, Device};
 use super::disk::{Disk, Number, line, numbers};
@@ -39,98 +40,87 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Directories whose filesystem a system cannot run without.
+/// Mount points without which a system cannot run.
 const SYSTEM: [&str; 6] = ["/", "/boot", "/boot/efi", "/usr", "/var", "/etc"];
-/// Options of mount(8) that name a device beside the one that is mounted: XFS.
+/// Options of mount(8) that name a second device (XFS).
 const OPTIONS_OF_DEVICES: [&str; 2] = ["logdev", "rtdev"];
-/// Where an erofs has its magic number, and that number (`fs/erofs/erofs_fs.h` of the kernel).
+/// The offset in bytes and the value of the magic number of erofs (`fs/erofs/erofs_fs.h` of the kernel).
 const EROFS_OFFSET: u64 = 1024;
 const EROFS_MAGIC: u32 = 0xe0f5_e1e2;
-/// Time to look at all processes, or at one file of a server: a process that waits for its disk may hold up
-/// whoever looks at its memory.
+/// Time limit for examining all processes, or one served file. Examining the memory of a process that waits
+/// for its disk may block.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Holds what a device lies on.
+/// Holds the lower levels of a device.
 ///
 /// # Errors
-/// What uses it.
+/// The users of these levels.
 pub(super) fn guard(disk: &Disk) -> Result<Guard, Vec<Objection>> {
     let mut unseen = Unseen::default();
     let namespaces = Namespace::all(&process::all(&mut unseen), &mut unseen);
     Guard::take(&Chain::of(disk, &namespaces))
 }
 
-/// What uses the device. With a `guard`, this process holds it, and what is below it.
+/// The users of a device. With a `guard`, this process holds the device and its lower levels.
 pub(super) fn objections(disk: &Disk, guard: Option<&Guard>) -> Vec<Objection> {
     let mut unseen = Unseen::default();
     let processes = process::all(&mut unseen);
     let namespaces = Namespace::all(&processes, &mut unseen);
-    let own = namespaces.iter().find(|it| it.is_own()).map_or(&[][..], |it| &it.mounts);
-    process::check_view(own, &mut unseen);
+    process::check_view(Namespace::own_mounts(&namespaces), &mut unseen);
     let chain = Chain::of(disk, &namespaces);
     unseen.extend(chain.unknown.iter().cloned());
-    let mut all = Objections { chain: &chain, all: Vec::new() };
+    let mut all = Objections { chain: &chain, all: Vec::new(), unseen };
     if disk.read_only {
         all.add(0, Objection::ReadOnly);
     }
     if !disk.partitions.is_empty() {
-        all.add(0, Objection::PartitionTable { what: disk.partitions.join(", ") });
+        all.add(0, Objection::PartitionTable(disk.partitions.join(", ")));
     }
     for (level, device) in chain.devices() {
         let found = all.all.len();
         mounts(device, &namespaces, level, &mut all);
         btrfs(device, level, &mut all);
         holders(&device.disk, level, &mut all);
-        swaps(&mut all, level, &mut unseen);
+        swaps(&mut all, level);
         let is_named = all.all.len() > found;
         if guard.is_none() {
             match exclusive(&device.disk.node, device.disk.number) {
-                // The kernel's reason was just named.
+                // The user is already among the objections.
                 Err(Objection::Busy) if is_named => {}
                 Err(what) => all.add(level, what),
                 Ok(_) => {}
             }
         }
     }
-    for (level, file) in chain.files() {
-        mounts_of_file(file, &namespaces, level, &mut all, &mut unseen);
-    }
-    loops(&mut all, own, &mut unseen);
-    programs(&mut all, processes, namespaces, &mut unseen);
+    files_and_programs(&mut all, processes, namespaces);
     if guard.is_none() {
-        locks(&mut all, &mut unseen);
+        locks(&mut all);
     }
-    let mut objections = all.all;
-    objections.extend(unseen.passing().map(|what| Objection::Passing { what: what.clone() }));
-    objections.extend(unseen.lasting().into_iter().map(|what| Objection::Unknown { what }));
+    let Objections { all: mut objections, unseen, .. } = all;
+    objections.extend(unseen.objections());
     objections.sort();
     objections.dedup();
     objections
 }
 
-/// What uses a file, but this process.
+/// The users of a file except this process.
 pub(super) fn of_file(file: &File, path: &Path) -> Vec<Objection> {
     let Some(Resource::File(id)) = Resource::of_open(file) else { return Vec::new() };
     let mut unseen = Unseen::default();
     let processes = process::all(&mut unseen);
     let namespaces = Namespace::all(&processes, &mut unseen);
-    let own = namespaces.iter().find(|it| it.is_own()).map_or(&[][..], |it| &it.mounts);
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let chain = Chain::of_file(&path, id, &namespaces);
-    let mut all = Objections { chain: &chain, all: Vec::new() };
-    swaps(&mut all, 0, &mut unseen);
-    for (level, file) in chain.files() {
-        mounts_of_file(file, &namespaces, level, &mut all, &mut unseen);
-    }
-    loops(&mut all, own, &mut unseen);
-    programs(&mut all, processes, namespaces, &mut unseen);
-    locks(&mut all, &mut unseen);
-    // Files are of users that may not look at everything, and no device is lost with one.
+    let mut all = Objections { chain: &chain, all: Vec::new(), unseen };
+    swaps(&mut all, 0);
+    files_and_programs(&mut all, processes, namespaces);
+    locks(&mut all);
+    // Unknown uses are ignored: users without root privileges have files too, and no device is lost with a file.
     all.all.sort();
     all.all
 }
 
-/// Loop devices over a file.
+/// The loop devices over a file.
 pub(super) fn loops_over(file: &File, path: &Path) -> Vec<Objection> {
     let Some(Resource::File(id)) = Resource::of_open(file) else { return Vec::new() };
     let overlays = Overlays::own();
@@ -142,13 +132,14 @@ pub(super) fn loops_over(file: &File, path: &Path) -> Vec<Objection> {
         }
         _ => false,
     });
-    over.map(|other| Objection::LoopBacking { by: other.node.display().to_string() }).collect()
+    over.map(|other| Objection::LoopBacking(other.node.display().to_string())).collect()
 }
 
-/// What speaks against a device, and the levels it is found at.
+/// The objections to a device or file that were found so far.
 struct Objections<'a> {
     chain: &'a Chain,
     all: Vec<Objection>,
+    unseen: Unseen,
 }
 
 impl Objections<'_> {
@@ -159,13 +150,13 @@ impl Objections<'_> {
         });
     }
 
-    /// The levels that a resource is used at.
+    /// The levels that are or contain a resource.
     fn levels(&self, resource: Resource) -> Vec<usize> {
         self.chain.resources().filter(|(_, it)| *it == resource).map(|(level, _)| level).collect()
     }
 }
 
-/// The number of a node, where it is one of these.
+/// The number of a device node, if it is one of `own`.
 fn own_node(own: &[Number], path: &Path) -> Option<Number> {
     match Resource::at(path) {
         Some(Resource::Block(number)) if own.contains(&number) => Some(number),
@@ -179,54 +170,57 @@ fn name_of(number: Number) -> String {
     name.unwrap_or_else(|| format!("{}:{}", number.0, number.1))
 }
 
+/// Mounts of files, loop devices and programs at all levels.
+fn files_and_programs(all: &mut Objections<'_>, processes: Vec<Process>, namespaces: Vec<Namespace>) {
+    for (level, file) in all.chain.files() {
+        mounts_of_file(file, &namespaces, level, all);
+    }
+    loops(all, Namespace::own_mounts(&namespaces));
+    programs(all, processes, namespaces);
+}
+
 /// Mounts in all namespaces.
 fn mounts(device: &Device, namespaces: &[Namespace], level: usize, all: &mut Objections<'_>) {
     let own = &device.numbers;
-    let mut places: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut mounted: BTreeSet<(String, String)> = BTreeSet::new();
     for namespace in namespaces {
         for mount in &namespace.mounts {
             let node = |path: &str| {
                 path.starts_with('/').then(|| own_node(own, &namespace.path(Path::new(path)))).flatten()
             };
-            // Btrfs gives mounts numbers that no device has; the source tells.
+            // On Btrfs the number is that of no device; the source of the mount is the device.
             let by_source =
                 || (mount.number.0 == 0 && !mount.is_served()).then(|| node(&mount.source)).flatten();
             let number = own.contains(&mount.number).then_some(mount.number).or_else(by_source);
             if let Some(number) = number {
-                // The same mount is seen from many namespaces.
-                let seen = places.iter().any(|(device, at)| {
+                // Many namespaces show the same mount.
+                let seen = mounted.iter().any(|(device, at)| {
                     *device == name_of(number) && at.split(" in the mount").next() == Some(&mount.point)
                 });
                 if !seen {
-                    places.insert((name_of(number), format!("{}{}", mount.point, namespace.place())));
+                    mounted.insert((name_of(number), format!("{}{}", mount.point, namespace.suffix())));
                 }
             }
             for option in OPTIONS_OF_DEVICES {
                 if let Some(number) = mount.option(option).and_then(node) {
-                    let by = vec![format!("the filesystem at {}{}", mount.point, namespace.place())];
+                    let by = vec![format!("the filesystem at {}{}", mount.point, namespace.suffix())];
                     all.add(level, Objection::Held { device: name_of(number), by });
                 }
             }
         }
     }
-    for (device, at) in places {
+    for (device, at) in mounted {
         let is_system = SYSTEM.contains(&at.as_str());
-        all.add(level, if is_system { Objection::Root { at } } else { Objection::Mounted { device, at } });
+        all.add(level, if is_system { Objection::Root(at) } else { Objection::Mounted { device, at } });
     }
 }
 
-/// Mounts of a file without a loop device, in all namespaces: an erofs needs none.
-fn mounts_of_file(
-    file: &BackingFile,
-    namespaces: &[Namespace],
-    level: usize,
-    all: &mut Objections<'_>,
-    unseen: &mut Unseen,
-) {
+/// Mounts of a file without a loop device in all namespaces (erofs).
+fn mounts_of_file(file: &BackingFile, namespaces: &[Namespace], level: usize, all: &mut Objections<'_>) {
     let is_of_file = |mount: &&mountinfo::Mount| mount.filesystem == "erofs" && mount.number.0 == 0;
     for namespace in namespaces {
         for mount in namespace.mounts.iter().filter(is_of_file) {
-            let at = format!("{}{}", mount.point, namespace.place());
+            let at = format!("{}{}", mount.point, namespace.suffix());
             match is_source(file, mount, namespace, &all.chain.overlays) {
                 Ok(false) => {}
                 Ok(true) => {
@@ -235,14 +229,15 @@ fn mounts_of_file(
                 }
                 Err(error) => {
                     let file = file.path.display();
-                    unseen.extend([format!("whether {file} is the erofs at {at} cannot be known: {error}")]);
+                    let why = format!("whether {file} is the erofs at {at} cannot be determined: {error}");
+                    all.unseen.extend([why]);
                 }
             }
         }
     }
 }
 
-/// Whether a file is what an erofs was mounted from.
+/// Whether a file is the source of a mounted erofs.
 fn is_source(
     file: &BackingFile,
     mount: &mountinfo::Mount,
@@ -261,7 +256,7 @@ fn is_source(
             Ok(id == file.original.id
                 || file.original.is_shown_as(id, CWD, &path, || overlays.have(id, &path)))
         }
-        // A name that is relative, belongs to another root, or no longer exists may stand for any erofs.
+        // A source that is relative, belongs to another root, or no longer exists may be any erofs.
         _ => is_erofs(&file.path),
     }
 }
@@ -276,7 +271,7 @@ fn is_erofs(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Mounted Btrfs filesystems of several devices: a mount names one.
+/// Mounted Btrfs filesystems of several devices, of which mountinfo names only one.
 fn btrfs(device: &Device, level: usize, all: &mut Objections<'_>) {
     for filesystem in fs::read_dir("/sys/fs/btrfs").into_iter().flatten().flatten() {
         let devices = fs::read_dir(filesystem.path().join("devices")).into_iter().flatten().flatten();
@@ -291,14 +286,14 @@ fn btrfs(device: &Device, level: usize, all: &mut Objections<'_>) {
     }
 }
 
-/// Swap on a device, or on the file below it.
-fn swaps(all: &mut Objections<'_>, level: usize, unseen: &mut Unseen) {
+/// Swap on a device, or on the backing file below it.
+fn swaps(all: &mut Objections<'_>, level: usize) {
     let path = "/proc/swaps";
-    let text = fs::read_to_string(path).inspect_err(|error| unseen.text(path, error)).unwrap_or_default();
+    let text = fs::read_to_string(path).inspect_err(|error| all.unseen.text(path, error)).unwrap_or_default();
     let paths = text.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     for path in paths.map(mountinfo::unescape) {
         let Some(resource) = Resource::at(Path::new(&path)) else { continue };
-        // A file is looked at once, with the device above it.
+        // A file is checked only once, with the device above it.
         let is_here =
             |at: &usize| *at == level || (*at == level + 1 && matches!(resource, Resource::File(_)));
         for level in all.levels(resource).into_iter().filter(is_here) {
@@ -306,7 +301,7 @@ fn swaps(all: &mut Objections<'_>, level: usize, unseen: &mut Unseen) {
                 Resource::Block(number) => name_of(number),
                 _ => path.clone(),
             };
-            all.add(level, Objection::Swap { device });
+            all.add(level, Objection::Swap(device));
         }
     }
 }
@@ -331,8 +326,8 @@ fn holders(disk: &Disk, level: usize, all: &mut Objections<'_>) {
     }
 }
 
-/// Loop devices over any level, but those of the chain itself.
-fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount], unseen: &mut Unseen) {
+/// Loop devices over any level, except those of the chain itself.
+fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount]) {
     let asked: Vec<Number> = all.chain.files().flat_map(|(_, file)| file.filesystems.clone()).collect();
     for other in LoopFile::all(own, &asked) {
         if all.chain.loops.contains(&other.number) {
@@ -348,44 +343,39 @@ fn loops(all: &mut Objections<'_>, own: &[mountinfo::Mount], unseen: &mut Unseen
             Backing::Known(resource) => all.levels(resource),
             Backing::Served => Vec::new(),
             Backing::Unknown(why) => {
-                unseen.extend([why]);
+                all.unseen.extend([why]);
                 continue;
             }
         };
         for level in levels {
-            all.add(level, Objection::LoopBacking { by: other.node.display().to_string() });
+            all.add(level, Objection::LoopBacking(other.node.display().to_string()));
         }
     }
 }
 
-/// Whether the file of a loop device is this one, through an overlay filesystem.
+/// Whether a loop device has this file through an overlay filesystem.
 fn is_shown_by(by: &LoopFile, id: FileId, original: &Original, overlays: &Overlays) -> bool {
     let path = by.path_without_server();
     original.is_shown_as(id, CWD, path, || overlays.have(id, path))
 }
 
 /// Programs that use any level.
-fn programs(
-    all: &mut Objections<'_>,
-    processes: Vec<Process>,
-    namespaces: Vec<Namespace>,
-    unseen: &mut Unseen,
-) {
+fn programs(all: &mut Objections<'_>, processes: Vec<Process>, namespaces: Vec<Namespace>) {
     let wanted: BTreeSet<Resource> = all.chain.resources().map(|(_, resource)| resource).collect();
     let originals: Vec<Original> = all.chain.files().map(|(_, file)| file.original.clone()).collect();
     let overlays = all.chain.overlays.clone();
     let answer = within(PATIENCE, move || {
         let mut unseen = Unseen::default();
         let mounts = namespaces.iter().flat_map(|namespace| &namespace.mounts);
-        let users = Survey::new(&wanted, mounts, &mut unseen).through(originals, overlays).of(&processes);
+        let users = Survey::new(&wanted, originals, overlays, mounts, &mut unseen).of(&processes);
         (users, unseen)
     });
-    let Some((users, more)) = answer else {
-        unseen
-            .extend(["a process does not let itself be looked at: one that waits for its disk?".to_owned()]);
+    let Some((users, unseen)) = answer else {
+        let why = "examining a process takes too long; it may be waiting for its disk";
+        all.unseen.extend([why.to_owned()]);
         return;
     };
-    unseen.join(more);
+    all.unseen.join(unseen);
     let mut by_level: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     for user in users {
         for level in all.levels(user.resource) {
@@ -393,26 +383,25 @@ fn programs(
         }
     }
     for (level, by) in by_level {
-        all.add(level, Objection::Open { by: by.into_iter().collect() });
+        all.add(level, Objection::Open(by.into_iter().collect()));
     }
 }
 
 /// Locks on the files of the chain.
-fn locks(all: &mut Objections<'_>, unseen: &mut Unseen) {
+fn locks(all: &mut Objections<'_>) {
     if all.chain.files().next().is_none() {
         return;
     }
-    let locks = process::locks(unseen);
-    let mut by_level: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    let locks = process::locks(&mut all.unseen);
     for (level, file) in all.chain.files() {
         let is_it = |lock: &process::Lock| {
             let (device, inode) = lock.file;
             file.original.id.inode == inode && file.filesystems.contains(&device)
         };
-        let by = locks.iter().filter(|lock| is_it(lock)).map(|lock| lock.by.clone());
-        by_level.entry(level).or_default().extend(by);
-    }
-    for (level, by) in by_level.into_iter().filter(|(_, by)| !by.is_empty()) {
-        all.add(level, Objection::Locked { by: by.into_iter().collect() });
+        let by: BTreeSet<String> =
+            locks.iter().filter(|lock| is_it(lock)).map(|lock| lock.by.clone()).collect();
+        if !by.is_empty() {
+            all.add(level, Objection::Locked(by.into_iter().collect()));
+        }
     }
 }

@@ -1,9 +1,8 @@
-//! Filling: every byte of a test file, or of the part of a device under test, written once, past the page cache where
-//! the filesystem lets it.
+//! Filling: writes every byte of a test file, or of the range of a device under test, once. Uses direct I/O if the
+//! filesystem supports it.
 //!
-//! The bytes are random and stamped (see `pattern`), so that neither compression nor deduplication in a drive turns
-//! the fill into less than it says. Not here: filling by the load itself, which writes some blocks twice and others
-//! never.
+//! The bytes are random and stamped (see `pattern`), so that compression and deduplication in a drive do not reduce the
+//! data. Filling by the load itself would write some blocks twice and others never.
 
 use crate::error::{HostError, Operation};
 use crate::{pattern, region};
@@ -16,25 +15,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 
-/// Bytes of one write in order.
+/// Bytes of one sequential write.
 const CHUNK: usize = 1 << 20;
-/// Writes in flight at random, so that filling takes no longer than it must.
+/// Random writes in flight, which keep the device busy.
 const IN_FLIGHT: usize = 16;
 
-/// In which order the bytes are written.
+/// The order in which the bytes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// From the first to the last, 1 MiB at a time.
+    /// Ascending, 1 MiB at a time.
     Sequential,
     /// Blocks of this size, each once, in random order. At least 4 KiB.
     Random(Bytes),
 }
 
-/// Writes bytes `0..size` of `file`, the first of which is byte `data_offset` of the test data. Tells
-/// `progress` the bytes of each write done.
+/// Writes bytes `0..size` of `file`, the first of which is byte `data_offset` of the test data. Calls
+/// `progress` with the bytes of each completed write.
 ///
 /// # Errors
-/// [`HostError::Interrupted`] once `interrupt` is set, [`HostError::Io`] where the kernel refuses a write.
+/// [`HostError::Interrupted`] once `interrupt` is set; [`HostError::Io`] if a write fails.
 pub(crate) fn fill(
     (file, path): (&File, &Path),
     size: Bytes,
@@ -44,8 +43,8 @@ pub(crate) fn fill(
     interrupt: &AtomicBool,
     progress: &mut dyn FnMut(Bytes),
 ) -> Result<(), HostError> {
-    // Sizes are multiples of 4 KiB (see `Layout`), so each write is aligned. Where direct I/O is refused, writes
-    // go through the page cache and are synced at the end.
+    // Sizes are multiples of 4 KiB (see `Layout`), so each write is aligned. Without direct I/O, writes go
+    // through the page cache and are synced at the end.
     let _ = rustix::fs::fcntl_setfl(file, OFlags::DIRECT);
     let seed = seed.part("fill", data_offset);
     let filling = Filling { file, path, size: size.get(), data_offset, interrupt };
@@ -59,7 +58,7 @@ pub(crate) fn fill(
     }
 }
 
-/// What is filled.
+/// The file to fill.
 #[derive(Clone, Copy)]
 struct Filling<'a> {
     file: &'a File,
@@ -75,7 +74,7 @@ impl<'a> Filling<'a> {
         Ok(Writer { filling: self, block, buffer, rng: seed.stream() })
     }
 
-    /// Writes every block once in random order, from several threads.
+    /// Writes every block once in random order, with several threads.
     fn at_random(self, block: usize, seed: Seed, progress: &mut dyn FnMut(Bytes)) -> Result<(), HostError> {
         let blocks = self.size.div_ceil(block as u64);
         let mut order: Vec<u32> = (0..u32::try_from(blocks).unwrap_or(u32::MAX)).collect();
@@ -96,14 +95,14 @@ impl<'a> Filling<'a> {
                     };
                     if let Err(error) = work() {
                         next.store(order.len(), Ordering::Relaxed);
-                        failed.lock().expect("nobody panics while holding it").get_or_insert(error);
+                        failed.lock().expect("no thread panics while holding the lock").get_or_insert(error);
                     }
                 });
             }
             drop(sender);
             written.into_iter().for_each(progress);
         });
-        failed.into_inner().expect("nobody panics while holding it").map_or(Ok(()), Err)
+        failed.into_inner().expect("no thread panics while holding the lock").map_or(Ok(()), Err)
     }
 }
 
@@ -116,11 +115,11 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes the block of a number; how many bytes that was.
+    /// Writes the block with this number and returns its size.
     fn write(&mut self, number: u64) -> Result<Bytes, HostError> {
         let Filling { file, path, size, data_offset, interrupt } = self.filling;
         if interrupt.load(Ordering::Relaxed) {
-            return Err(HostError::Interrupted { path: path.to_owned() });
+            return Err(HostError::Interrupted(path.to_owned()));
         }
         let offset = number * self.block as u64;
         let length = (size - offset).min(self.block as u64) as usize;
@@ -160,10 +159,10 @@ mod tests {
             let directory = tempfile::tempdir().expect("a directory");
             let path = directory.path().join("f");
             let file = File::create_new(&path).expect("made");
-            let (goes_on, mut told) = (AtomicBool::new(false), Bytes::ZERO);
-            let told_of = &mut |bytes| told += bytes;
-            fill((&file, &path), size, 8192, order, Seed::new(3), &goes_on, told_of).expect("filled");
-            assert_eq!(told, size, "{order:?}");
+            let (unset, mut reported) = (AtomicBool::new(false), Bytes::ZERO);
+            let progress = &mut |bytes| reported += bytes;
+            fill((&file, &path), size, 8192, order, Seed::new(3), &unset, progress).expect("filled");
+            assert_eq!(reported, size, "{order:?}");
             let bytes = std::fs::read(&path).expect("read");
             assert_eq!(bytes.len() as u64, size.get());
             for (page, bytes) in bytes.chunks(pattern::PAGE).enumerate() {

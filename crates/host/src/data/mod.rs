@@ -1,6 +1,5 @@
 //! [`TestData`]: one logical range of bytes over one or several files of the same size.
-//!
-//! Not here: how the files came to be; see [`crate::target::Target`].
+//! [`crate::target::Target`] makes the files.
 
 mod fill;
 
@@ -11,12 +10,12 @@ use crate::error::HostError;
 use lowtide_core::Bytes;
 use std::path::PathBuf;
 
-/// The bytes under test: `files.len() × size_each` of them, file after file.
+/// The bytes under test: `files.len() × size_each`, file after file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestData {
     files: Vec<PathBuf>,
     size_each: Bytes,
-    /// Whether a claim on a block device stands behind it: without one, devices are only read.
+    /// Whether the data is on a claimed block device. Without a claim, devices are only read.
     claimed: bool,
 }
 
@@ -24,14 +23,14 @@ impl TestData {
     /// The first `size_each` bytes of each of `files`.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] where there is no file, or no byte in it.
+    /// [`HostError::Invalid`] if there is no file, or the size is zero.
     pub fn new(files: Vec<PathBuf>, size_each: Bytes) -> Result<Self, HostError> {
         if files.is_empty() || size_each == Bytes::ZERO {
-            return Err(HostError::Invalid {
-                what: "the data under test",
-                value: format!("{} files of {size_each}", files.len()),
-                accepted: "at least one file of at least one block is needed".to_owned(),
-            });
+            return Err(HostError::invalid(
+                "the data under test",
+                format_args!("{} files of {size_each}", files.len()),
+                "at least one file of at least one block is needed",
+            ));
         }
         Ok(TestData { files, size_each, claimed: false })
     }
@@ -44,7 +43,7 @@ impl TestData {
         TestData::new(vec![node], size).map(|data| TestData { claimed: true, ..data })
     }
 
-    /// The same files, of which fewer or more bytes belong to the data.
+    /// The same files with another number of bytes under test.
     ///
     /// # Errors
     /// As [`TestData::new`].
@@ -53,7 +52,7 @@ impl TestData {
         Ok(TestData { claimed: self.claimed, ..data })
     }
 
-    /// Whether a block device among the files may be written to.
+    /// Whether a block device among the files may be written.
     pub(crate) fn is_claimed(&self) -> bool {
         self.claimed
     }
@@ -63,17 +62,17 @@ impl TestData {
         &self.files
     }
 
-    /// Bytes of each file that belong to the data.
+    /// Bytes under test in each file.
     pub fn size_each(&self) -> Bytes {
         self.size_each
     }
 
-    /// All bytes.
+    /// Bytes under test in all files.
     pub fn size(&self) -> Bytes {
         self.size_each * self.files.len() as u64
     }
 
-    /// The file that holds byte `offset` of the data, and where in it.
+    /// The index of the file that holds byte `offset` of the data, and the offset in that file.
     #[inline]
     pub fn locate(&self, offset: u64) -> (usize, u64) {
         if self.files.len() == 1 {
@@ -84,12 +83,12 @@ impl TestData {
     }
 }
 
-/// How far filling is.
+/// Progress of a fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes written.
     pub done: Bytes,
-    /// Bytes to write in all.
+    /// Bytes to write in total.
     pub total: Bytes,
 }
 
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_found_in_their_file() {
+    fn an_offset_maps_to_a_file_and_its_offset() {
         let data = TestData::new(vec!["a".into(), "b".into(), "c".into()], Bytes::kib(8)).expect("valid");
         assert_eq!(data.size(), Bytes::kib(24));
         assert_eq!(data.locate(0), (0, 0));

@@ -37,7 +37,7 @@ impl OpenFiles {
         for (path, file) in data.files().iter().zip(&files) {
             let metadata = file.metadata().map_err(HostError::io(Operation::Inspect, path))?;
             if write && metadata.file_type().is_block_device() && !data.is_claimed() {
-                return Err(HostError::BlockDevice { path: path.clone() });
+                return Err(HostError::BlockDevice(path.clone()));
             }
             let size = size_of(file).map_err(HostError::io(Operation::Inspect, path))?;
             if size < data.size_each().get() {

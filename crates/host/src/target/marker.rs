@@ -1,9 +1,9 @@
-//! [`Marker`]: how lowtide knows a file that it made.
+//! [`Marker`]: by which lowtide recognises a file that it made.
 //!
-//! The extended attribute `user.lowtide`, or, where the filesystem has none, a file `NAME.lowtide` beside it,
-//! says `lowtide 1 inode=N size=BYTES state=filling|full`, and ` kept` after that where the file is to stay for later
-//! runs. The inode number ties the marker to this very file: a copy, or another file moved to the name, is not
-//! vouched for. Not here: what is in the file; whoever overwrites a marked file in place has given it to lowtide.
+//! The marker is the extended attribute `user.lowtide` or, if the filesystem does not support attributes, a sidecar
+//! `NAME.lowtide` in the same directory. It contains `lowtide 1 inode=N size=BYTES state=filling|full`, followed by
+//! ` kept` if the file is kept for later runs. The inode number ties the marker to the file: a copy, or another file
+//! moved to the name, is not recognised. A user who overwrites a marked file in place gives the new content to lowtide.
 
 use crate::error::{HostError, Operation};
 use lowtide_core::Bytes;
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 const ATTRIBUTE: &str = "user.lowtide";
 const VERSION: &str = "lowtide 1";
 
-/// What a marker says.
+/// The content of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Marker {
     inode: u64,
     pub(super) size: Bytes,
     /// Whether every byte was written.
     pub(super) full: bool,
-    /// Whether it is to stay; another one that is found was left by a run that could not remove it.
+    /// Whether the file is kept. A file that is not kept was left by a run that could not remove it.
     pub(super) kept: bool,
 }
 
 impl Marker {
-    /// The marker of `file` at `path`; `None` where it has none of its own.
+    /// The marker of `file` at `path`; `None` if the file has none, or that of another file.
     pub(super) fn read(file: &File, path: &Path) -> Result<Option<Marker>, HostError> {
         let mut text = [0; 256];
         let found = match rustix::fs::fgetxattr(file, ATTRIBUTE, &mut text[..]) {
@@ -61,7 +61,7 @@ impl Marker {
         }
     }
 
-    /// Removes the sidecar of `path`, if there is one and it is ours.
+    /// Removes the sidecar of `path` if lowtide made it.
     pub(super) fn remove_sidecar(path: &Path) {
         let sidecar = sidecar(path);
         if std::fs::read(&sidecar).is_ok_and(|text| Marker::parse(&text).is_some()) {
@@ -76,14 +76,13 @@ impl Marker {
     }
 
     fn parse(text: &[u8]) -> Option<Marker> {
-        let text = std::str::from_utf8(text).ok()?.strip_prefix(VERSION)?;
-        let field =
-            |name: &str| text.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        let words = || std::str::from_utf8(text).ok()?.strip_prefix(VERSION).map(str::split_whitespace);
+        let field = |name: &str| words()?.find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         Some(Marker {
             inode: field("inode")?.parse().ok()?,
             size: Bytes::new(field("size")?.parse().ok()?),
             full: field("state")? == "full",
-            kept: text.split_whitespace().any(|word| word == "kept"),
+            kept: words()?.any(|word| word == "kept"),
         })
     }
 }
@@ -94,7 +93,7 @@ fn sidecar(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Writes a sidecar, over an older one of ours but over nothing else.
+/// Writes a sidecar. Overwrites only a sidecar that lowtide made.
 fn write_sidecar(path: &Path, text: &str) -> Result<(), HostError> {
     let fail = |error: io::Error| HostError::io(Operation::Mark, path)(error);
     let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
@@ -103,7 +102,7 @@ fn write_sidecar(path: &Path, text: &str) -> Result<(), HostError> {
             let mut found = Vec::new();
             (&old).take(256).read_to_end(&mut found).map_err(fail)?;
             if Marker::parse(&found).is_none() {
-                return Err(HostError::NotOurs { path: path.to_owned() });
+                return Err(HostError::NotOurs(path.to_owned()));
             }
             io::Seek::rewind(&mut old).map_err(fail)?;
             old.set_len(0).map_err(fail)?;
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markers_read_back_and_junk_is_no_marker() {
+    fn a_marker_round_trips_and_other_text_is_rejected() {
         for kept in [false, true] {
             let marker = Marker { inode: 7, size: Bytes::mib(3), full: true, kept };
             assert_eq!(Marker::parse(marker.to_text().as_bytes()), Some(marker));
@@ -138,10 +137,10 @@ mod tests {
         std::fs::write(&path, "my notes").expect("written");
         let text = Marker { inode: 7, size: Bytes::mib(3), full: true, kept: false }.to_text();
         assert!(matches!(write_sidecar(&path, &text), Err(HostError::NotOurs { .. })));
-        assert_eq!(std::fs::read(&path).expect("there"), b"my notes");
+        assert_eq!(std::fs::read(&path).expect("readable"), b"my notes");
         std::fs::remove_file(&path).expect("removed");
         write_sidecar(&path, &text).expect("made");
         write_sidecar(&path, &text).expect("replaced");
-        assert_eq!(std::fs::read(&path).expect("there"), text.as_bytes());
+        assert_eq!(std::fs::read(&path).expect("readable"), text.as_bytes());
     }
 }

@@ -1,16 +1,16 @@
-//! Targets: the files under test, made, filled, reused and removed without ever touching a user's data.
+//! Targets: makes, fills, reuses and removes the files under test, and never touches files of the user.
 //!
 //! ```text
 //!   TargetSpec + Layout ──examine──► Outlook      (what would be written; for `plan`)
 //!          │
 //!          └──Target::prepare──► Target ──data()──► TestData ──► engine
 //!             kind, marker, lock, space,   │
-//!             fallocate, fill, sync        └──remove() or drop: the files go, but for those to be kept
+//!             fallocate, fill, sync        └──remove() or drop: removes the files, except those to be kept
 //! ```
 //!
-//! Safety invariant: lowtide writes to a file only if it created that file itself, in this run (`O_EXCL`) or in
-//! an earlier one (the file carries a marker with its own inode number; see [`marker`]), and removes only such files.
-//! Not here: block devices, which are refused, and making filesystems.
+//! Safety invariant: lowtide writes to a file only if it created that file itself, in this run (`O_EXCL`) or
+//! in an earlier one (the file carries a marker with its own inode number; see [`marker`]), and removes only
+//! such files. Block devices are rejected here; see [`crate::block`].
 
 mod file;
 mod marker;

@@ -1,8 +1,8 @@
-//! [`Target`]: test files made ready, and gone again when it is dropped; [`examine`]: what that would take.
+//! [`Target`]: prepared test files, which are removed when it is dropped; [`examine`]: the work that preparing needs.
 //!
-//! Not here: the steps on a single file; see [`super::file`] and [`super::fill`].
+//! The steps on a single file are in [`super::file`] and [`crate::data`].
 
-use super::file::{Found, TestFile, refuse_all_but_directories, refuse_all_but_files};
+use super::file::{TestFile, refuse_all_but_directories, refuse_all_but_files};
 use super::{Layout, TargetSpec};
 use crate::data::{Order, Progress, TestData, fill};
 use crate::error::{HostError, Operation};
@@ -10,35 +10,36 @@ use lowtide_core::{Bytes, Seed};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// What preparing a target would do.
+/// The work that preparing a target needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outlook {
-    /// Bytes that would be written.
+    /// Bytes to write.
     pub to_write: Bytes,
-    /// Files that would be made.
+    /// Files to make.
     pub to_make: u32,
-    /// Files that are there already, made by lowtide, of the right size and full.
+    /// Existing files that lowtide made, of the right size and full.
     pub reused: u32,
 }
 
-/// How to prepare a target.
+/// The parameters of preparing a target.
 #[derive(Debug, Clone, Copy)]
 pub struct Preparation<'a> {
     /// The target.
     pub spec: &'a TargetSpec,
     /// Its files.
     pub layout: Layout,
-    /// In which order they are filled.
+    /// The order in which they are filled.
     pub order: Order,
-    /// The seed of what is written.
+    /// The seed of the written data.
     pub seed: Seed,
-    /// Whether the files stay when the target is dropped, to be reused by a later run.
+    /// Whether the files are kept when the target is dropped, for later runs.
     pub keep: bool,
-    /// Set by someone else to stop filling.
+    /// Set by another thread to stop filling.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Files under test, locked against another lowtide. Dropping it removes them, except those that are to be kept.
+/// Files under test, locked against other processes of lowtide. Dropping the target removes the files that
+/// are not kept.
 #[derive(Debug)]
 pub struct Target {
     data: TestData,
@@ -46,16 +47,19 @@ pub struct Target {
     outlook: Outlook,
 }
 
-/// Says what [`Target::prepare`] would do, with every check that it makes. Changes nothing.
+/// Returns the work that [`Target::prepare`] would do, after the same checks. Changes nothing.
 ///
 /// # Errors
-/// As [`Target::prepare`], except for what happens while writing.
+/// As [`Target::prepare`], except failures of writing.
 pub fn examine(spec: &TargetSpec, layout: Layout) -> Result<Outlook, HostError> {
     look(spec, layout).map(|(_, _, outlook)| outlook)
 }
 
-/// The files of the layout as they are found, and what is to be done about them.
-fn look(spec: &TargetSpec, layout: Layout) -> Result<(Vec<PathBuf>, Vec<Found>, Outlook), HostError> {
+/// The paths of a layout, the existing files there, and the work that is left.
+type Examined = (Vec<PathBuf>, Vec<Option<TestFile>>, Outlook);
+
+/// The paths of the layout, the existing files there, and the work that is left.
+fn look(spec: &TargetSpec, layout: Layout) -> Result<Examined, HostError> {
     let size = layout.size_each();
     let directory = match spec {
         TargetSpec::Directory(path) => path,
@@ -71,19 +75,14 @@ fn look(spec: &TargetSpec, layout: Layout) -> Result<(Vec<PathBuf>, Vec<Found>, 
     let found = paths.iter().map(|path| TestFile::find(path, size)).collect::<Result<Vec<_>, _>>()?;
     let mut outlook = Outlook { to_write: Bytes::ZERO, to_make: 0, reused: 0 };
     let mut wanted = Bytes::ZERO;
-    for found in &found {
-        match found {
-            Found::Ours(file) if file.full => outlook.reused += 1,
-            Found::Ours(file) => {
-                outlook.to_write += size;
-                wanted += size.saturating_sub(file.taken());
-            }
-            Found::Nothing => {
-                outlook.to_make += 1;
-                outlook.to_write += size;
-                wanted += size;
-            }
+    for file in &found {
+        if file.as_ref().is_some_and(|file| file.full) {
+            outlook.reused += 1;
+            continue;
         }
+        outlook.to_make += u32::from(file.is_none());
+        outlook.to_write += size;
+        wanted += size.saturating_sub(file.as_ref().map_or(Bytes::ZERO, TestFile::allocated));
     }
     let space = rustix::fs::statvfs(directory).map_err(HostError::io(Operation::Inspect, directory))?;
     let available = Bytes::new(space.f_bavail.saturating_mul(space.f_frsize));
@@ -93,11 +92,11 @@ fn look(spec: &TargetSpec, layout: Layout) -> Result<(Vec<PathBuf>, Vec<Found>, 
     Ok((paths, found, outlook))
 }
 
-/// Removes what a run that was killed left of `spec`: files that lowtide made and that are not to be kept, under
-/// whichever number. Files that are in use or cannot be examined stay, and so does everything else.
+/// Removes the files of a target that a killed run left: those that lowtide made and that are not kept, with any
+/// number. Files that are in use or cannot be examined stay, and so do all other files.
 ///
 /// # Errors
-/// [`HostError::Io`] where the directory cannot be listed, or for the first file that could not be removed.
+/// [`HostError::Io`] if the directory cannot be listed, or for the first file that cannot be removed.
 pub fn remove_left_over(spec: &TargetSpec) -> Result<(), HostError> {
     let paths = match spec {
         TargetSpec::File(path) => vec![path.clone()],
@@ -116,48 +115,44 @@ pub fn remove_left_over(spec: &TargetSpec) -> Result<(), HostError> {
     };
     let mut result = Ok(());
     for path in paths {
-        match TestFile::find(&path, Bytes::ZERO) {
-            Ok(Found::Ours(file)) if !file.kept => result = result.and(file.remove()),
-            _ => {}
+        if let Ok(Some(file)) = TestFile::find(&path, Bytes::ZERO)
+            && !file.kept
+        {
+            result = result.and(file.remove());
         }
     }
     result
 }
 
 impl Target {
-    /// Makes the files where they are missing, reserves their space and writes every byte of them; files that an
-    /// earlier run left full and of the right size are taken as they are. `progress` hears of each MiB.
+    /// Makes missing files, reserves their space and writes every byte of them. Existing files that are full and of the
+    /// right size are reused. Calls `progress` after each write.
     ///
-    /// Every check comes before the first write, so a target that is refused is unchanged. Where something fails
-    /// later, the files taken so far are removed, except those that are to be kept.
+    /// All checks precede the first write, so a rejected target is unchanged. If a later step fails, the files
+    /// prepared so far are removed, except those that are kept.
     ///
     /// # Errors
-    /// [`HostError::NotOurs`], [`HostError::InUse`], [`HostError::BlockDevice`], [`HostError::WrongKind`] and
-    /// [`HostError::NoSpace`] where the target is refused; [`HostError::Invalid`] where a `file:` target should be
-    /// several files; [`HostError::Interrupted`] where the interrupt flag was set; [`HostError::Io`] where the
-    /// kernel refuses something.
+    /// [`HostError::NotOurs`], [`HostError::InUse`], [`HostError::BlockDevice`], [`HostError::WrongKind`] or
+    /// [`HostError::NoSpace`] if the target is rejected; [`HostError::Invalid`] if a `file:` target should be several
+    /// files; [`HostError::Interrupted`] once the interrupt flag is set; [`HostError::Io`] if a system call fails.
     pub fn prepare(how: &Preparation<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Target, HostError> {
         let (paths, found, outlook) = look(how.spec, how.layout)?;
         let size = how.layout.size_each();
         let data = TestData::new(paths.clone(), size)?;
-        // From here on a failure drops the target, and with it what was made.
+        // From here on a failure drops the target, which removes the files.
         let mut target = Target { data, files: Vec::new(), outlook };
         let mut done = Bytes::ZERO;
         for (number, (path, found)) in paths.iter().zip(found).enumerate() {
-            let file = match found {
-                Found::Ours(file) => file,
-                Found::Nothing => TestFile::create(path)?,
-            };
-            target.files.push(file);
+            target.files.push(found.map_or_else(|| TestFile::create(path), Ok)?);
             let file = &mut target.files[number];
             if !file.full {
                 file.reserve(size)?;
                 let data_offset = number as u64 * size.get();
-                let told = &mut |written| {
+                let report = &mut |written| {
                     done += written;
                     progress(Progress { done, total: outlook.to_write });
                 };
-                fill((&file.file, &file.path), size, data_offset, how.order, how.seed, how.interrupt, told)?;
+                fill((&file.file, path), size, data_offset, how.order, how.seed, how.interrupt, report)?;
                 file.complete(size)?;
             }
         }
@@ -167,12 +162,12 @@ impl Target {
         Ok(target)
     }
 
-    /// A file as it is, made by whomever, for workloads that only read: nothing is checked but that it is a file,
-    /// nothing is written, nothing is removed. Its size is rounded down to whole blocks.
+    /// An existing file of any origin, for workloads that only read. It is neither written nor removed. Its
+    /// size is rounded down to whole blocks.
     ///
     /// # Errors
-    /// [`HostError::BlockDevice`], [`HostError::WrongKind`]; [`HostError::Invalid`] where it holds no whole block;
-    /// [`HostError::Io`] where it cannot be examined.
+    /// [`HostError::BlockDevice`] or [`HostError::WrongKind`] if it is not a file; [`HostError::Invalid`] if
+    /// it is smaller than a block; [`HostError::Io`] if it cannot be examined.
     pub fn existing(path: &Path, block: Bytes) -> Result<Target, HostError> {
         let metadata = std::fs::metadata(path).map_err(HostError::io(Operation::Inspect, path))?;
         refuse_all_but_files(path, metadata.file_type(), "a file")?;
@@ -187,15 +182,15 @@ impl Target {
         &self.data
     }
 
-    /// What preparing it did.
+    /// The work that preparing needed.
     pub fn outlook(&self) -> Outlook {
         self.outlook
     }
 
-    /// Removes the files, except those that are to be kept, and says whether that worked.
+    /// Removes the files that are not kept.
     ///
     /// # Errors
-    /// [`HostError::Io`] for the first file that could not be removed; the others are removed all the same.
+    /// [`HostError::Io`] for the first file that cannot be removed. The other files are still removed.
     pub fn remove(mut self) -> Result<(), HostError> {
         self.clean()
     }
@@ -212,7 +207,7 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // Whoever wants to know calls `remove`.
+        // Errors are reported by `remove`.
         let _ = self.clean();
     }
 }

@@ -1,6 +1,5 @@
-//! [`TargetSpec`]: a target as written (`file:PATH`, `dir:PATH`), and [`Layout`]: how many files of which size.
-//!
-//! Not here: looking at the path; see [`super::file`].
+//! [`TargetSpec`]: a target as written (`file:PATH`, `dir:PATH`), and [`Layout`]: the number and size of its
+//! files.
 
 use crate::error::HostError;
 use crate::pattern;
@@ -12,9 +11,9 @@ use std::str::FromStr;
 /// A target as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
-    /// `file:PATH`: one file, made where there is none.
+    /// `file:PATH`: one file, made if it does not exist.
     File(PathBuf),
-    /// `dir:PATH`: files `lowtide-0000.dat` and so on in a directory that exists.
+    /// `dir:PATH`: files `lowtide-0000.dat` and so on in an existing directory.
     Directory(PathBuf),
 }
 
@@ -29,15 +28,14 @@ impl TargetSpec {
     /// The files of a layout, in order.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] where several files are wanted of a target that is one.
+    /// [`HostError::Invalid`] if the layout has several files and the target is one file.
     pub fn files(&self, layout: Layout) -> Result<Vec<PathBuf>, HostError> {
         match self {
             TargetSpec::File(path) if layout.files == 1 => Ok(vec![path.clone()]),
-            TargetSpec::File(path) => Err(HostError::Invalid {
-                what: "the number of files",
-                value: layout.files.to_string(),
-                accepted: format!("`file:{}` is one file; write `dir:PATH` for several", path.display()),
-            }),
+            TargetSpec::File(path) => {
+                let accepted = format!("`file:{}` is one file; write `dir:PATH` for several", path.display());
+                Err(HostError::invalid("the number of files", layout.files, accepted))
+            }
             TargetSpec::Directory(path) => {
                 Ok((0..layout.files).map(|n| path.join(format!("lowtide-{n:04}.dat"))).collect())
             }
@@ -51,11 +49,11 @@ impl FromStr for TargetSpec {
         match text.split_once(':') {
             Some(("file", path)) if !path.is_empty() => Ok(TargetSpec::File(path.into())),
             Some(("dir", path)) if !path.is_empty() => Ok(TargetSpec::Directory(path.into())),
-            _ => Err(HostError::Invalid {
-                what: "the target",
-                value: format!("`{text}`"),
-                accepted: "write `file:PATH` for a file or `dir:PATH` for a directory".to_owned(),
-            }),
+            _ => Err(HostError::invalid(
+                "the target",
+                format_args!("`{text}`"),
+                "write `file:PATH` for a file or `dir:PATH` for a directory",
+            )),
         }
     }
 }
@@ -67,7 +65,7 @@ impl fmt::Display for TargetSpec {
     }
 }
 
-/// How many files of which size.
+/// The number and size of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     files: u32,
@@ -75,27 +73,27 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// `total` bytes over `files` files of equal size, for requests of `block` bytes. The size is rounded down to
-    /// a multiple of the block and of 4 KiB, which direct I/O needs.
+    /// Splits `total` bytes into `files` files of equal size for requests of `block` bytes. The size is
+    /// rounded down to a multiple of the block and of 4 KiB, which direct I/O needs.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] where no such size is left.
+    /// [`HostError::Invalid`] if that size is zero.
     pub fn split(total: Bytes, files: u32, block: Bytes) -> Result<Layout, HostError> {
         let page = pattern::PAGE as u64;
         let block = block.get().max(1);
         let unit = block / gcd(block, page) * page;
         let size_each = Bytes::new(total.get() / u64::from(files.max(1))).align_down(Bytes::new(unit));
         if files == 0 || size_each == Bytes::ZERO {
-            return Err(HostError::Invalid {
-                what: "the size of the data",
-                value: format!("{total} in {files} files"),
-                accepted: format!("each file needs at least {}", Bytes::new(unit)),
-            });
+            return Err(HostError::invalid(
+                "the size of the data",
+                format_args!("{total} in {files} files"),
+                format!("each file needs at least {}", Bytes::new(unit)),
+            ));
         }
         Ok(Layout { files, size_each })
     }
 
-    /// Files.
+    /// The number of files.
     pub fn files(self) -> u32 {
         self.files
     }
@@ -127,16 +125,13 @@ mod tests {
 
     #[test]
     fn a_layout_divides_into_whole_blocks() {
-        let layout = Layout::split(Bytes::new(1_000_000), 3, Bytes::kib(16)).expect("valid");
-        assert_eq!(layout.size_each(), Bytes::kib(16) * 20);
-        assert_eq!(
-            Layout::split(Bytes::kib(10), 1, Bytes::new(512)).expect("valid").size_each(),
-            Bytes::kib(8)
-        );
-        assert_eq!(
-            Layout::split(Bytes::kib(30), 1, Bytes::kib(6)).expect("valid").size_each(),
-            Bytes::kib(24)
-        );
+        for (total, files, block, expected) in [
+            (Bytes::new(1_000_000), 3, Bytes::kib(16), Bytes::kib(16) * 20),
+            (Bytes::kib(10), 1, Bytes::new(512), Bytes::kib(8)),
+            (Bytes::kib(30), 1, Bytes::kib(6), Bytes::kib(24)),
+        ] {
+            assert_eq!(Layout::split(total, files, block).expect("valid").size_each(), expected);
+        }
         assert!(Layout::split(Bytes::kib(8), 3, Bytes::kib(4)).is_err());
         let several = Layout::split(Bytes::mib(1), 2, Bytes::kib(4)).expect("valid");
         assert!(TargetSpec::File("/tmp/a".into()).files(several).is_err());

@@ -118,6 +118,12 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
+/// A session that has begun, with its server.
+pub fn session(settings: Settings) -> (Client<UnixStream>, Server) {
+    let (stream, server) = Server::start(settings);
+    (Client::greet(stream, FIXED_NO_ZEROES), server)
+}
+
 /// An option with its data.
 pub fn message(option: u32, data: &[u8]) -> Vec<u8> {
     let length = u32::try_from(data.len()).expect("short");

@@ -25,8 +25,7 @@ fn a_client_that_says_nothing_is_dropped() {
 #[test]
 fn a_client_that_dribbles_is_dropped() {
     let settings = Settings { all_options: MOMENT, ..Settings::default() };
-    let (stream, server) = Server::start(settings);
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings);
     client.kinds(option::LIST, &[]);
     // Whole options and single bytes, each well within the time that all of them have together.
     let endless = message(99, &[]).into_iter().cycle();
@@ -59,8 +58,7 @@ fn a_client_that_does_not_read_is_dropped() {
 fn a_server_that_ends_ends_its_negotiations() {
     let stop = Event::new().expect("an eventfd");
     assert!(!stop.is_set());
-    let (stream, server) = Server::start(Settings { stop: Some(stop.clone()), ..Settings::default() });
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(Settings { stop: Some(stop.clone()), ..Settings::default() });
     client.kinds(option::LIST, &[]);
     stop.set();
     assert!(stop.is_set());
@@ -70,8 +68,7 @@ fn a_server_that_ends_ends_its_negotiations() {
 
 #[test]
 fn options_are_counted() {
-    let (stream, server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(Settings::default());
     for _ in 0..256 {
         assert_eq!(client.kinds(99, &[]), [reply::ERR_UNSUP]);
     }
@@ -82,8 +79,7 @@ fn options_are_counted() {
 #[test]
 fn announced_bytes_are_limited() {
     for (option, length) in [(99, (1 << 20) + 1), (option::GO, u32::MAX), (option::EXPORT_NAME, 1 << 31)] {
-        let (stream, server) = Server::start(Settings::default());
-        let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+        let (mut client, server) = session(Settings::default());
         let header =
             [wire::OPTION_MAGIC.to_be_bytes().to_vec(), [option, length].map(u32::to_be_bytes).concat()];
         client.stream.write_all(&header.concat()).expect("sent");

@@ -12,8 +12,7 @@ fn context(id: u32) -> Reply {
 }
 
 fn begin() -> (Client<UnixStream>, Server) {
-    let (stream, server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(Settings::default());
     structured(&mut client);
     (client, server)
 }
@@ -82,8 +81,7 @@ fn wrong_queries_are_told() {
 
 #[test]
 fn contexts_need_structured_replies() {
-    let (stream, server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(Settings::default());
     for option in [option::LIST_META_CONTEXT, option::SET_META_CONTEXT] {
         assert_eq!(client.kinds(option, &queries("first", &[ALLOCATION])), [reply::ERR_INVALID]);
     }

@@ -69,8 +69,7 @@ fn options_get_their_replies_and_the_session_goes_on() {
         ("GO with very much data", option::GO, vec![0; (64 << 10) + 1], vec![ERR_TOO_BIG]),
         ("GO with the most data", option::GO, vec![0; 64 << 10], vec![ERR_INVALID]),
     ];
-    let (stream, server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(Settings::default());
     for (what, option, data, wanted) in rows {
         assert_eq!(client.kinds(option, &data), wanted, "{what}");
     }
@@ -83,8 +82,7 @@ fn options_get_their_replies_and_the_session_goes_on() {
 
 #[test]
 fn list_tells_names_and_descriptions() {
-    let (stream, _server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, _server) = session(Settings::default());
     let listed = client.ask(option::LIST, &[]);
     let described = |name: &str| [string(name.as_bytes()), format!("the drive {name}").into_bytes()].concat();
     let wanted = ["first", "second", "coarse"].map(|name| (reply::SERVER, described(name)));
@@ -94,8 +92,7 @@ fn list_tells_names_and_descriptions() {
 
 #[test]
 fn information_is_what_the_export_is() {
-    let (stream, server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(Settings::default());
     let replies = client.ask(option::INFO, &choice("", &[info::NAME, info::DESCRIPTION, info::BLOCK_SIZE]));
     let with = |kind: u16, data: &[u8]| (reply::INFO, [&kind.to_be_bytes()[..], data].concat());
     // Flags as in doc/proto.md: has flags, flush, FUA, trim, write zeroes, several connections, cache, fast zero.
@@ -120,8 +117,7 @@ fn information_is_what_the_export_is() {
 
 #[test]
 fn an_unknown_export_is_told_with_the_nearest_name() {
-    let (stream, _server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, _server) = session(Settings::default());
     let replies = client.ask(option::GO, &choice("frist", &[]));
     let text = String::from_utf8_lossy(&replies[0].1).into_owned();
     assert_eq!(text, "there is no export \"frist\": did you mean \"first\"?");
@@ -158,8 +154,7 @@ fn an_export_by_a_wrong_name_ends_the_session_without_a_word() {
         (&[b'x'; 4097], true),
     ];
     for (name, violation) in rows {
-        let (stream, server) = Server::start(Settings::default());
-        let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+        let (mut client, server) = session(Settings::default());
         client.send(option::EXPORT_NAME, name);
         let ended = server.ended();
         assert_eq!(matches!(&ended, Ended::Violation(_)), violation, "{ended}");
@@ -171,15 +166,13 @@ fn an_export_by_a_wrong_name_ends_the_session_without_a_word() {
 #[test]
 fn abort_is_answered_and_ends_the_session() {
     for data in [&[][..], &[1, 2, 3]] {
-        let (stream, server) = Server::start(Settings::default());
-        let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+        let (mut client, server) = session(Settings::default());
         assert_eq!(client.ask(option::ABORT, data), [(reply::ACK, vec![])]);
         assert!(client.rest().is_empty());
         assert!(matches!(server.ended(), Ended::Aborted));
     }
     // A client that does not wait for the answer has aborted too.
-    let (stream, server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(Settings::default());
     client.send(option::ABORT, &[]);
     drop(client);
     assert!(matches!(server.ended(), Ended::Aborted | Ended::Left));
@@ -193,8 +186,7 @@ fn wrong_greetings_and_magics_end_the_session() {
         assert!(matches!(server.ended(), Ended::Violation(_)), "flags {flags:#x}");
         assert!(client.rest().is_empty());
     }
-    let (stream, server) = Server::start(Settings::default());
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(Settings::default());
     client.stream.write_all(b"GET / HTTP/1.1\r\n").expect("sent");
     let ended = server.ended();
     assert!(matches!(&ended, Ended::Violation(_)), "{ended}");
@@ -255,8 +247,7 @@ fn what_is_sent_early_is_not_lost() {
 #[test]
 fn a_client_that_was_told_the_size_of_a_block_is_known_by_that() {
     let told = |ask: &dyn Fn(&mut Client<std::os::unix::net::UnixStream>)| {
-        let (stream, server) = Server::start(Settings::default());
-        let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+        let (mut client, server) = session(Settings::default());
         ask(&mut client);
         server.agreed().block_sizes
     };

@@ -52,8 +52,7 @@ impl Drive for Zeroes {
 fn what_waits_in_tls_is_answered() {
     let authority = Authority::new();
     let tls = Tls::Required(read_certificates(authority.path(), false).expect("certificates"));
-    let (stream, server) = Server::start(settings(tls));
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings(tls));
     assert_eq!(client.kinds(option::STARTTLS, &[]), [reply::ACK]);
     let mut client = Client { stream: authority.client(client.stream, None) };
 

@@ -108,8 +108,7 @@ pub fn settings(tls: Tls) -> Settings {
 
 /// Begins a session and goes over to TLS.
 fn secured(authority: &Authority, tls: Tls) -> (Client<StreamOwned<ClientConnection, UnixStream>>, Server) {
-    let (stream, server) = Server::start(settings(tls));
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings(tls));
     assert_eq!(client.ask(option::STARTTLS, &[]), [(reply::ACK, vec![])]);
     (Client { stream: authority.client(client.stream, None) }, server)
 }
@@ -119,13 +118,11 @@ fn tls_that_is_offered_may_be_used_and_forgets_what_was_said_before() {
     let authority = Authority::new();
     let config = read_certificates(authority.path(), false).expect("certificates");
     // Without it.
-    let (stream, server) = Server::start(settings(Tls::Offered(Arc::clone(&config))));
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings(Tls::Offered(Arc::clone(&config))));
     assert_eq!(client.kinds(option::GO, &choice("first", &[])), [reply::INFO, reply::ACK]);
     assert!(!server.outcome().expect("agreed").0.is_tls());
     // With it.
-    let (stream, server) = Server::start(settings(Tls::Offered(config)));
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings(Tls::Offered(config)));
     structured(&mut client);
     assert_eq!(client.kinds(option::SET_META_CONTEXT, &queries("", &["base:allocation"])).len(), 2);
     assert_eq!(client.kinds(option::STARTTLS, &[0]), [reply::ERR_INVALID]);
@@ -143,8 +140,7 @@ fn tls_that_is_offered_may_be_used_and_forgets_what_was_said_before() {
 fn tls_that_is_required_comes_before_everything_else() {
     let authority = Authority::new();
     let tls = Tls::Required(read_certificates(authority.path(), false).expect("certificates"));
-    let (stream, server) = Server::start(settings(tls.clone()));
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings(tls.clone()));
     let rows: [(u32, Vec<u8>); 8] = [
         (option::LIST, vec![]),
         (option::STRUCTURED_REPLY, vec![]),
@@ -168,13 +164,11 @@ fn tls_that_is_required_comes_before_everything_else() {
     }
     assert!(server.outcome().expect("agreed").0.is_tls());
 
-    let (stream, server) = Server::start(settings(tls.clone()));
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings(tls.clone()));
     assert_eq!(client.kinds(option::ABORT, &[]), [reply::ACK]);
     assert!(matches!(server.ended(), Ended::Aborted));
 
-    let (stream, server) = Server::start(settings(tls));
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings(tls));
     client.send(option::EXPORT_NAME, b"first");
     assert!(matches!(server.ended(), Ended::Refused(_)));
     assert!(client.rest().is_empty());
@@ -280,8 +274,7 @@ fn clients_are_verified() {
     let (authority, other) = (Authority::new(), Authority::new());
     let attempt = |own: Option<&Path>| {
         let tls = Tls::Required(read_certificates(authority.path(), true).expect("certificates"));
-        let (stream, server) = Server::start(settings(tls));
-        let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+        let (mut client, server) = session(settings(tls));
         assert_eq!(client.kinds(option::STARTTLS, &[]), [reply::ACK]);
         let mut stream = authority.client(client.stream, own);
         // Refused clients learn it from this or from the next read.
@@ -312,8 +305,7 @@ fn clients_are_verified() {
 fn a_client_that_speaks_no_tls_after_starttls_is_dropped() {
     let authority = Authority::new();
     let tls = Tls::Offered(read_certificates(authority.path(), false).expect("certificates"));
-    let (stream, server) = Server::start(settings(tls.clone()));
-    let mut client = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut client, server) = session(settings(tls.clone()));
     // The option after it is not taken for one that came through TLS.
     let both = [message(option::STARTTLS, &[]), message(option::GO, &choice("first", &[]))].concat();
     client.stream.write_all(&both).expect("sent");
@@ -321,13 +313,11 @@ fn a_client_that_speaks_no_tls_after_starttls_is_dropped() {
     assert!(matches!(&ended, Ended::Tls(_)), "{ended}");
 
     let patience = Duration::from_millis(200);
-    let (stream, server) = Server::start(Settings { all_options: patience, ..settings(tls.clone()) });
-    let mut silent = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut silent, server) = session(Settings { all_options: patience, ..settings(tls.clone()) });
     assert_eq!(silent.kinds(option::STARTTLS, &[]), [reply::ACK]);
     assert!(matches!(server.ended(), Ended::TimedOut(_)));
 
-    let (stream, server) = Server::start(settings(tls));
-    let mut gone = Client::greet(stream, FIXED_NO_ZEROES);
+    let (mut gone, server) = session(settings(tls));
     assert_eq!(gone.kinds(option::STARTTLS, &[]), [reply::ACK]);
     drop(gone);
     assert!(matches!(server.ended(), Ended::Left));

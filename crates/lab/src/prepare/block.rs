@@ -167,9 +167,9 @@ impl HostTarget for Block {
 
 fn claim(planned: &PlannedBlock) -> Result<Claim, HostError> {
     let consent = Consent {
-        serial: planned.destroy.as_deref(),
+        serial: planned.destroy.clone(),
         force_signature: planned.force_signature,
-        planned: &planned.disk.identity,
+        planned: planned.disk.identity.clone(),
     };
     Claim::take(&planned.disk, consent)
 }

@@ -97,7 +97,7 @@ pub(crate) fn wait(idle: Nanos, path: &Path, interrupt: &AtomicBool) -> Result<(
     let begin = Instant::now();
     while begin.elapsed().as_nanos() < u128::from(idle.get()) {
         if interrupt.load(Ordering::Relaxed) {
-            return Err(HostError::Interrupted { path: path.to_owned() });
+            return Err(HostError::Interrupted(path.to_owned()));
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -161,8 +161,8 @@ impl Backing {
 
     fn make_on_device(path: &Path, options: Options, over: Overwrite<'_>) -> Result<Backing, BackingError> {
         let disk = Disk::find(path)?;
-        let planned = &disk.identity;
-        let consent = Consent { serial: over.serial, force_signature: over.signature, planned };
+        let (serial, planned) = (over.serial.map(str::to_owned), disk.identity.clone());
+        let consent = Consent { serial, force_signature: over.signature, planned };
         // A device in use is refused by `Claim::take`, so its contents do not matter.
         let carries_something = !block::examine(&disk)?.is_empty();
         let mut claim = Claim::take(&disk, consent)?;
@@ -170,7 +170,7 @@ impl Backing {
             return Err(BackingError::LogDisk(path.to_owned()));
         }
         // Fails before the device is changed.
-        Geometry::new(planned.size.get(), options.segment, options.reserve)?;
+        Geometry::new(disk.identity.size.get(), options.segment, options.reserve)?;
         if carries_something {
             claim = claim.wipe()?;
         }

@@ -9,7 +9,7 @@ use crate::command::attach::{plain_name, server_again, tell};
 use crate::failure::{FAILED, Failure};
 use crate::interrupt;
 use lowtide_core::Bytes;
-use lowtide_host::attach::{self, Server, Wish};
+use lowtide_host::attach::{self, AttachRequest, Server};
 use lowtide_host::live::{Buffers, Clock};
 use lowtide_live::logdisk::{Figures, LogDrive};
 use lowtide_live::{ControlSocket, Service};
@@ -40,8 +40,14 @@ pub fn run(arguments: &LogdiskAttachArguments) -> Result<u8, Failure> {
     }
     let path = std::fs::canonicalize(target).map_err(Failure::failed)?;
     let device = path.to_string_lossy();
-    let wish = Wish { filesystem: *mkfs, mount: mount.as_deref(), options, ..Wish::of(&name, &device) };
-    let attached = attach::attach(&wish, server_again(&["logdisk", "attach"], &name)?, &interrupt::flag())?;
+    let request = AttachRequest {
+        filesystem: *mkfs,
+        mount: mount.as_deref(),
+        options,
+        ..AttachRequest::new(&name, &device)
+    };
+    let attached =
+        attach::attach(&request, server_again(&["logdisk", "attach"], &name)?, &interrupt::flag())?;
     tell(&attached, *format)
 }
 
