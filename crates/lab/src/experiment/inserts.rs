@@ -1,6 +1,6 @@
-//! `[inserts]`: many connections insert into one growing index; in place of `[workload]`.
+//! `[inserts]`: many connections insert into one growing index, instead of `[workload]`.
 //!
-//! Not here: the engine itself (`lowtide_engines::inserts`) and what fits on the device, which the plan finds out.
+//! Not here: the engine (`lowtide_engines::inserts`), and the check that the data fits on the device (`plan`).
 
 use super::error::Problems;
 use super::length::Length;
@@ -13,29 +13,29 @@ use lowtide_core::{Bytes, Nanos};
 use lowtide_engines::inserts::{self, EXTENT, PAGE};
 use serde::{Deserialize, Serialize};
 
-/// A measurement that takes longer is cut off.
+/// The maximum duration of a measurement.
 const LONGEST: Nanos = Nanos::from_secs(24 * 3600);
 
 words! {
-    /// Where the data files lie.
+    /// The position of the data files.
     Placement, "place";
     /// At the beginning of the device.
     Start = "start",
-    /// Wherever there is room, drawn anew when their number changes: files that are deleted and made again.
+    /// At a random position, drawn again when the number of files changes, as if they were deleted and created again.
     Drawn = "drawn",
 }
 
 /// Inserts, with every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Inserts {
-    /// What is inserted, and by what engine.
+    /// The rows and the engine.
     pub engine: inserts::Inserts,
-    /// Where the data files lie.
+    /// The position of the data files.
     pub place: Placement,
 }
 
 impl Inserts {
-    /// Bytes for data files on a device of `capacity` whose first part is `first_part`: the log lies at the end.
+    /// Bytes for data files on a device of `capacity` whose first part is `first_part`. The log is at the end.
     pub fn room(&self, first_part: Bytes, capacity: Bytes) -> Bytes {
         let before_log = capacity.saturating_sub(self.engine.log.size);
         first_part.min(before_log).align_down(Bytes::new(EXTENT))
@@ -87,35 +87,30 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
     }
 }
 
-/// What has to hold between keys.
+/// Records contradictions between keys.
 fn check(table: &Table<'_>, engine: &inserts::Inserts, problems: &mut Problems<'_>) {
-    let mut refuse = |key: &str, fault: String, help: String| {
+    let mut refuse = |key: &str, fault: &str, help: &str| {
         let span = table.get(key).map_or(table.span.clone(), |entry| entry.span);
         problems.add(span, format!("`{key}`: {fault}"), "here", help);
     };
+    let inserts::Inserts { log, checkpoint, .. } = engine;
     if engine.database < engine.data() {
         let fault = format!("{} of rows do not fit into {}", engine.data(), engine.database);
-        refuse(
-            "database",
-            fault,
-            "a database that holds `data-per-connection` of every connection".to_owned(),
-        );
+        refuse("database", &fault, "a database that holds `data-per-connection` of every connection");
     }
-    let log = &engine.log;
     if log.write < log.align {
-        refuse("log-write", "smaller than a block of the log".to_owned(), format!("at least {}", log.align));
+        refuse("log-write", "smaller than a block of the log", &format!("at least {}", log.align));
     }
     if log.size < log.write {
-        refuse("log-size", "smaller than a write of the log".to_owned(), format!("at least {}", log.write));
+        refuse("log-size", "smaller than a write of the log", &format!("at least {}", log.write));
     }
-    let checkpoint = &engine.checkpoint;
     if checkpoint.memory < checkpoint.after {
         let help = format!("at least `checkpoint-after`, {}", checkpoint.after);
-        refuse("memory", "full before a checkpoint begins".to_owned(), help);
+        refuse("memory", "full before a checkpoint begins", &help);
     }
 }
 
-/// Keys with defaults.
+/// Readers of keys with defaults.
 struct Keys<'t, 'p, 'd> {
     table: &'t Table<'t>,
     problems: &'p mut Problems<'d>,
@@ -130,7 +125,7 @@ impl Keys<'_, '_, '_> {
         self.table.get(key).and_then(|entry| entry.nanos(self.problems)).unwrap_or(default)
     }
 
-    /// A size, in whole `unit`s and at least one.
+    /// A size, rounded down to a multiple of `unit`, and at least one `unit`.
     fn size(&mut self, key: &str, default: Bytes, unit: u64) -> Bytes {
         let Some(entry) = self.table.get(key) else { return default };
         let Some(size) = entry.bytes(self.problems) else { return default };

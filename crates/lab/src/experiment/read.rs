@@ -1,7 +1,7 @@
-//! Reading one table of a document, key by key, with every fault recorded and reading going on.
+//! Reads the tables of a document, key by key, and records every problem.
 //!
-//! A reader gives `None` where it has recorded a problem, so that callers never say the same thing twice.
-//! Not here: what a key means.
+//! A reader returns `None` after it recorded a problem, so that callers do not report the problem again. Not here: the
+//! meaning of keys.
 
 use super::error::Problems;
 use super::schema::Keys;
@@ -15,13 +15,13 @@ pub(super) struct Table<'a> {
     map: &'a DeTable<'a>,
     /// Dotted path in the document, empty for the root.
     pub(super) path: String,
-    /// Its header, or the whole of an inline table.
+    /// Its header, or the entire inline table.
     pub(super) span: Range<usize>,
 }
 
 /// A key and its value, or an element of an array.
 pub(super) struct Entry<'a> {
-    /// The name to call it by in an error.
+    /// Its name in errors.
     pub(super) name: String,
     /// Dotted path in the document.
     pub(super) path: String,
@@ -35,19 +35,16 @@ impl<'a> Table<'a> {
         Table { map, path: String::new(), span: 0..0 }
     }
 
-    /// Records every key that is not in `keys`; whether there was none.
+    /// Records every key that is not in `keys`. Returns whether all keys are in `keys`.
     pub(super) fn only(&self, keys: &Keys, problems: &mut Problems<'_>) -> bool {
         let mut only = true;
         for (key, _) in self.map.iter() {
             let name = key.get_ref().as_ref();
-            if keys.keys.contains(&name) {
+            if keys.contains(name) {
                 continue;
             }
             only = false;
-            let hint = match nearest(name, keys.keys.iter().copied()) {
-                Some(near) => format!(": did you mean `{near}`?"),
-                None => String::new(),
-            };
+            let hint = did_you_mean(name, keys.names());
             let place = match keys.table {
                 "" => "an experiment".to_owned(),
                 table if table.contains(' ') => table.to_owned(),
@@ -57,7 +54,7 @@ impl<'a> Table<'a> {
                 key.span(),
                 format!("unknown key `{name}`{hint}"),
                 format!("not a key of {place}"),
-                format!("valid keys of {place}: {}", keys.keys.join(", ")),
+                format!("valid keys of {place}: {}", keys.list()),
             );
         }
         only
@@ -66,6 +63,61 @@ impl<'a> Table<'a> {
     pub(super) fn get(&self, key: &str) -> Option<Entry<'a>> {
         let (key, value) = self.map.iter().find(|(name, _)| name.get_ref() == key)?;
         Some(self.entry(key, value))
+    }
+
+    /// Reads the value of `key`, or returns `default` if the key is absent.
+    pub(super) fn value_or<T>(
+        &self,
+        key: &str,
+        default: T,
+        problems: &mut Problems<'_>,
+        read: impl FnOnce(&Entry<'a>, &mut Problems<'_>) -> Option<T>,
+    ) -> Option<T> {
+        match self.get(key) {
+            Some(entry) => read(&entry, problems),
+            None => Some(default),
+        }
+    }
+
+    /// Reads the value of `key`; `Some(None)` if the key is absent.
+    #[expect(clippy::option_option, reason = "an absent key and a bad value are different")]
+    pub(super) fn optional<T>(
+        &self,
+        key: &str,
+        problems: &mut Problems<'_>,
+        read: impl FnOnce(&Entry<'a>, &mut Problems<'_>) -> Option<T>,
+    ) -> Option<Option<T>> {
+        self.value_or(key, None, problems, |entry, problems| read(entry, problems).map(Some))
+    }
+
+    /// Replaces `value` by the value of `key`, if the key is present and its value is good.
+    pub(super) fn update<T>(
+        &self,
+        key: &str,
+        value: &mut T,
+        problems: &mut Problems<'_>,
+        read: impl FnOnce(&Entry<'a>, &mut Problems<'_>) -> Option<T>,
+    ) {
+        if let Some(new) = self.get(key).and_then(|entry| read(&entry, problems)) {
+            *value = new;
+        }
+    }
+
+    /// Reads the text of a key that must be present.
+    pub(super) fn require_text(
+        &self,
+        key: &str,
+        example: &str,
+        problems: &mut Problems<'_>,
+    ) -> Option<String> {
+        self.require(key, example, problems)?.text(example, problems)
+    }
+
+    /// Records that `key` has no effect, if it is present.
+    pub(super) fn refuse_key(&self, key: &str, message: String, help: &str, problems: &mut Problems<'_>) {
+        if let Some(entry) = self.get(key) {
+            problems.add(entry.key_span, message, "has no effect", help);
+        }
     }
 
     /// The entry of `key`; records that it is missing.
@@ -113,11 +165,8 @@ impl<'a> Entry<'a> {
     /// Records that the value is of another type than `wanted`.
     fn mismatch<T>(&self, wanted: &str, example: &str, problems: &mut Problems<'_>) -> Option<T> {
         let given = kind(self.value);
-        let (message, help) = (
-            format!("`{}` takes {wanted}, not {given}", self.name),
-            format!("write for example `{} = {example}`", self.name),
-        );
-        problems.add(self.span.clone(), message, given, help);
+        let message = format!("`{}` takes {wanted}, not {given}", self.name);
+        problems.add(self.span.clone(), message, given, self.write(example));
         None
     }
 
@@ -139,17 +188,18 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// A string that says something.
+    /// A string that is not empty.
     pub(super) fn text(&self, example: &str, problems: &mut Problems<'_>) -> Option<String> {
         let text = self.string(example, problems)?;
         if text.trim().is_empty() {
-            return self.refuse(
-                "an empty string",
-                format!("write for example `{} = {example}`", self.name),
-                problems,
-            );
+            return self.refuse("an empty string", self.write(example), problems);
         }
         Some(text)
+    }
+
+    /// The help for a value that is not accepted, with an example.
+    pub(super) fn write(&self, example: &str) -> String {
+        format!("write for example `{} = {example}`", self.name)
     }
 
     pub(super) fn boolean(&self, problems: &mut Problems<'_>) -> Option<bool> {
@@ -188,13 +238,35 @@ impl<'a> Entry<'a> {
             _ => return self.mismatch("a number", example, problems),
         };
         if !number.is_finite() {
-            return self.refuse(
-                "not a finite number",
-                format!("write for example `{} = {example}`", self.name),
-                problems,
-            );
+            return self.refuse("not a finite number", self.write(example), problems);
         }
         Some(number)
+    }
+
+    /// A number that `is_share` accepts.
+    pub(super) fn share(
+        &self,
+        example: &str,
+        accepted: &str,
+        problems: &mut Problems<'_>,
+        is_share: impl FnOnce(f64) -> bool,
+    ) -> Option<f64> {
+        let share = self.number(example, problems)?;
+        if is_share(share) {
+            return Some(share);
+        }
+        let help = format!("a share {accepted}, such as `{example}`");
+        self.refuse(format!("{share} is not a share"), help, problems)
+    }
+
+    /// A count that is at most `most`; `what` is its unit in the error.
+    pub(super) fn count_up_to(&self, most: u32, what: &str, problems: &mut Problems<'_>) -> Option<u32> {
+        match self.count(problems)? {
+            count if count > most => {
+                self.refuse(format!("{count} {what}"), format!("from 1 to {most}"), problems)
+            }
+            count => Some(count),
+        }
     }
 
     pub(super) fn bytes(&self, problems: &mut Problems<'_>) -> Option<Bytes> {
@@ -237,7 +309,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The elements of an array; `None` where the value is not one.
+    /// The elements of an array; `None` for other values.
     pub(super) fn elements(&self) -> Option<Vec<Entry<'a>>> {
         let DeValue::Array(array) = self.value else { return None };
         let element = |(at, value): (usize, &'a toml::Spanned<DeValue<'a>>)| Entry {
@@ -257,6 +329,11 @@ impl<'a> Entry<'a> {
             None => self.mismatch("a list of tables", "[{ … }]", problems).unwrap_or_default(),
         }
     }
+}
+
+/// `: did you mean …?`, if one of the names is similar to `given`.
+pub(super) fn did_you_mean<'n>(given: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    nearest(given, names).map(|near| format!(": did you mean `{near}`?")).unwrap_or_default()
 }
 
 fn kind(value: &DeValue<'_>) -> &'static str {

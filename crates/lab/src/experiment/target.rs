@@ -1,7 +1,7 @@
 //! `[target]`: the device, file or directory under test.
 //!
-//! Not here: whether it exists and whether writing to it is safe; the catalogue knows devices, the host knows
-//! disks.
+//! Not here: the lookup of devices (`lowtide_files::device`), and the checks of disks before they are overwritten
+//! (`lowtide_host::block`).
 
 use super::error::Problems;
 use super::read::{Entry, Table};
@@ -12,24 +12,24 @@ use std::fmt;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// A device, for errors.
+/// An example of a device for errors.
 const EXAMPLE: &str = "\"intel-320-160gb\"";
 
-/// What is under test.
+/// The target under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// A simulated device, as `lowtide_files::device::find` takes it. Where several are named, the first; the experiment
-    /// then has the factor `device`.
+    /// A simulated device, by a name for `lowtide_files::device::find`. If several are named, the first of them; the
+    /// experiment then has the factor `device`.
     Device(String),
-    /// One file, made where it does not exist.
+    /// A file, which is created if it does not exist.
     File(PathBuf),
-    /// A directory, in which the data is made.
+    /// A directory, in which data files are created.
     Directory(PathBuf),
     /// A block device.
     Block(PathBuf),
 }
 
-/// As campaigns record it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
+/// The form in campaigns: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -41,11 +41,11 @@ impl fmt::Display for Target {
     }
 }
 
-/// The target, and every device named where there are several.
+/// Reads the target, and the names of all devices if there are several.
 pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
     table.only(&schema::TARGET, problems);
-    let given: Vec<_> =
-        table.in_order().into_iter().filter(|e| schema::TARGET.keys.contains(&&*e.name)).collect();
+    let mut given = table.in_order();
+    given.retain(|entry| schema::TARGET.contains(&entry.name));
     let accepted = "exactly one of: device, file, directory, block";
     let entry = match given.as_slice() {
         [] => {
@@ -54,12 +54,8 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<(Ta
         }
         [entry] => entry,
         [first, second, ..] => {
-            problems.add(
-                second.key_span.clone(),
-                format!("two targets: `{}` and `{}`", first.name, second.name),
-                "the second",
-                accepted,
-            );
+            let message = format!("two targets: `{}` and `{}`", first.name, second.name);
+            problems.add(second.key_span.clone(), message, "the second", accepted);
             return None;
         }
     };
@@ -73,17 +69,14 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<(Ta
     Some((target, Vec::new()))
 }
 
-/// One device: its name, or a table that composes it. Modes of the catalogue have their names there.
+/// Reads one device: a name, or a table with the parts of a name. A mode in the catalogue gets its name there.
 pub(super) fn device(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<String> {
     let DeValue::Table(_) = entry.value else { return Some(canonical(&entry.text(EXAMPLE, problems)?)) };
     let table = entry.table(problems)?;
     if !table.only(&schema::DEVICE, problems) {
         return None;
     }
-    let log = match table.get("log") {
-        Some(log) => Some(part(&log, problems)?),
-        None => None,
-    };
+    let log = table.optional("log", problems, part)?;
     let entry = table.require("data", EXAMPLE, problems)?;
     let mut data = part(&entry, problems)?;
     if let Some(mode) = table.get("mode") {
@@ -102,7 +95,7 @@ pub(super) fn device(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<S
     Some(canonical(&name.to_string()))
 }
 
-/// A name that is one device.
+/// Reads the name of one device without a log.
 fn part(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Part> {
     let text = entry.text(EXAMPLE, problems)?;
     let name = DeviceName::new(&text);
