@@ -57,8 +57,8 @@ impl Confidence {
     ///
     /// A short measurement cannot rule out a slow drift. [`Confidence::default`] refuses it; this rule accepts it unless
     /// a drift beyond the tolerance is *seen*: the distance minus one standard error must be within the tolerance, for
-    /// relaxations up to one drive write. [`super::possible_drift_percent`] gives the drift that is not ruled out. The
-    /// user asked for no precision, so an interval of up to 10 %, which includes a drift that is seen, is accepted.
+    /// relaxations up to one drive write. The user asked for no precision, so an interval of up to 10 %, which includes a
+    /// drift that is seen, is accepted.
     pub fn fixed_duration() -> Self {
         Confidence {
             relative_half_width: 0.1,
@@ -127,7 +127,7 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
         return Err(Reason::Idle);
     }
     let begin = from + batches.skipped;
-    let progress = progress(series, begin, count);
+    let progress = progress(series, begin);
     let drift = no_drift(series, &progress, &batches, rule)?;
     // A significant drift is part of the uncertainty of the level, but not of the noise.
     let (noise, left) = if drift.is_significant(batches.means.len()) {
@@ -160,23 +160,10 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
     })
 }
 
-/// The possible distance of the final level from the mean of an estimate's window, in percent of the mean: the distance
-/// to the end of the worst relaxation of up to `rule.longest_relaxation`, plus one standard error. Infinite if fewer
-/// than ten intervals of the window lie in the series.
-pub fn possible_drift_percent(series: &Series, estimate: &Estimate, rule: &Confidence) -> f64 {
-    let points = series.points();
-    let from = points.partition_point(|point| point.start_ns < estimate.from_ns);
-    let to = points.partition_point(|point| point.end_ns <= estimate.to_ns).max(from);
-    let rates: Vec<f64> = points[from..to].iter().map(|point| point.rate).collect();
-    Batches::of(&rates).map_or(f64::INFINITY, |batches| {
-        let progress = progress(series, from + batches.skipped, to);
-        100.0 * worst_drift(series, &progress, &batches, rule, 1.0).reach(1.0) / batches.mean()
-    })
-}
-
 /// The progress since the beginning of a window at the middle of each of its intervals: in drive writes if the device
 /// collects garbage, else in windows.
-fn progress(series: &Series, from: usize, to: usize) -> Vec<f64> {
+fn progress(series: &Series, from: usize) -> Vec<f64> {
+    let to = series.points().len();
     if series.context().collects_garbage() {
         let drive = series.context().capacity.get().max(1) as f64;
         let base = series.written_at(from).get() as f64;
@@ -187,35 +174,25 @@ fn progress(series: &Series, from: usize, to: usize) -> Vec<f64> {
     }
 }
 
-/// The relaxation, slow or fast, that would end farthest from the mean of a window.
-fn worst_drift(
-    series: &Series,
-    progress: &[f64],
-    batches: &Batches,
-    rule: &Confidence,
-    caution: f64,
-) -> Drift {
-    let window = progress.last().copied().unwrap_or(0.0);
-    let slow = RELAXATIONS.map(|share| share * rule.longest_relaxation);
-    let slow = if series.context().collects_garbage() { &slow[..] } else { &[] };
-    let fast = TRANSIENTS.map(|share| share * window);
-    slow.iter()
-        .chain(&fast)
-        .map(|tau| relaxation(batches, progress, *tau))
-        .max_by(|a, b| a.reach(caution).total_cmp(&b.reach(caution)))
-        .expect("at least one time constant")
-}
-
-/// Checks that no relaxation would end farther away than allowed, and returns the worst.
+/// Checks that no relaxation, slow or fast, would end farther from the mean of a window than allowed, and returns the
+/// worst.
 fn no_drift(
     series: &Series,
     progress: &[f64],
     batches: &Batches,
     rule: &Confidence,
 ) -> Result<Drift, Reason> {
-    let worst = worst_drift(series, progress, batches, rule, rule.caution);
-    let mean = batches.mean();
-    let share = worst.reach(rule.caution) / mean;
+    let window = progress.last().copied().unwrap_or(0.0);
+    let slow = RELAXATIONS.map(|share| share * rule.longest_relaxation);
+    let slow = if series.context().collects_garbage() { &slow[..] } else { &[] };
+    let fast = TRANSIENTS.map(|share| share * window);
+    let worst = slow
+        .iter()
+        .chain(&fast)
+        .map(|tau| relaxation(batches, progress, *tau))
+        .max_by(|a, b| a.reach(rule.caution).total_cmp(&b.reach(rule.caution)))
+        .expect("at least one time constant");
+    let share = worst.reach(rule.caution) / batches.mean();
     if share <= rule.drift_tolerance {
         return Ok(worst);
     }

@@ -35,7 +35,7 @@ mod tests;
 
 pub use crate::{Estimate, Verdict};
 pub use compare::{Level, Ratio, geometric_mean};
-pub use confidence::{Confidence, possible_drift_percent};
+pub use confidence::Confidence;
 pub use departure::{Departure, departures};
 pub use fio::FioSlope;
 pub use many::holm;

@@ -190,19 +190,6 @@ fn an_hour_that_falls_all_the_way_is_no_steady_state() {
 }
 
 #[test]
-fn the_possible_drift_of_a_short_window_is_larger() {
-    let series = deep().series(3, 360);
-    let e = estimate(steady(&series, &fixed())).expect("steady");
-    let possible = possible_drift_percent(&series, &e, &Confidence::default());
-    assert!(possible > 2.0, "{possible}");
-    let longer = deep().series(3, 3000);
-    let e = estimate(steady(&longer, &fixed())).expect("steady");
-    assert!(possible_drift_percent(&longer, &e, &Confidence::default()) < possible / 2.0);
-    let outside = Estimate { from_ns: u64::MAX, ..e };
-    assert_eq!(possible_drift_percent(&longer, &outside, &Confidence::default()), f64::INFINITY);
-}
-
-#[test]
 fn reasons_name_the_missing_condition() {
     let noisy = |level, noise| Shape::reads(level, noise, 0.0);
     let empty = Series::new(noisy(1.0, 0.0).context());
