@@ -179,13 +179,6 @@ impl FileSystem {
         if self.powered { Ok(()) } else { Err(FileError::Device) }
     }
 
-    /// Begins a system call.
-    fn call(&mut self) -> Result<(), FileError> {
-        self.power()?;
-        self.drive.pass(SYSTEM_CALL);
-        Ok(())
-    }
-
     fn file(&mut self, number: FileNumber) -> &mut File {
         &mut self.files[number as usize]
     }
@@ -331,12 +324,18 @@ impl Host {
     pub(super) fn lock(&self) -> MutexGuard<'_, FileSystem> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+    /// Begins a system call.
+    fn call(&self) -> Result<MutexGuard<'_, FileSystem>, FileError> {
+        let mut its = self.lock();
+        its.power()?;
+        its.drive.pass(SYSTEM_CALL);
+        Ok(its)
+    }
 }
 
 impl Files for Host {
     fn open(&mut self, name: &str, create: bool) -> Result<FileNumber, FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         if let Some(number) = its.names.get(name).copied() {
             its.file(number).opened += 1;
             return Ok(number);
@@ -366,8 +365,7 @@ impl Files for Host {
     }
 
     fn delete(&mut self, name: &str, sync: bool) -> Result<(), FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         let number = its.names.remove(name).ok_or(FileError::Missing)?;
         its.changed = true;
         its.file(number).linked = false;
@@ -379,9 +377,7 @@ impl Files for Host {
     }
 
     fn exists(&mut self, name: &str) -> Result<bool, FileError> {
-        let mut its = self.lock();
-        its.call()?;
-        Ok(its.names.contains_key(name))
+        Ok(self.call()?.names.contains_key(name))
     }
 
     fn read(&mut self, file: FileNumber, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
@@ -395,8 +391,7 @@ impl Files for Host {
     }
 
     fn write(&mut self, file: FileNumber, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         its.clear_gap(file, offset);
         each_page(offset, bytes.len() as u64, |page, within, range| {
             let new = &bytes[range];
@@ -411,8 +406,7 @@ impl Files for Host {
     }
 
     fn truncate(&mut self, file: FileNumber, length: u64) -> Result<(), FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         its.clear_gap(file, length);
         its.cut_off(file, length.div_ceil(BLOCK) as u32);
         let (within, size) = ((length % BLOCK) as usize, its.file(file).size);
@@ -428,8 +422,7 @@ impl Files for Host {
     }
 
     fn sync(&mut self, file: FileNumber) -> Result<(), FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         #[cfg(test)]
         if its.forgets_syncs {
             return Ok(());
@@ -439,9 +432,7 @@ impl Files for Host {
     }
 
     fn size(&mut self, file: FileNumber) -> Result<u64, FileError> {
-        let mut its = self.lock();
-        its.call()?;
-        Ok(its.file(file).size)
+        Ok(self.call()?.file(file).size)
     }
 
     fn now_ms(&self) -> i64 {
