@@ -6,7 +6,7 @@
 use crate::experiment::{Oltp, Settings as CellSettings};
 use lowtide_core::{Bytes, Seed};
 use lowtide_engines::tpcc::Scale;
-use lowtide_engines::{Durability, Engine, Settings};
+use lowtide_engines::{Durability, Settings};
 use lowtide_oltp::{OltpError, Places, check, instance, snapshot};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,21 +58,18 @@ pub(crate) struct DataSet {
 /// The settings that determine the files of a data set.
 #[derive(Debug, Clone, PartialEq)]
 struct Key {
-    engine: Engine,
-    programs: Option<PathBuf>,
+    settings: Settings,
     warehouses: u32,
     instances: u32,
-    data_files: Option<u32>,
-    options: Vec<(String, String)>,
     separate_log: bool,
 }
 
 impl Key {
     fn of(cell: &CellSettings, oltp: &Oltp) -> Key {
         let Settings { engine, programs, data_files, options, .. } = oltp.settings.clone();
-        let (warehouses, instances) = (oltp.warehouses, oltp.instances);
+        let settings = Settings { engine, programs, data_files, options, ..Settings::default() };
         let separate_log = oltp.log_directory.is_some() || log_device(cell).is_some();
-        Key { engine, programs, warehouses, instances, data_files, options, separate_log }
+        Key { settings, warehouses: oltp.warehouses, instances: oltp.instances, separate_log }
     }
 }
 
@@ -204,15 +201,11 @@ fn load(
 ) -> Result<DataSet, OltpError> {
     make_directory(folder)?;
     let settings = Settings {
-        engine: key.engine,
-        programs: key.programs.clone(),
-        data_files: key.data_files,
         data_file_size: oltp.of_instance().data_file_size,
-        options: key.options.clone(),
         buffer_pool: Some(WHILE_LOADING),
         log_size: Some((oltp.data() / 2).min(WHILE_LOADING)),
         durability: Some(Durability::None),
-        ..Settings::default()
+        ..key.settings.clone()
     };
     let (mut all, mut conditions) = (Vec::new(), Vec::<(String, i64)>::new());
     for number in 0..key.instances {

@@ -88,10 +88,10 @@ impl History {
         let layout = lay_out(filesystem, usable, room.unwrap_or(cell.data))
             .expect("the plan checked that the data fits");
         if preparation.layout.mkfs_trims {
-            self.each_chunk(0, usable.get(), Request::trim)?;
+            self.each(CHUNK, 0, usable.get(), Request::trim)?;
         }
         for &(offset, length) in &layout.mkfs_writes {
-            self.each_chunk(offset, length, Request::write)?;
+            self.each(CHUNK, offset, length, Request::write)?;
         }
         // Loading a database writes it.
         let loaded = cell.settings.load.work.is_transactions();
@@ -99,7 +99,7 @@ impl History {
             Fill::None if !loaded => {}
             Fill::None | Fill::Sequential | Fill::Aged => {
                 for extent in layout.files.pieces() {
-                    self.each_chunk(extent.device_offset, extent.length, Request::write)?;
+                    self.each(CHUNK, extent.device_offset, extent.length, Request::write)?;
                 }
                 if preparation.fill == Fill::Aged {
                     self.age(&layout.files, seed)?;
@@ -132,7 +132,7 @@ impl History {
     fn purge(&mut self, purge: Purge) -> Result<(), DeviceError> {
         match purge {
             Purge::None => return Ok(()),
-            Purge::Trim => self.each_chunk(0, self.drive.capacity().get(), Request::trim)?,
+            Purge::Trim => self.each(CHUNK, 0, self.drive.capacity().get(), Request::trim)?,
             // A model has one kind of erase for all methods of real drives.
             Purge::SecureErase
             | Purge::SecureDiscard
@@ -148,15 +148,6 @@ impl History {
         let completion = self.drive.submit(self.now, &request);
         self.now = completion.at;
         completion.status
-    }
-
-    fn each_chunk(
-        &mut self,
-        offset: u64,
-        length: u64,
-        make: impl Fn(u64, u64) -> Request,
-    ) -> Result<(), DeviceError> {
-        self.each(CHUNK, offset, length, make)
     }
 
     /// Submits requests of `block` bytes for a range, one after another.
