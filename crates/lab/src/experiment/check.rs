@@ -2,7 +2,6 @@
 //!
 //! Not here: checks that need the target, such as the size of the data (`plan`).
 
-use super::document::Document;
 use super::error::Problems;
 use super::event;
 use super::length::Length;
@@ -20,7 +19,7 @@ use std::ops::Range;
 
 /// The parts of an experiment that are checked together.
 pub(super) struct Parts<'a> {
-    pub(super) document: &'a Document,
+    pub(super) problems: &'a Problems<'a>,
     pub(super) target: Option<&'a Target>,
     pub(super) load: &'a Load,
     pub(super) steps: &'a [Step],
@@ -28,29 +27,29 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// Records every contradiction.
-    pub(super) fn check(&self, problems: &mut Problems<'_>) {
-        event::check(self.document, self.target, self.load, self.swept("rate").is_some(), problems);
-        self.once_only(problems);
-        self.devices(problems);
+    pub(super) fn check(&self) {
+        event::check(self.problems, self.target, self.load, self.swept("rate").is_some());
+        self.once_only();
+        self.devices();
         if let Work::Transactions(oltp) = &self.load.work {
-            return self.database(oltp, problems);
+            return self.database(oltp);
         }
-        self.only_with_databases(problems);
-        self.one_size(problems);
+        self.only_with_databases();
+        self.one_size();
         if let Work::Trace(_) = self.load.work {
-            return self.traced(problems);
+            return self.traced();
         }
-        self.required(problems);
-        self.patterns(problems);
-        self.several_sizes(problems);
-        self.pace(problems);
-        self.bursts(problems);
-        self.sizes(problems);
+        self.required();
+        self.patterns();
+        self.several_sizes();
+        self.pace();
+        self.bursts();
+        self.sizes();
     }
 
     /// Refuses a factor of `[sweep]` with another value elsewhere. `[target]` always names one device; with the factor
     /// `device`, the sweep names the devices to compare.
-    fn once_only(&self, problems: &mut Problems<'_>) {
+    fn once_only(&self) {
         for factor in FactorName::NAMES {
             let base = match *factor {
                 "device" => "target.device.0".to_owned(),
@@ -63,7 +62,12 @@ impl Parts<'_> {
             if let (Some(at), Some(_)) = (self.place(&base), self.place(&format!("sweep.{factor}"))) {
                 let base = base.trim_end_matches(".0");
                 let message = format!("`{factor}` is given twice: `{base}` and `sweep.{factor}`");
-                problems.add(at, message, "has no effect", format!("remove it, or `{factor}` in [sweep]"));
+                self.problems.add(
+                    at,
+                    message,
+                    "has no effect",
+                    format!("remove it, or `{factor}` in [sweep]"),
+                );
             }
         }
         for (key, factor, what) in [
@@ -74,15 +78,15 @@ impl Parts<'_> {
             if let (Some(at), Some(_)) = (self.place(&format!("workload.{key}")), self.swept(factor)) {
                 let message = format!("{what}: `{key}`, and the factor `{factor}`");
                 let help = format!("remove `{key}`, or the factor `{factor}`");
-                problems.add(at, message, "has no effect", help);
+                self.problems.add(at, message, "has no effect", help);
             }
         }
     }
 
     /// Refuses data with two sizes: in bytes, and as a share of the space for it.
-    fn one_size(&self, problems: &mut Problems<'_>) {
+    fn one_size(&self) {
         let message = "two sizes of the data: `file_size` and `utilisation`";
-        let mut add = |at| problems.add(at, message, "has no effect", "remove one of them");
+        let add = |at| self.problems.add(at, message, "has no effect", "remove one of them");
         for (base, factor) in [("file_size", "utilisation"), ("utilisation", "file_size")] {
             if let (Some(at), Some(_)) = (self.place(&format!("workload.{base}")), self.swept(factor)) {
                 add(at);
@@ -102,36 +106,36 @@ impl Parts<'_> {
     }
 
     /// Refuses factors of requests, which a trace fixes.
-    fn traced(&self, problems: &mut Problems<'_>) {
+    fn traced(&self) {
         let varies = ["file_size", "utilisation", "depth", "reserve", "partition", "idle", "device"];
         for factor in FactorName::NAMES {
             if let (Some(at), false) = (self.swept(factor), varies.contains(factor)) {
                 let help = format!("factors of a trace: {}", varies.join(", "));
-                problems.add(at, format!("the factor `{factor}` with `trace`"), "has no effect", help);
+                self.problems.add(at, format!("the factor `{factor}` with `trace`"), "has no effect", help);
             }
         }
     }
 
-    fn required(&self, problems: &mut Problems<'_>) {
+    fn required(&self) {
         for (factor, example) in [("pattern", "\"random-write\""), ("block", "\"16KiB\"")] {
             let given = self.place(&format!("workload.{factor}")).is_some()
                 || factor == "block" && self.place("workload.blocks").is_some()
                 || self.steps.iter().all(|step| step.sweep.iter().any(|own| own.name.name() == factor));
             if let (false, Some(workload)) = (given, self.place_of_value("workload")) {
                 let help = format!("write for example `{factor} = {example}`");
-                problems.add(workload, format!("`{factor}` is missing in [workload]"), "here", help);
+                self.problems.add(workload, format!("`{factor}` is missing in [workload]"), "here", help);
             }
         }
     }
 
-    fn patterns(&self, problems: &mut Problems<'_>) {
+    fn patterns(&self) {
         let patterns: Vec<Pattern> = self.steps.iter().flat_map(|step| self.patterns_of(step)).collect();
         let any = |wanted: fn(Pattern) -> bool| patterns.iter().any(|pattern| wanted(*pattern));
         match self.written("mix") {
             None if any(Pattern::is_mixed) => {
                 let at = self.written("pattern").unwrap_or(0..0);
                 let help = "add the share of reads, such as `mix = 0.83`";
-                problems.add(at, "a mixed pattern without `mix`", "reads and writes", help);
+                self.problems.add(at, "a mixed pattern without `mix`", "reads and writes", help);
             }
             Some(at) => {
                 let swept = |step: &&Step| step.factor(FactorName::Mix).is_some();
@@ -141,7 +145,7 @@ impl Parts<'_> {
                     let message = "`mix` with a pattern that only reads or only writes";
                     let help =
                         "`random-mixed` or `sequential-mixed` (or `random`, `sequential`), or remove `mix`";
-                    problems.add(at, message, "has no effect there", help);
+                    self.problems.add(at, message, "has no effect there", help);
                 }
             }
             None => {}
@@ -154,19 +158,24 @@ impl Parts<'_> {
                 let Some(at) = self.written(key) else { continue };
                 if !patterns.iter().any(|pattern| pattern.access() == access) {
                     let help = format!("a {name} pattern, or remove `{key}`");
-                    problems.add(at, format!("`{key}` belongs to {name} patterns"), "has no effect", help);
+                    self.problems.add(
+                        at,
+                        format!("`{key}` belongs to {name} patterns"),
+                        "has no effect",
+                        help,
+                    );
                 }
             }
         }
     }
 
     /// Refuses several sizes of a sequential stream, which threads share block by block.
-    fn several_sizes(&self, problems: &mut Problems<'_>) {
+    fn several_sizes(&self) {
         let Some(at) = self.place("workload.blocks") else { return };
         let sequential = |pattern: Pattern| pattern.access() == Access::Sequential;
         if self.steps.iter().flat_map(|step| self.patterns_of(step)).any(sequential) {
             let help = "a random pattern, or `block = \"…\"` in place of `blocks`";
-            problems.add(at, "`blocks` with a sequential pattern, which has one size", "here", help);
+            self.problems.add(at, "`blocks` with a sequential pattern, which has one size", "here", help);
         }
     }
 
@@ -179,31 +188,42 @@ impl Parts<'_> {
         swept.chain(factor.is_none().then_some(self.load.pattern))
     }
 
-    fn pace(&self, problems: &mut Problems<'_>) {
+    fn pace(&self) {
         let rate = self.written("rate");
-        let Some(arrival) = self.document.place("workload.arrival") else { return };
-        let closed = self.document.text()[arrival.value.clone()].trim_matches(['"', '\'']) == "closed";
+        let Some(arrival) = self.problems.document.place("workload.arrival") else { return };
+        let closed =
+            self.problems.document.text()[arrival.value.clone()].trim_matches(['"', '\'']) == "closed";
         if let (Some(at), true) = (&rate, closed) {
             let help = "`arrival = \"fixed\"` or `\"poisson\"`, or remove `rate`";
-            problems.add(at.clone(), "`rate` with a closed loop, which has no rate", "has no effect", help);
+            self.problems.add(
+                at.clone(),
+                "`rate` with a closed loop, which has no rate",
+                "has no effect",
+                help,
+            );
         }
         if rate.is_none() && !closed {
             let help = "add the requests per second, such as `rate = 1000`";
-            problems.add(arrival.value.clone(), "an open loop without `rate`", "needs a rate", help);
+            self.problems.add(arrival.value.clone(), "an open loop without `rate`", "needs a rate", help);
         }
     }
 
     /// Checks the target of a database, its factors, and the number of its instances.
-    fn database(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
+    fn database(&self, oltp: &Oltp) {
         for name in FactorName::NAMES {
             if let (Some(at), false) = (self.swept(name), fits_databases(name)) {
                 let message = format!("the factor `{name}` is not one of databases");
                 let names: Vec<_> =
                     FactorName::NAMES.iter().copied().filter(|name| fits_databases(name)).collect();
-                problems.add(at, message, "has no effect", format!("factors here: {}", names.join(", ")));
+                self.problems.add(
+                    at,
+                    message,
+                    "has no effect",
+                    format!("factors here: {}", names.join(", ")),
+                );
             }
         }
-        self.modelled(oltp, problems);
+        self.modelled(oltp);
         let levels = |factor: FactorName, base: u32, pick: fn(f64, f64) -> f64| {
             let swept = self.steps.iter().filter_map(|step| step.factor(factor));
             let numbers = swept.flat_map(|factor| factor.levels.iter().filter_map(Level::number));
@@ -214,9 +234,9 @@ impl Parts<'_> {
         let terminals = levels(FactorName::Terminals, self.load.threads, f64::min);
         let written_instances = || self.written_for_databases("instances").or(Some(0..0));
         let servers = || self.place("oltp.servers");
-        let mut refuse = |at: Option<Range<usize>>, message: &str, label: &str, help: &str| {
+        let refuse = |at: Option<Range<usize>>, message: &str, label: &str, help: &str| {
             if let Some(at) = at {
-                problems.add(at, message, label, help);
+                self.problems.add(at, message, label, help);
             }
         };
         if let Some(Target::File(_)) = self.target {
@@ -263,12 +283,12 @@ impl Parts<'_> {
             refuse(self.place("oltp.log-directory"), message, "here", help);
         }
         if !oltp.servers.is_empty() {
-            self.servers_of_others(oltp, problems);
+            self.servers_of_others(oltp);
         }
     }
 
     /// Refuses settings that a modelled engine does not have.
-    fn modelled(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
+    fn modelled(&self, oltp: &Oltp) {
         let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
         let levels = swept.flat_map(|factor| &factor.levels).filter_map(|level| match level {
             Level::Engine(engine) => Some(engine.is_modelled()),
@@ -284,26 +304,26 @@ impl Parts<'_> {
         let at = |key: &str| self.written_for_databases(key).unwrap_or(0..0);
         if all.contains(&false) {
             let help = "one experiment for models, in virtual time, and one for databases";
-            problems.add(at("engine"), "modelled engines and databases in one experiment", "here", help);
+            self.problems.add(at("engine"), "modelled engines and databases in one experiment", "here", help);
         }
         if !self.on_simulated() {
             let help = "`target.device = \"…\"`: `lowtide devices` lists simulated devices";
-            problems.add(at("engine"), "a modelled engine on a real target", "here", help);
+            self.problems.add(at("engine"), "a modelled engine on a real target", "here", help);
         }
         if oltp.think {
             let message = "terminals of a modelled engine have no think time";
-            problems.add(at("think"), message, "here", "`think = false`");
+            self.problems.add(at("think"), message, "here", "`think = false`");
         }
         for key in ["instances", "servers", "data_files", "flush_method", "read_ahead"] {
             if let Some(at) = self.written_for_databases(key) {
                 let message = format!("`{key}` of a modelled engine, which has none");
-                problems.add(at, message, "has no effect", "remove it");
+                self.problems.add(at, message, "has no effect", "remove it");
             }
         }
     }
 
     /// Refuses settings of existing servers, which lowtide does not change.
-    fn servers_of_others(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
+    fn servers_of_others(&self, oltp: &Oltp) {
         let loads = ["servers", "engine", "warehouses", "terminals", "instances", "think", "check"];
         let lengths = ["duration", "until", "max", "precision", "interval", "steady"];
         let settings = schema::OLTP.names().filter(|key| !loads.contains(key) && !lengths.contains(key));
@@ -311,12 +331,12 @@ impl Parts<'_> {
             if let Some(at) = self.written_for_databases(key) {
                 let message = format!("`{key}` with `servers`, whose settings lowtide does not change");
                 let help = "remove it, or remove `servers`: lowtide then starts servers of its own";
-                problems.add(at, message, "has no effect", help);
+                self.problems.add(at, message, "has no effect", help);
             }
         }
         if let Some(at) = self.swept("engine") {
             let help = "`oltp.engine`, to match the addresses of `servers`";
-            problems.add(at, "the factor `engine` with `servers`", "has no effect", help);
+            self.problems.add(at, "the factor `engine` with `servers`", "has no effect", help);
         }
         let schemes = oltp.settings.engine.schemes();
         let fits = |address: &Address| schemes.iter().any(|scheme| address.secret().starts_with(scheme));
@@ -324,7 +344,7 @@ impl Parts<'_> {
             let at = self.place("oltp.engine").or_else(|| self.place("oltp.servers")).unwrap_or(0..0);
             let help = "`mariadb` for `mariadb://…` and `mysql://…`, `postgresql` for `postgresql://…`";
             let message = format!("the engine `{}` on these `servers`", oltp.settings.engine.name());
-            problems.add(at, message, "here", help);
+            self.problems.add(at, message, "here", help);
         }
     }
 
@@ -337,7 +357,7 @@ impl Parts<'_> {
     }
 
     /// Refuses factors of databases in other loads.
-    fn only_with_databases(&self, problems: &mut Problems<'_>) {
+    fn only_with_databases(&self) {
         for name in FactorName::NAMES {
             let elsewhere = [schema::WORKLOAD, schema::INSERTS, schema::AROUND_A_DATABASE];
             let is_only_of_databases =
@@ -345,35 +365,35 @@ impl Parts<'_> {
             if let (Some(at), true) = (self.swept(name), is_only_of_databases) {
                 let help = "an `[oltp]` table instead of `[workload]`, or another factor";
                 let message = format!("the factor `{name}` varies a database, and there is none");
-                problems.add(at, message, "has no effect", help);
+                self.problems.add(at, message, "has no effect", help);
             }
         }
     }
 
     /// Refuses pauses without bursts, and bursts without a duration.
-    fn bursts(&self, problems: &mut Problems<'_>) {
+    fn bursts(&self) {
         if let (None, Some(at)) = (self.load.burst, self.written("pause")) {
             let help = "add how long the load lasts until each pause, such as `burst = \"5s\"`";
-            problems.add(at, "`pause` without `burst`", "after what?", help);
+            self.problems.add(at, "`pause` without `burst`", "after what?", help);
         }
         if let (Some(at), false) = (self.place("workload.burst"), matches!(self.load.length, Length::For(_)))
         {
             let help = "end the measurement by `duration`, which counts the time of the bursts";
-            problems.add(at, "`burst` in a measurement that does not end by its duration", "here", help);
+            self.problems.add(at, "`burst` in a measurement that does not end by its duration", "here", help);
         }
     }
 
-    fn devices(&self, problems: &mut Problems<'_>) {
+    fn devices(&self) {
         let Some(at) = self.written("device") else { return };
         let help =
             "name one device in [target] and the devices to compare in [sweep], or list them in [target]";
         if !self.on_simulated() {
-            problems.add(at, "the factor `device` varies a target that is not a device", "here", help);
+            self.problems.add(at, "the factor `device` varies a target that is not a device", "here", help);
         }
     }
 
     /// Refuses data that is smaller than one block in each file.
-    fn sizes(&self, problems: &mut Problems<'_>) {
+    fn sizes(&self) {
         for (index, step) in self.steps.iter().enumerate() {
             let files = u64::from(step.preparation.layout.files);
             let blocks =
@@ -404,7 +424,7 @@ impl Parts<'_> {
             let place = place.or(self.place_of_value(key)).unwrap_or(0..0);
             let each = if files > 1 { format!(" in each of {files} files") } else { String::new() };
             let message = format!("`file_size`: {size} is smaller than a block of {block}{each}");
-            problems.add(place, message, "here", format!("at least {block}{each}"));
+            self.problems.add(place, message, "here", format!("at least {block}{each}"));
         }
     }
 
@@ -420,17 +440,17 @@ impl Parts<'_> {
     }
 
     fn place(&self, path: &str) -> Option<Range<usize>> {
-        self.document.place(path).map(|place| place.key.clone())
+        self.problems.document.place(path).map(|place| place.key.clone())
     }
 
     fn place_of_value(&self, path: &str) -> Option<Range<usize>> {
-        self.document.place(path).map(|place| place.value.clone())
+        self.problems.document.place(path).map(|place| place.value.clone())
     }
 }
 
 /// Records that there are too many cells.
-pub(super) fn refuse_cells(document: &Document, cells: u128, problems: &mut Problems<'_>) {
-    let place = document.nearest_place("sweep").map_or(0..0, |place| place.value.clone());
+pub(super) fn refuse_cells(problems: &Problems<'_>, cells: u128) {
+    let place = problems.document.nearest_place("sweep").map_or(0..0, |place| place.value.clone());
     let help = format!("at most {MOST_CELLS}: fewer levels of a factor, or fewer repetitions");
     problems.add(place, format!("{cells} cells"), "here", help);
 }

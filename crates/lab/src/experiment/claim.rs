@@ -3,7 +3,6 @@
 //! Not here: the test (`lowtide_studies::validate`).
 
 use super::comparison::study;
-use super::error::Problems;
 use super::finding::{self, Finding, Form};
 use super::read::{Entry, Table};
 use super::schema;
@@ -54,51 +53,50 @@ pub struct Claim {
 }
 
 /// Reads the claims.
-pub(super) fn read(tables: Vec<Table<'_>>, steps: &[Step], problems: &mut Problems<'_>) -> Vec<Claim> {
+pub(super) fn read(tables: Vec<Table<'_>>, steps: &[Step]) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     for table in &tables {
-        let Some(claim) = one(table, steps, problems) else { continue };
+        let Some(claim) = one(table, steps) else { continue };
         if let (Some(entry), true) =
             (table.get("name"), claims.iter().any(|earlier| earlier.name == claim.name))
         {
-            entry.refuse::<()>("a second claim of this name", "a name of its own for each claim", problems);
+            entry.refuse::<()>("a second claim of this name", "a name of its own for each claim");
         }
         claims.push(claim);
     }
     claims
 }
 
-fn one(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option<Claim> {
-    table.only(&schema::CLAIM, problems);
-    let name = name(table, problems);
-    let says = table.require_text("says", "\"…\"", problems);
-    let study = study(table, problems);
-    let finding = finding::read(table, steps, problems);
-    let mut number =
-        |key: &str| table.optional(key, problems, |entry, problems| entry.number("1.5", problems));
+fn one(table: &Table<'_>, steps: &[Step]) -> Option<Claim> {
+    table.only(&schema::CLAIM);
+    let name = name(table);
+    let says = table.require_text("says", "\"…\"");
+    let study = study(table);
+    let finding = finding::read(table, steps);
+    let number = |key: &str| table.optional(key, |entry| entry.number("1.5"));
     let (at_least, at_most) = (number("at-least"), number("at-most"));
-    let order = table.optional("order", problems, Entry::word);
-    let each = table.value_or("each", false, problems, Entry::boolean);
-    let tolerance = tolerance(table, problems);
+    let order = table.optional("order", Entry::word);
+    let each = table.value_or("each", false, Entry::boolean);
+    let tolerance = tolerance(table);
     if (at_least, at_most, order) == (Some(None), Some(None), Some(None)) {
         let help = "add `at-least = …`, `at-most = …`, or `order = \"falling\"`";
-        problems.add(table.span.clone(), "a claim without a check", "here", help);
+        table.problems.add(table.span.clone(), "a claim without a check", "here", help);
     }
     if let (Some(Some(least)), Some(Some(most)), Some(entry)) = (at_least, at_most, table.get("at-most"))
         && least > most
     {
         let fault = format!("{most} is below `at-least`, {least}");
-        entry.refuse::<()>(fault, "a number that is at least as large", problems);
+        entry.refuse::<()>(fault, "a number that is at least as large");
     }
-    let finding = finding.filter(|finding| fits(table, finding, each == Some(true), problems));
-    let (unit_name, unit) = finding.as_ref().and_then(|finding| unit(table, finding, problems))?;
-    let left_out = table.optional("left-out", problems, |entry, problems| {
-        let text = entry.text("\"docs/models/flash.md#limits\"", problems)?;
+    let finding = finding.filter(|finding| fits(table, finding, each == Some(true)));
+    let (unit_name, unit) = finding.as_ref().and_then(|finding| unit(table, finding))?;
+    let left_out = table.optional("left-out", |entry| {
+        let text = entry.text("\"docs/models/flash.md#limits\"")?;
         if text.starts_with("docs/") {
             return Some(text);
         }
         let fault = format!("`{text}` is no document of this project");
-        entry.refuse(fault, "a path under docs/, such as `docs/models/flash.md#limits`", problems)
+        entry.refuse(fault, "a path under docs/, such as `docs/models/flash.md#limits`")
     });
     Some(Claim {
         name: name?,
@@ -117,47 +115,52 @@ fn one(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option
 }
 
 /// Checks that `each` and `order` have several numbers.
-fn fits(table: &Table<'_>, finding: &Finding, each: bool, problems: &mut Problems<'_>) -> bool {
+fn fits(table: &Table<'_>, finding: &Finding, each: bool) -> bool {
     let value = finding.form == Form::Value;
     if let (Some(entry), true, true) = (table.get("each"), each, value) {
         let message = "`each` with the form `value`, which checks every cell anyway";
         let help = "remove it, or write `form = \"ratio\"` with `against`";
-        problems.add(entry.key_span, message, "has no effect", help);
+        table.problems.add(entry.key_span, message, "has no effect", help);
         return false;
     }
     if let (Some(entry), false, false) = (table.get("order"), each, value) {
         let message = format!("`order` of one number: the form `{}` without `each`", finding.form);
         let help = "add `each = true`, which gives a number for each pair of cells, or remove `order`";
-        problems.add(entry.key_span, message, "nothing to order", help);
+        table.problems.add(entry.key_span, message, "nothing to order", help);
         return false;
     }
     true
 }
 
-fn name(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<String> {
+fn name(table: &Table<'_>) -> Option<String> {
     let example = "\"larger-is-slower\"";
-    let entry = table.require("name", example, problems)?;
-    let name = entry.text(example, problems)?;
+    let entry = table.require("name", example)?;
+    let name = entry.text(example)?;
     let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let edges = name.starts_with('-') || name.ends_with('-') || name.contains("--");
     if name.chars().all(kebab) && !edges {
         return Some(name);
     }
     let help = "lower-case letters and digits with single hyphens, such as `larger-is-slower`";
-    entry.refuse(format!("`{name}` is not the name of a claim"), help, problems)
+    entry.refuse(format!("`{name}` is not the name of a claim"), help)
 }
 
-fn tolerance(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<f64> {
+fn tolerance(table: &Table<'_>) -> Option<f64> {
     let Some(entry) = table.get("tolerance") else { return Some(0.0) };
     if table.get("order").is_none() {
         let message = "`tolerance` belongs to `order`, which is absent";
-        problems.add(entry.key_span, message, "has no effect", "remove it, or add `order = \"falling\"`");
+        table.problems.add(
+            entry.key_span,
+            message,
+            "has no effect",
+            "remove it, or add `order = \"falling\"`",
+        );
         return None;
     }
-    entry.share("0.03", "from 0 to below 1", problems, |share| (0.0..1.0).contains(&share))
+    entry.share("0.03", "from 0 to below 1", |share| (0.0..1.0).contains(&share))
 }
 
-fn unit(table: &Table<'_>, finding: &Finding, problems: &mut Problems<'_>) -> Option<(String, Unit)> {
+fn unit(table: &Table<'_>, finding: &Finding) -> Option<(String, Unit)> {
     let Some(entry) = table.get("unit") else {
         let usual = match finding.dimension() {
             Dimension::Time if !finding.measure.is_time() => "ms",
@@ -165,7 +168,7 @@ fn unit(table: &Table<'_>, finding: &Finding, problems: &mut Problems<'_>) -> Op
         };
         return Some((usual.to_owned(), Unit::named(usual)?));
     };
-    let written = entry.text("\"MB/s\"", problems)?;
-    let unit = finding::unit(&written, finding, &entry, problems)?;
+    let written = entry.text("\"MB/s\"")?;
+    let unit = finding::unit(&written, finding, &entry)?;
     Some((written, unit))
 }

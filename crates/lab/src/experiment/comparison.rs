@@ -2,7 +2,6 @@
 //!
 //! Not here: the comparison (crate `lowtide-report`).
 
-use super::error::Problems;
 use super::finding::{self, Finding};
 use super::read::{Entry, Table};
 use super::schema;
@@ -41,20 +40,20 @@ pub struct Comparison {
 }
 
 /// Reads the comparisons. A selection without cells is accepted, because `--set` may change the sweep.
-pub(super) fn read(tables: Vec<Table<'_>>, steps: &[Step], problems: &mut Problems<'_>) -> Vec<Comparison> {
-    tables.iter().filter_map(|table| one(table, steps, problems)).collect()
+pub(super) fn read(tables: Vec<Table<'_>>, steps: &[Step]) -> Vec<Comparison> {
+    tables.iter().filter_map(|table| one(table, steps)).collect()
 }
 
-fn one(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option<Comparison> {
-    table.only(&schema::PUBLISHED, problems);
-    let line = table.require("line", "1", problems);
-    let study = study(table, problems);
-    let line = line.and_then(|line| Some((row(&line, study?, problems)?, line)));
-    let finding = finding::read(table, steps, problems);
+fn one(table: &Table<'_>, steps: &[Step]) -> Option<Comparison> {
+    table.only(&schema::PUBLISHED);
+    let line = table.require("line", "1");
+    let study = study(table);
+    let line = line.and_then(|line| Some((row(&line, study?)?, line)));
+    let finding = finding::read(table, steps);
     let unit = line.as_ref().zip(finding.as_ref());
-    let unit = unit.map(|((row, line), finding)| finding::unit(&row.unit, finding, line, problems));
-    let bound = table.optional("bound", problems, Entry::word);
-    let note = table.optional("note", problems, |entry, problems| entry.string("\"…\"", problems));
+    let unit = unit.map(|((row, line), finding)| finding::unit(&row.unit, finding, line));
+    let bound = table.optional("bound", Entry::word);
+    let note = table.optional("note", |entry| entry.string("\"…\""));
     Some(Comparison {
         published: Cow::Borrowed(line?.0),
         finding: finding?,
@@ -65,24 +64,20 @@ fn one(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option
 }
 
 /// The study that the key `study` names.
-pub(super) fn study(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<&'static Study> {
-    let entry = table.require("study", "\"e02\"", problems)?;
-    match catalogue::study(&entry.text("\"e02\"", problems)?) {
+pub(super) fn study(table: &Table<'_>) -> Option<&'static Study> {
+    let entry = table.require("study", "\"e02\"")?;
+    match catalogue::study(&entry.text("\"e02\"")?) {
         Ok(study) => Some(study),
-        Err(unknown) => entry.refuse(&unknown, unknown.accepted(), problems),
+        Err(unknown) => entry.refuse(&unknown, unknown.accepted()),
     }
 }
 
 /// The row of a study that a number names.
-pub(super) fn row(
-    entry: &Entry<'_>,
-    study: &'static Study,
-    problems: &mut Problems<'_>,
-) -> Option<&'static Published> {
-    let line = entry.count(problems)? as usize;
+pub(super) fn row(entry: &Entry<'_>, study: &'static Study) -> Option<&'static Published> {
+    let line = entry.count()? as usize;
     study.rows.get(line - 1).or_else(|| {
         let fault = format!("{} has no row {line}", study.path);
         let help = format!("a row from 1 to {}; the heading does not count", study.rows.len());
-        entry.refuse(fault, help, problems)
+        entry.refuse(fault, help)
     })
 }

@@ -6,6 +6,7 @@
 use super::document::Document;
 use super::excerpt::Excerpt;
 use miette::{Diagnostic, LabeledSpan, SourceCode};
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -97,18 +98,18 @@ impl Diagnostic for BadInput {
 /// Collects the problems of a document, so that one run reports all of them.
 #[derive(Debug)]
 pub(super) struct Problems<'d> {
-    document: &'d Document,
-    found: Vec<(usize, Problem)>,
+    pub(super) document: &'d Document,
+    found: RefCell<Vec<(usize, Problem)>>,
 }
 
 impl<'d> Problems<'d> {
     pub(super) fn new(document: &'d Document) -> Self {
-        Problems { document, found: Vec::new() }
+        Problems { document, found: RefCell::default() }
     }
 
     /// Records a problem at `span` of the document's text.
     pub(super) fn add(
-        &mut self,
+        &self,
         span: Range<usize>,
         message: impl Into<String>,
         label: impl Into<String>,
@@ -116,17 +117,18 @@ impl<'d> Problems<'d> {
     ) {
         let at = span.start;
         let problem = self.document.problem(span, message.into()).marked(label).accepting(help);
-        self.found.push((at, problem));
+        self.found.borrow_mut().push((at, problem));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
+        self.found.borrow().is_empty()
     }
 
     /// Returns all problems as an error, in the order of the text, if there are any.
-    pub(super) fn finish(mut self) -> Result<(), BadInput> {
-        self.found.sort_by_key(|(at, _)| *at);
-        let mut problems = self.found.into_iter().map(|(_, problem)| problem);
+    pub(super) fn finish(&self) -> Result<(), BadInput> {
+        let mut found = self.found.take();
+        found.sort_by_key(|(at, _)| *at);
+        let mut problems = found.into_iter().map(|(_, problem)| problem);
         match problems.next() {
             None => Ok(()),
             Some(first) => Err(BadInput { first: Box::new(first), others: problems.collect() }),

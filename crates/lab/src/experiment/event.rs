@@ -2,7 +2,6 @@
 //!
 //! Not here: triggering the events (`load::events`), and their effects on a device (`lowtide_device::{power, fault}`).
 
-use super::document::Document;
 use super::error::Problems;
 use super::length::Length;
 use super::load::{Load, Pace};
@@ -90,53 +89,52 @@ const BELONGS: [(&str, &[Kind]); 8] = [
 ];
 
 /// Reads the events, in order of time.
-pub(super) fn read(tables: Vec<Table<'_>>, problems: &mut Problems<'_>) -> Vec<Event> {
-    let mut events: Vec<Event> = tables.iter().filter_map(|table| one(table, problems)).collect();
+pub(super) fn read(tables: Vec<Table<'_>>) -> Vec<Event> {
+    let mut events: Vec<Event> = tables.iter().filter_map(|table| one(table)).collect();
     events.sort_by_key(|event| event.at);
     events
 }
 
-fn one(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Event> {
-    table.only(&schema::EVENT, problems);
-    let at = table.require("at", "\"10min\"", problems).and_then(|entry| entry.nanos(problems));
-    let kind: Kind = table.require("do", "\"power-cut\"", problems).and_then(|entry| entry.word(problems))?;
+fn one(table: &Table<'_>) -> Option<Event> {
+    table.only(&schema::EVENT);
+    let at = table.require("at", "\"10min\"").and_then(|entry| entry.nanos());
+    let kind: Kind = table.require("do", "\"power-cut\"").and_then(|entry| entry.word())?;
     for (key, kinds) in BELONGS.into_iter().filter(|(_, kinds)| !kinds.contains(&kind)) {
         let owners: Vec<_> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
         let message = format!("`{key}` belongs to {}, not to `{kind}`", owners.join(", "));
-        table.refuse_key(key, message, "remove it", problems);
+        table.refuse_key(key, message, "remove it");
     }
-    let length = table.optional("for", problems, Entry::some_time);
+    let length = table.optional("for", Entry::some_time);
     let what = match kind {
         Kind::SecureErase => Happens::SecureErase,
         Kind::Pause => {
-            table.require("for", "\"30s\"", problems)?;
+            table.require("for", "\"30s\"")?;
             Happens::Pause { length: length?? }
         }
         Kind::PowerCut => {
-            let tear = table.value_or("granule", Tear::default(), problems, granule);
+            let tear = table.value_or("granule", Tear::default(), granule);
             Happens::PowerCut { off: length?.unwrap_or(Nanos::from_secs(1)), tear: tear? }
         }
-        Kind::Fail => Happens::Fail { faults: faults(table, problems)?, length: length? },
+        Kind::Fail => Happens::Fail { faults: faults(table)?, length: length? },
     };
     Some(Event { at: at?, what })
 }
 
-fn granule(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Tear> {
-    let size = entry.bytes(problems)?;
+fn granule(entry: &Entry<'_>) -> Option<Tear> {
+    let size = entry.bytes()?;
     let tear = [Tear::Sector, Tear::Page].into_iter().find(|tear| Bytes::new(tear.granule()) == size);
     let fault = format!("{size} is not the size of an atomic write");
-    tear.or_else(|| entry.refuse(fault, "`\"512B\"` or `\"4KiB\"`", problems))
+    tear.or_else(|| entry.refuse(fault, "`\"512B\"` or `\"4KiB\"`"))
 }
 
-fn faults(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Faults> {
-    let mut number =
-        |key: &str, example| table.optional(key, problems, |entry, problems| entry.number(example, problems));
+fn faults(table: &Table<'_>) -> Option<Faults> {
+    let number = |key: &str, example| table.optional(key, |entry| entry.number(example));
     let errors = |share: Option<f64>| share.map(|share| Errors { share, ..Errors::default() });
     let (read_errors, write_errors) =
         (errors(number("read-errors", "0.01")?), errors(number("write-errors", "0.01")?));
     let (factor, share) = (number("factor", "3")?, number("share", "0.1")?);
-    let added = table.optional("added", problems, Entry::nanos)?;
-    let ended = table.value_or("end-of-life", false, problems, Entry::boolean)?;
+    let added = table.optional("added", Entry::nanos)?;
+    let ended = table.value_or("end-of-life", false, Entry::boolean)?;
     let slow = (factor.is_some() || added.is_some()).then(|| Slow {
         factor: factor.unwrap_or(1.0),
         added: added.unwrap_or_default(),
@@ -145,36 +143,31 @@ fn faults(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Faults> {
     });
     if let (Some(entry), None) = (table.get("share"), &slow) {
         let message = "`share` belongs to `factor` and `added`, which are absent";
-        problems.add(entry.key_span, message, "has no effect", "remove it, or add one of them");
+        table.problems.add(entry.key_span, message, "has no effect", "remove it, or add one of them");
     }
     let faults = Faults { read_errors, write_errors, slow, end_of_life: ended.then_some(EndOfLife::Now) };
     if faults == Faults::default() {
         let help = "`read-errors`, `write-errors`, `factor`, `added` or `end-of-life`";
-        problems.add(table.span.clone(), "`fail` without a fault", "how?", help);
+        table.problems.add(table.span.clone(), "`fail` without a fault", "how?", help);
         return None;
     }
     if let Err(error) = faults.validate() {
         // `read-errors` and `write-errors` are one key here; the fields of `slow` are keys of their own.
         let (key, part) = error.key.split_once('.').unwrap_or((error.key, ""));
         let entry = table.get(key).or_else(|| table.get(part))?;
-        return entry.refuse(error.message, "a number within these limits", problems);
+        return entry.refuse(error.message, "a number within these limits");
     }
     Some(faults)
 }
 
 /// Records impossible events: on a real target, in a load whose requests have times of their own, or after the end.
-pub(super) fn check(
-    document: &Document,
-    target: Option<&Target>,
-    load: &Load,
-    swept_rate: bool,
-    problems: &mut Problems<'_>,
-) {
+pub(super) fn check(problems: &Problems<'_>, target: Option<&Target>, load: &Load, swept_rate: bool) {
     if load.events.is_empty() {
         return;
     }
+    let document = problems.document;
     let place = |path: &str| document.place(path).map_or(0..0, |place| place.value.clone());
-    let mut refuse = |path: &str, message: &str, help: &str| problems.add(place(path), message, "here", help);
+    let refuse = |path: &str, message: &str, help: &str| problems.add(place(path), message, "here", help);
     if !matches!(target, Some(Target::Device(_)) | None) {
         refuse("event.0", "events on a real target", "events happen to simulated devices: `device = \"…\"`");
     }

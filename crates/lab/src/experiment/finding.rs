@@ -3,7 +3,6 @@
 //! `[[published]]` and `[[claim]]` have the same keys for such numbers. Not here: the search (`lowtide_report::find`)
 //! and the number to compare with.
 
-use super::error::Problems;
 use super::read::{Entry, Table};
 use super::selection::{self, Selection};
 use super::step::Step;
@@ -141,21 +140,19 @@ impl Finding {
 }
 
 /// Reads the keys of a finding.
-pub(super) fn read(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option<Finding> {
-    let measure: Option<Measure> =
-        table.require("measure", "\"settled\"", problems).and_then(|entry| entry.word(problems));
-    let of = table.value_or("of", Of::Throughput, problems, Entry::word);
-    let form = table.value_or("form", Form::Value, problems, Entry::word);
+pub(super) fn read(table: &Table<'_>, steps: &[Step]) -> Option<Finding> {
+    let measure: Option<Measure> = table.require("measure", "\"settled\"").and_then(|entry| entry.word());
+    let of = table.value_or("of", Of::Throughput, Entry::word);
+    let form = table.value_or("form", Form::Value, Entry::word);
     if let (Some(entry), Some(measure)) = (table.get("of"), measure.filter(|measure| measure.is_time())) {
         let message = format!("`of` with `{measure}`, which is a time");
-        problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
+        table.problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
     }
-    let after = measure.map(|measure| after(table, measure, problems));
-    let step =
-        table.optional("step", problems, |entry, problems| selection::step_name(entry, steps, problems));
+    let after = measure.map(|measure| after(table, measure));
+    let step = table.optional("step", |entry| selection::step_name(entry, steps));
     let own = step.clone().flatten();
-    let cells = selection::read(table.get("where"), step, problems);
-    let against = against(table, form, own, steps, problems);
+    let cells = selection::read(table.get("where"), step);
+    let against = against(table, form, own, steps);
     Some(Finding {
         measure: measure?,
         of: of?,
@@ -166,19 +163,19 @@ pub(super) fn read(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_
     })
 }
 
-fn after(table: &Table<'_>, measure: Measure, problems: &mut Problems<'_>) -> Option<Nanos> {
+fn after(table: &Table<'_>, measure: Measure) -> Option<Nanos> {
     let Some(entry) = table.get("after") else {
         if measure == Measure::MeanAfter {
-            table.require("after", "\"2500s\"", problems)?;
+            table.require("after", "\"2500s\"")?;
         }
         return Some(Nanos::ZERO);
     };
     if !measure.takes_after() {
         let message = format!("`after` with `{measure}`, of which nothing can be left out");
-        problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
+        table.problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
         return None;
     }
-    entry.some_time(problems)
+    entry.some_time()
 }
 
 /// The cells of `against` and `against-step`; `Some(None)` if the form needs no cells.
@@ -188,7 +185,6 @@ fn against(
     form: Option<Form>,
     step: Option<String>,
     steps: &[Step],
-    problems: &mut Problems<'_>,
 ) -> Option<Option<Selection>> {
     let (cells, other) = (table.get("against"), table.get("against-step"));
     let form = form?;
@@ -196,7 +192,7 @@ fn against(
         if let Some(entry) = cells.or(other) {
             let message = format!("`{}` with the form `value`, which compares no cells", entry.name);
             let help = "remove it, or write `form = \"ratio\"`, `\"percent\"` or `\"drop-percent\"`";
-            problems.add(entry.key_span, message, "has no effect", help);
+            table.problems.add(entry.key_span, message, "has no effect", help);
             return None;
         }
         return Some(None);
@@ -204,23 +200,18 @@ fn against(
     if cells.is_none() && other.is_none() {
         let message = format!("the form `{form}` compares two sets of cells, and `against` is missing");
         let help = "write for example `against = { file_size = \"10GiB\" }`: the cells it is held against";
-        problems.add(table.span.clone(), message, "here", help);
+        table.problems.add(table.span.clone(), message, "here", help);
         return None;
     }
     let step = match other {
         None => Some(step),
-        Some(entry) => selection::step_name(&entry, steps, problems).map(Some),
+        Some(entry) => selection::step_name(&entry, steps).map(Some),
     };
-    selection::read(cells, step, problems).map(Some)
+    selection::read(cells, step).map(Some)
 }
 
 /// The unit written at `entry`. Records a unit that does not fit the finding.
-pub(super) fn unit(
-    written: &str,
-    finding: &Finding,
-    entry: &Entry<'_>,
-    problems: &mut Problems<'_>,
-) -> Option<Unit> {
+pub(super) fn unit(written: &str, finding: &Finding, entry: &Entry<'_>) -> Option<Unit> {
     let dimension = finding.dimension();
     if let Some(unit) = Unit::named(written).filter(|unit| unit.dimension == dimension) {
         return Some(unit);
@@ -241,5 +232,5 @@ pub(super) fn unit(
         None => "",
     };
     let help = format!("{what} is given in {}{other}", fitting.collect::<Vec<_>>().join(", "));
-    entry.refuse(format!("the unit {written} does not fit {what}"), help, problems)
+    entry.refuse(format!("the unit {written} does not fit {what}"), help)
 }

@@ -2,10 +2,9 @@
 //!
 //! Not here: the engine (`lowtide_engines::inserts`), and the check that the data fits on the device (`plan`).
 
-use super::error::Problems;
 use super::length::Length;
 use super::load::{Load, Pattern};
-use super::read::Table;
+use super::read::{Entry, Table};
 use super::schema;
 use super::words::words;
 use super::work::Work;
@@ -43,39 +42,42 @@ impl Inserts {
 }
 
 /// Reads `[inserts]`.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
-    table.only(&schema::INSERTS, problems);
-    let mut keys = Keys { table, problems };
-    let connections = keys.count("connections", 16);
-    let data = keys.size("data-per-connection", Bytes::gib(1), PAGE);
+pub(super) fn read(table: &Table<'_>) -> Load {
+    table.only(&schema::INSERTS);
+    let count = |key: &str, default| table.value_or(key, default, Entry::count).unwrap_or(default);
+    let time = |key: &str, default| table.value_or(key, default, Entry::nanos).unwrap_or(default);
+    let size =
+        |key: &str, default, unit| table.value_or(key, default, |entry| size(entry, unit)).unwrap_or(default);
+    let connections = count("connections", 16);
+    let data = size("data-per-connection", Bytes::gib(1), PAGE);
     let engine = inserts::Inserts {
         connections,
         rows: data.get() / PAGE,
-        commit: u64::from(keys.count("rows-per-transaction", 1)),
-        data_files: keys.count("data_files", 1),
-        database: keys.size("database", data * u64::from(connections) * 2, EXTENT),
+        commit: u64::from(count("rows-per-transaction", 1)),
+        data_files: count("data_files", 1),
+        database: size("database", data * u64::from(connections) * 2, EXTENT),
         row: inserts::RowCost {
-            insert: keys.time("insert", Nanos::from_micros(50)),
-            hand_off: keys.time("hand-off", Nanos::ZERO),
-            connection: keys.time("connection", Nanos::ZERO),
-            log: keys.size("log-record", Bytes::new(PAGE), 1),
+            insert: time("insert", Nanos::from_micros(50)),
+            hand_off: time("hand-off", Nanos::ZERO),
+            connection: time("connection", Nanos::ZERO),
+            log: size("log-record", Bytes::new(PAGE), 1),
         },
         log: inserts::Log {
-            size: keys.size("log-size", Bytes::gib(1), 512),
-            align: keys.size("log-block", Bytes::kib(4), 512),
-            write: keys.size("log-write", Bytes::mib(1), 512),
-            outstanding: keys.count("log-outstanding", 32),
+            size: size("log-size", Bytes::gib(1), 512),
+            align: size("log-block", Bytes::kib(4), 512),
+            write: size("log-write", Bytes::mib(1), 512),
+            outstanding: count("log-outstanding", 32),
         },
         checkpoint: inserts::Checkpoint {
-            after: keys.size("checkpoint-after", Bytes::mib(256), EXTENT),
-            memory: keys.size("memory", Bytes::gib(1), EXTENT),
-            gather: keys.size("gather", Bytes::kib(256), PAGE),
-            outstanding: keys.count("checkpoint-outstanding", 32),
+            after: size("checkpoint-after", Bytes::mib(256), EXTENT),
+            memory: size("memory", Bytes::gib(1), EXTENT),
+            gather: size("gather", Bytes::kib(256), PAGE),
+            outstanding: count("checkpoint-outstanding", 32),
         },
     };
-    let interval = keys.time("every", Nanos::from_secs(10));
-    check(table, &engine, problems);
-    let place = table.get("place").and_then(|entry| entry.word(problems)).unwrap_or(Placement::Start);
+    let interval = time("every", Nanos::from_secs(10));
+    check(table, &engine);
+    let place = table.get("place").and_then(|entry| entry.word()).unwrap_or(Placement::Start);
     Load {
         pattern: Pattern::SequentialWrite,
         block: Bytes::new(PAGE),
@@ -87,11 +89,11 @@ pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
     }
 }
 
-/// Records contradictions between keys.
-fn check(table: &Table<'_>, engine: &inserts::Inserts, problems: &mut Problems<'_>) {
-    let mut refuse = |key: &str, fault: &str, help: &str| {
+/// Records contradictions between
+fn check(table: &Table<'_>, engine: &inserts::Inserts) {
+    let refuse = |key: &str, fault: &str, help: &str| {
         let span = table.get(key).map_or(table.span.clone(), |entry| entry.span);
-        problems.add(span, format!("`{key}`: {fault}"), "here", help);
+        table.problems.add(span, format!("`{key}`: {fault}"), "here", help);
     };
     let inserts::Inserts { log, checkpoint, .. } = engine;
     if engine.database < engine.data() {
@@ -110,30 +112,12 @@ fn check(table: &Table<'_>, engine: &inserts::Inserts, problems: &mut Problems<'
     }
 }
 
-/// Readers of keys with defaults.
-struct Keys<'t, 'p, 'd> {
-    table: &'t Table<'t>,
-    problems: &'p mut Problems<'d>,
-}
-
-impl Keys<'_, '_, '_> {
-    fn count(&mut self, key: &str, default: u32) -> u32 {
-        self.table.get(key).and_then(|entry| entry.count(self.problems)).unwrap_or(default)
+/// Reads a size, rounded down to a multiple of `unit`, and at least one `unit`.
+fn size(entry: &Entry<'_>, unit: u64) -> Option<Bytes> {
+    let size = entry.bytes()?;
+    if size.get() < unit {
+        let least = Bytes::new(unit);
+        return entry.refuse(format!("{size} is too small"), format!("at least {least}"));
     }
-
-    fn time(&mut self, key: &str, default: Nanos) -> Nanos {
-        self.table.get(key).and_then(|entry| entry.nanos(self.problems)).unwrap_or(default)
-    }
-
-    /// A size, rounded down to a multiple of `unit`, and at least one `unit`.
-    fn size(&mut self, key: &str, default: Bytes, unit: u64) -> Bytes {
-        let Some(entry) = self.table.get(key) else { return default };
-        let Some(size) = entry.bytes(self.problems) else { return default };
-        if size.get() < unit {
-            let least = Bytes::new(unit);
-            entry.refuse::<()>(format!("{size} is too small"), format!("at least {least}"), self.problems);
-            return default;
-        }
-        size.align_down(Bytes::new(unit))
-    }
+    Some(size.align_down(Bytes::new(unit)))
 }

@@ -3,7 +3,6 @@
 //! A [`Level`] is checked when it is read, so a swept value and a value of `[workload]` obey the same limits. Not here:
 //! lists and ranges of levels (`sweep`), and the settings that a level changes (`step`).
 
-use super::error::Problems;
 use super::load::{Pattern, Sync};
 use super::prepare::Filesystem;
 use super::read::Entry;
@@ -232,34 +231,34 @@ pub(super) struct Fault(pub(super) String, pub(super) &'static str);
 
 impl FactorName {
     /// Reads a level from a single value.
-    pub(super) fn read(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Level> {
+    pub(super) fn read(self, entry: &Entry<'_>) -> Option<Level> {
         match self {
-            FactorName::Pattern => entry.word(problems).map(Level::Pattern),
-            FactorName::Sync => entry.word(problems).map(Level::Sync),
-            FactorName::Device => target::device(entry, problems).map(Level::Device),
-            FactorName::Filesystem => entry.word(problems).map(Level::Filesystem),
-            FactorName::MountOptions => entry.text("\"noatime\"", problems).map(Level::MountOptions),
-            FactorName::Scheduler => entry.text("\"none\"", problems).map(Level::Scheduler),
-            FactorName::Engine => entry.word(problems).map(Level::Engine),
-            FactorName::Durability => entry.word(problems).map(Level::Durability),
-            FactorName::Programs => entry.text("\"/opt/mysql/bin\"", problems).map(Level::Programs),
-            FactorName::FlushMethod => entry.text("\"O_DIRECT\"", problems).map(Level::FlushMethod),
-            FactorName::LogDevice => target::device(entry, problems).map(Level::LogDevice),
-            FactorName::Doublewrite => entry.boolean(problems).map(Level::Doublewrite),
-            FactorName::FlushNeighbours => entry.boolean(problems).map(Level::FlushNeighbours),
+            FactorName::Pattern => entry.word().map(Level::Pattern),
+            FactorName::Sync => entry.word().map(Level::Sync),
+            FactorName::Device => target::device(entry).map(Level::Device),
+            FactorName::Filesystem => entry.word().map(Level::Filesystem),
+            FactorName::MountOptions => entry.text("\"noatime\"").map(Level::MountOptions),
+            FactorName::Scheduler => entry.text("\"none\"").map(Level::Scheduler),
+            FactorName::Engine => entry.word().map(Level::Engine),
+            FactorName::Durability => entry.word().map(Level::Durability),
+            FactorName::Programs => entry.text("\"/opt/mysql/bin\"").map(Level::Programs),
+            FactorName::FlushMethod => entry.text("\"O_DIRECT\"").map(Level::FlushMethod),
+            FactorName::LogDevice => target::device(entry).map(Level::LogDevice),
+            FactorName::Doublewrite => entry.boolean().map(Level::Doublewrite),
+            FactorName::FlushNeighbours => entry.boolean().map(Level::FlushNeighbours),
             _ => {
-                let raw = self.raw(entry, problems)?;
+                let raw = self.raw(entry)?;
                 match self.level(raw) {
                     Ok(level) => Some(level),
-                    Err(Fault(fault, accepted)) => entry.refuse(fault, accepted, problems),
+                    Err(Fault(fault, accepted)) => entry.refuse(fault, accepted),
                 }
             }
         }
     }
 
     /// Reads `block`, or the size of one of several blocks.
-    pub(super) fn read_block(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Bytes> {
-        match FactorName::Block.read(entry, problems)? {
+    pub(super) fn read_block(entry: &Entry<'_>) -> Option<Bytes> {
+        match FactorName::Block.read(entry)? {
             Level::Block(block) => Some(block),
             other => unreachable!("{other:?} is not a block"),
         }
@@ -276,20 +275,18 @@ impl FactorName {
     }
 
     /// Reads a number of the kind this factor takes.
-    pub(super) fn raw(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Raw> {
+    pub(super) fn raw(self, entry: &Entry<'_>) -> Option<Raw> {
         match self.kind() {
-            LevelKind::Size => entry.bytes(problems).map(|bytes| Raw::Whole(bytes.get())),
-            LevelKind::Time => entry.nanos(problems).map(|span| Raw::Whole(span.get())),
+            LevelKind::Size => entry.bytes().map(|bytes| Raw::Whole(bytes.get())),
+            LevelKind::Time => entry.nanos().map(|span| Raw::Whole(span.get())),
             LevelKind::Count => {
-                let number = entry.integer(problems)?;
+                let number = entry.integer()?;
                 match u64::try_from(number) {
                     Ok(number) => Some(Raw::Whole(number)),
-                    Err(_) => entry.refuse(format!("{number} is below 0"), "a whole number from 1", problems),
+                    Err(_) => entry.refuse(format!("{number} is below 0"), "a whole number from 1"),
                 }
             }
-            LevelKind::Number | LevelKind::Word | LevelKind::Flag => {
-                entry.number("0.5", problems).map(Raw::Fraction)
-            }
+            LevelKind::Number | LevelKind::Word | LevelKind::Flag => entry.number("0.5").map(Raw::Fraction),
         }
     }
 

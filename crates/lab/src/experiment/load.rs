@@ -4,7 +4,6 @@
 //! reads is `mix`. `random` and `sequential` alone mean the mixed patterns. Not here: running the load (`load`), and
 //! databases (`oltp`).
 
-use super::error::Problems;
 use super::event::Event;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
@@ -245,51 +244,51 @@ impl Load {
     }
 
     /// Applies every key of `table` that is in `keys` and a factor.
-    pub(super) fn set_factors(&mut self, table: &Table<'_>, keys: &Keys, problems: &mut Problems<'_>) {
+    pub(super) fn set_factors(&mut self, table: &Table<'_>, keys: &Keys) {
         for entry in table.in_order() {
             let factor = FactorName::from_name(&entry.name).filter(|_| keys.contains(&entry.name));
-            if let Some(level) = factor.and_then(|factor| factor.read(&entry, problems)) {
+            if let Some(level) = factor.and_then(|factor| factor.read(&entry)) {
                 self.set(&level);
             }
         }
     }
 
     /// Reads the end of the measurement and the interval.
-    pub(super) fn set_length(&mut self, table: &Table<'_>, problems: &mut Problems<'_>) {
-        if let Some(length) = length::read(table, problems) {
+    pub(super) fn set_length(&mut self, table: &Table<'_>) {
+        if let Some(length) = length::read(table) {
             self.length = length;
-            self.interval = length::interval(table, length, problems).unwrap_or(self.interval);
+            self.interval = length::interval(table, length).unwrap_or(self.interval);
         }
     }
 }
 
 /// Reads `[workload]`, except for checks that need the sweep.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
-    table.only(&schema::WORKLOAD, problems);
+pub(super) fn read(table: &Table<'_>) -> Load {
+    table.only(&schema::WORKLOAD);
     let mut load = Load::default();
-    table.update("arrival", &mut load.pace, problems, Entry::word);
-    load.set_factors(table, &schema::WORKLOAD, problems);
+    table.update("arrival", &mut load.pace, Entry::word);
+    load.set_factors(table, &schema::WORKLOAD);
     if let (Some(_), Some(second)) = (table.get("file_size"), table.get("utilisation")) {
         let message = "two sizes of the data: `file_size` and `utilisation`";
-        problems.add(second.key_span, message, "or `file_size`, not both", "remove one of them");
+        table.problems.add(second.key_span, message, "or `file_size`, not both", "remove one of them");
     }
-    if let Some(blocks) = shares::blocks(table, problems) {
+    if let Some(blocks) = shares::blocks(table) {
         load.block = blocks.largest();
         load.blocks = Some(blocks);
     }
-    if let Some(distribution) = shares::distribution(table, problems) {
+    if let Some(distribution) = shares::distribution(table) {
         load.distribution = distribution;
     }
-    table.update("steady", &mut load.steady, problems, Entry::word);
-    load.burst = table.get("burst").and_then(|entry| entry.some_time(problems));
-    if let Some(replay) = replay::read(table, problems) {
+    table.update("steady", &mut load.steady, Entry::word);
+    load.burst = table.get("burst").and_then(|entry| entry.some_time());
+    if let Some(replay) = replay::read(table) {
         load.work = Work::Trace(replay);
     }
     if table.get("trace").is_some() && table.get("requests").is_none() {
         load.length = Length::ENTIRE_TRACE;
-        load.interval = length::interval(table, load.length, problems).unwrap_or(load.interval);
+        load.interval = length::interval(table, load.length).unwrap_or(load.interval);
     } else {
-        load.set_length(table, problems);
+        load.set_length(table);
     }
     load
 }

@@ -180,57 +180,55 @@ impl Experiment {
 
     fn resolve(document: Document) -> Result<Experiment, BadInput> {
         let tables = document.tables();
-        let root = Table::root(&tables);
-        let problems = &mut Problems::new(&document);
-        root.only(&schema::ROOT, problems);
+        let problems = Problems::new(&document);
+        let root = Table::root(&tables, &problems);
+        root.only(&schema::ROOT);
 
-        let name = root.require_text("name", "\"my-experiment\"", problems);
-        let mut line = |key: &str| root.get(key).and_then(|entry| entry.text("\"…\"", problems));
+        let name = root.require_text("name", "\"my-experiment\"");
+        let line = |key: &str| root.get(key).and_then(|entry| entry.text("\"…\""));
         let (title, question, source) = (line("title"), line("question"), line("source"));
         if let (Some(source), Some(entry)) = (&source, root.get("source")) {
-            check_source(source, &entry, problems);
+            check_source(source, &entry);
         }
-        let mut table = |key: &str| root.get(key).and_then(|entry| entry.table(problems));
+        let table = |key: &str| root.get(key).and_then(|entry| entry.table());
         let (before, sweep, repeat) = (table("before-each-cell"), table("sweep"), table("repeat"));
 
-        let target = root.require("target", "{ device = \"intel-320-160gb\" }", problems);
-        let target = target.and_then(|entry| target::read(&entry.table(problems)?, problems));
-        let mut load = read_load(&root, problems);
+        let target = root.require("target", "{ device = \"intel-320-160gb\" }");
+        let target = target.and_then(|entry| target::read(&entry.table()?));
+        let mut load = read_load(&root);
         let preparation = before.map_or_else(Preparation::default, |table| {
-            table.only(&schema::PREPARATION, problems);
-            Preparation::default().with(&table, problems)
+            table.only(&schema::PREPARATION);
+            Preparation::default().with(&table)
         });
-        let mut sweep = sweep.map_or_else(Vec::new, |table| sweep::read(&table, problems));
+        let mut sweep = sweep.map_or_else(Vec::new, |table| sweep::read(&table));
         let (target, devices) =
             target.map_or((None, Vec::new()), |(target, devices)| (Some(target), devices));
         if !devices.is_empty() && document.place("sweep.device").is_none() {
             let levels = devices.into_iter().map(Level::Device).collect();
             sweep.insert(0, Factor { name: FactorName::Device, levels });
         }
-        let mut list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables(problems));
+        let list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables());
         let (steps, published) = (list("step"), list("published"));
         let (claims, not_compared, events) = (list("claim"), list("not-compared"), list("event"));
-        let events = event::read(events, problems);
+        let events = event::read(events);
         if let Some(load) = &mut load {
             load.events = events;
         }
-        let repeat =
-            repeat.map_or_else(Repeat::default, |table| repeat::read(&table, Repeat::default(), problems));
-        let steps = step::read(steps, preparation, sweep, repeat.clone(), problems);
-        let published = comparison::read(published, &steps, problems);
-        let claims = claim::read(claims, &steps, problems);
-        let not_compared = not_compared::read(not_compared, problems);
+        let repeat = repeat.map_or_else(Repeat::default, |table| repeat::read(&table, Repeat::default()));
+        let steps = step::read(steps, preparation, sweep, repeat.clone());
+        let published = comparison::read(published, &steps);
+        let claims = claim::read(claims, &steps);
+        let not_compared = not_compared::read(not_compared);
 
         if let (Some(load), true) = (&load, problems.is_empty()) {
-            check::Parts { document: &document, target: target.as_ref(), load, steps: &steps }
-                .check(problems);
+            check::Parts { problems: &problems, target: target.as_ref(), load, steps: &steps }.check();
             // Checks individual cells only if there are not too many.
             match step::too_many_cells(&steps) {
-                Some(cells) => check::refuse_cells(&document, cells, problems),
-                None => track::check(&document, &steps, problems),
+                Some(cells) => check::refuse_cells(&problems, cells),
+                None => track::check(&problems, &steps),
             }
         }
-        std::mem::replace(problems, Problems::new(&document)).finish()?;
+        problems.finish()?;
         let (Some(name), Some(target), Some(load)) = (name, target, load) else {
             unreachable!("an absent key is a problem")
         };
@@ -248,40 +246,32 @@ impl Experiment {
     }
 }
 
-/// Reads a list of published numbers that no experiment compares: `[[not-compared]]` tables.
-///
-/// # Errors
-/// [`BadInput`], as for an experiment.
-pub fn excuses(name_of_source: &str, text: &str) -> Result<Vec<NotCompared>, BadInput> {
-    let document = Document::new(name_of_source, text)?;
-    let tables = document.tables();
-    let root = Table::root(&tables);
-    let mut problems = Problems::new(&document);
-    root.only(&schema::EXCUSES, &mut problems);
-    let list = root.get("not-compared").map_or_else(Vec::new, |entry| entry.tables(&mut problems));
-    let excuses = not_compared::read(list, &mut problems);
-    problems.finish()?;
-    Ok(excuses)
-}
-
 /// Published numbers that no experiment of the catalogue compares, with the reason, in addition to the
 /// `[[not-compared]]` tables of experiment files.
 pub fn compared_by_none() -> Vec<NotCompared> {
     let text = include_str!("../../../../published/not-compared.toml");
-    excuses("published/not-compared.toml", text).expect("a test reads the list")
+    let document = Document::new("published/not-compared.toml", text).expect("a test reads the list");
+    let tables = document.tables();
+    let problems = Problems::new(&document);
+    let root = Table::root(&tables, &problems);
+    root.only(&schema::EXCUSES);
+    let list = root.get("not-compared").map_or_else(Vec::new, |entry| entry.tables());
+    let excuses = not_compared::read(list);
+    problems.finish().expect("a test reads the list");
+    excuses
 }
 
 /// Reads the load: `[workload]`, `[inserts]` or `[oltp]`.
-fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load> {
+fn read_load(root: &Table<'_>) -> Option<load::Load> {
     let mut given: Vec<_> = schema::LOADS.into_iter().filter_map(|load| root.get(load)).collect();
     given.sort_by_key(|entry| entry.key_span.start);
     if let [first, second, ..] = given.as_slice() {
         let message = format!("two loads: `{}` and `{}`", first.name, second.name);
         let label = format!("or `{}`, not both", first.name);
-        problems.add(second.key_span.clone(), message, label, "remove one of them");
+        root.problems.add(second.key_span.clone(), message, label, "remove one of them");
     }
     let Some(entry) = given.into_iter().next() else {
-        root.require("workload", "{ … }", problems);
+        root.require("workload", "{ … }");
         return None;
     };
     let read = match entry.name.as_str() {
@@ -289,13 +279,13 @@ fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load
         "oltp" => oltp::read,
         _ => load::read,
     };
-    Some(read(&entry.table(problems)?, problems))
+    Some(read(&entry.table()?))
 }
 
 /// Records a `source` of the form `published/…` that is not a study. Other sources are free text.
-fn check_source(source: &str, entry: &read::Entry<'_>, problems: &mut Problems<'_>) {
+fn check_source(source: &str, entry: &read::Entry<'_>) {
     let Some(study) = source.strip_prefix("published/") else { return };
     if let Err(unknown) = lowtide_files::catalogue::study(study) {
-        entry.refuse::<()>(&unknown, unknown.accepted(), problems);
+        entry.refuse::<()>(&unknown, unknown.accepted());
     }
 }

@@ -3,7 +3,6 @@
 //! Not here: the test that every published row is compared or has a reason (`tests::catalogue`).
 
 use super::comparison::{row, study};
-use super::error::Problems;
 use super::read::Table;
 use super::schema;
 use lowtide_files::catalogue::Published;
@@ -18,20 +17,20 @@ pub struct NotCompared {
 }
 
 /// Reads the reasons.
-pub(super) fn read(tables: Vec<Table<'_>>, problems: &mut Problems<'_>) -> Vec<NotCompared> {
-    tables.iter().filter_map(|table| one(table, problems)).collect()
+pub(super) fn read(tables: Vec<Table<'_>>) -> Vec<NotCompared> {
+    tables.iter().filter_map(|table| one(table)).collect()
 }
 
-fn one(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<NotCompared> {
-    table.only(&schema::NOT_COMPARED, problems);
-    let study = study(table, problems);
-    let lines = table.require("lines", "[1, 2]", problems);
-    let why = table.require_text("why", "\"…\"", problems);
+fn one(table: &Table<'_>) -> Option<NotCompared> {
+    table.only(&schema::NOT_COMPARED);
+    let study = study(table);
+    let lines = table.require("lines", "[1, 2]");
+    let why = table.require_text("why", "\"…\"");
     let (lines, help) = (lines?, "a list of rows, such as `[1, 2]`");
     let rows: Option<Vec<_>> = match lines.elements() {
-        None => lines.refuse("not a list of rows", help, problems),
-        Some(all) if all.is_empty() => lines.refuse("no row at all", help, problems),
-        Some(all) => all.iter().map(|line| row(line, study?, problems)).collect(),
+        None => lines.refuse("not a list of rows", help),
+        Some(all) if all.is_empty() => lines.refuse("no row at all", help),
+        Some(all) => all.iter().map(|line| row(line, study?)).collect(),
     };
     Some(NotCompared { rows: rows?, why: why? })
 }

@@ -3,7 +3,6 @@
 //! Not here: the meaning of the settings for each engine (crate `lowtide-oltp`), and the check that the data fits on
 //! the target (`plan`).
 
-use super::error::Problems;
 use super::level::Level;
 use super::load::{Load, Pattern};
 use super::read::{Entry, Table};
@@ -107,34 +106,34 @@ impl Word for Preset {
 }
 
 /// Reads `[oltp]`.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
-    table.only(&schema::OLTP, problems);
+pub(super) fn read(table: &Table<'_>) -> Load {
+    table.only(&schema::OLTP);
     let mut load = Load {
         pattern: Pattern::RandomMixed,
         block: Bytes::kib(16),
         threads: 16,
-        work: Work::Transactions(Box::new(transactions(table, problems))),
+        work: Work::Transactions(Box::new(transactions(table))),
         ..Load::default()
     };
-    load.set_factors(table, &schema::OLTP, problems);
-    table.update("steady", &mut load.steady, problems, Entry::word);
-    load.set_length(table, problems);
+    load.set_factors(table, &schema::OLTP);
+    table.update("steady", &mut load.steady, Entry::word);
+    load.set_length(table);
     load.interval = load.interval.max(Nanos::new(1));
     load
 }
 
 /// Reads the keys that are not factors.
-fn transactions(table: &Table<'_>, problems: &mut Problems<'_>) -> Oltp {
-    let preset = table.get("preset").and_then(|entry| entry.word(problems));
-    let servers = table.get("servers").map_or_else(Vec::new, |entry| texts(&entry, problems));
+fn transactions(table: &Table<'_>) -> Oltp {
+    let preset = table.get("preset").and_then(|entry| entry.word());
+    let servers = table.get("servers").map_or_else(Vec::new, |entry| texts(&entry));
     let (mut think, mut check) = (false, true);
-    table.update("think", &mut think, problems, Entry::boolean);
-    table.update("check", &mut check, problems, Entry::boolean);
-    let log_directory = table.get("log-directory").and_then(|entry| entry.text("\"/data/log\"", problems));
-    let options = table.get("options").and_then(|entry| entry.table(problems));
+    table.update("think", &mut think, Entry::boolean);
+    table.update("check", &mut check, Entry::boolean);
+    let log_directory = table.get("log-directory").and_then(|entry| entry.text("\"/data/log\""));
+    let options = table.get("options").and_then(|entry| entry.table());
     let options = options.map_or_else(Vec::new, |options| {
         let option = |entry: Entry<'_>| {
-            let value = entry.string("\"…\"", problems)?;
+            let value = entry.string("\"…\"")?;
             Some((entry.name, value))
         };
         options.in_order().into_iter().filter_map(option).collect()
@@ -152,10 +151,10 @@ fn transactions(table: &Table<'_>, problems: &mut Problems<'_>) -> Oltp {
 }
 
 /// A string, or a list of strings.
-fn texts(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Vec<String> {
+fn texts(entry: &Entry<'_>) -> Vec<String> {
     let example = "\"mariadb://user:password@host/tpcc\"";
     match entry.elements() {
-        None => entry.text(example, problems).into_iter().collect(),
-        Some(elements) => elements.iter().filter_map(|it| it.text(example, problems)).collect(),
+        None => entry.text(example).into_iter().collect(),
+        Some(elements) => elements.iter().filter_map(|it| it.text(example)).collect(),
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Not here: carrying it out (the stage `prepare`), and the limits of the target (`plan`).
 
-use super::error::Problems;
 use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::{Load, Pattern};
@@ -14,8 +13,10 @@ use serde::{Deserialize, Serialize};
 
 words! {
     /// The method of erasing the device.
+    #[derive(Default)]
     Purge, "purge";
     /// None: the device keeps its history.
+    #[default]
     None = "none",
     /// Every address is trimmed.
     Trim = "trim",
@@ -58,8 +59,10 @@ impl Filesystem {
 
 words! {
     /// The method of writing the data before the measurement.
+    #[derive(Default)]
     Fill, "fill";
     /// The data is not written.
+    #[default]
     None = "none",
     /// From the first byte to the last.
     Sequential = "sequential",
@@ -108,7 +111,7 @@ impl Default for Layout {
 }
 
 /// The preparation of the target before each cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Preparation {
     /// The method of erasing the device.
     pub purge: Purge,
@@ -120,18 +123,6 @@ pub struct Preparation {
     pub idle: Nanos,
     /// The I/O scheduler of a real device; `None` keeps the current one.
     pub scheduler: Option<String>,
-}
-
-impl Default for Preparation {
-    fn default() -> Self {
-        Preparation {
-            purge: Purge::None,
-            layout: Layout::default(),
-            fill: Fill::None,
-            idle: Nanos::ZERO,
-            scheduler: None,
-        }
-    }
 }
 
 /// Sequential writes over all the data before the first cell of a step.
@@ -160,12 +151,12 @@ impl Precondition {
     }
 
     /// Reads `precondition`.
-    pub(super) fn read(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Self> {
-        let table = entry.table(problems)?;
-        table.only(&schema::PRECONDITION, problems);
-        let times = table.require("times", "2", problems);
-        let times = times.and_then(|entry| entry.count_up_to(Self::MOST_TIMES, "passes", problems));
-        let block = table.value_or("block", Bytes::kib(128), problems, FactorName::read_block);
+    pub(super) fn read(entry: &Entry<'_>) -> Option<Self> {
+        let table = entry.table()?;
+        table.only(&schema::PRECONDITION);
+        let times = table.require("times", "2");
+        let times = times.and_then(|entry| entry.count_up_to(Self::MOST_TIMES, "passes"));
+        let block = table.value_or("block", Bytes::kib(128), FactorName::read_block);
         Some(Precondition { times: times?, block: block? })
     }
 }
@@ -178,15 +169,13 @@ impl Preparation {
     }
 
     /// Replaces the fields whose keys are in `table`.
-    pub(super) fn with(mut self, table: &Table<'_>, problems: &mut Problems<'_>) -> Self {
-        table.update("purge", &mut self.purge, problems, Entry::word);
-        table.update("fill", &mut self.fill, problems, Entry::word);
-        table.update("idle", &mut self.idle, problems, Entry::nanos);
-        table.update("scheduler", &mut self.scheduler, problems, |entry, problems| {
-            entry.text("\"none\"", problems).map(Some)
-        });
-        if let Some(layout) = table.get("layout").and_then(|entry| entry.table(problems)) {
-            self.layout = self.layout.with(&layout, problems);
+    pub(super) fn with(mut self, table: &Table<'_>) -> Self {
+        table.update("purge", &mut self.purge, Entry::word);
+        table.update("fill", &mut self.fill, Entry::word);
+        table.update("idle", &mut self.idle, Entry::nanos);
+        table.update("scheduler", &mut self.scheduler, |entry| entry.text("\"none\"").map(Some));
+        if let Some(layout) = table.get("layout").and_then(|entry| entry.table()) {
+            self.layout = self.layout.with(&layout);
         }
         self
     }
@@ -194,21 +183,19 @@ impl Preparation {
 
 impl Layout {
     /// Replaces the fields whose keys are in `table`.
-    fn with(mut self, table: &Table<'_>, problems: &mut Problems<'_>) -> Self {
-        table.only(&schema::LAYOUT, problems);
-        table.update("filesystem", &mut self.filesystem, problems, Entry::word);
+    fn with(mut self, table: &Table<'_>) -> Self {
+        table.only(&schema::LAYOUT);
+        table.update("filesystem", &mut self.filesystem, Entry::word);
         for (key, factor) in [("reserve", FactorName::Reserve), ("partition", FactorName::Partition)] {
-            match table.get(key).and_then(|entry| factor.read(&entry, problems)) {
+            match table.get(key).and_then(|entry| factor.read(&entry)) {
                 Some(Level::Reserve(share)) => self.reserve = share,
                 Some(Level::Partition(size)) => self.partition = Some(size),
                 _ => {}
             }
         }
-        table.update("files", &mut self.files, problems, Entry::count);
-        table.update("mkfs-trims", &mut self.mkfs_trims, problems, Entry::boolean);
-        table.update("mount-options", &mut self.mount_options, problems, |entry, problems| {
-            entry.string("\"noatime\"", problems)
-        });
+        table.update("files", &mut self.files, Entry::count);
+        table.update("mkfs-trims", &mut self.mkfs_trims, Entry::boolean);
+        table.update("mount-options", &mut self.mount_options, |entry| entry.string("\"noatime\""));
         self
     }
 }

@@ -13,6 +13,7 @@ use toml::de::{DeTable, DeValue};
 /// A table of the document.
 pub(super) struct Table<'a> {
     map: &'a DeTable<'a>,
+    pub(super) problems: &'a Problems<'a>,
     /// Dotted path in the document, empty for the root.
     pub(super) path: String,
     /// Its header, or the entire inline table.
@@ -28,15 +29,16 @@ pub(super) struct Entry<'a> {
     pub(super) key_span: Range<usize>,
     pub(super) span: Range<usize>,
     pub(super) value: &'a DeValue<'a>,
+    pub(super) problems: &'a Problems<'a>,
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn root(map: &'a DeTable<'a>) -> Self {
-        Table { map, path: String::new(), span: 0..0 }
+    pub(super) fn root(map: &'a DeTable<'a>, problems: &'a Problems<'a>) -> Self {
+        Table { map, problems, path: String::new(), span: 0..0 }
     }
 
     /// Records every key that is not in `keys`. Returns whether all keys are in `keys`.
-    pub(super) fn only(&self, keys: &Keys, problems: &mut Problems<'_>) -> bool {
+    pub(super) fn only(&self, keys: &Keys) -> bool {
         let mut only = true;
         for (key, _) in self.map.iter() {
             let name = key.get_ref().as_ref();
@@ -50,7 +52,7 @@ impl<'a> Table<'a> {
                 table if table.contains(' ') => table.to_owned(),
                 table => format!("[{table}]"),
             };
-            problems.add(
+            self.problems.add(
                 key.span(),
                 format!("unknown key `{name}`{hint}"),
                 format!("not a key of {place}"),
@@ -70,11 +72,10 @@ impl<'a> Table<'a> {
         &self,
         key: &str,
         default: T,
-        problems: &mut Problems<'_>,
-        read: impl FnOnce(&Entry<'a>, &mut Problems<'_>) -> Option<T>,
+        read: impl FnOnce(&Entry<'a>) -> Option<T>,
     ) -> Option<T> {
         match self.get(key) {
-            Some(entry) => read(&entry, problems),
+            Some(entry) => read(&entry),
             None => Some(default),
         }
     }
@@ -84,44 +85,32 @@ impl<'a> Table<'a> {
     pub(super) fn optional<T>(
         &self,
         key: &str,
-        problems: &mut Problems<'_>,
-        read: impl FnOnce(&Entry<'a>, &mut Problems<'_>) -> Option<T>,
+        read: impl FnOnce(&Entry<'a>) -> Option<T>,
     ) -> Option<Option<T>> {
-        self.value_or(key, None, problems, |entry, problems| read(entry, problems).map(Some))
+        self.value_or(key, None, |entry| read(entry).map(Some))
     }
 
     /// Replaces `value` by the value of `key`, if the key is present and its value is good.
-    pub(super) fn update<T>(
-        &self,
-        key: &str,
-        value: &mut T,
-        problems: &mut Problems<'_>,
-        read: impl FnOnce(&Entry<'a>, &mut Problems<'_>) -> Option<T>,
-    ) {
-        if let Some(new) = self.get(key).and_then(|entry| read(&entry, problems)) {
+    pub(super) fn update<T>(&self, key: &str, value: &mut T, read: impl FnOnce(&Entry<'a>) -> Option<T>) {
+        if let Some(new) = self.get(key).and_then(|entry| read(&entry)) {
             *value = new;
         }
     }
 
     /// Reads the text of a key that must be present.
-    pub(super) fn require_text(
-        &self,
-        key: &str,
-        example: &str,
-        problems: &mut Problems<'_>,
-    ) -> Option<String> {
-        self.require(key, example, problems)?.text(example, problems)
+    pub(super) fn require_text(&self, key: &str, example: &str) -> Option<String> {
+        self.require(key, example)?.text(example)
     }
 
     /// Records that `key` has no effect, if it is present.
-    pub(super) fn refuse_key(&self, key: &str, message: String, help: &str, problems: &mut Problems<'_>) {
+    pub(super) fn refuse_key(&self, key: &str, message: String, help: &str) {
         if let Some(entry) = self.get(key) {
-            problems.add(entry.key_span, message, "has no effect", help);
+            self.problems.add(entry.key_span, message, "has no effect", help);
         }
     }
 
     /// The entry of `key`; records that it is missing.
-    pub(super) fn require(&self, key: &str, example: &str, problems: &mut Problems<'_>) -> Option<Entry<'a>> {
+    pub(super) fn require(&self, key: &str, example: &str) -> Option<Entry<'a>> {
         let entry = self.get(key);
         if entry.is_none() {
             let table = match self.path.rsplit_once('.') {
@@ -129,7 +118,7 @@ impl<'a> Table<'a> {
                 Some((list, index)) if index.parse::<usize>().is_ok() => format!(" in [[{list}]]"),
                 _ => format!(" in [{}]", self.path),
             };
-            problems.add(
+            self.problems.add(
                 self.span.clone(),
                 format!("`{key}` is missing{table}"),
                 "here",
@@ -157,42 +146,38 @@ impl<'a> Table<'a> {
             key_span: key.span(),
             span: value.span(),
             value: value.get_ref(),
+            problems: self.problems,
         }
     }
 }
 
 impl<'a> Entry<'a> {
     /// Records that the value is of another type than `wanted`.
-    fn mismatch<T>(&self, wanted: &str, example: &str, problems: &mut Problems<'_>) -> Option<T> {
+    fn mismatch<T>(&self, wanted: &str, example: &str) -> Option<T> {
         let given = kind(self.value);
         let message = format!("`{}` takes {wanted}, not {given}", self.name);
-        problems.add(self.span.clone(), message, given, self.write(example));
+        self.problems.add(self.span.clone(), message, given, self.write(example));
         None
     }
 
     /// Records that the value is not accepted.
-    pub(super) fn refuse<T>(
-        &self,
-        fault: impl std::fmt::Display,
-        accepted: impl Into<String>,
-        problems: &mut Problems<'_>,
-    ) -> Option<T> {
-        problems.add(self.span.clone(), format!("`{}`: {fault}", self.name), "here", accepted);
+    pub(super) fn refuse<T>(&self, fault: impl std::fmt::Display, accepted: impl Into<String>) -> Option<T> {
+        self.problems.add(self.span.clone(), format!("`{}`: {fault}", self.name), "here", accepted);
         None
     }
 
-    pub(super) fn string(&self, example: &str, problems: &mut Problems<'_>) -> Option<String> {
+    pub(super) fn string(&self, example: &str) -> Option<String> {
         match self.value {
             DeValue::String(text) => Some(text.to_string()),
-            _ => self.mismatch("a string", example, problems),
+            _ => self.mismatch("a string", example),
         }
     }
 
     /// A string that is not empty.
-    pub(super) fn text(&self, example: &str, problems: &mut Problems<'_>) -> Option<String> {
-        let text = self.string(example, problems)?;
+    pub(super) fn text(&self, example: &str) -> Option<String> {
+        let text = self.string(example)?;
         if text.trim().is_empty() {
-            return self.refuse("an empty string", self.write(example), problems);
+            return self.refuse("an empty string", self.write(example));
         }
         Some(text)
     }
@@ -202,43 +187,39 @@ impl<'a> Entry<'a> {
         format!("write for example `{} = {example}`", self.name)
     }
 
-    pub(super) fn boolean(&self, problems: &mut Problems<'_>) -> Option<bool> {
+    pub(super) fn boolean(&self) -> Option<bool> {
         match self.value {
             DeValue::Boolean(value) => Some(*value),
-            _ => self.mismatch("true or false", "true", problems),
+            _ => self.mismatch("true or false", "true"),
         }
     }
 
-    pub(super) fn integer(&self, problems: &mut Problems<'_>) -> Option<i64> {
+    pub(super) fn integer(&self) -> Option<i64> {
         match self.value {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
                 .ok()
-                .or_else(|| self.refuse("too large for 64 bits", "a smaller whole number", problems)),
-            _ => self.mismatch("a whole number", "4", problems),
+                .or_else(|| self.refuse("too large for 64 bits", "a smaller whole number")),
+            _ => self.mismatch("a whole number", "4"),
         }
     }
 
     /// A whole number of at least one.
-    pub(super) fn count(&self, problems: &mut Problems<'_>) -> Option<u32> {
-        let number = self.integer(problems)?;
+    pub(super) fn count(&self) -> Option<u32> {
+        let number = self.integer()?;
         match u32::try_from(number) {
             Ok(count) if count > 0 => Some(count),
-            _ => self.refuse(
-                format!("{number} is not a count"),
-                "a whole number from 1 to 4294967295",
-                problems,
-            ),
+            _ => self.refuse(format!("{number} is not a count"), "a whole number from 1 to 4294967295"),
         }
     }
 
-    pub(super) fn number(&self, example: &str, problems: &mut Problems<'_>) -> Option<f64> {
+    pub(super) fn number(&self, example: &str) -> Option<f64> {
         let number = match self.value {
-            DeValue::Integer(_) => self.integer(problems)? as f64,
+            DeValue::Integer(_) => self.integer()? as f64,
             DeValue::Float(number) => number.as_str().parse().unwrap_or(f64::NAN),
-            _ => return self.mismatch("a number", example, problems),
+            _ => return self.mismatch("a number", example),
         };
         if !number.is_finite() {
-            return self.refuse("not a finite number", self.write(example), problems);
+            return self.refuse("not a finite number", self.write(example));
         }
         Some(number)
     }
@@ -248,64 +229,57 @@ impl<'a> Entry<'a> {
         &self,
         example: &str,
         accepted: &str,
-        problems: &mut Problems<'_>,
         is_share: impl FnOnce(f64) -> bool,
     ) -> Option<f64> {
-        let share = self.number(example, problems)?;
+        let share = self.number(example)?;
         if is_share(share) {
             return Some(share);
         }
         let help = format!("a share {accepted}, such as `{example}`");
-        self.refuse(format!("{share} is not a share"), help, problems)
+        self.refuse(format!("{share} is not a share"), help)
     }
 
     /// A count that is at most `most`; `what` is its unit in the error.
-    pub(super) fn count_up_to(&self, most: u32, what: &str, problems: &mut Problems<'_>) -> Option<u32> {
-        match self.count(problems)? {
-            count if count > most => {
-                self.refuse(format!("{count} {what}"), format!("from 1 to {most}"), problems)
-            }
+    pub(super) fn count_up_to(&self, most: u32, what: &str) -> Option<u32> {
+        match self.count()? {
+            count if count > most => self.refuse(format!("{count} {what}"), format!("from 1 to {most}")),
             count => Some(count),
         }
     }
 
-    pub(super) fn bytes(&self, problems: &mut Problems<'_>) -> Option<Bytes> {
-        self.unit("a size with its unit, in quotes", "\"16KiB\"", problems)
+    pub(super) fn bytes(&self) -> Option<Bytes> {
+        self.unit("a size with its unit, in quotes", "\"16KiB\"")
     }
 
-    pub(super) fn nanos(&self, problems: &mut Problems<'_>) -> Option<Nanos> {
-        self.unit("a span of time with its unit, in quotes", "\"10s\"", problems)
+    pub(super) fn nanos(&self) -> Option<Nanos> {
+        self.unit("a span of time with its unit, in quotes", "\"10s\"")
     }
 
     /// A span of time above zero.
-    pub(super) fn some_time(&self, problems: &mut Problems<'_>) -> Option<Nanos> {
-        match self.nanos(problems)? {
-            Nanos::ZERO => {
-                self.refuse("no time at all", "a span of time above 0, such as `\"10s\"`", problems)
-            }
+    pub(super) fn some_time(&self) -> Option<Nanos> {
+        match self.nanos()? {
+            Nanos::ZERO => self.refuse("no time at all", "a span of time above 0, such as `\"10s\"`"),
             time => Some(time),
         }
     }
 
-    fn unit<T: std::str::FromStr<Err = UnitError>>(
-        &self,
-        wanted: &str,
-        example: &str,
-        problems: &mut Problems<'_>,
-    ) -> Option<T> {
-        let DeValue::String(text) = self.value else { return self.mismatch(wanted, example, problems) };
+    fn unit<T: std::str::FromStr<Err = UnitError>>(&self, wanted: &str, example: &str) -> Option<T> {
+        let DeValue::String(text) = self.value else { return self.mismatch(wanted, example) };
         match text.parse() {
             Ok(value) => Some(value),
             Err(UnitError { value, what, accepted }) => {
-                self.refuse(format!("`{value}` is not a {what}"), accepted, problems)
+                self.refuse(format!("`{value}` is not a {what}"), accepted)
             }
         }
     }
 
-    pub(super) fn table(&self, problems: &mut Problems<'_>) -> Option<Table<'a>> {
+    pub(super) fn table(&self) -> Option<Table<'a>> {
         match self.value {
-            DeValue::Table(map) => Some(Table { map, path: self.path.clone(), span: self.span.clone() }),
-            _ => self.mismatch("a table", "{ … }", problems),
+            DeValue::Table(map) => {
+                let (path, span) = (self.path.clone(), self.span.clone());
+                Some(Table { map, problems: self.problems, path, span })
+            }
+            _ => self.mismatch("a table", "{ … }"),
         }
     }
 
@@ -318,15 +292,16 @@ impl<'a> Entry<'a> {
             key_span: value.span(),
             span: value.span(),
             value: value.get_ref(),
+            problems: self.problems,
         };
         Some(array.iter().enumerate().map(element).collect())
     }
 
     /// The tables of a `[[header]]`.
-    pub(super) fn tables(&self, problems: &mut Problems<'_>) -> Vec<Table<'a>> {
+    pub(super) fn tables(&self) -> Vec<Table<'a>> {
         match self.elements() {
-            Some(elements) => elements.iter().filter_map(|element| element.table(problems)).collect(),
-            None => self.mismatch("a list of tables", "[{ … }]", problems).unwrap_or_default(),
+            Some(elements) => elements.iter().filter_map(|element| element.table()).collect(),
+            None => self.mismatch("a list of tables", "[{ … }]").unwrap_or_default(),
         }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! Not here: ordering the cells (`plan`).
 
-use super::error::Problems;
 use super::read::{Entry, Table};
 use super::schema;
 use super::track::{self, Track};
@@ -43,19 +42,17 @@ impl Default for Repeat {
 }
 
 /// Reads `[repeat]`, or the `repeat` of a step. Its keys replace the fields of `repeat`.
-pub(super) fn read(table: &Table<'_>, mut repeat: Repeat, problems: &mut Problems<'_>) -> Repeat {
-    table.only(&schema::REPEAT, problems);
-    table.update("times", &mut repeat.times, problems, |entry, problems| {
-        entry.count_up_to(MOST_TIMES, "repetitions", problems)
-    });
-    if let Some(track) = table.get("track").and_then(|entry| track::read(&entry, problems)) {
+pub(super) fn read(table: &Table<'_>, mut repeat: Repeat) -> Repeat {
+    table.only(&schema::REPEAT);
+    table.update("times", &mut repeat.times, |entry| entry.count_up_to(MOST_TIMES, "repetitions"));
+    if let Some(track) = table.get("track").and_then(|entry| track::read(&entry)) {
         repeat.track = Some(track);
         repeat.order = Order::Interleaved;
     }
-    table.update("order", &mut repeat.order, problems, Entry::word);
-    table.update("seed", &mut repeat.seed, problems, |entry, problems| {
-        let seed = u64::try_from(entry.integer(problems)?);
-        seed.ok().or_else(|| entry.refuse("a seed below 0", "a whole number from 0", problems))
+    table.update("order", &mut repeat.order, Entry::word);
+    table.update("seed", &mut repeat.seed, |entry| {
+        let seed = u64::try_from(entry.integer()?);
+        seed.ok().or_else(|| entry.refuse("a seed below 0", "a whole number from 0"))
     });
     repeat
 }

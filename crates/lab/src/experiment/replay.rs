@@ -2,7 +2,6 @@
 //!
 //! Not here: reading the trace, which the plan does, because an experiment in a store may outlive its trace.
 
-use super::error::Problems;
 use super::read::{Entry, Table};
 use super::schema;
 use super::words::words;
@@ -35,20 +34,20 @@ pub struct Replay {
 }
 
 /// Reads the trace of a workload, if it has one. Records keys that need a trace or that a trace replaces.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Replay> {
+pub(super) fn read(table: &Table<'_>) -> Option<Replay> {
     let Some(entry) = table.get("trace") else {
         for key in ["pace", "wrap"] {
             let message = format!("`{key}` belongs to `trace`, which is absent");
-            table.refuse_key(key, message, "remove it, or name a `trace`", problems);
+            table.refuse_key(key, message, "remove it, or name a `trace`");
         }
         return None;
     };
     for key in schema::REPLACED_BY_TRACE.names() {
         let message = format!("`{key}` with `trace`, which has every request");
-        table.refuse_key(key, message, "remove it, or `trace`", problems);
+        table.refuse_key(key, message, "remove it, or `trace`");
     }
-    let path = entry.text("\"requests.log\"", problems)?;
-    let pace = table.value_or("pace", ReplayPace::Recorded, problems, Entry::word)?;
-    let wrap = table.value_or("wrap", false, problems, Entry::boolean)?;
+    let path = entry.text("\"requests.log\"")?;
+    let pace = table.value_or("pace", ReplayPace::Recorded, Entry::word)?;
+    let wrap = table.value_or("wrap", false, Entry::boolean)?;
     Some(Replay { path: PathBuf::from(path), pace, wrap, trace: None })
 }

@@ -3,7 +3,6 @@
 //! A condition is a level, a list of levels, or a range of numbers. Not here: recorded cells; a [`Selection`] matches
 //! points of a sweep.
 
-use super::error::Problems;
 use super::level::{FactorName, Level};
 use super::read::{Entry, did_you_mean};
 use super::schema;
@@ -73,23 +72,18 @@ impl Selection {
 
 /// Reads the conditions for cells of `step`. Without an entry, the selection contains every cell of the step.
 #[expect(clippy::option_option, reason = "an absent step and a bad one are different")]
-pub(super) fn read(
-    entry: Option<Entry<'_>>,
-    step: Option<Option<String>>,
-    problems: &mut Problems<'_>,
-) -> Option<Selection> {
+pub(super) fn read(entry: Option<Entry<'_>>, step: Option<Option<String>>) -> Option<Selection> {
     let mut selection = Selection::default();
     let mut is_complete = true;
     if let Some(entry) = entry {
-        for entry in entry.table(problems)?.in_order() {
+        for entry in entry.table()?.in_order() {
             if entry.name == REPETITION {
-                let repetitions = repetitions(&entry, problems);
+                let repetitions = repetitions(&entry);
                 is_complete &= repetitions.is_some();
                 selection.repetitions = repetitions.unwrap_or_default();
                 continue;
             }
-            let condition =
-                factor_name(&entry, problems).and_then(|name| Some((name, accept(name, &entry, problems)?)));
+            let condition = factor_name(&entry).and_then(|name| Some((name, accept(name, &entry)?)));
             is_complete &= condition.is_some();
             selection.conditions.extend(condition);
         }
@@ -99,43 +93,41 @@ pub(super) fn read(
 }
 
 /// The step that a key names.
-pub(super) fn step_name(entry: &Entry<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option<String> {
-    let given = entry.text("\"second pass\"", problems)?;
+pub(super) fn step_name(entry: &Entry<'_>, steps: &[Step]) -> Option<String> {
+    let given = entry.text("\"second pass\"")?;
     let names: Vec<&str> = steps.iter().filter_map(|step| step.name.as_deref()).collect();
     if names.contains(&given.as_str()) {
         return Some(given);
     }
     let hint = did_you_mean(&given, names.iter().copied());
     let steps = if names.is_empty() { "none; add `[[step]]` tables".to_owned() } else { names.join(", ") };
-    entry.refuse(format!("unknown step `{given}`{hint}"), format!("steps: {steps}"), problems)
+    entry.refuse(format!("unknown step `{given}`{hint}"), format!("steps: {steps}"))
 }
 
-fn accept(name: FactorName, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Accept> {
+fn accept(name: FactorName, entry: &Entry<'_>) -> Option<Accept> {
     if let (DeValue::Table(_), true) = (entry.value, name.is_numeric()) {
-        let range = entry.table(problems)?;
-        range.only(&schema::CELL_RANGE, problems);
-        let mut end = |key: &str| name.read(&range.require(key, "…", problems)?, problems);
+        let range = entry.table()?;
+        range.only(&schema::CELL_RANGE);
+        let end = |key: &str| name.read(&range.require(key, "…")?);
         let (from, to) = (end("from"), end("to"));
         return Some(Accept::Between(from?, to?));
     }
     let levels: Option<Vec<Level>> = match entry.elements() {
-        None => Some(vec![name.read(entry, problems)?]),
-        Some(elements) => elements.iter().map(|element| name.read(element, problems)).collect(),
+        None => Some(vec![name.read(entry)?]),
+        Some(elements) => elements.iter().map(|element| name.read(element)).collect(),
     };
     match levels? {
-        levels if levels.is_empty() => {
-            entry.refuse("no level at all", "a level, a list or `{ from, to }`", problems)
-        }
+        levels if levels.is_empty() => entry.refuse("no level at all", "a level, a list or `{ from, to }`"),
         levels => Some(Accept::OneOf(levels)),
     }
 }
 
-fn repetitions(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Vec<u32>> {
+fn repetitions(entry: &Entry<'_>) -> Option<Vec<u32>> {
     match entry.elements() {
-        None => Some(vec![entry.count(problems)?]),
+        None => Some(vec![entry.count()?]),
         Some(elements) if elements.is_empty() => {
-            entry.refuse("no repetition at all", "a repetition from 1, or a list of them", problems)
+            entry.refuse("no repetition at all", "a repetition from 1, or a list of them")
         }
-        Some(elements) => elements.iter().map(|element| element.count(problems)).collect(),
+        Some(elements) => elements.iter().map(|element| element.count()).collect(),
     }
 }

@@ -5,7 +5,6 @@
 //! keys of its `repeat` replace those of `[repeat]`. An experiment without steps has one step without a name. Not here:
 //! the order of cells (`plan`).
 
-use super::error::Problems;
 use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::Load;
@@ -113,29 +112,28 @@ pub(super) fn read(
     preparation: Preparation,
     sweep: Vec<Factor>,
     repeat: Repeat,
-    problems: &mut Problems<'_>,
 ) -> Vec<Step> {
     let (purge_before, precondition, duration) = (Purge::None, None, None);
     let base = Step { name: None, purge_before, precondition, preparation, sweep, duration, repeat };
     let mut steps: Vec<Step> = Vec::new();
     for table in tables {
-        table.only(&schema::STEP, problems);
+        table.only(&schema::STEP);
         let mut step = base.clone();
-        if let Some(entry) = table.require("name", "\"second pass\"", problems) {
-            step.name = entry.text("\"second pass\"", problems);
+        if let Some(entry) = table.require("name", "\"second pass\"") {
+            step.name = entry.text("\"second pass\"");
             if step.name.is_some() && steps.iter().any(|earlier| earlier.name == step.name) {
-                entry.refuse::<()>("a second step of this name", "a name of its own for each step", problems);
+                entry.refuse::<()>("a second step of this name", "a name of its own for each step");
             }
         }
-        table.update("purge-before", &mut step.purge_before, problems, Entry::word);
-        step.precondition = table.get("precondition").and_then(|entry| Precondition::read(&entry, problems));
-        step.preparation = step.preparation.with(&table, problems);
-        step.duration = table.get("duration").and_then(|entry| entry.some_time(problems));
-        if let Some(own) = table.get("repeat").and_then(|entry| entry.table(problems)) {
-            step.repeat = repeat::read(&own, step.repeat, problems);
+        table.update("purge-before", &mut step.purge_before, Entry::word);
+        step.precondition = table.get("precondition").and_then(|entry| Precondition::read(&entry));
+        step.preparation = step.preparation.with(&table);
+        step.duration = table.get("duration").and_then(|entry| entry.some_time());
+        if let Some(own) = table.get("repeat").and_then(|entry| entry.table()) {
+            step.repeat = repeat::read(&own, step.repeat);
         }
-        if let Some(own) = table.get("sweep").and_then(|entry| entry.table(problems)) {
-            for factor in sweep::read(&own, problems) {
+        if let Some(own) = table.get("sweep").and_then(|entry| entry.table()) {
+            for factor in sweep::read(&own) {
                 match step.sweep.iter_mut().find(|base| base.name == factor.name) {
                     Some(base) => *base = factor,
                     None => step.sweep.push(factor),

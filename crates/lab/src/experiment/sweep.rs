@@ -4,7 +4,6 @@
 //! `{ from, to, factor }` for a geometric one. Not here: the cells, which are the product of the factors
 //! (`Step::points`).
 
-use super::error::Problems;
 use super::level::{FactorName, Fault, Level, Raw};
 use super::read::{Entry, Table, did_you_mean};
 use super::schema;
@@ -23,21 +22,21 @@ pub struct Factor {
 }
 
 /// Reads a table of factors.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Vec<Factor> {
+pub(super) fn read(table: &Table<'_>) -> Vec<Factor> {
     let factors = table.in_order().into_iter().filter_map(|entry| {
-        let name = factor_name(&entry, problems)?;
-        let levels = levels(name, &entry, problems)?;
+        let name = factor_name(&entry)?;
+        let levels = levels(name, &entry)?;
         Some(Factor { name, levels })
     });
     factors.collect()
 }
 
 /// The factor that a key names; records one that does not exist.
-pub(super) fn factor_name(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<FactorName> {
+pub(super) fn factor_name(entry: &Entry<'_>) -> Option<FactorName> {
     let name = FactorName::from_name(&entry.name);
     if name.is_none() {
         let hint = did_you_mean(&entry.name, FactorName::NAMES.iter().copied());
-        problems.add(
+        entry.problems.add(
             entry.key_span.clone(),
             format!("unknown factor `{}`{hint}", entry.name),
             "not a factor",
@@ -48,23 +47,22 @@ pub(super) fn factor_name(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Opt
 }
 
 /// The levels of a factor: a value, a list or a range.
-fn levels(name: FactorName, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Vec<Level>> {
+fn levels(name: FactorName, entry: &Entry<'_>) -> Option<Vec<Level>> {
     let is_device = matches!(name, FactorName::Device | FactorName::LogDevice);
     if let (toml::de::DeValue::Table(_), false) = (entry.value, is_device) {
-        return range(name, entry, problems);
+        return range(name, entry);
     }
-    let Some(elements) = entry.elements() else { return Some(vec![name.read(entry, problems)?]) };
+    let Some(elements) = entry.elements() else { return Some(vec![name.read(entry)?]) };
     if elements.is_empty() {
-        return entry.refuse("a factor without levels", "a value, a list of them, or a range", problems);
+        return entry.refuse("a factor without levels", "a value, a list of them, or a range");
     }
     let mut levels = Vec::new();
     for element in &elements {
-        let Some(level) = name.read(element, problems) else { continue };
+        let Some(level) = name.read(element) else { continue };
         if levels.contains(&level) {
             element.refuse::<()>(
                 format!("{level} is listed twice"),
                 "each level once; to measure a level again, set `times` in [repeat]",
-                problems,
             );
         }
         levels.push(level);
@@ -72,34 +70,34 @@ fn levels(name: FactorName, entry: &Entry<'_>, problems: &mut Problems<'_>) -> O
     (levels.len() == elements.len()).then_some(levels)
 }
 
-fn range(name: FactorName, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Vec<Level>> {
+fn range(name: FactorName, entry: &Entry<'_>) -> Option<Vec<Level>> {
     if !name.is_numeric() {
-        return entry.refuse("a range of names", "a name, or a list of names", problems);
+        return entry.refuse("a range of names", "a name, or a list of names");
     }
-    let table = entry.table(problems)?;
-    if !table.only(&schema::RANGE, problems) {
+    let table = entry.table()?;
+    if !table.only(&schema::RANGE) {
         return None;
     }
-    let mut end = |key: &str| -> Option<(Raw, Entry<'_>)> {
-        let entry = table.require(key, "…", problems)?;
-        Some((name.raw(&entry, problems)?, entry))
+    let end = |key: &str| -> Option<(Raw, Entry<'_>)> {
+        let entry = table.require(key, "…")?;
+        Some((name.raw(&entry)?, entry))
     };
     let (from, to) = (end("from"), end("to"));
-    let growth = growth(name, &table, problems);
+    let growth = growth(name, &table);
     let ((from, _), (to, to_entry), growth) = (from?, to?, growth?);
     if from > to {
         let fault = "a range that ends before it begins";
-        return to_entry.refuse(fault, "`to` at least as large as `from`", problems);
+        return to_entry.refuse(fault, "`to` at least as large as `from`");
     }
     let Some(raws) = values(from, to, growth) else {
         let fault = format!("a range of more than {MOST_LEVELS} levels");
-        return entry.refuse(fault, "a larger step, or a list", problems);
+        return entry.refuse(fault, "a larger step, or a list");
     };
     let mut levels = Vec::with_capacity(raws.len());
     for raw in raws {
         match name.level(raw) {
             Ok(level) => levels.push(level),
-            Err(Fault(fault, accepted)) => return entry.refuse(fault, accepted, problems),
+            Err(Fault(fault, accepted)) => return entry.refuse(fault, accepted),
         }
     }
     Some(levels)
@@ -112,25 +110,28 @@ enum Growth {
     Multiply(f64),
 }
 
-fn growth(name: FactorName, table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Growth> {
+fn growth(name: FactorName, table: &Table<'_>) -> Option<Growth> {
     match (table.get("step"), table.get("factor")) {
-        (Some(step), None) => match name.raw(&step, problems)? {
-            Raw::Whole(0) | Raw::Fraction(..=0.0) => {
-                step.refuse("a step of nothing", "a step above 0", problems)
-            }
+        (Some(step), None) => match name.raw(&step)? {
+            Raw::Whole(0) | Raw::Fraction(..=0.0) => step.refuse("a step of nothing", "a step above 0"),
             by => Some(Growth::Add(by)),
         },
-        (None, Some(factor)) => match factor.number("2", problems)? {
+        (None, Some(factor)) => match factor.number("2")? {
             by if by > 1.0 => Some(Growth::Multiply(by)),
-            by => factor.refuse(format!("{by} does not grow"), "a factor above 1, such as `2`", problems),
+            by => factor.refuse(format!("{by} does not grow"), "a factor above 1, such as `2`"),
         },
         (Some(_), Some(factor)) => {
             let fault = "a range grows by a step or by a factor, not by both";
-            factor.refuse(fault, "remove `step` or `factor`", problems)
+            factor.refuse(fault, "remove `step` or `factor`")
         }
         (None, None) => {
             let message = "a range without `step` or `factor`";
-            problems.add(table.span.clone(), message, "here", "add `step = …`, or `factor = 2` for doubling");
+            table.problems.add(
+                table.span.clone(),
+                message,
+                "here",
+                "add `step = …`, or `factor = 2` for doubling",
+            );
             None
         }
     }

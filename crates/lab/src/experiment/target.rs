@@ -3,7 +3,6 @@
 //! Not here: the lookup of devices (`lowtide_files::device`), and the checks of disks before they are overwritten
 //! (`lowtide_host::block`).
 
-use super::error::Problems;
 use super::read::{Entry, Table};
 use super::schema;
 use lowtide_files::device::{DeviceName, Part, canonical};
@@ -42,83 +41,83 @@ impl fmt::Display for Target {
 }
 
 /// Reads the target, and the names of all devices if there are several.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
-    table.only(&schema::TARGET, problems);
+pub(super) fn read(table: &Table<'_>) -> Option<(Target, Vec<String>)> {
+    table.only(&schema::TARGET);
     let mut given = table.in_order();
     given.retain(|entry| schema::TARGET.contains(&entry.name));
     let accepted = "exactly one of: device, file, directory, block";
     let entry = match given.as_slice() {
         [] => {
-            problems.add(table.span.clone(), "a target without anything to test", "here", accepted);
+            table.problems.add(table.span.clone(), "a target without anything to test", "here", accepted);
             return None;
         }
         [entry] => entry,
         [first, second, ..] => {
             let message = format!("two targets: `{}` and `{}`", first.name, second.name);
-            problems.add(second.key_span.clone(), message, "the second", accepted);
+            table.problems.add(second.key_span.clone(), message, "the second", accepted);
             return None;
         }
     };
-    let path = |problems: &mut Problems<'_>| entry.text("\"/data\"", problems).map(PathBuf::from);
+    let path = || entry.text("\"/data\"").map(PathBuf::from);
     let target = match entry.name.as_str() {
-        "file" => Target::File(path(problems)?),
-        "directory" => Target::Directory(path(problems)?),
-        "block" => Target::Block(path(problems)?),
-        _ => return devices(entry, problems),
+        "file" => Target::File(path()?),
+        "directory" => Target::Directory(path()?),
+        "block" => Target::Block(path()?),
+        _ => return devices(entry),
     };
     Some((target, Vec::new()))
 }
 
 /// Reads one device: a name, or a table with the parts of a name. A mode in the catalogue gets its name there.
-pub(super) fn device(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<String> {
-    let DeValue::Table(_) = entry.value else { return Some(canonical(&entry.text(EXAMPLE, problems)?)) };
-    let table = entry.table(problems)?;
-    if !table.only(&schema::DEVICE, problems) {
+pub(super) fn device(entry: &Entry<'_>) -> Option<String> {
+    let DeValue::Table(_) = entry.value else { return Some(canonical(&entry.text(EXAMPLE)?)) };
+    let table = entry.table()?;
+    if !table.only(&schema::DEVICE) {
         return None;
     }
-    let log = table.optional("log", problems, part)?;
-    let entry = table.require("data", EXAMPLE, problems)?;
-    let mut data = part(&entry, problems)?;
+    let log = table.optional("log", part)?;
+    let entry = table.require("data", EXAMPLE)?;
+    let mut data = part(&entry)?;
     if let Some(mode) = table.get("mode") {
-        let wanted = mode.text("\"windows\"", problems)?;
+        let wanted = mode.text("\"windows\"")?;
         if let Some(own) = &data.mode {
             let fault = format!("`{}` has the mode `{own}` already", entry.name);
-            return mode.refuse(fault, "one mode", problems);
+            return mode.refuse(fault, "one mode");
         }
         data.mode = Some(wanted);
     }
     let name = DeviceName { data, log };
     if DeviceName::new(&name.to_string()) != name {
         let accepted = "a path that ends in `.toml`, where a mode or a log follows";
-        return entry.refuse(format!("`{}` is a path without an ending", name.data.file), accepted, problems);
+        return entry.refuse(format!("`{}` is a path without an ending", name.data.file), accepted);
     }
     Some(canonical(&name.to_string()))
 }
 
 /// Reads the name of one device without a log.
-fn part(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Part> {
-    let text = entry.text(EXAMPLE, problems)?;
+fn part(entry: &Entry<'_>) -> Option<Part> {
+    let text = entry.text(EXAMPLE)?;
     let name = DeviceName::new(&text);
     match name.log {
         None => Some(name.data),
-        Some(_) => entry.refuse(format!("`{text}` is two devices"), "one device", problems),
+        Some(_) => entry.refuse(format!("`{text}` is two devices"), "one device"),
     }
 }
 
-fn devices(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
+fn devices(entry: &Entry<'_>) -> Option<(Target, Vec<String>)> {
     let Some(elements) = entry.elements() else {
-        return Some((Target::Device(device(entry, problems)?), Vec::new()));
+        return Some((Target::Device(device(entry)?), Vec::new()));
     };
     let mut names: Vec<String> = Vec::new();
     for element in &elements {
-        let name = device(element, problems)?;
+        let name = device(element)?;
         if names.contains(&name) {
-            return element.refuse(format!("`{name}` is listed twice"), "each device once", problems);
+            return element.refuse(format!("`{name}` is listed twice"), "each device once");
         }
         names.push(name);
     }
     match names.first().cloned() {
-        None => entry.refuse("a list of no devices", "the name of a device, or a list of them", problems),
+        None => entry.refuse("a list of no devices", "the name of a device, or a list of them"),
         Some(first) => Some((Target::Device(first), if names.len() > 1 { names } else { Vec::new() })),
     }
 }

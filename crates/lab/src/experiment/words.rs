@@ -2,7 +2,6 @@
 //!
 //! Not here: words from other lists, such as device names.
 
-use super::error::Problems;
 use super::read::{Entry, did_you_mean};
 
 /// A type whose values are written as words.
@@ -15,14 +14,14 @@ pub(super) trait Word: Copy + 'static {
 
 impl Entry<'_> {
     /// Reads one of the words of `T`. Records any other value, with the nearest word.
-    pub(super) fn word<T: Word>(&self, problems: &mut Problems<'_>) -> Option<T> {
+    pub(super) fn word<T: Word>(&self) -> Option<T> {
         let words = || T::WORDS.iter().map(|(word, _)| *word);
-        let given = self.string(&format!("\"{}\"", T::WORDS[0].0), problems)?;
+        let given = self.string(&format!("\"{}\"", T::WORDS[0].0))?;
         if let Some((_, value)) = T::WORDS.iter().find(|(word, _)| *word == given) {
             return Some(*value);
         }
         let hint = did_you_mean(&given, words());
-        problems.add(
+        self.problems.add(
             self.span.clone(),
             format!("unknown {} `{given}`{hint}", T::WHAT),
             format!("not a {}", T::WHAT),
