@@ -1,16 +1,16 @@
-//! Databases through power cuts on this machine: a server, a filesystem of the kernel, an attached drive that is simulated.
+//! Power cuts under databases in wall time: a server, a filesystem of the kernel, and a simulated drive that is attached.
 //!
 //! ```text
-//!   terminals ─► server ─► xfs | ext4 ─► attached drive ◄─ the power is cut, in wall time
-//!       └─► Ledger         mounted again ◄─ the power is on again
+//!   terminals ─► server ─► xfs | ext4 ─► attached drive ◄─ power cut, in wall time
+//!       └─► Ledger         mounted again ◄─ power on
 //! ```
 //!
-//! With the power of the drive that of its host goes: what the server acknowledges from the moment on at which the cut is
-//! ordered does not count, the server is killed, and what the kernel has in memory cannot be written any more. Then the filesystem
-//! is mounted again and the server started, both recover, and everything that was acknowledged is looked for. Several
-//! terminals ask at once, so nothing is said about which commit came first. A database that was found corrupt, or whose
-//! filesystem cannot be mounted, is replaced by the one that was loaded, on a new drive. SQLite has one terminal, and its
-//! file to itself. Not here: log disks, and how fast all this is. It needs root, FUSE and loop devices.
+//! The drive and its host lose power together. Transactions that the server acknowledges after the cut was ordered do not
+//! count, the server is killed, and the kernel can no longer write its dirty pages. Then the filesystem is mounted and the
+//! server started, both recover, and all acknowledged transactions are looked up. Several terminals run concurrently, so
+//! the order of commits is unknown and not checked. A corrupt database, or one whose filesystem cannot be mounted, is
+//! replaced by the loaded database on a new drive. SQLite has one terminal, and exclusive access to its file. The machine
+//! must have root access, FUSE and loop devices. Not here: log disks, and performance.
 
 use super::evidence::{self, Evidence};
 use super::keep::Keeper;
@@ -35,19 +35,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Transactions between two cuts, at least: drawn between these.
+/// The range of the fewest transactions between two cuts.
 const COMMITS: [u32; 2] = [30, 300];
-/// The power is cut within so many milliseconds after them.
+/// The longest delay of the cut after these transactions, in milliseconds.
 const WITHIN_MS: u32 = 100;
-/// So long without a transaction's end, and a database is taken for dead.
+/// A database without a completed transaction for this time is dead.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often it is looked whether there were enough.
-const LOOK: Duration = Duration::from_millis(2);
+/// The interval at which completed transactions are counted.
+const POLL: Duration = Duration::from_millis(2);
 
-/// Takes a database through power cuts.
+/// Runs a database through power cuts.
 ///
 /// # Errors
-/// [`PowercutError`] where this machine does not have what it takes, or `interrupt` is set.
+/// [`PowercutError`] if this machine cannot attach the drive or run the database, or `interrupt` is set.
 pub(super) fn run(
     setting: &Setting,
     asked: &Asked,
@@ -71,18 +71,17 @@ struct Rounds<'a> {
     interrupt: &'a Arc<AtomicBool>,
     settings: Settings,
     scale: Scale,
-    // Who uses the drive is dropped first.
-    /// `None` where the database does not run.
+    /// `None` while the database does not run. Dropped before the drive, which it uses.
     instance: Option<Box<dyn Instance>>,
     drive: Option<Attached>,
-    /// The loaded database, and what the server needs beside the drive.
+    /// The loaded database, and the server's other files.
     own: Folder,
     ledger: Mutex<Ledger>,
     began: Instant,
-    /// Drives so far.
+    /// The number of drives so far.
     drives: u64,
     keeper: Option<Keeper<'a>>,
-    /// Follows the drive, where files are kept.
+    /// Checks the requests of the drive, if files are kept.
     contract: Contract,
     kernel: KernelLog,
 }
@@ -96,7 +95,7 @@ impl<'a> Rounds<'a> {
     ) -> Result<Rounds<'a>, PowercutError> {
         attached::clean().map_err(attached::AttachedError::from)?;
         let (buffer_pool, log_size) = match setting.engine {
-            // Less than there is: pages are read back, and written when others need their place.
+            // The pool is smaller than the data, so that pages are evicted and read back.
             Engine::Postgresql => (Bytes::mib(4), Bytes::mib(32)),
             _ => (Bytes::mib(8), Bytes::mib(8)),
         };
@@ -131,31 +130,31 @@ impl<'a> Rounds<'a> {
         data_set::make(&rounds.places())?;
         rounds.start_empty()?;
         rounds.database().load(&rounds.scale, asked.seed, interrupt, &|_| {})?;
-        rounds.instance.take().expect("it runs").stop()?;
+        rounds.instance.take().expect("the database runs").stop()?;
         let (from, to) = (rounds.places().data, rounds.own.path().join("loaded"));
         snapshot::copy(&from, &to, interrupt, &|_| {})?;
         rounds.begin_from_copy()?;
         Ok(rounds)
     }
 
-    /// The loaded database on a new drive.
+    /// Starts a copy of the loaded database on a new drive.
     fn begin_from_copy(&mut self) -> Result<(), PowercutError> {
         self.instance = None;
         self.attach()?;
         let places = self.places();
         snapshot::copy(&self.own.path().join("loaded"), &places.data, self.interrupt, &|_| {})?;
-        self.lock().clone_from(&Ledger::default());
+        *lock(&self.ledger) = Ledger::default();
         self.drive().at_its_pace()?;
         self.start()?;
         Ok(())
     }
 
-    /// A new drive with an empty filesystem.
+    /// Attaches a new drive with an empty filesystem.
     fn attach(&mut self) -> Result<(), PowercutError> {
         self.drive = None;
         self.drives += 1;
         let setting = &self.row.setting;
-        let filesystem = setting.filesystem.expect("a simulated one is cut in virtual time");
+        let filesystem = setting.filesystem.expect("`simulated` runs without one");
         let offer = Offer {
             name: Some("powercut".to_owned()),
             scale: self.asked.scale,
@@ -181,24 +180,24 @@ impl<'a> Rounds<'a> {
     }
 
     fn drive(&self) -> &Attached {
-        self.drive.as_ref().expect("it is attached")
+        self.drive.as_ref().expect("the drive is attached")
     }
 
     fn places(&self) -> Places {
         Places { data: self.drive().path().join("data"), log: None, run: self.own.path().join("run") }
     }
 
-    /// Starts the loaded database, which recovers with the first answer at the latest.
+    /// Starts the loaded database and waits for its recovery, which ends with the first answer at the latest.
     fn start(&mut self) -> Result<(), OltpError> {
         self.start_empty()?;
         self.database().number("SELECT count(*) FROM warehouse").map(drop)
     }
 
-    /// Starts the database, made where there is none.
+    /// Starts the database, and creates it if there is none.
     fn start_empty(&mut self) -> Result<(), OltpError> {
         let places = self.places();
         let started = match self.settings.engine.is_embedded() {
-            // Memory that is shared through a file of the drive would go with its power, and take this process along.
+            // Shared memory in a file on the drive would raise SIGBUS in this process after the cut.
             true => sqlite::start_alone(&places, &self.settings),
             false => instance::start(&self.settings, &places, self.interrupt),
         };
@@ -207,58 +206,50 @@ impl<'a> Rounds<'a> {
     }
 
     fn database(&self) -> Arc<dyn Database> {
-        self.instance.as_ref().expect("it runs").database()
+        self.instance.as_ref().expect("the database runs").database()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn clock(&self) -> Nanos {
-        Nanos::new(self.began.elapsed().as_nanos() as u64)
-    }
-
-    /// Writes until the power is cut, brings everything up again, and looks.
+    /// Writes until the power is cut, restores the power, and checks the database.
     fn round(&mut self) -> Result<(), PowercutError> {
         let seed = self.asked.seed.part("round", self.row.cuts);
         let mut devices = Vec::from_iter(kernel::loop_device(self.drive().path()));
         let Written { cut, failed, commits } = self.write_and_cut(seed)?;
         self.row.cuts += 1;
-        let (before, lost_before) = (self.lock().clone(), self.row.lost);
+        let (before, lost_before) = (lock(&self.ledger).clone(), self.row.lost);
         let begin = Instant::now();
-        let drive = self.drive.as_mut().expect("it is attached");
+        let drive = self.drive.as_mut().expect("the drive is attached");
         drive.power_on()?;
-        let up = drive.mount_after_power_cut();
+        let mounted = drive.mount_after_power_cut();
         let mounting = begin.elapsed();
-        if up.is_ok() {
+        let is_mounted = mounted.is_ok();
+        if is_mounted {
             devices.extend(kernel::loop_device(self.drive().path()));
             if let Some(keeper) = &self.keeper {
                 keeper.copy(&self.row, &self.places().data)?;
             }
         }
-        let mounted = up.is_ok();
         let begin = Instant::now();
-        let started = up.map_err(PowercutError::from).and_then(|()| Ok(self.start()?));
-        let told = match started {
+        let started = mounted.map_err(PowercutError::from).and_then(|()| Ok(self.start()?));
+        let damage = match started {
             Ok(()) => {
                 self.row.recovery.add(Nanos::new((mounting + begin.elapsed()).as_nanos() as u64));
                 self.look(cut).unwrap_or_else(|error| Some(error.to_string()))
             }
             Err(error) => Some(error.to_string()),
         };
-        let mut told = failed.or(told);
-        if told.is_some() {
-            // Without its server a drive answers nothing, and the database on it is not at fault for that.
+        let mut damage = failed.or(damage);
+        if damage.is_some() {
+            // A drive whose server ended is an error of this run, not damage of the database.
             self.drive().stat()?;
         }
         let kernel = self.kernel.of(&devices);
-        let unreadable = match told {
-            // SQLite calls a database malformed whose file cannot be read.
-            Some(_) if mounted => kernel::unreadable(&self.places().data),
+        let unreadable = match damage {
+            // SQLite calls a database malformed if its file is unreadable.
+            Some(_) if is_mounted => kernel::unreadable(&self.places().data),
             _ => Vec::new(),
         };
-        if let (Some(told), Some(why)) = (&mut told, unreadable.first()) {
-            told.push_str(&format!("; the filesystem fails: {why}"));
+        if let (Some(damage), Some(why)) = (&mut damage, unreadable.first()) {
+            damage.push_str(&format!("; the filesystem fails: {why}"));
         }
         if self.interrupt.load(Ordering::Relaxed) {
             if let Some(keeper) = &self.keeper {
@@ -269,22 +260,22 @@ impl<'a> Rounds<'a> {
         if self.keeper.is_some() {
             let lost = self.row.lost - lost_before;
             let evidence = Evidence { commits, unreadable, kernel, ..Evidence::default() };
-            told = self.keep_or_forget((told, lost), evidence, (before, cut))?;
+            damage = self.keep_or_forget((damage, lost), evidence, (before, cut))?;
         }
-        if let Some(why) = told {
+        if let Some(why) = damage {
             self.row.damaged(&why);
-            let unseen = self.lock().new_entries();
-            self.row.lost += unseen;
+            let unchecked = lock(&self.ledger).new_entries();
+            self.row.lost += unchecked;
             self.begin_from_copy()?;
         }
         Ok(())
     }
 
-    /// Keeps what is known of the round where something was lost that may not be, or the drive broke its contract; what is
-    /// wrong then.
+    /// Keeps the files and the evidence of the round if the database is damaged, a promise was broken, or the drive
+    /// violated its contract. Returns the damage, including a violation.
     fn keep_or_forget(
         &mut self,
-        (told, lost): (Option<String>, u64),
+        (damage, lost): (Option<String>, u64),
         mut evidence: Evidence,
         (ledger, cut): (Ledger, Nanos),
     ) -> Result<Option<String>, PowercutError> {
@@ -295,20 +286,20 @@ impl<'a> Rounds<'a> {
         let broke = (evidence.findings.broken > 0).then(|| "the drive broke its contract".to_owned());
         let keeper = self.keeper.as_ref().expect("files are kept");
         let missed = lost > 0 && self.row.setting.promise() == Promise::All;
-        if told.is_none() && broke.is_none() && !missed {
+        let damage = damage.or(broke);
+        if damage.is_none() && !missed {
             keeper.forget(&self.row);
             return Ok(None);
         }
         let (copy, scratch) = (keeper.data(&self.row), self.own.path().join("opened"));
         let how = (&self.settings, &self.scale);
         evidence.copy = evidence::of_copy(&self.row, (&copy, &scratch), how, (ledger, cut));
-        let told = told.or(broke);
-        let why = told.clone().unwrap_or_else(|| format!("{lost} acknowledged transactions are lost"));
+        let why = damage.clone().unwrap_or_else(|| format!("{lost} acknowledged transactions are lost"));
         keeper.keep(&self.row, &format!("{why}\n{evidence}"), &log)?;
-        Ok(told)
+        Ok(damage)
     }
 
-    /// What the drive's log says of it.
+    /// Checks the drive's log against its contract.
     fn follow(&mut self, log: &Path) -> Result<Findings, PowercutError> {
         let failed = |source| OltpError::Io { path: log.to_owned(), source };
         let text = std::fs::read_to_string(log).map_err(failed)?;
@@ -317,20 +308,18 @@ impl<'a> Rounds<'a> {
         Ok(self.contract.follow(&requests))
     }
 
-    /// Looks for everything that was acknowledged, and for contradictions; what cannot be, if something is.
+    /// Looks up all acknowledged transactions and checks the consistency conditions. Returns the first damage.
     fn look(&mut self, cut: Nanos) -> Result<Option<String>, OltpError> {
         let database = self.database();
-        let found = self.lock().look(&*database, &self.scale, cut)?;
-        self.row.lost += found.lost;
-        self.row.returned += found.returned;
-        self.row.oldest_lost = self.row.oldest_lost.max(found.oldest);
-        match found.told(false) {
+        let found = lock(&self.ledger).look(&*database, &self.scale, cut)?;
+        self.row.add(&found);
+        match found.damage(false) {
             None => contradiction(&*database, &self.scale),
-            told => Ok(told),
+            damage => Ok(damage),
         }
     }
 
-    /// Asks for transactions until the power is cut in the middle of them.
+    /// Runs transactions until the power is cut in the middle of them.
     fn write_and_cut(&mut self, seed: Seed) -> Result<Written, PowercutError> {
         let mut random = Random::new(seed.part("cut", 0));
         let wanted = u64::from(random.between(COMMITS[0], COMMITS[1]));
@@ -340,120 +329,130 @@ impl<'a> Rounds<'a> {
         let sessions = (0..terminals).map(|_| database.session()).collect::<Result<Vec<_>, _>>()?;
         drop(database);
         let instance = self.instance.take();
-        let (ended, over, broken) = (AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
-        let commits = Mutex::default();
-        let (cut, acknowledged) = std::thread::scope(|scope| {
-            let writers: Vec<_> = sessions
+        let load = Load {
+            ledger: &self.ledger,
+            began: self.began,
+            ended: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            failure: OnceLock::new(),
+        };
+        let (cut, commits) = std::thread::scope(|scope| {
+            let terminals: Vec<_> = sessions
                 .into_iter()
                 .zip(0u64..)
                 .map(|(session, number)| {
                     let seed = seed.part("terminal", number);
                     let random = |name| Random::new(seed.part(name, 0));
                     let constants = RunConstants::of(self.asked.seed);
-                    let writer = Writer {
-                        session,
-                        deck: Deck::new(random("deck")),
-                        inputs: Inputs::new(&self.scale, (1, number as u32 + 1), constants, random("inputs")),
-                        ledger: &self.ledger,
-                        began: self.began,
-                        ended: &ended,
-                        over: &over,
-                        broken: &broken,
-                        commits: &commits,
-                    };
-                    scope.spawn(move || writer.run())
+                    let home = (1, number as u32 + 1);
+                    let inputs = Inputs::new(&self.scale, home, constants, random("inputs"));
+                    let terminal = Terminal { session, deck: Deck::new(random("deck")), inputs, load: &load };
+                    scope.spawn(move || terminal.run())
                 })
                 .collect();
             let (mut last, mut since) = (0, Instant::now());
-            while ended.load(Ordering::Relaxed) < wanted && broken.get().is_none() {
-                let now = ended.load(Ordering::Relaxed);
+            while load.ended.load(Ordering::Relaxed) < wanted && load.failure.get().is_none() {
+                let now = load.ended.load(Ordering::Relaxed);
                 if now != last {
                     (last, since) = (now, Instant::now());
                 }
                 if since.elapsed() > PATIENCE || self.interrupt.load(Ordering::Relaxed) {
                     break;
                 }
-                std::thread::sleep(LOOK);
+                std::thread::sleep(POLL);
             }
             std::thread::sleep(pause);
-            over.store(true, Ordering::SeqCst);
-            let cut = self.clock();
+            load.is_over.store(true, Ordering::SeqCst);
+            let cut = load.clock();
             let lost = self.drive().power_cut(Tear::Page);
-            // Its clients hear of it; who has no server hears from the drive.
+            // The server's clients get an error; the sessions of an embedded database get it from the drive.
             drop(instance);
-            let acknowledged: u64 = writers.into_iter().map(|it| it.join().unwrap_or(0)).sum();
-            (lost.map(|_| cut), acknowledged)
+            let commits = terminals.into_iter().flat_map(|terminal| terminal.join().unwrap_or_default());
+            (lost.map(|_| cut), commits.collect::<Vec<_>>())
         });
-        self.row.acknowledged += acknowledged;
-        let commits = commits.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(Written { cut: cut?, failed: broken.into_inner(), commits })
+        self.row.acknowledged += commits.len() as u64;
+        Ok(Written { cut: cut?, failed: load.failure.into_inner(), commits })
     }
 }
 
-/// What was written until the power was cut.
+/// The result of the transactions before a power cut.
 struct Written {
-    /// When that was.
+    /// The time of the cut.
     cut: Nanos,
-    /// What failed while the power was on.
+    /// The first failure while the power was on.
     failed: Option<String>,
-    /// Commits that were acknowledged: from when to when, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Begin and end of acknowledged commits, in nanoseconds of `CLOCK_MONOTONIC`.
     commits: Vec<(u64, u64)>,
 }
 
-/// One that asks for transactions.
-struct Writer<'a> {
+/// The state that the terminals share.
+struct Load<'a> {
+    ledger: &'a Mutex<Ledger>,
+    began: Instant,
+    /// The number of completed transactions.
+    ended: AtomicU64,
+    /// Set when the power is cut.
+    is_over: AtomicBool,
+    /// The first failure while the power was on.
+    failure: OnceLock<String>,
+}
+
+impl Load<'_> {
+    fn clock(&self) -> Nanos {
+        Nanos::new(self.began.elapsed().as_nanos() as u64)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+}
+
+fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A terminal, which runs transactions one after another.
+struct Terminal<'a> {
     session: Box<dyn Session + 'a>,
     deck: Deck,
     inputs: Inputs,
-    ledger: &'a Mutex<Ledger>,
-    began: Instant,
-    ended: &'a AtomicU64,
-    over: &'a AtomicBool,
-    /// What failed first before it was over.
-    broken: &'a OnceLock<String>,
-    /// Those that were acknowledged; see [`Written::commits`].
-    commits: &'a Mutex<Vec<(u64, u64)>>,
+    load: &'a Load<'a>,
 }
 
-impl Writer<'_> {
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Asks until it is over; how many transactions were acknowledged that can be lost.
-    fn run(mut self) -> u64 {
-        let mut acknowledged = 0;
-        while !self.over.load(Ordering::SeqCst) {
+impl Terminal<'_> {
+    /// Runs transactions until the power is cut. Returns the acknowledged commits that can be lost; see
+    /// [`Written::commits`].
+    fn run(mut self) -> Vec<(u64, u64)> {
+        let (load, mut commits) = (self.load, Vec::new());
+        while !load.is_over() {
             let mut transaction = self.inputs.next(self.deck.deal());
-            self.lock().name(&mut transaction);
+            lock(load.ledger).name(&mut transaction);
             let asked_ns = request_log::monotonic_ns();
             let ended = loop {
                 match self.session.run(&transaction) {
-                    Err(Failure::Conflict(_)) if !self.over.load(Ordering::SeqCst) => {}
+                    Err(Failure::Conflict(_)) if !load.is_over() => {}
                     ended => break ended,
                 }
             };
             match ended {
-                Ok(outcome) if !self.over.load(Ordering::SeqCst) => {
-                    let at = Nanos::new(self.began.elapsed().as_nanos() as u64);
-                    let commit = (asked_ns, request_log::monotonic_ns());
-                    if self.lock().acknowledge(&transaction, outcome, at) {
-                        acknowledged += 1;
-                        self.commits.lock().unwrap_or_else(PoisonError::into_inner).push(commit);
+                Ok(outcome) if !load.is_over() => {
+                    let (at, ended_ns) = (load.clock(), request_log::monotonic_ns());
+                    if lock(load.ledger).acknowledge(&transaction, outcome, at) {
+                        commits.push((asked_ns, ended_ns));
                     }
-                    self.ended.fetch_add(1, Ordering::Relaxed);
+                    load.ended.fetch_add(1, Ordering::Relaxed);
                 }
                 ended => {
-                    if let (Err(failure), false) = (ended, self.over.load(Ordering::SeqCst)) {
-                        let told = format!("a transaction failed while the power was on: {failure}");
-                        self.broken.get_or_init(|| told);
+                    if let (Err(failure), false) = (ended, load.is_over()) {
+                        let message = format!("a transaction failed while the power was on: {failure}");
+                        load.failure.get_or_init(|| message);
                     }
-                    self.lock().unknown(transaction);
+                    lock(load.ledger).unknown(transaction);
                     break;
                 }
             }
         }
-        acknowledged
+        commits
     }
 }
 
@@ -463,7 +462,7 @@ mod tests {
     use lowtide_engines::tpcc::Transaction;
     use lowtide_oltp::Outcome;
 
-    /// Commits so many transactions and then fails; the power goes before it says so, or not.
+    /// A session that fails after a number of transactions, and may set a flag before it reports the failure.
     struct Fails<'a>(u32, Option<&'a AtomicBool>);
 
     impl Session for Fails<'_> {
@@ -484,34 +483,29 @@ mod tests {
         }
     }
 
-    /// What is told of a session that fails after five transactions.
-    fn told(cut_before: bool) -> Option<String> {
-        let (ledger, ended, over, broken) =
-            (Mutex::default(), AtomicU64::new(0), AtomicBool::new(false), OnceLock::new());
-        let commits = Mutex::default();
-        let seed = Seed::new(1);
-        let random = |name| Random::new(seed.part(name, 0));
-        let scale = Scale { warehouses: 1..=1, customers: 20, items: 200 };
-        let writer = Writer {
-            session: Box::new(Fails(5, cut_before.then_some(&over))),
-            deck: Deck::new(random("deck")),
-            inputs: Inputs::new(&scale, (1, 1), RunConstants::of(seed), random("inputs")),
+    /// The failure of a terminal whose session fails after five transactions, with or without a power cut.
+    fn failure(cut_before: bool) -> Option<String> {
+        let (ledger, seed) = (Mutex::default(), Seed::new(1));
+        let load = Load {
             ledger: &ledger,
             began: Instant::now(),
-            ended: &ended,
-            over: &over,
-            broken: &broken,
-            commits: &commits,
+            ended: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            failure: OnceLock::new(),
         };
-        writer.run();
-        assert_eq!(ended.into_inner(), 5);
-        broken.into_inner()
+        let random = |name| Random::new(seed.part(name, 0));
+        let scale = Scale { warehouses: 1..=1, customers: 20, items: 200 };
+        let inputs = Inputs::new(&scale, (1, 1), RunConstants::of(seed), random("inputs"));
+        let session = Box::new(Fails(5, cut_before.then_some(&load.is_over)));
+        Terminal { session, deck: Deck::new(random("deck")), inputs, load: &load }.run();
+        assert_eq!(load.ended.into_inner(), 5);
+        load.failure.into_inner()
     }
 
     #[test]
-    fn what_fails_while_the_power_is_on_is_told_and_what_fails_with_it_is_not() {
-        let failed = told(false).expect("it failed by itself");
+    fn only_failures_while_the_power_is_on_are_reported() {
+        let failed = failure(false).expect("a failure without a cut");
         assert!(failed.contains("while the power was on: database disk image is malformed"), "{failed}");
-        assert_eq!(told(true), None);
+        assert_eq!(failure(true), None);
     }
 }

@@ -1,11 +1,10 @@
-//! The cause of a loss, from what is known of the round ([`Evidence`]), and who is at fault for it
-//! ([`Fault`]).
+//! The evidence about a loss ([`Evidence`]), and the component at fault ([`Fault`]).
 //!
 //! ```text
-//!   log of the drive ─► Contract ─► did the drive keep its contract?              else: the drive
-//!                    └─► flushes ─► did one lie within each acknowledged commit?   else: the way to the drive
-//!   the kernel's messages, reading the files ─► does the filesystem work?         else: the filesystem
-//!   a copy of the files, opened elsewhere ─► is everything in it?                 then: the harness, else: the database
+//!   log of the drive ─► Contract ─► did the drive keep its contract?              no: the drive
+//!                    └─► flushes ─► is a flush within each acknowledged commit?   no: the path to the drive
+//!   kernel messages, reading the files ─► does the filesystem work?              no: the filesystem
+//!   a copy of the files, opened elsewhere ─► is it complete?                     yes: the harness, no: the database
 //! ```
 //!
 //! Not here: copies of servers' databases, which are not opened.
@@ -21,22 +20,22 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Most difference between the clocks of the drive's log and of commits: both are the kernel's, and are read
-/// one after the other.
+/// The largest difference between the times in the drive's log and those of commits. Both are of the same clock, but
+/// are read one after another.
 const CLOCKS_NS: u64 = 1_000_000;
 
-/// Who is at fault.
+/// The component at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The simulated drive.
     Drive,
-    /// The way between database and drive: a flush did not arrive, or not in time.
-    Way,
-    /// The filesystem: the drive kept its contract, and the filesystem does not work on its contents.
+    /// The path between database and drive: a flush did not arrive, or not in time.
+    Path,
+    /// The filesystem: the drive kept its contract, but the filesystem does not work on its contents.
     Filesystem,
     /// The database.
     Database,
-    /// This program: nothing is missing.
+    /// This program: no transaction is lost.
     Harness,
 }
 
@@ -44,31 +43,31 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Fault::Drive => "the drive did not keep its contract",
-            Fault::Way => "a flush did not reach the drive",
-            Fault::Filesystem => "the drive kept its contract, and the filesystem fails on what it holds",
-            Fault::Database => "the drive kept its contract and the filesystem works: it is the database",
-            Fault::Harness => "a copy of the files has everything: it is this program",
+            Fault::Path => "a flush did not reach the drive",
+            Fault::Filesystem => "the filesystem: it fails, although the drive kept its contract",
+            Fault::Database => "the database: the drive kept its contract and the filesystem works",
+            Fault::Harness => "this program: a copy of the files is complete",
         })
     }
 }
 
-/// What is known of a round.
+/// The evidence of a round.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     /// The findings in the drive's log.
     pub(super) findings: Findings,
     /// Acknowledged commits: their begin and end, in nanoseconds of `CLOCK_MONOTONIC`.
     pub(super) commits: Vec<(u64, u64)>,
-    /// Files that cannot be read.
+    /// Unreadable files.
     pub(super) unreadable: Vec<String>,
     /// Messages of the kernel.
     pub(super) kernel: Vec<String>,
-    /// What is wrong with a copy of the files: `None` inside if nothing is; `None` outside if nobody looked.
+    /// The damage in a copy of the files, or `Some(None)` if the copy is complete; `None` if it was not opened.
     pub(super) copy: Option<Option<String>>,
 }
 
 impl Evidence {
-    /// Commits within which no flush was asked for and answered.
+    /// Commits without a flush between their begin and end.
     pub(super) fn unflushed(&self) -> Vec<(u64, u64)> {
         let flushed = |(from, to): &(u64, u64)| {
             let within =
@@ -78,12 +77,12 @@ impl Evidence {
         self.commits.iter().filter(|commit| !flushed(commit)).copied().collect()
     }
 
-    /// Who is at fault for a loss.
+    /// The component at fault for a loss.
     pub(super) fn fault(&self) -> Fault {
         if self.findings.broken > 0 || !self.findings.failed.is_empty() {
             Fault::Drive
         } else if !self.unflushed().is_empty() {
-            Fault::Way
+            Fault::Path
         } else if !self.unreadable.is_empty() {
             Fault::Filesystem
         } else if self.copy == Some(None) {
@@ -121,15 +120,14 @@ impl fmt::Display for Evidence {
         self.unreadable.iter().try_for_each(|why| writeln!(f, "files: {why}"))?;
         match &self.copy {
             None => writeln!(f, "copy: not opened")?,
-            Some(None) => writeln!(f, "copy: everything is there")?,
+            Some(None) => writeln!(f, "copy: complete")?,
             Some(Some(why)) => writeln!(f, "copy: {why}")?,
         }
         self.kernel.iter().try_for_each(|line| writeln!(f, "kernel: {line}"))
     }
 }
 
-/// What is wrong with a copy of the files of a database, opened in a directory of its own; nothing where everything of the
-/// ledger is there.
+/// Opens a copy of the files of a database in a directory of its own, and returns its damage; see [`Evidence::copy`].
 pub(super) fn of_copy(
     row: &Row,
     (copy, scratch): (&Path, &Path),
@@ -141,19 +139,18 @@ pub(super) fn of_copy(
     }
     let never = AtomicBool::new(false);
     let _ = std::fs::remove_dir_all(scratch);
-    let look = || {
+    let mut look = || {
         snapshot::copy(copy, scratch, &never, &|_| {})?;
         let places = Places { data: scratch.to_owned(), log: None, run: scratch.to_owned() };
         let instance = sqlite::start_alone(&places, settings)?;
         let database = instance.database();
         let found = ledger.look(&*database, scale, cut)?;
         let lost = (found.lost > 0).then(|| format!("{} transactions are lost", found.lost));
-        Ok::<_, lowtide_oltp::OltpError>(found.told(false).or(lost).or(contradiction(&*database, scale)?))
+        Ok::<_, lowtide_oltp::OltpError>(found.damage(false).or(lost).or(contradiction(&*database, scale)?))
     };
-    let mut look = look;
-    let found = look().unwrap_or_else(|error| Some(error.to_string()));
+    let damage = look().unwrap_or_else(|error| Some(error.to_string()));
     let _ = std::fs::remove_dir_all(scratch);
-    Some(found)
+    Some(damage)
 }
 
 #[cfg(test)]
@@ -161,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_is_not_as_it_should_be_is_at_fault() {
+    fn the_first_broken_component_is_at_fault() {
         let ms = |ms: u64| ms * 1_000_000;
         let kept = |flushed| Findings { flushed, ..Findings::default() };
         let evidence = || Evidence {
@@ -175,13 +172,13 @@ mod tests {
         let unreadable = vec!["tpcc.db: Input/output error".to_owned()];
         let filesystem = Evidence { unreadable, copy: Some(None), ..evidence() };
         assert_eq!(filesystem.fault(), Fault::Filesystem);
-        let told = filesystem.to_string();
+        let text = filesystem.to_string();
         assert!(
-            told.contains("files: tpcc.db: Input/output error") && told.contains("copy: everything"),
-            "{told}"
+            text.contains("files: tpcc.db: Input/output error") && text.contains("copy: complete"),
+            "{text}"
         );
         let missing = Evidence { findings: kept(vec![(ms(12), ms(18)), (ms(32), ms(48))]), ..evidence() };
-        assert_eq!((missing.fault(), missing.unflushed()), (Fault::Way, vec![(ms(30), ms(40))]));
+        assert_eq!((missing.fault(), missing.unflushed()), (Fault::Path, vec![(ms(30), ms(40))]));
         let wrong = Findings { broken: 1, ..kept(vec![]) };
         assert_eq!(Evidence { findings: wrong, ..evidence() }.fault(), Fault::Drive);
     }

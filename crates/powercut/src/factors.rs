@@ -1,6 +1,6 @@
-//! From values of several factors to settings, each a row ([`Factors`]); and which cannot be.
+//! The settings of a run, as combinations of the values of several factors ([`Factors`]).
 //!
-//! Not here: what then happens.
+//! Not here: running the settings.
 
 use super::{Asked, Journal, PowercutError, Setting};
 use lowtide_core::Filesystem;
@@ -17,20 +17,21 @@ pub struct Factors {
     pub durability: Vec<Durability>,
     /// SQLite's journals; other databases have their own.
     pub journal: Vec<Journal>,
-    /// What they lie on; empty is simulated for SQLite and XFS for servers.
+    /// Filesystems; if empty, the simulated one for SQLite and XFS for servers.
     pub filesystem: Vec<Option<Filesystem>>,
     /// Whether the filesystem flushes the drive.
     pub barrier: Vec<bool>,
-    /// Caches of the drive; empty is the one that the device file says.
+    /// Caches of the drive; if empty, the cache in the device file.
     pub cache: Vec<CacheKind>,
 }
 
 impl Factors {
-    /// All settings, in the order in which the values are given, the last factor's changing first. With `possible`, what
-    /// cannot be is left out.
+    /// All settings, in the order of the values; the last factor varies fastest. With `possible`, impossible settings are
+    /// skipped.
     ///
     /// # Errors
-    /// [`PowercutError`] where one cannot be, or none can; or there is no such device, or not with such a cache.
+    /// [`PowercutError`] for an impossible setting, if all settings are impossible, or if the device or its cache is
+    /// unknown.
     pub fn settings(&self, asked: &Asked, possible: bool) -> Result<Vec<Setting>, PowercutError> {
         let offer = Offer { scale: asked.scale, ..Offer::of(&asked.device) };
         let mut caches = self.cache.clone();
@@ -41,67 +42,56 @@ impl Factors {
             Offer { cache: Some(*cache), ..offer.clone() }.look_up()?;
         }
         let mut settings = Vec::new();
-        for engine in self.engine.iter().copied() {
-            let (journals, filesystems) = (self.journals(engine), self.filesystems(engine));
-            for durability in self.durability.iter().copied() {
-                for journal in journals.iter().copied() {
-                    for filesystem in filesystems.iter().copied() {
-                        for barrier in self.barrier.iter().copied() {
-                            for cache in caches.iter().copied() {
-                                let setting =
-                                    Setting { engine, durability, journal, filesystem, barrier, cache };
-                                match setting.check() {
-                                    Ok(()) => settings.push(setting),
-                                    Err(_) if possible => {}
-                                    Err(why) => return Err(PowercutError::Setting(why)),
-                                }
-                            }
+        for &engine in &self.engine {
+            let journals = if engine.has_journal_mode() { &self.journal[..] } else { &[Journal::Wal] };
+            let filesystems = match (self.filesystem.as_slice(), engine.is_embedded()) {
+                ([], true) => &[None],
+                ([], false) => &[Some(Filesystem::Xfs)],
+                (filesystems, _) => filesystems,
+            };
+            for &durability in &self.durability {
+                for &journal in journals {
+                    for &filesystem in filesystems {
+                        for &barrier in &self.barrier {
+                            settings.extend(caches.iter().map(|&cache| Setting {
+                                engine,
+                                durability,
+                                journal,
+                                filesystem,
+                                barrier,
+                                cache,
+                            }));
                         }
                     }
                 }
             }
         }
-        match settings.is_empty() {
-            true => Err(PowercutError::Setting("none of these combinations can be".to_owned())),
-            false => Ok(settings),
+        if possible {
+            settings.retain(|setting| setting.check().is_ok());
         }
-    }
-
-    fn journals(&self, engine: Engine) -> Vec<Journal> {
-        if engine.has_journal_mode() { self.journal.clone() } else { vec![Journal::Wal] }
-    }
-
-    fn filesystems(&self, engine: Engine) -> Vec<Option<Filesystem>> {
-        match (self.filesystem.is_empty(), engine.is_embedded()) {
-            (false, _) => self.filesystem.clone(),
-            (true, true) => vec![None],
-            (true, false) => vec![Some(Filesystem::Xfs)],
+        settings.iter().try_for_each(Setting::check).map_err(PowercutError::Setting)?;
+        if settings.is_empty() {
+            return Err(PowercutError::Setting("all of these combinations are impossible".to_owned()));
         }
+        Ok(settings)
     }
 }
 
 impl Setting {
-    /// Why it cannot be.
+    /// Returns the reason why the setting is impossible as an error.
     fn check(&self) -> Result<(), String> {
         let Setting { engine, filesystem, barrier, .. } = self;
         if !engine.has_transactions() {
-            return Err(format!(
-                "{engine} has no transactions that could be lost or not: take sqlite, mariadb or postgresql"
-            ));
+            Err(format!("{engine} has no transactions: use sqlite, mariadb or postgresql"))
+        } else if filesystem.is_none() && !engine.is_embedded() {
+            Err(format!("{engine} is a server, which needs a filesystem of this machine: use xfs or ext4"))
+        } else if *filesystem == Some(Filesystem::Xfs) && !barrier {
+            Err("XFS always has barriers since Linux 4.19, which removed `nobarrier`: use ext4, which has \
+                 `barrier=0`"
+                .to_owned())
+        } else {
+            Ok(())
         }
-        if filesystem.is_none() && !engine.is_embedded() {
-            return Err(format!(
-                "{engine} is a program of its own, and runs on filesystems of this machine: take xfs or ext4"
-            ));
-        }
-        if *filesystem == Some(Filesystem::Xfs) && !barrier {
-            return Err(
-                "XFS has had barriers always since Linux 4.19 (`nobarrier` is no option any more): take \
-                        ext4, which has `barrier=0`"
-                    .to_owned(),
-            );
-        }
-        Ok(())
     }
 }
 
@@ -126,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_follows_from_engine_and_device() {
+    fn defaults_follow_from_the_engine_and_the_device() {
         let settings = factors().settings(&asked("intel-320-160gb"), false).expect("possible");
         let [one] = settings.as_slice() else { panic!("{settings:?}") };
         assert_eq!((one.filesystem, one.cache), (None, CacheKind::Protected));
@@ -136,22 +126,19 @@ mod tests {
     }
 
     #[test]
-    fn combinations_that_cannot_be_are_told_or_left_out() {
+    fn impossible_combinations_are_refused_or_skipped() {
         let device = asked("intel-320-160gb");
-        for (wrong, told) in [
+        for (wrong, fault) in [
             (Factors { engine: vec![Engine::MariadbMyisam], ..factors() }, "no transactions"),
-            (
-                Factors { engine: vec![Engine::Mariadb], filesystem: vec![None], ..factors() },
-                "a program of its own",
-            ),
+            (Factors { engine: vec![Engine::Mariadb], filesystem: vec![None], ..factors() }, "a server"),
             (
                 Factors { filesystem: vec![Some(Filesystem::Xfs)], barrier: vec![false], ..factors() },
-                "`nobarrier` is no option any more",
+                "removed `nobarrier`",
             ),
         ] {
-            let error = wrong.settings(&device, false).expect_err(told).to_string();
-            assert!(error.contains(told), "{error}");
-            assert!(wrong.settings(&device, true).is_err(), "nothing is left");
+            let error = wrong.settings(&device, false).expect_err(fault).to_string();
+            assert!(error.contains(fault), "{error}");
+            assert!(wrong.settings(&device, true).is_err(), "no setting is possible");
         }
         let all = Factors {
             filesystem: vec![Some(Filesystem::Xfs), Some(Filesystem::Ext4)],
@@ -159,7 +146,7 @@ mod tests {
             cache: vec![CacheKind::Protected, CacheKind::Lying],
             ..factors()
         };
-        assert_eq!(all.settings(&device, true).expect("some can be").len(), 6);
+        assert_eq!(all.settings(&device, true).expect("some are possible").len(), 6);
         let cloud = Factors { cache: vec![CacheKind::Volatile], ..factors() };
         assert!(cloud.settings(&Asked { scale: 1, ..asked("cloud-gp3-3000") }, true).is_err());
     }

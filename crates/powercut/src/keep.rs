@@ -1,15 +1,15 @@
-//! Files of databases that were found corrupt, kept for whoever wants to know why.
+//! Copies of the files of corrupt databases, for diagnosis.
 //!
-//! Before a database is opened after a power cut its files are copied, since recovery changes them; the copy stays where the
-//! database turns out to be corrupt:
+//! The files of a database are copied after a power cut, before recovery changes them. The copy is kept if the database is
+//! corrupt:
 //!
 //! ```text
-//!   DIR/sqlite-full-xfs-volatile-cut-57/data/…         as the power cut left them
-//!                                       why.txt        what was found, and what is known of it
-//!                                       requests.log   what happened to the drive since the cut before
+//!   DIR/sqlite-full-xfs-volatile-cut-57/data/…         the files after the power cut
+//!                                       why.txt        the damage and the evidence
+//!                                       requests.log   the requests of the drive since the previous cut
 //! ```
 //!
-//! Not here: the drive as a whole, and databases in virtual time; the same seed gives them again.
+//! Not here: the contents of the drive, and databases in virtual time, which the same seed reproduces.
 
 use super::{KEPT, Row, Setting, filesystem_name};
 use lowtide_files::output::{CommandFiles, OutputFolder};
@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-/// Where files are kept.
+/// The directory for kept files.
 #[derive(Debug)]
 pub(super) struct Keeper<'a> {
     directory: &'a Path,
@@ -31,26 +31,25 @@ impl<'a> Keeper<'a> {
         Keeper { directory, interrupt }
     }
 
-    /// The files of a database that is not open, in case they are wanted.
+    /// Copies the files of a database that is not open.
     ///
     /// # Errors
-    /// [`OltpError`] where they cannot be copied.
+    /// [`OltpError`] if a file cannot be copied, or an earlier run kept files for the same cut.
     pub(super) fn copy(&self, row: &Row, data: &Path) -> Result<(), OltpError> {
         let folder = self.folder(row);
         if folder.exists() {
-            let why =
-                format!("{} is there already, of an earlier run: name another --keep", folder.display());
-            return Err(OltpError::Invalid(why));
+            let message = format!("{} exists already: name another --keep", folder.display());
+            return Err(OltpError::Invalid(message));
         }
         snapshot::copy(data, &folder.join("data"), self.interrupt, &|_| {}).map(drop)
     }
 
-    /// They are wanted: this is what was found, and the log of the drive.
+    /// Keeps the copy, and adds the evidence `why` and the log of the drive.
     ///
     /// # Errors
-    /// [`OltpError`] where that cannot be written.
+    /// [`OltpError`] if a file cannot be written.
     pub(super) fn keep(&self, row: &Row, why: &str, log: &Path) -> Result<(), OltpError> {
-        // Where not even the filesystem could be mounted there are no files.
+        // Without a mounted filesystem there is no copy.
         let folder = OutputFolder::new(KEPT, &self.folder(row), &CommandFiles::default());
         let written = folder.and_then(|folder| {
             folder.make()?;
@@ -61,25 +60,20 @@ impl<'a> Keeper<'a> {
         written.map_err(|error| OltpError::Io { path: self.folder(row), source: error.into() })
     }
 
-    /// Where the files of the row's last cut are.
+    /// The directory with the copy after the row's last cut.
     pub(super) fn data(&self, row: &Row) -> PathBuf {
         self.folder(row).join("data")
     }
 
-    /// They are not.
+    /// Removes the copy.
     pub(super) fn forget(&self, row: &Row) {
         let _ = fs::remove_dir_all(self.folder(row));
     }
 
-    /// Of the database as the row's last cut left it.
     fn folder(&self, row: &Row) -> PathBuf {
         let Setting { engine, durability, filesystem, barrier, cache, .. } = row.setting;
         let barrier = if barrier { "" } else { "-no-barrier" };
-        let name = format!(
-            "{engine}-{durability}-{}{barrier}-{cache}-cut-{}",
-            filesystem_name(filesystem),
-            row.cuts
-        );
-        self.directory.join(name)
+        let (filesystem, cuts) = (filesystem_name(filesystem), row.cuts);
+        self.directory.join(format!("{engine}-{durability}-{filesystem}{barrier}-{cache}-cut-{cuts}"))
     }
 }

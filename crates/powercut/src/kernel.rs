@@ -1,7 +1,7 @@
-//! Messages of the kernel about a block device and the filesystem on it ([`KernelLog`]): a database only gets
-//! "I/O error".
+//! Messages of the kernel about a block device and its filesystem ([`KernelLog`]), which have more details than the "I/O
+//! error" that a database gets.
 //!
-//! Not here: messages that name no device, and kernels whose log may not be read.
+//! Not here: messages that name no device. Without permission to read the kernel's log there are no messages.
 
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -14,15 +14,15 @@ const LONGEST: usize = 8192;
 /// Most messages that are kept.
 const MOST: usize = 100;
 
-/// The messages of the kernel from a moment on.
+/// The messages of the kernel since [`KernelLog::from_now`].
 #[derive(Debug)]
 pub(super) struct KernelLog {
-    /// `None` if it cannot be read.
+    /// `None` if the log is unreadable.
     file: Option<File>,
 }
 
 impl KernelLog {
-    /// Messages from now on.
+    /// Opens the log at its end.
     pub(super) fn from_now() -> KernelLog {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::open("/dev/kmsg", flags, Mode::empty()).map(File::from);
@@ -30,7 +30,7 @@ impl KernelLog {
         KernelLog { file: opened.ok().and_then(at_end) }
     }
 
-    /// Messages about one of these block devices since then, or since the last call.
+    /// New messages about one of these block devices.
     pub(super) fn of(&mut self, devices: &[String]) -> Vec<String> {
         let mut record = vec![0; LONGEST];
         let mut lines = Vec::new();
@@ -39,7 +39,7 @@ impl KernelLog {
                 Ok(0) => break,
                 Ok(length) => lines.extend(message(&String::from_utf8_lossy(&record[..length]))),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // Records that were overwritten before they were read are lost; the next one is there.
+                // Records were overwritten before they were read. The next read returns the next record.
                 Err(error) if error.raw_os_error() == Some(libc::EPIPE) => {}
                 Err(_) => break,
             }
@@ -50,7 +50,7 @@ impl KernelLog {
     }
 }
 
-/// The text of a record: `6,1234,5678,-;text`, and fields on lines of their own.
+/// The text of a record: `6,1234,5678,-;text`, without the fields on later lines.
 fn message(record: &str) -> Option<String> {
     let (_, text) = record.split_once(';')?;
     text.lines().next().map(str::to_owned)
@@ -62,16 +62,16 @@ fn names(line: &str, device: &str) -> bool {
         .any(|(at, _)| !line[at + device.len()..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The kernel's name of the loop device under a mounted filesystem.
+/// The kernel's name of the loop device below a mounted filesystem.
 pub(super) fn loop_device(mounted: &Path) -> Option<String> {
     let number = std::fs::metadata(mounted).ok()?.dev();
     Some(format!("loop{}", rustix::fs::minor(number)))
 }
 
-/// Files below a directory that cannot be read to the end, and why: SQLite calls the database of such a file
-/// malformed.
+/// The files below a directory that cannot be read to their end, with the errors. SQLite calls the database of such a
+/// file malformed.
 pub(super) fn unreadable(directory: &Path) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut unreadable = Vec::new();
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) => return vec![format!("{}: {error}", directory.display())],
@@ -79,16 +79,16 @@ pub(super) fn unreadable(directory: &Path) -> Vec<String> {
     for entry in entries.flatten() {
         let path = entry.path();
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => found.extend(unreadable(&path)),
+            Ok(kind) if kind.is_dir() => unreadable.extend(self::unreadable(&path)),
             Ok(kind) if kind.is_file() => {
                 let read =
                     File::open(&path).and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
-                found.extend(read.err().map(|error| format!("{}: {error}", path.display())));
+                unreadable.extend(read.err().map(|error| format!("{}: {error}", path.display())));
             }
             _ => {}
         }
     }
-    found
+    unreadable
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_of_a_device_and_have_no_prefix() {
+    fn messages_name_a_device_and_have_no_prefix() {
         let record = "3,926,1003237725,-;XFS (loop1): Log I/O Error (0x6) detected\n SUBSYSTEM=block\n";
         let line = message(record).expect("a message");
         assert_eq!(line, "XFS (loop1): Log I/O Error (0x6) detected");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_is_not_told() {
+    fn only_unreadable_files_are_reported() {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::write(directory.path().join("here"), b"bytes").expect("written");
         assert!(unreadable(directory.path()).is_empty());

@@ -1,25 +1,25 @@
-//! The ledger of what a database acknowledged ([`Ledger`]), kept outside of it, and what of that is found again.
+//! The ledger of transactions that a database acknowledged ([`Ledger`]), kept outside of it, and their lookup after a cut.
 //!
-//! Payments have amounts that no other has, so each is found by its own; new orders are counted by customer, deliveries in all;
-//! of what is missing among equals, the newest is taken for lost. What was under way when the power went may be there or
-//! not, and what a cut before took may come back. Not here: whether rows fit each other, which the conditions of consistency tell (`lowtide_oltp::check`).
+//! Each payment has a unique amount, by which it is found. New orders are counted by customer, and deliveries in total. If
+//! some of several equal transactions are lost, the newest count as lost. Transactions in flight at a cut may be found or
+//! not, and transactions lost at an earlier cut may return. Not here: the consistency of rows (`lowtide_oltp::check`).
 
 use lowtide_core::Nanos;
 use lowtide_engines::tpcc::{DISTRICTS, Scale, Transaction};
 use lowtide_oltp::{Database, OltpError, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Cents. Those of the load, and those that the specification allows, are less.
+/// The first unique amount, in cents. The amounts of the load, and those that the specification allows, are smaller.
 const FIRST_AMOUNT: i64 = 1_000_000;
 
-/// What a transaction leaves behind that can be looked for.
+/// The visible effect of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mark {
     /// A payment of an amount.
     Amount(i64),
     /// An order of a customer: district and number.
     Order(u32, u32),
-    /// So many orders delivered.
+    /// A number of delivered orders.
     Delivered(u32),
 }
 
@@ -27,52 +27,52 @@ enum Mark {
 #[derive(Debug, Clone)]
 struct Entry {
     mark: Mark,
-    /// When, on the clock of whoever asked.
+    /// The time of the acknowledgement, on the client's clock.
     at: Nanos,
 }
 
-/// What of a ledger was found.
+/// The result of looking up a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Acknowledged, and not there.
+    /// Acknowledged transactions that were not found.
     pub lost: u64,
-    /// How long before the cut the oldest of them was acknowledged.
+    /// Time from the acknowledgement of the oldest lost transaction to the cut.
     pub oldest: Option<Nanos>,
-    /// Something is there that was acknowledged after something that is not. It says something where one asked after the
-    /// other; where several ask at once, acknowledgements come in another order than commits.
+    /// A transaction was found that was acknowledged after a lost one. With concurrent terminals this is no damage, because
+    /// acknowledgements come in another order than commits.
     pub gap: bool,
-    /// There again, though it was not after a cut before.
+    /// Transactions that were lost after an earlier cut, and found now.
     pub returned: u64,
-    /// There, though nobody asked for it.
+    /// Transactions that were found but never requested.
     pub strange: u64,
 }
 
 impl Found {
-    /// What cannot be, in words; nothing where all is well. A gap counts `in_turns`: where one asked after the other.
-    pub fn told(&self, in_turns: bool) -> Option<String> {
+    /// Describes an impossible result; `None` if there is none. A gap is impossible if transactions were `sequential`.
+    pub fn damage(&self, sequential: bool) -> Option<String> {
         if self.strange > 0 {
-            return Some(format!("{} transactions are there that nobody asked for", self.strange));
+            return Some(format!("{} transactions were found but never requested", self.strange));
         }
-        (self.gap && in_turns)
-            .then(|| format!("a later transaction is there without {} earlier ones", self.lost))
+        (self.gap && sequential)
+            .then(|| format!("a later transaction was found without {} earlier ones", self.lost))
     }
 }
 
-/// What a database acknowledged since it was loaded, and what it may have done besides.
+/// The transactions that a database acknowledged since it was loaded, and those in flight at a cut.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     entries: Vec<Entry>,
-    /// Transactions whose end was not heard of.
+    /// Transactions with an unknown outcome.
     unknown: Vec<Transaction>,
-    /// What was not there when it was looked for.
+    /// Transactions that were lost.
     lost: Vec<Mark>,
     next_amount: i64,
-    /// Entries that were looked for before.
+    /// The number of entries that were looked up before.
     looked: usize,
 }
 
 impl Ledger {
-    /// Gives a payment an amount of its own.
+    /// Gives a payment a unique amount.
     pub fn name(&mut self, transaction: &mut Transaction) {
         if let Transaction::Payment(payment) = transaction {
             payment.amount = FIRST_AMOUNT + self.next_amount;
@@ -80,7 +80,7 @@ impl Ledger {
         }
     }
 
-    /// A transaction was acknowledged at an instant; whether it is one that can be lost.
+    /// Adds a transaction that was acknowledged at `at`. Returns whether its loss would be visible.
     pub fn acknowledge(&mut self, transaction: &Transaction, outcome: Outcome, at: Nanos) -> bool {
         let mark = match (transaction, outcome) {
             (Transaction::Payment(payment), Outcome::Committed) => Mark::Amount(payment.amount),
@@ -94,36 +94,36 @@ impl Ledger {
         true
     }
 
-    /// A transaction was asked for, and it is not known how it ended.
+    /// Adds a transaction with an unknown outcome.
     pub fn unknown(&mut self, transaction: Transaction) {
         self.unknown.push(transaction);
     }
 
-    /// Transactions acknowledged since it was last looked for them.
+    /// The number of transactions acknowledged since the last lookup.
     pub fn new_entries(&self) -> u64 {
         (self.entries.len() - self.looked) as u64
     }
 
-    /// How many transactions it holds.
+    /// The number of transactions.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it holds none.
+    /// Whether it has no transactions.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Looks for everything that was acknowledged before the power was cut at an instant. Afterwards the ledger holds what is
-    /// there.
+    /// Looks up all transactions that were acknowledged before the power cut at `cut`. Afterwards the ledger has the
+    /// transactions that were found.
     ///
     /// # Errors
-    /// [`OltpError`] where the database does not answer; the ledger is as it was.
+    /// [`OltpError`] if the database does not answer. The ledger is then unchanged.
     pub fn look(&mut self, database: &dyn Database, scale: &Scale, cut: Nanos) -> Result<Found, OltpError> {
-        let mut there = There::ask(database, scale)?;
+        let mut effects = Effects::read(database, scale)?;
         let mut found = Found::default();
-        // From the oldest on: of equal ones, the newest are missing.
-        let kept: Vec<bool> = self.entries.iter().map(|entry| there.take(&entry.mark)).collect();
+        // Entries are taken from the oldest to the newest, so the newest of equal ones are lost.
+        let kept: Vec<bool> = self.entries.iter().map(|entry| effects.take(&entry.mark)).collect();
         let last_kept = kept.iter().rposition(|kept| *kept).map_or(0, |last| last + 1);
         for (number, entry) in self.entries.iter().enumerate().filter(|(number, _)| !kept[*number]) {
             found.lost += 1;
@@ -131,39 +131,39 @@ impl Ledger {
             let age = Nanos::new(cut.get().saturating_sub(entry.at.get()));
             found.oldest = found.oldest.max(Some(age));
         }
-        // What is left was under way, or is nobody's.
-        let mut more = Vec::new();
+        // The remaining effects are of transactions in flight, of earlier losses, or strange.
+        let mut marks = Vec::new();
         for transaction in std::mem::take(&mut self.unknown) {
-            if let Some(mark) = there.mark_of(&transaction).filter(|mark| there.take(mark)) {
-                more.push(Entry { mark, at: cut });
+            marks.extend(effects.mark_of(&transaction).filter(|mark| effects.take(mark)));
+        }
+        found.gap |= found.lost > 0 && !marks.is_empty();
+        let (returned, lost): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.lost).into_iter().partition(|mark| effects.take(mark));
+        found.returned = returned.len() as u64;
+        found.strange = effects.remaining();
+        self.lost = lost;
+        for (entry, kept) in std::mem::take(&mut self.entries).into_iter().zip(kept) {
+            if kept {
+                self.entries.push(entry);
+            } else {
+                self.lost.push(entry.mark);
             }
         }
-        found.gap |= found.lost > 0 && !more.is_empty();
-        let (returned, lost) = std::mem::take(&mut self.lost).into_iter().partition(|mark| there.take(mark));
-        self.lost = lost;
-        found.returned = Vec::len(&returned) as u64;
-        more.extend(returned.into_iter().map(|mark| Entry { mark, at: cut }));
-        found.strange = there.left();
-        let mut kept = kept.into_iter();
-        let (kept, lost) =
-            std::mem::take(&mut self.entries).into_iter().partition(|_| kept.next() == Some(true));
-        self.lost.extend(Vec::into_iter(lost).map(|entry: Entry| entry.mark));
-        self.entries = kept;
-        self.entries.append(&mut more);
+        self.entries.extend(marks.into_iter().chain(returned).map(|mark| Entry { mark, at: cut }));
         self.looked = self.entries.len();
         Ok(found)
     }
 }
 
-/// What is there of transactions since the load.
-struct There {
+/// The effects of transactions since the load.
+struct Effects {
     amounts: BTreeSet<i64>,
     orders: BTreeMap<(u32, u32), u64>,
     delivered: u64,
 }
 
-impl There {
-    fn ask(database: &dyn Database, scale: &Scale) -> Result<There, OltpError> {
+impl Effects {
+    fn read(database: &dyn Database, scale: &Scale) -> Result<Effects, OltpError> {
         let paid = format!("SELECT h_amount FROM history WHERE h_amount >= {FIRST_AMOUNT}");
         let entered = format!(
             "SELECT o_d_id, o_c_id, count(*) FROM orders WHERE o_id > {} GROUP BY o_d_id, o_c_id",
@@ -171,31 +171,27 @@ impl There {
         );
         let delivered = database.number("SELECT sum(c_delivery_cnt) FROM customer")?;
         let order = |row: Vec<i64>| ((row[0] as u32, row[1] as u32), row[2] as u64);
-        Ok(There {
+        Ok(Effects {
             amounts: database.numbers(&paid)?.into_iter().map(|row| row[0]).collect(),
             orders: database.numbers(&entered)?.into_iter().map(order).collect(),
             delivered: delivered.max(0) as u64,
         })
     }
 
-    /// Whether it is there; then it is another's no more.
+    /// Removes the effect of a transaction. Returns whether it was present.
     fn take(&mut self, mark: &Mark) -> bool {
-        match mark {
-            Mark::Amount(amount) => self.amounts.remove(amount),
-            Mark::Order(district, customer) => {
-                let left = self.orders.get_mut(&(*district, *customer)).filter(|left| **left > 0);
-                left.map(|left| *left -= 1).is_some()
-            }
-            Mark::Delivered(orders) => {
-                let enough = self.delivered >= u64::from(*orders);
-                self.delivered -= if enough { u64::from(*orders) } else { 0 };
-                enough
-            }
-        }
+        let (count, by) = match mark {
+            Mark::Amount(amount) => return self.amounts.remove(amount),
+            Mark::Order(district, customer) => (self.orders.entry((*district, *customer)).or_default(), 1),
+            Mark::Delivered(orders) => (&mut self.delivered, u64::from(*orders)),
+        };
+        let remaining = count.checked_sub(by);
+        *count = remaining.unwrap_or(*count);
+        remaining.is_some()
     }
 
-    /// The mark of a transaction whose end is not known. Of how many districts a delivery found an order, nobody knows: as
-    /// many as are left.
+    /// The effect of a transaction with an unknown outcome. The number of orders of a delivery is unknown; all remaining
+    /// ones count.
     fn mark_of(&self, transaction: &Transaction) -> Option<Mark> {
         match transaction {
             Transaction::Payment(payment) => Some(Mark::Amount(payment.amount)),
@@ -207,8 +203,8 @@ impl There {
         }
     }
 
-    /// How much nobody took.
-    fn left(&self) -> u64 {
+    /// The number of remaining effects.
+    fn remaining(&self) -> u64 {
         self.amounts.len() as u64
             + self.orders.values().sum::<u64>()
             + self.delivered.div_ceil(DISTRICTS.into())
@@ -223,7 +219,7 @@ mod tests {
     use lowtide_oltp::Session;
     use std::sync::atomic::AtomicBool;
 
-    /// A database that holds these amounts, orders of customer 1 of district 1, and deliveries.
+    /// A database with these amounts, orders of customer 1 of district 1, and deliveries.
     struct Holds(Vec<i64>, i64, i64);
 
     impl Database for Holds {
@@ -231,7 +227,7 @@ mod tests {
             "none"
         }
         fn session(&self) -> Result<Box<dyn Session>, OltpError> {
-            unreachable!("nobody asks for transactions")
+            unreachable!("the test runs no transactions")
         }
         fn load(
             &self,
@@ -265,15 +261,10 @@ mod tests {
     const CUT: Nanos = Nanos::new(1_000);
 
     fn pay(ledger: &mut Ledger) -> Transaction {
-        let who = Who::Number(1);
-        let mut payment = Transaction::Payment(Payment {
-            warehouse: 1,
-            district: 1,
-            customer_warehouse: 1,
-            customer_district: 1,
-            who,
-            amount: 0,
-        });
+        let (warehouse, district, customer_warehouse, customer_district) = (1, 1, 1, 1);
+        let (who, amount) = (Who::Number(1), 0);
+        let payment = Payment { warehouse, district, customer_warehouse, customer_district, who, amount };
+        let mut payment = Transaction::Payment(payment);
         ledger.name(&mut payment);
         payment
     }
@@ -297,28 +288,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_counted_and_told_from_what_was_under_way() {
+    fn lost_transactions_are_distinguished_from_those_in_flight() {
         let scale = Scale::warehouses(1);
         let mut unknown = ledger();
         let third = pay(&mut unknown);
         unknown.unknown(third);
         let age = |ns| Some(Nanos::new(ns));
         let nothing = Found::default();
-        for (holds, whose, expected) in [
+        for (holds, ledger, expected) in [
             (Holds(vec![0, 1], 1, 4), ledger(), nothing),
             (Holds(vec![0], 1, 4), ledger(), Found { lost: 1, oldest: age(600), ..nothing }),
             (Holds(vec![0], 0, 0), ledger(), Found { lost: 3, oldest: age(800), ..nothing }),
             (Holds(vec![], 0, 0), ledger(), Found { lost: 4, oldest: age(900), ..nothing }),
-            // A later one is there without an earlier one.
+            // A later transaction was found without an earlier one.
             (Holds(vec![1], 1, 4), ledger(), Found { lost: 1, oldest: age(900), gap: true, ..nothing }),
             (
                 Holds(vec![0, 1], 1, 3),
                 ledger(),
                 Found { lost: 1, oldest: age(700), gap: true, strange: 1, ..nothing },
             ),
-            // Nobody asked for these.
+            // Transactions that were never requested.
             (Holds(vec![0, 1, 2], 2, 4), ledger(), Found { strange: 2, ..nothing }),
-            // One was under way: it may be there or not, but not without all before it.
+            // A transaction in flight may be found or not, but not without all earlier ones.
             (Holds(vec![0, 1, 2], 1, 4), unknown.clone(), nothing),
             (Holds(vec![0, 1], 1, 4), unknown.clone(), nothing),
             (
@@ -327,19 +318,19 @@ mod tests {
                 Found { lost: 1, oldest: age(600), gap: true, ..nothing },
             ),
         ] {
-            let mut whose = whose;
-            let told = format!("{:?}, {} orders, {} delivered", holds.0, holds.1, holds.2);
-            assert_eq!(whose.look(&holds, &scale, CUT).expect("it answers"), expected, "{told}");
+            let mut ledger = ledger;
+            let text = format!("{:?}, {} orders, {} delivered", holds.0, holds.1, holds.2);
+            assert_eq!(ledger.look(&holds, &scale, CUT).expect("an answer"), expected, "{text}");
             if expected.strange == 0 {
-                let again = whose.look(&holds, &scale, CUT).expect("it answers");
-                assert_eq!(again, nothing, "{told}: afterwards the ledger holds what is there");
+                let again = ledger.look(&holds, &scale, CUT).expect("an answer");
+                assert_eq!(again, nothing, "{text}: the ledger has only found transactions");
             }
-            assert_eq!(whose.new_entries(), 0);
+            assert_eq!(ledger.new_entries(), 0);
         }
     }
 
     #[test]
-    fn what_was_lost_and_comes_back_is_nobody_elses() {
+    fn a_lost_transaction_that_returns_is_not_strange() {
         let (scale, mut ledger) = (Scale::warehouses(1), ledger());
         let first = ledger.look(&Holds(vec![0], 1, 4), &scale, CUT).expect("it answers");
         assert_eq!((first.lost, first.returned), (1, 0));

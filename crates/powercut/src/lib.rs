@@ -36,11 +36,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The output of `--keep`: files of databases that were found corrupt.
+/// The output of `--keep`: files of corrupt databases.
 const KEPT: Role = Role::new("the files that are kept", "--keep DIRECTORY");
 
-/// The default number of power cuts, in virtual time and in wall time.
+/// The default number of power cuts in virtual time.
 const CUTS: u64 = 1_000;
+/// The default number of power cuts in wall time.
 const CUTS_IN_WALL_TIME: u64 = 10;
 
 /// The request: all options but the settings.
@@ -54,12 +55,12 @@ pub struct Asked {
     pub cuts: Option<u64>,
     /// The seed of every random choice.
     pub seed: Seed,
-    /// The directory for files of databases on attached drives that are found corrupt.
+    /// The directory for files of corrupt databases on attached drives.
     pub keep: Option<PathBuf>,
 }
 
 /// Runs each setting's database through power cuts and returns a row for each, in order. `each` is called
-/// with every row when it is done. Settings in virtual time run first, and concurrently.
+/// with every completed row. Settings in virtual time run first, and concurrently.
 ///
 /// # Errors
 /// [`PowercutError`] if a setting cannot be run, or `interrupt` is set.
@@ -80,22 +81,21 @@ pub fn run(
         }
         simulated::run(setting, asked, asked.cuts.unwrap_or(CUTS), interrupt).map(Some)
     };
-    let told = |row: Option<Row>| row.inspect(each);
-    let done = settings.par_iter().map(|setting| in_virtual_time(setting).map(told));
-    let mut rows = done.collect::<Result<Vec<_>, _>>()?;
+    let report = |row: Option<Row>| row.inspect(each);
+    let rows = settings.par_iter().map(|setting| in_virtual_time(setting).map(report));
+    let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
     for (row, setting) in rows.iter_mut().zip(settings).filter(|(row, _)| row.is_none()) {
         let cuts = asked.cuts.unwrap_or(CUTS_IN_WALL_TIME);
-        *row = told(Some(attached::run(setting, asked, cuts, interrupt)?));
+        *row = report(Some(attached::run(setting, asked, cuts, interrupt)?));
     }
     Ok(rows.into_iter().flatten().collect())
 }
 
-/// What a database lies on: a filesystem of the kernel, or `None`: the minimum that a database needs, in this process and in virtual
-/// time. With the name of each.
+/// The filesystems below databases, by name: those of the kernel, and `None` for the simulated filesystem in virtual time.
 pub const FILESYSTEMS: [(&str, Option<Filesystem>); 3] =
     [("simulated", None), ("xfs", Some(Filesystem::Xfs)), ("ext4", Some(Filesystem::Ext4))];
 
-/// The name of it.
+/// The name of a filesystem in [`FILESYSTEMS`].
 fn filesystem_name(filesystem: Option<Filesystem>) -> &'static str {
     filesystem.map_or("simulated", Filesystem::name)
 }
@@ -110,7 +110,7 @@ pub enum Journal {
 }
 
 impl Journal {
-    /// All of them, with the name that people call them by.
+    /// All journal modes, by name.
     pub const NAMES: [(&str, Journal); 2] = [("wal", Journal::Wal), ("rollback", Journal::Rollback)];
 
     /// The name that SQLite uses.
@@ -142,11 +142,11 @@ pub struct Setting {
 /// What a setting promises for acknowledged transactions after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
-    /// None is lost.
+    /// No acknowledged transaction is lost.
     All,
-    /// The newest may be lost; the database is in a state that it once had.
+    /// The newest transactions may be lost. The database is in an earlier state.
     Older,
-    /// Nothing, not even a database that can be opened.
+    /// The database may be corrupt.
     Nothing,
 }
 
@@ -206,18 +206,18 @@ pub struct Row {
     pub seed: u64,
     /// Number of power cuts.
     pub cuts: u64,
-    /// Transactions that changed something and were acknowledged.
+    /// Acknowledged transactions that changed the database.
     pub acknowledged: u64,
-    /// Acknowledged transactions that were not found afterwards; if the database no longer answers, all since
-    /// the last check.
+    /// Acknowledged transactions that were not found after a cut. If the database no longer answers, all transactions
+    /// since the last check count.
     pub lost: u64,
     /// Lost transactions that were found again after a later cut.
     pub returned: u64,
     /// How long before its cut the oldest lost transaction was acknowledged.
     pub oldest_lost: Option<Nanos>,
-    /// Databases that could not be opened or read, were inconsistent, or were in a state that they never had.
+    /// Databases that could not be opened or read, were inconsistent, or were in an impossible state.
     pub corrupt: u64,
-    /// The first corruption: what was found, and after which cut.
+    /// The first corruption, with its cut.
     pub first_damage: Option<String>,
     /// Time from power-on to the first answer.
     pub recovery: Spans,
@@ -241,6 +241,13 @@ impl Row {
         }
     }
 
+    /// Adds the losses that were found after a cut.
+    fn add(&mut self, found: &Found) {
+        self.lost += found.lost;
+        self.returned += found.returned;
+        self.oldest_lost = self.oldest_lost.max(found.oldest);
+    }
+
     /// Counts a corrupt database, and keeps the reason for the first.
     fn damaged(&mut self, why: &str) {
         self.corrupt += 1;
@@ -260,15 +267,13 @@ impl Row {
 
 /// The first inconsistency of a database, if there is any.
 fn contradiction(database: &dyn Database, scale: &Scale) -> Result<Option<String>, OltpError> {
-    let broken = check::all(database, scale)?.into_iter().find(|it| it.broken != 0);
-    let told = |it: check::Condition| format!("condition {} ({}): {} broken", it.clause, it.name, it.broken);
-    match broken.map(told) {
+    match check::all(database, scale)?.into_iter().find(|it| it.broken != 0) {
+        Some(it) => Ok(Some(format!("condition {} ({}): {} broken", it.clause, it.name, it.broken))),
         None => Ok(database.damage()?.into_iter().next()),
-        told => Ok(told),
     }
 }
 
-/// Count, mean and maximum of several time spans.
+/// Count, mean and maximum of time spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spans {
     count: u64,
@@ -277,7 +282,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Adds one.
+    /// Adds a span.
     pub fn add(&mut self, span: Nanos) {
         self.count += 1;
         self.sum_ns += span.get();

@@ -1,12 +1,12 @@
-//! Rows for people and for programs: a table, JSON, CSV.
+//! Output of rows: a table, JSON, CSV.
 //!
-//! Not here: what is promised, and how rows come about.
+//! Not here: promises, and the computation of rows.
 
 use super::{Journal, Promise, Row, filesystem_name};
 use lowtide_files::table as plain;
 use serde::Serialize;
 
-/// A row as programs read it; what counts most stands last.
+/// A row of JSON and CSV. The most important numbers are last.
 #[derive(Serialize)]
 struct Record<'a> {
     engine: &'static str,
@@ -59,13 +59,13 @@ impl<'a> Record<'a> {
 }
 
 impl Journal {
-    /// Its name.
+    /// The name in [`Journal::NAMES`].
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, journal)| *journal == self).expect("each has a name").0
     }
 }
 
-/// JSON: an object of one row, a list of several.
+/// JSON: an object for one row, a list for several.
 pub fn json(rows: &[Row]) -> String {
     let records: Vec<Record<'_>> = rows.iter().map(Record::of).collect();
     let text = match records.as_slice() {
@@ -75,20 +75,20 @@ pub fn json(rows: &[Row]) -> String {
     text.expect("words and numbers serialise") + "\n"
 }
 
-/// Comma-separated values, with the names of JSON; nothing where there is none.
+/// Comma-separated values, with the names of JSON. Absent values are empty.
 pub fn csv(rows: &[Row]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in rows {
-        let journal = Some(row.setting.journal.name()).filter(|_| row.setting.engine.has_journal_mode());
-        let record = Record { journal: Some(journal.unwrap_or("")), ..Record::of(row) };
+        let record = Record::of(row);
+        let record = Record { journal: record.journal.or(Some("")), ..record };
         writer.serialize(record).expect("every row has the same columns");
     }
     let bytes = writer.into_inner().expect("writing to memory does not fail");
     String::from_utf8(bytes).expect("text was written")
 }
 
-/// A table for a terminal of so many columns; under it, which rows did not keep what their settings promise. How many transactions
-/// were acknowledged does not fit in.
+/// A table for a terminal with `columns` columns, followed by the rows that broke their promises. The number of
+/// acknowledged transactions does not fit into the table.
 pub fn table(rows: &[Row], columns: usize) -> String {
     let head = ["engine", "writes", "on", "barrier", "cache", "cuts", "lost", "corrupt", "back in"];
     let line = |row: &Row| {
@@ -116,13 +116,13 @@ pub fn table(rows: &[Row], columns: usize) -> String {
             Promise::Older | Promise::Nothing => "older transactions, and no damage",
         };
         let first =
-            row.first_damage.as_deref().map_or(String::new(), |told| format!("; first damage {told}"));
+            row.first_damage.iter().map(|damage| format!("; first damage {damage}")).collect::<String>();
         text += &format!("broken: {} promises {what}{first}\n", row.setting);
     }
     text
 }
 
-/// A span in few characters.
+/// A span of time in a few characters.
 fn short(seconds: f64) -> String {
     match seconds {
         it if it < 1.0 => format!("{:.1} ms", it * 1e3),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_fits_80_columns_and_names_what_is_broken() {
+    fn a_table_fits_80_columns_and_names_broken_promises() {
         insta::assert_snapshot!(table(&rows(), 80), @r"
         engine   writes  on         barrier  cache      cuts   lost   corrupt  back in
         ──────── ─────── ────────── ──────── ────────── ────── ────── ──────── ────────

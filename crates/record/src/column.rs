@@ -1,9 +1,8 @@
-//! The numbers of an interval and of its transactions as columns: name, unit, meaning, and how a record holds them.
+//! The numbers of an interval and of its transactions as columns: name, unit, meaning, and access to the record.
 //!
 //! The tables of a store, their writer and reader, exports and frames all follow these lists. A new number is added to
-//! the record, to its list, and where it is measured.
-//!
-//! Not here: counters of devices; those are [`lowtide_core::Counters::ALL`].
+//! the record, to its list, and to the code that measures it. Not here: counters of devices, which are listed in
+//! [`lowtide_core::Counters::ALL`].
 
 use super::{Done, Row};
 
@@ -14,48 +13,48 @@ pub struct Column<R: 'static> {
     pub name: &'static str,
     /// Its name in a store: `read_p99_ns`.
     pub stored: &'static str,
-    /// `B`, `ns`, or nothing for a plain count.
+    /// `B`, `ns`, or empty for a plain count.
     pub unit: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub doc: &'static str,
-    /// When it is known.
+    /// The condition under which it is known.
     pub known: Known,
-    /// How a record holds it.
+    /// Access to the number in a record.
     pub value: Value<R>,
 }
 
-/// When a number is known.
+/// The condition under which a number is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     /// Always.
     Always,
-    /// Where the device was seen ([`super::Cell::device_seen`]).
+    /// If the device was visible ([`super::Cell::device_seen`]).
     WithDevice,
-    /// Where an operation of its kind completed: it is part of a latency.
+    /// If an operation of its kind completed, because the number is part of a latency.
     AfterCompletion,
 }
 
-/// How a record holds a number.
+/// Access to a number of a record.
 #[derive(Debug)]
 pub enum Value<R: 'static> {
     /// A whole number.
     Whole {
-        /// Reads it.
+        /// Returns the number.
         get: fn(&R) -> u64,
-        /// Sets it.
+        /// Replaces the number.
         set: fn(&mut R, u64),
     },
-    /// A number.
+    /// A floating-point number.
     Real {
-        /// Reads it.
+        /// Returns the number.
         get: fn(&R) -> f64,
-        /// Sets it.
+        /// Replaces the number.
         set: fn(&mut R, f64),
     },
 }
 
 impl<R> Value<R> {
-    /// The number of a record.
+    /// The number as `f64`.
     pub fn as_f64(&self, record: &R) -> f64 {
         match self {
             Value::Whole { get, .. } => get(record) as f64,
@@ -63,7 +62,7 @@ impl<R> Value<R> {
         }
     }
 
-    /// The number of a record in digits.
+    /// The number as decimal text.
     pub fn text(&self, record: &R) -> String {
         match self {
             Value::Whole { get, .. } => get(record).to_string(),
@@ -94,7 +93,8 @@ macro_rules! latency {
     };
 }
 
-/// A list of columns, then the numbers of latencies: field, how names begin here and in a store, whose latency, the longest.
+/// A list of columns, followed by the columns of latencies. Each latency has its field, the beginning of the name here
+/// and in a store, its subject, and the description of the maximum.
 macro_rules! columns {
     ($($own:expr),*; $($field:ident $name:literal $stored:literal $of:literal $longest:literal;)*) => {
         &[

@@ -1,13 +1,13 @@
 //! Facts about the machine, the target and the campaign: a name and a value each.
 //!
-//! Not here: who finds them (`lowtide_lab::{witness, campaign}`).
+//! Not here: the code that collects them (`lowtide_lab::{witness, campaign}`).
 
 /// A fact: name and value.
 pub type Fact = (String, String);
 
-/// The name under which a fact warns the reader.
+/// The name of a fact that is a warning for the reader.
 pub const WARNING: &str = "warning";
-/// How the names of raw logs begin, which are kept but not shown.
+/// The beginning of the names of raw logs, which are stored but not shown.
 pub const LOG: &str = "log-";
-/// The name of the fact that says how much an adaptive campaign spared.
+/// The name of the fact about the cells that an adaptive campaign skipped.
 pub const SPARED: &str = "adaptive";

@@ -1,6 +1,6 @@
-//! Factors of cells, and how the cells of a campaign differ: the step and the factors of each, and which of them vary.
+//! Factors of cells, and the factors that vary within a campaign.
 //!
-//! Not here: what is drawn or compared over them (crate `lowtide-report`).
+//! Not here: comparisons and figures over factors (crate `lowtide-report`).
 
 use super::Cell;
 use lowtide_core::{Bytes, Nanos};
@@ -14,7 +14,7 @@ pub struct FactorLevel {
     pub name: String,
     /// Its level as written: `10GiB`.
     pub level: String,
-    /// What levels of this factor are.
+    /// The kind of the factor's levels.
     pub kind: LevelKind,
 }
 
@@ -32,7 +32,7 @@ pub enum LevelKind {
     Number,
     /// A word.
     Word,
-    /// Yes or no.
+    /// `true` or `false`.
     Flag,
 }
 
@@ -53,7 +53,7 @@ impl From<Stored> for FactorLevel {
 }
 
 impl LevelKind {
-    /// The kind that a level seems to have, where nobody recorded it: settings of other programs, and old stores.
+    /// Guesses the kind of a level that was recorded without its kind, in an old store or by another program.
     pub fn of_text(level: &str) -> Self {
         match level {
             _ if level.parse::<bool>().is_ok() => LevelKind::Flag,
@@ -83,7 +83,7 @@ impl FactorLevel {
         number.is_finite().then_some(number)
     }
 
-    /// The level for people. Sizes, times and words stand alone; numbers and flags are preceded by the factor's name.
+    /// The level for people. The factor's name precedes numbers and flags, but not sizes, times and words.
     pub fn describe(&self) -> String {
         match self.kind {
             LevelKind::Count | LevelKind::Number | LevelKind::Flag => {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_level_of_other_programs_is_that_of_its_text() {
+    fn the_kind_of_a_level_is_guessed_from_its_text() {
         for (text, kind) in [
             ("4", LevelKind::Count),
             ("0.5", LevelKind::Number),

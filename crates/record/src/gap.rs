@@ -1,10 +1,10 @@
 //! The text for a gap in a measurement.
 //!
-//! Not here: how a gap is noticed (`lowtide_host::clock`).
+//! Not here: the detection of gaps (`lowtide_host::clock`).
 
 use lowtide_core::measure::{Cause, Gap};
 
-/// A gap in words, without a full stop; its position is in time of the measurement.
+/// Describes a gap, without a full stop. The position is in the time of the measurement.
 pub fn gap_in_words(gap: &Gap) -> String {
     let at = gap.at_ns / 1_000_000_000;
     let (what, why) = match gap.cause {
@@ -27,14 +27,14 @@ mod tests {
     use lowtide_core::Nanos;
 
     #[test]
-    fn a_gap_says_how_long_it_was_and_when() {
-        let gap = |cause| Gap { at_ns: 3_665_900_000_000, length: Nanos::from_millis(12_340), cause };
-        let told = gap_in_words(&gap(Cause::Stopped));
-        assert!(told.starts_with("stopped for 12.3 s at 01:01:05 (SIGSTOP or Ctrl-Z): that time"), "{told}");
-        let told = gap_in_words(&gap(Cause::Suspended));
-        assert!(
-            told.starts_with("suspended for 12.3 s at 01:01:05 (the machine slept): that time"),
-            "{told}"
-        );
+    fn the_text_has_the_length_the_position_and_the_cause() {
+        for (cause, begin) in [
+            (Cause::Stopped, "stopped for 12.3 s at 01:01:05 (SIGSTOP or Ctrl-Z): that time"),
+            (Cause::Suspended, "suspended for 12.3 s at 01:01:05 (the machine slept): that time"),
+        ] {
+            let gap = Gap { at_ns: 3_665_900_000_000, length: Nanos::from_millis(12_340), cause };
+            let text = gap_in_words(&gap);
+            assert!(text.starts_with(begin), "{text}");
+        }
     }
 }

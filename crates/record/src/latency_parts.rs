@@ -1,21 +1,21 @@
-//! Latency percentiles of equal parts of a measured window, which show how certain those of the whole window
-//! are.
+//! Latency percentiles of equal parts of a measured window, from which follow the confidence intervals of the
+//! percentiles of the window.
 //!
-//! The histograms of a window are merged part by part, so that at most one part is in memory beside the whole. Not here:
-//! what is made of them (`lowtide_report::compare`).
+//! The histograms of a window are merged part by part, so that only one part and the sum are in memory. Not here: the
+//! confidence intervals (`lowtide_report::compare`).
 
 use super::Percentiles;
 use lowtide_core::{Distribution, Latency};
 
-/// The most parts of a window.
+/// The maximum number of parts of a window.
 const MOST: usize = 20;
 
 /// One part of a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
-    /// Operations that completed in it.
+    /// Operations that completed in the part.
     pub operations: u64,
-    /// Their latency.
+    /// Latency of these operations.
     pub latency: Percentiles,
 }
 
@@ -39,33 +39,33 @@ pub struct LatencyParts {
     pub write: Vec<Part>,
 }
 
-/// Takes the histograms of a window, interval by interval.
-#[derive(Debug)]
+/// Merges the histograms of a window, interval by interval.
+#[derive(Debug, Default)]
 pub struct Gatherer {
     /// Intervals of the window.
     intervals: usize,
     part: usize,
-    read: Gathered,
-    write: Gathered,
+    read: Histograms,
+    write: Histograms,
     parts: LatencyParts,
 }
 
-/// The histograms of an operation.
+/// The histograms of one kind of operation.
 #[derive(Debug, Default)]
-struct Gathered {
+struct Histograms {
+    /// The current part.
     part: Latency,
-    /// Of the parts that ended.
-    whole: Latency,
+    /// The sum of the parts before it.
+    sum: Latency,
 }
 
 impl Gatherer {
-    /// Of a window of so many intervals.
+    /// A gatherer for a window of `intervals` intervals.
     pub fn new(intervals: usize) -> Gatherer {
-        let (read, write, parts) = (Default::default(), Default::default(), LatencyParts::default());
-        Gatherer { intervals, part: 0, read, write, parts }
+        Gatherer { intervals, ..Gatherer::default() }
     }
 
-    /// A histogram of reads (`true`) or writes of the window's interval `position`; positions never fall.
+    /// Adds a histogram of reads or writes of the window's interval `position`. Positions must not decrease.
     pub fn add(&mut self, position: usize, reads: bool, latency: &Latency) {
         let part = position * MOST.min(self.intervals) / self.intervals.max(1);
         if part != self.part {
@@ -76,10 +76,10 @@ impl Gatherer {
         own.part.merge(latency);
     }
 
-    /// Reads and writes of the whole window, and its parts.
+    /// Returns the latency of reads and of writes over the window, and the parts of the window.
     pub fn finish(mut self) -> (Distribution, Distribution, LatencyParts) {
         self.end_part();
-        (self.read.whole.into(), self.write.whole.into(), self.parts)
+        (self.read.sum.into(), self.write.sum.into(), self.parts)
     }
 
     fn end_part(&mut self) {
@@ -98,9 +98,9 @@ impl Gatherer {
                 Part::of(&all)
             }
         });
-        for gathered in [&mut self.read, &mut self.write] {
-            gathered.whole.merge(&gathered.part);
-            gathered.part.clear();
+        for histograms in [&mut self.read, &mut self.write] {
+            histograms.sum.merge(&histograms.part);
+            histograms.part.clear();
         }
     }
 }

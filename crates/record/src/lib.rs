@@ -1,9 +1,7 @@
-//! The records of a campaign, as the store keeps them and as reports read them, and their analysis
-//! ([`analysis`]).
+//! The records of a campaign, which the store keeps and reports read, and their analysis ([`analysis`]).
 //!
-//! Every record is a fact that was measured or written down, so a report made from a store years later says
-//! the same. Not here: how records come about (`lowtide_lab::{plan, load}`) and where they are kept
-//! (`lowtide_lab::store`).
+//! Every record is a fact that was measured or written down, so a report is the same years later. Not here: the code
+//! that makes records (`lowtide_lab::{plan, load}`) and stores them (`lowtide_lab::store`).
 
 pub mod analysis;
 pub mod column;
@@ -17,7 +15,7 @@ mod verdict;
 
 pub use factors::{FactorLevel, LevelKind};
 pub use gap::gap_in_words;
-pub use oltp::{Condition, Counted, Done, MODELLED, Oltp, Said, Transactions};
+pub use oltp::{Condition, Counted, Done, MODELLED, Oltp, Totals, Transactions};
 pub use quantity::Quantity;
 pub use verdict::{Estimate, Verdict};
 
@@ -34,24 +32,24 @@ pub struct Campaign {
     pub name: String,
     /// The experiment's title, one line for people.
     pub title: String,
-    /// The experiment as written, with every `--set` applied: the text that reproduces the campaign. Empty where
+    /// The experiment as written, with every `--set` applied: the text that reproduces the campaign. Empty if
     /// another program measured the campaign.
     pub experiment: String,
-    /// What the experiment asks, resolved, as JSON; `None` in stores up to format 4.
+    /// The resolved experiment as JSON; `None` in stores up to format 4.
     pub resolved: Option<String>,
     /// The target as the user would write it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`.
     pub target: String,
     /// The device files of a simulated target, with the files that they refer to.
     pub devices: Vec<String>,
-    /// The seed every random choice comes from.
+    /// The seed of every random choice.
     pub seed: u64,
-    /// The scale: sizes and durations are divided by this.
+    /// The scale: sizes and durations are divided by this number.
     pub scale: u64,
-    /// The version of lowtide that ran it.
+    /// The version of lowtide that ran the campaign.
     pub version: String,
-    /// When it began (RFC 3339); empty in exports, which are the same for the same seed.
+    /// Start of the campaign (RFC 3339); empty in exports, which are the same for the same seed.
     pub started_at: String,
-    /// The command line that reproduces it.
+    /// The command line that reproduces the campaign.
     pub command: String,
     /// Facts about the machine and the target, in order: `("kernel", "6.1.0")`.
     pub environment: Vec<(String, String)>,
@@ -72,7 +70,7 @@ pub enum Status {
     Failed,
     /// Skipped: its level is predicted from the levels of other cells.
     Spared,
-    /// In the store, but it cannot be read back; the reason is in the cell.
+    /// In the store, but unreadable; the reason is in the cell.
     Damaged,
 }
 
@@ -94,7 +92,7 @@ impl Predicted {
     }
 }
 
-/// One combination of factor values × one repetition. The default is a cell of which nothing is known.
+/// One combination of factor values × one repetition. The default is a cell without any data.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
     /// Position in the plan, from 0.
@@ -103,46 +101,45 @@ pub struct Cell {
     pub factors: Vec<FactorLevel>,
     /// Repetition, from 1.
     pub repetition: u32,
-    /// The name of the pass or step this cell belongs to, where the experiment has several: `second pass`.
+    /// The name of its step, if the experiment has several: `second pass`.
     pub step: Option<String>,
     /// Its status.
     pub status: Status,
-    /// Why it failed, or which part of it is damaged.
+    /// The reason of a failure, or the damaged part of the record.
     pub failure: Option<String>,
     /// Bytes of data under test.
     pub data: Bytes,
     /// Bytes the host may address on the target.
     pub capacity: Bytes,
-    /// The NAND capacity of the target, where known.
+    /// The NAND capacity of the target, if known.
     pub raw_capacity: Option<Bytes>,
     /// Number of threads of the load.
     pub threads: u32,
     /// The share of reads in the load, 0 to 1.
     pub read_share: f64,
-    /// Host bytes written between the last purge and the start of the measurement; `None` where that is
-    /// unknown.
+    /// Host bytes written between the last purge and the start of the measurement; `None` if unknown.
     pub written_before: Option<Bytes>,
-    /// The device's counters at the start of the measurement, where it has any.
+    /// The device's counters at the start of the measurement, if the device has counters.
     pub counters_before: Option<Counters>,
     /// The time series. Copies of the cell share it.
     pub rows: Arc<Vec<Row>>,
-    /// Latency of reads over the measured window (the steady window where there is one, else the last quarter).
+    /// Latency of reads over the measured window (the steady window, or the last quarter if there is none).
     pub read_latency: Distribution,
     /// Latency of writes over the measured window; for a database, of its transactions.
     pub write_latency: Distribution,
     /// Latency of equal parts of the measured window. Copies of the cell share it.
     pub latency_parts: Arc<LatencyParts>,
-    /// Erase counts of the device's blocks after the cell, as a histogram `(erases, blocks)`; empty where unknown.
+    /// Erase counts of the device's blocks after the cell, as a histogram `(erases, blocks)`; empty if unknown.
     pub wear: Vec<(u64, u64)>,
     /// The result of the analysis; set when the cell is done.
     pub verdict: Option<Verdict>,
-    /// The record of the database, where the load ran on one. The rows are then those of its device.
+    /// The record of the database, if the load ran on one. The rows are then those of its device.
     pub oltp: Option<Box<Oltp>>,
-    /// How long the device was occupied, preparation included; virtual time on models. `None` where unknown.
+    /// Time for which the device was occupied, including preparation; virtual time on models. `None` if unknown.
     pub took: Option<Nanos>,
-    /// Gaps during which lowtide itself did not run, in order: that time is in no interval.
+    /// Gaps during which lowtide itself did not run, in order. Their time is in no interval.
     pub gaps: Vec<Gap>,
-    /// Its predicted level, where it was skipped.
+    /// Its predicted level, if the cell was skipped.
     pub predicted: Option<Predicted>,
 }
 
@@ -173,7 +170,7 @@ pub struct Row {
     pub transactions: Option<Box<Transactions>>,
 }
 
-/// Percentiles of one interval's latency, in nanoseconds; all zero where nothing completed.
+/// Percentiles of one interval's latency, in nanoseconds; all zero if nothing completed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Percentiles {
     /// Mean.
@@ -192,13 +189,6 @@ pub struct Percentiles {
 
 /// The environment fact that is equal for all campaigns that were interleaved with each other.
 pub const INTERLEAVED: &str = "interleaved";
-
-impl Campaign {
-    /// The value that it shares with the campaigns it was interleaved with; `None` where it ran alone.
-    pub fn interleaved(&self) -> Option<&str> {
-        self.environment.iter().find(|(key, _)| key == INTERLEAVED).map(|(_, value)| value.as_str())
-    }
-}
 
 impl Percentiles {
     /// The percentiles of a histogram.
@@ -240,7 +230,7 @@ impl Row {
     pub fn mib_per_s(&self) -> f64 {
         Bytes::new(self.read_bytes + self.write_bytes).as_mib() / self.seconds()
     }
-    /// The rate that a level is judged by: new orders per minute for a database, else MiB/s.
+    /// The rate of [`Row::quantity`]: new orders per minute for a database, else MiB/s.
     pub fn rate(&self) -> f64 {
         match &self.transactions {
             Some(transactions) => transactions.new_orders() as f64 / self.seconds() * 60.0,
@@ -273,15 +263,19 @@ impl Row {
 }
 
 impl Campaign {
+    /// The value that it shares with the campaigns it was interleaved with; `None` if it was not interleaved.
+    pub fn interleaved(&self) -> Option<&str> {
+        self.environment.iter().find(|(key, _)| key == INTERLEAVED).map(|(_, value)| value.as_str())
+    }
     /// The quantity of its cells' levels.
     pub fn quantity(&self) -> Quantity {
         self.cells.iter().map(Cell::quantity).find(|it| *it != Quantity::default()).unwrap_or_default()
     }
-    /// The cells that are in the store but cannot be read back.
+    /// The cells that are in the store but unreadable.
     pub fn damaged(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.status == Status::Damaged)
     }
-    /// Whether another program measured it; such a campaign has no experiment.
+    /// Whether another program measured it. Such a campaign has no experiment.
     pub fn is_imported(&self) -> bool {
         self.experiment.is_empty()
     }
@@ -292,7 +286,7 @@ impl Cell {
     pub fn fill(&self) -> f64 {
         self.data.get() as f64 / self.capacity.get() as f64
     }
-    /// Whether its rows show what its device did; the device beneath a database may be out of sight.
+    /// Whether its rows have the activity of its device, which may be invisible below a database.
     pub fn device_seen(&self) -> bool {
         self.oltp.as_ref().is_none_or(|oltp| !oltp.device_unseen)
     }
@@ -313,13 +307,13 @@ impl Cell {
         }
         if parts.is_empty() { format!("cell {}", self.index) } else { parts.join(", ") }
     }
-    /// Start of the last quarter of the measurement, in nanoseconds since its start; no later than the start
-    /// of the last interval, so that a single interval is not left out.
+    /// Start of the last quarter of the measurement, in nanoseconds since its start. It is at most the start of the
+    /// last interval, so that a single interval is included.
     pub fn last_quarter_ns(&self) -> u64 {
         self.rows.last().map_or(0, |row| (row.end_ns / 4 * 3).min(row.start_ns))
     }
-    /// The window that an answer about the cell rests on, in nanoseconds since the start of the measurement,
-    /// and whether it is steady; if not, it is the last quarter.
+    /// The measured window, in nanoseconds since the start of the measurement, and whether it is steady. If it is not,
+    /// it is the last quarter.
     pub fn window(&self) -> (u64, u64, bool) {
         match &self.verdict {
             Some(Verdict::Steady(estimate)) => (estimate.from_ns, estimate.to_ns, true),
@@ -330,18 +324,17 @@ impl Cell {
     pub fn quantity(&self) -> Quantity {
         if self.oltp.is_some() { Quantity::NewOrders } else { Quantity::Throughput }
     }
-    /// Mean rate over the whole measurement; `None` where nothing was measured.
+    /// Mean rate over the measurement; `None` without rows.
     pub fn mean_rate(&self) -> Option<f64> {
         self.mean_rate_between(0, u64::MAX)
     }
-    /// Mean rate over the intervals that lie wholly between two instants of the measurement.
+    /// Mean rate over the intervals between two instants of the measurement. Intervals that contain one of the instants
+    /// do not count.
     pub fn mean_rate_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
-        let (done, seconds) = self
-            .rows
-            .iter()
-            .filter(|row| row.start_ns >= from_ns && row.end_ns <= to_ns)
-            .fold((0.0, 0.0), |(done, s), row| (done + row.rate() * row.seconds(), s + row.seconds()));
-        (seconds > 0.0).then(|| done / seconds)
+        let window = self.rows.iter().filter(|row| row.start_ns >= from_ns && row.end_ns <= to_ns);
+        let add = |(work, s), row: &Row| (work + row.rate() * row.seconds(), s + row.seconds());
+        let (work, seconds) = window.fold((0.0, 0.0), add);
+        (seconds > 0.0).then(|| work / seconds)
     }
     /// Write amplification between two instants of the measurement; `None` without counters or writes.
     pub fn write_amplification_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
@@ -355,7 +348,7 @@ impl Cell {
         after.layer_amplification_since(&before)
     }
     /// Host CPU time that the driver used per operation between two instants of the measurement, in
-    /// nanoseconds; `None` where it used none.
+    /// nanoseconds; `None` if it used none.
     pub fn host_cpu_ns_per_operation_between(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let (before, after) = self.counters_between(from_ns, to_ns)?;
         let taken = after.host_cpu_ns.checked_sub(before.host_cpu_ns).filter(|&ns| ns > 0)?;
@@ -365,12 +358,8 @@ impl Cell {
     }
     /// The counters at two instants of the measurement.
     fn counters_between(&self, from_ns: u64, to_ns: u64) -> Option<(Counters, Counters)> {
-        let before = self
-            .rows
-            .iter()
-            .rfind(|row| row.end_ns <= from_ns)
-            .map_or(self.counters_before, |row| row.counters)?;
-        let after = self.rows.iter().rfind(|row| row.end_ns <= to_ns).and_then(|row| row.counters)?;
-        Some((before, after))
+        let last_row = |by_ns| self.rows.iter().rfind(|row| row.end_ns <= by_ns);
+        let before = last_row(from_ns).map_or(self.counters_before, |row| row.counters)?;
+        Some((before, last_row(to_ns)?.counters?))
     }
 }

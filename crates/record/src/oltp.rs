@@ -1,6 +1,6 @@
-//! What is recorded of a database beside what its device did.
+//! The record of a database, in addition to the record of its device.
 //!
-//! Not here: how it was asked (crate `lowtide-oltp`).
+//! Not here: the load (crate `lowtide-oltp`).
 
 use super::Percentiles;
 use lowtide_core::Distribution;
@@ -11,25 +11,25 @@ use serde::{Deserialize, Serialize};
 /// The transactions of an interval, by kind in the order of [`Kind::ALL`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Transactions {
-    /// What became of each kind.
+    /// The outcomes of each kind.
     pub kinds: [Done; Kind::ALL.len()],
 }
 
-/// What became of one kind of transaction in an interval.
+/// The outcomes of one kind of transaction in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Done {
-    /// Committed.
+    /// Committed transactions.
     pub committed: u64,
-    /// Rolled back because they had to be.
+    /// Transactions rolled back as the benchmark specifies.
     pub rolled_back: u64,
-    /// Attempts that met another transaction and were made again.
+    /// Attempts that conflicted with another transaction and were retried.
     pub retries: u64,
-    /// Latency of those committed and rolled back, from the first attempt.
+    /// Latency of committed and rolled back transactions, from the first attempt.
     pub latency: Percentiles,
 }
 
 impl Transactions {
-    /// Those of an interval of the terminals.
+    /// The transactions of an interval.
     pub fn of(interval: &Interval) -> Self {
         let done = |tally: &Tally| Done {
             committed: tally.committed,
@@ -39,105 +39,106 @@ impl Transactions {
         };
         Transactions { kinds: std::array::from_fn(|kind| done(&interval.kinds[kind])) }
     }
-    /// What became of New-Order.
+    /// The outcomes of New-Order.
     pub fn new_order(&self) -> &Done {
         &self.kinds[Kind::NewOrder as usize]
     }
-    /// New orders that came to their end.
+    /// Completed New-Order transactions.
     pub fn new_orders(&self) -> u64 {
         self.new_order().ended()
     }
-    /// All transactions that came to their end.
+    /// Completed transactions of all kinds.
     pub fn ended(&self) -> u64 {
         self.kinds.iter().map(Done::ended).sum()
     }
 }
 
 impl Done {
-    /// Those that came to their end.
+    /// Completed transactions: committed or rolled back.
     pub fn ended(&self) -> u64 {
         self.committed + self.rolled_back
     }
 }
 
-/// What the name of a database ends with that is modelled.
+/// The suffix of the name of a modelled database.
 pub const MODELLED: &str = " (modelled)";
 
-/// What is known of the database of a cell. Parts that are not known yet are empty.
+/// The record of the database of a cell. Fields that are not known yet are empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Oltp {
-    /// What it is, with its version.
+    /// The name and version of the database.
     pub database: String,
     /// Warehouses, over all instances.
     pub warehouses: u32,
-    /// Instances side by side.
+    /// Concurrent instances.
     pub instances: u32,
-    /// Whether what its device did was not to be seen, as on a filesystem without a disk: then the rows say nothing of it.
+    /// Whether the activity of the device was not visible, as on a filesystem without a disk. The rows then have no
+    /// numbers of the device.
     pub device_unseen: bool,
     /// Bytes of the loaded database, on its device.
     pub loaded_bytes: u64,
-    /// The settings it ran with, as it calls them.
+    /// The settings of the database, by its own names.
     pub settings: Vec<(String, String)>,
-    /// What was asked for and it has no word for.
+    /// Requested settings that the database does not have.
     pub ignored: Vec<String>,
-    /// What was asked, over the whole measurement.
-    pub said: Said,
-    /// What the database counted of itself during the measurement.
+    /// Sums over the measurement.
+    pub said: Totals,
+    /// The database's own counters over the measurement.
     pub counted: Vec<Counted>,
-    /// The conditions of consistency, before and after.
+    /// The consistency conditions, before and after the measurement.
     pub conditions: Vec<Condition>,
     /// Latency by kind of transaction, in the order of [`Kind::ALL`], over the measured window.
     #[serde(skip)]
     pub latency: [Distribution; Kind::ALL.len()],
 }
 
-/// Sums over the whole measurement of a database.
+/// Sums over the measurement of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
-pub struct Said {
-    /// Transactions that came to their end.
+pub struct Totals {
+    /// Completed transactions.
     pub transactions: u64,
-    /// Statements sent for them.
+    /// Statements sent for these transactions.
     pub statements: u64,
     /// Processor time of the terminals, in nanoseconds.
     pub client_cpu_ns: u64,
-    /// Processor time of the servers, in nanoseconds; 0 where nobody can tell.
+    /// Processor time of the servers, in nanoseconds; 0 if unknown.
     pub server_cpu_ns: u64,
     /// Order lines.
     pub lines: u64,
-    /// Those that another warehouse supplied.
+    /// Order lines supplied by another warehouse.
     pub remote_lines: u64,
     /// Payments.
     pub payments: u64,
-    /// Those of customers of another warehouse.
+    /// Payments by customers of another warehouse.
     pub remote_payments: u64,
-    /// Districts that a delivery found without new orders.
+    /// Districts without new orders in a delivery.
     pub skipped_deliveries: u64,
 }
 
-/// Something that the database, or the kernel for it, counted.
+/// A counter of the database, or of the kernel for the database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counted {
-    /// Where it was read: `innodb_metrics`, `pg_stat_wal`, `/proc/PID/io`.
+    /// Its source: `innodb_metrics`, `pg_stat_wal`, `/proc/PID/io`.
     pub from: String,
-    /// Its name there.
+    /// Its name in the source.
     pub name: String,
     /// `count`, `bytes`, `ns` or `level`.
     pub unit: String,
-    /// What was added during the measurement; of a level, what it was at the end.
+    /// The increase during the measurement; for a level, the value at the end.
     pub value: f64,
 }
 
-/// A condition of consistency.
+/// A consistency condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Condition {
     /// Its name.
     pub name: String,
-    /// Rows that broke it before the measurement; `None` where it was not checked.
+    /// Rows that violated it before the measurement; `None` if it was not checked.
     pub before: Option<i64>,
-    /// Rows that broke it after the measurement; `None` where it was not checked.
+    /// Rows that violated it after the measurement; `None` if it was not checked.
     pub after: Option<i64>,
 }

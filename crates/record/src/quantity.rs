@@ -1,12 +1,12 @@
-//! What a level is a rate of, and the unit people know it by.
+//! The quantity whose rate a level is, and its names and units.
 
-/// What is counted per time.
+/// The quantity that is counted per unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quantity {
     /// Bytes read and written per second, in MiB/s.
     #[default]
     Throughput,
-    /// New orders per minute (clause 5.4.2 of TPC-C): those that were rolled back because they had to be are among them.
+    /// New orders per minute (clause 5.4.2 of TPC-C), including the rollbacks that the benchmark specifies.
     NewOrders,
 }
 
@@ -18,7 +18,7 @@ impl Quantity {
             Quantity::NewOrders => "new orders",
         }
     }
-    /// What a sentence calls it: `throughput`.
+    /// Its name in a sentence: `throughput`, `rate of new orders`.
     pub const fn noun(self) -> &'static str {
         match self {
             Quantity::Throughput => "throughput",
@@ -39,18 +39,17 @@ impl Quantity {
             Quantity::NewOrders => "NOTPM",
         }
     }
-    /// A value as it stands on a line that changes while it is measured: `30.2 MiB/s`, `12345 NOTPM`.
+    /// A value on a progress line: `30.2 MiB/s`, `12345 NOTPM`.
     pub fn running(self, value: f64) -> String {
         format!("{value:.*} {}", self.decimals(), self.unit())
     }
-    /// Decimals of a value that is still measured.
     const fn decimals(self) -> usize {
         match self {
             Quantity::Throughput => 1,
             Quantity::NewOrders => 0,
         }
     }
-    /// A settled level on such a line: `30.2 ± 0.3 MiB/s`.
+    /// A settled level on a progress line: `30.2 ± 0.3 MiB/s`.
     pub fn settled(self, mean: f64, half_width: f64) -> String {
         format!("{mean:.*} ± {}", self.decimals(), self.running(half_width))
     }

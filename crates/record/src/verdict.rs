@@ -1,18 +1,18 @@
-//! What the steady-state analysis of a cell found ([`Verdict`]).
+//! The result of the steady-state analysis of a cell ([`Verdict`]).
 //!
-//! Not here: how it is found (`analysis`).
+//! Not here: the analysis (`analysis`).
 
 use serde::{Deserialize, Serialize};
 
-/// What the steady-state analysis of a cell found.
+/// The result of the steady-state analysis of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// A steady window, its mean and the confidence interval of the mean.
     Steady(Estimate),
-    /// No steady state; why.
+    /// No steady state.
     NoSteadyState {
-        /// One sentence for people.
+        /// The reason, as one sentence.
         reason: String,
     },
 }
@@ -21,16 +21,16 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Estimate {
-    /// Mean rate over the window, in the unit of what the cell is judged by ([`super::Quantity`]).
+    /// Mean rate over the window, in the unit of the cell's [`super::Quantity`].
     #[serde(alias = "mean-mib-per-s")]
     pub mean: f64,
     /// Half the width of the 95 % confidence interval, in the same unit.
     #[serde(alias = "half-width-mib-per-s")]
     pub half_width: f64,
-    /// Where the window begins, in nanoseconds since the measurement began.
+    /// Start of the window, in nanoseconds since the measurement began.
     pub from_ns: u64,
-    /// Where the window ends.
+    /// End of the window, in nanoseconds since the measurement began.
     pub to_ns: u64,
-    /// Batches the confidence interval rests on.
+    /// Number of batches behind the confidence interval.
     pub batches: u32,
 }

@@ -93,7 +93,7 @@ impl Turns {
         let rounds = rounds(&plans);
         let all = names.join(", ");
         for (position, plan) in plans.iter_mut().enumerate() {
-            plan.beside = format!("\nin turns, {position} of {all}");
+            plan.identity_suffix = format!("\nin turns, {position} of {all}");
         }
         Ok(Turns { plans, names, rounds })
     }

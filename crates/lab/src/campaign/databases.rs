@@ -21,14 +21,14 @@ use lowtide_oltp::terminals::{Part, Summary};
 use lowtide_oltp::{Counter, CounterUnit, Database, Folder, Instance, OltpError, Places, check, instance};
 use lowtide_record::analysis::Context;
 use lowtide_record::fact::{self, Fact};
-use lowtide_record::{Condition, Counted, Oltp as Facts, Row, Said};
+use lowtide_record::{Condition, Counted, Oltp as Facts, Row, Totals};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The databases of a campaign.
 pub(crate) struct Databases<'a> {
-    home: Home<'a>,
+    home: Box<dyn Home + Send + 'a>,
     sets: DataSets,
     /// Where logs lie that lie elsewhere than the data, on real targets.
     log: Option<Folder>,
@@ -39,11 +39,11 @@ pub(crate) struct Databases<'a> {
 impl<'a> Databases<'a> {
     /// Of a plan, if nothing speaks against its target.
     pub fn of(plan: &'a Plan) -> Result<Self, HostError> {
-        let home = Home::of(plan)?;
+        let home = home::of(plan)?;
         let log = plan.experiment.load.work.transactions().and_then(|oltp| oltp.log_directory.as_deref());
         let log = log.map(home::own).transpose()?;
         let run = home::own(&std::env::temp_dir())?;
-        let folder = home.beside().unwrap_or(run.path()).join("sets");
+        let folder = home.directory().unwrap_or(run.path()).join("sets");
         let sets = DataSets::new(folder, run.path().join("run"), home.copies());
         Ok(Databases { home, sets, log, run })
     }
@@ -53,7 +53,7 @@ impl<'a> Databases<'a> {
         self.run.path().join("run")
     }
 
-    /// Gives the cell an empty place with the history it asks for; see [`Home::prepare`].
+    /// Prepares the home and the directory for logs; see [`Home::prepare`].
     fn prepare(
         &mut self,
         cell: &PlannedCell,
@@ -77,7 +77,7 @@ impl CellTarget for Databases<'_> {
     }
 
     fn skip(&mut self, cell: &PlannedCell) {
-        self.home.left_out(cell);
+        self.home.skip(cell);
     }
 
     fn finish(self: Box<Self>) -> (Result<(), HostError>, Vec<Fact>) {
@@ -163,11 +163,11 @@ impl Cells<'_> {
         let loading = |share: f64| self.progress.cell(cell, Stage::Prepare, share, None);
         let set = databases.sets.get(&cell.settings, oltp, self.data_seed(), self.interrupt, &loading);
         // Its drives have not seen, then, what the next ones go on from.
-        let set = set.inspect_err(|_| databases.home.left_out(cell))?;
+        let set = set.inspect_err(|_| databases.home.skip(cell))?;
         let mut ready = databases.prepare(cell, self.plan.cell_seed(cell), self.interrupt)?;
         let (number, run) = (0..oltp.instances, databases.run());
         let places: Vec<Places> = number.map(|number| ready.places(number, &run)).collect();
-        let copied = databases.sets.room_for(set.bytes).and_then(|()| {
+        let copied = databases.sets.check_space_for(set.bytes).and_then(|()| {
             places.iter().zip(0..).try_for_each(|(places, number)| {
                 data_set::make(places)?;
                 set.copy_to(number, places, self.interrupt)
@@ -179,7 +179,7 @@ impl Cells<'_> {
             crate::prepare::wait(cell.settings.preparation.idle, &ready.data, self.interrupt)?;
             let running = start(oltp, &places, self.interrupt)?;
             let loaded = Loaded { bytes: set.bytes, conditions: set.conditions };
-            self.measure(cell, &ready, running, loaded, &mut databases.home, rows)
+            self.measure(cell, &ready, running, loaded, &mut *databases.home, rows)
         });
         for path in places.iter().flat_map(|places| [Some(&places.data), places.log.as_ref()]).flatten() {
             let _ = std::fs::remove_dir_all(path);
@@ -213,7 +213,7 @@ impl Cells<'_> {
             running.scales.push(scale);
         }
         let loaded = Loaded { bytes: Bytes::ZERO, conditions };
-        self.measure(cell, &ready, running, loaded, &mut databases.home, rows)
+        self.measure(cell, &ready, running, loaded, &mut *databases.home, rows)
     }
 
     /// All cells of a campaign have the same data.
@@ -227,12 +227,12 @@ impl Cells<'_> {
         ready: &Ready,
         mut running: Running,
         loaded: Loaded,
-        home: &mut Home<'_>,
+        home: &mut dyn Home,
         rows: &mut Vec<Row>,
     ) -> Result<Ended, CellError> {
         let load = &cell.settings.load;
         let oltp = load.work.of_databases();
-        let (mut last, counters) = home.done();
+        let (mut last, counters) = home.activity();
         let facts = Facts {
             device_unseen: last.is_none(),
             database: running.databases.first().map_or_else(String::new, |it| it.version().to_owned()),
@@ -258,7 +258,7 @@ impl Cells<'_> {
         let (counted, used) = (running.counters(), running.used());
         let (mut now_used, mut all_written) = (used, Bytes::ZERO);
         let device = &mut |interval: &Interval| {
-            let (now, counters) = home.done();
+            let (now, counters) = home.activity();
             now_used = running.used();
             // A device that does not answer is asked again in the next interval, which has then both.
             let since = now.zip(last).map(|(now, last)| now.since(last)).unwrap_or_default();
@@ -353,8 +353,8 @@ fn conditions(before: &[(String, i64)], after: &[(String, i64)]) -> Vec<Conditio
     before.iter().map(condition).collect()
 }
 
-fn said(summary: &Summary, servers: Used) -> Said {
-    Said {
+fn said(summary: &Summary, servers: Used) -> Totals {
+    Totals {
         transactions: summary.transactions,
         statements: summary.statements,
         client_cpu_ns: summary.client_cpu.get(),

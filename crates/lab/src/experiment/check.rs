@@ -1,8 +1,7 @@
-//! What has to hold between tables: the workload, the sweep and the steps together.
+//! Checks between tables: the workload, the sweep and the steps together.
 //!
-//! Not here: what needs the target, such as whether the data fits on it.
+//! Not here: checks that need the target, such as the size of the data (`plan`).
 
-use super::document::Document;
 use super::error::Problems;
 use super::event;
 use super::length::Length;
@@ -18,50 +17,44 @@ use lowtide_core::workload::Access;
 use lowtide_oltp::Address;
 use std::ops::Range;
 
-/// What is checked together.
-pub(super) struct Whole<'a> {
-    pub(super) document: &'a Document,
+/// The parts of an experiment that are checked together.
+pub(super) struct Parts<'a> {
+    pub(super) problems: &'a Problems<'a>,
     pub(super) target: Option<&'a Target>,
     pub(super) load: &'a Load,
     pub(super) steps: &'a [Step],
 }
 
-impl Whole<'_> {
+impl Parts<'_> {
     /// Records every contradiction.
-    pub(super) fn check(&self, problems: &mut Problems<'_>) {
-        event::check(self.document, self.target, self.load, self.swept("rate").is_some(), problems);
+    pub(super) fn check(&self) {
+        event::check(self.problems, self.target, self.load, self.swept("rate").is_some());
+        self.once_only();
+        self.devices();
         if let Work::Transactions(oltp) = &self.load.work {
-            self.once_only(problems);
-            self.devices(problems);
-            self.database(oltp, problems);
-            return;
+            return self.database(oltp);
         }
-        self.only_with_databases(problems);
+        self.only_with_databases();
+        self.one_size();
         if let Work::Trace(_) = self.load.work {
-            self.traced(problems);
-            self.devices(problems);
-            return;
+            return self.traced();
         }
-        self.once_only(problems);
-        self.one_size(problems);
-        self.required(problems);
-        self.patterns(problems);
-        self.several_sizes(problems);
-        self.pace(problems);
-        self.bursts(problems);
-        self.devices(problems);
-        self.sizes(problems);
+        self.required();
+        self.patterns();
+        self.several_sizes();
+        self.pace();
+        self.bursts();
+        self.sizes();
     }
 
-    /// A factor of `[sweep]` has no other value. One device is always named in `[target]`: the sweep then says
-    /// which ones to compare.
-    fn once_only(&self, problems: &mut Problems<'_>) {
+    /// Refuses a factor of `[sweep]` with another value elsewhere. `[target]` always names one device; with the factor
+    /// `device`, the sweep names the devices to compare.
+    fn once_only(&self) {
         for factor in FactorName::NAMES {
             let base = match *factor {
                 "device" => "target.device.0".to_owned(),
-                "reserve" | "partition" => format!("before-each-cell.layout.{factor}"),
+                "reserve" | "partition" | "filesystem" => format!("before-each-cell.layout.{factor}"),
                 "idle" => "before-each-cell.idle".to_owned(),
-                "filesystem" => "before-each-cell.layout.filesystem".to_owned(),
                 factor if self.load.work.is_transactions() => format!("oltp.{factor}"),
                 "data_files" => "inserts.data_files".to_owned(),
                 factor => format!("workload.{factor}"),
@@ -69,7 +62,12 @@ impl Whole<'_> {
             if let (Some(at), Some(_)) = (self.place(&base), self.place(&format!("sweep.{factor}"))) {
                 let base = base.trim_end_matches(".0");
                 let message = format!("`{factor}` is given twice: `{base}` and `sweep.{factor}`");
-                problems.add(at, message, "has no effect", format!("remove it, or `{factor}` in [sweep]"));
+                self.problems.add(
+                    at,
+                    message,
+                    "has no effect",
+                    format!("remove it, or `{factor}` in [sweep]"),
+                );
             }
         }
         for (key, factor, what) in [
@@ -80,15 +78,15 @@ impl Whole<'_> {
             if let (Some(at), Some(_)) = (self.place(&format!("workload.{key}")), self.swept(factor)) {
                 let message = format!("{what}: `{key}`, and the factor `{factor}`");
                 let help = format!("remove `{key}`, or the factor `{factor}`");
-                problems.add(at, message, "has no effect", help);
+                self.problems.add(at, message, "has no effect", help);
             }
         }
     }
 
-    /// The data has one size: in bytes, or as a share of the room for it.
-    fn one_size(&self, problems: &mut Problems<'_>) {
+    /// Refuses data with two sizes: in bytes, and as a share of the space for it.
+    fn one_size(&self) {
         let message = "two sizes of the data: `file_size` and `utilisation`";
-        let mut add = |at| problems.add(at, message, "has no effect", "remove one of them");
+        let add = |at| self.problems.add(at, message, "has no effect", "remove one of them");
         for (base, factor) in [("file_size", "utilisation"), ("utilisation", "file_size")] {
             if let (Some(at), Some(_)) = (self.place(&format!("workload.{base}")), self.swept(factor)) {
                 add(at);
@@ -107,39 +105,37 @@ impl Whole<'_> {
         }
     }
 
-    /// A trace says every request: nothing of them can be varied.
-    fn traced(&self, problems: &mut Problems<'_>) {
+    /// Refuses factors of requests, which a trace fixes.
+    fn traced(&self) {
+        let varies = ["file_size", "utilisation", "depth", "reserve", "partition", "idle", "device"];
         for factor in FactorName::NAMES {
-            let varies = ["file_size", "utilisation", "depth", "reserve", "partition", "idle", "device"];
             if let (Some(at), false) = (self.swept(factor), varies.contains(factor)) {
-                let help = format!("a trace leaves to vary: {}", varies.join(", "));
-                problems.add(at, format!("the factor `{factor}` beside `trace`"), "has no effect", help);
+                let help = format!("factors of a trace: {}", varies.join(", "));
+                self.problems.add(at, format!("the factor `{factor}` with `trace`"), "has no effect", help);
             }
         }
-        self.once_only(problems);
-        self.one_size(problems);
     }
 
-    fn required(&self, problems: &mut Problems<'_>) {
+    fn required(&self) {
         for (factor, example) in [("pattern", "\"random-write\""), ("block", "\"16KiB\"")] {
             let given = self.place(&format!("workload.{factor}")).is_some()
                 || factor == "block" && self.place("workload.blocks").is_some()
                 || self.steps.iter().all(|step| step.sweep.iter().any(|own| own.name.name() == factor));
             if let (false, Some(workload)) = (given, self.place_of_value("workload")) {
                 let help = format!("write for example `{factor} = {example}`");
-                problems.add(workload, format!("`{factor}` is missing in [workload]"), "here", help);
+                self.problems.add(workload, format!("`{factor}` is missing in [workload]"), "here", help);
             }
         }
     }
 
-    fn patterns(&self, problems: &mut Problems<'_>) {
+    fn patterns(&self) {
         let patterns: Vec<Pattern> = self.steps.iter().flat_map(|step| self.patterns_of(step)).collect();
         let any = |wanted: fn(Pattern) -> bool| patterns.iter().any(|pattern| wanted(*pattern));
         match self.written("mix") {
             None if any(Pattern::is_mixed) => {
                 let at = self.written("pattern").unwrap_or(0..0);
                 let help = "add the share of reads, such as `mix = 0.83`";
-                problems.add(at, "a mixed pattern without `mix`", "reads and writes", help);
+                self.problems.add(at, "a mixed pattern without `mix`", "reads and writes", help);
             }
             Some(at) => {
                 let swept = |step: &&Step| step.factor(FactorName::Mix).is_some();
@@ -149,7 +145,7 @@ impl Whole<'_> {
                     let message = "`mix` with a pattern that only reads or only writes";
                     let help =
                         "`random-mixed` or `sequential-mixed` (or `random`, `sequential`), or remove `mix`";
-                    problems.add(at, message, "has no effect there", help);
+                    self.problems.add(at, message, "has no effect there", help);
                 }
             }
             None => {}
@@ -161,189 +157,186 @@ impl Whole<'_> {
             for key in keys {
                 let Some(at) = self.written(key) else { continue };
                 if !patterns.iter().any(|pattern| pattern.access() == access) {
-                    let message = format!("`{key}` belongs to {name} patterns");
-                    problems.add(
+                    let help = format!("a {name} pattern, or remove `{key}`");
+                    self.problems.add(
                         at,
-                        message,
+                        format!("`{key}` belongs to {name} patterns"),
                         "has no effect",
-                        format!("a {name} pattern, or remove `{key}`"),
+                        help,
                     );
                 }
             }
         }
     }
 
-    /// A sequential stream has one size: threads share it block by block.
-    fn several_sizes(&self, problems: &mut Problems<'_>) {
+    /// Refuses several sizes of a sequential stream, which threads share block by block.
+    fn several_sizes(&self) {
         let Some(at) = self.place("workload.blocks") else { return };
         let sequential = |pattern: Pattern| pattern.access() == Access::Sequential;
         if self.steps.iter().flat_map(|step| self.patterns_of(step)).any(sequential) {
             let help = "a random pattern, or `block = \"…\"` in place of `blocks`";
-            problems.add(at, "`blocks` with a sequential pattern, which has one size", "here", help);
+            self.problems.add(at, "`blocks` with a sequential pattern, which has one size", "here", help);
         }
     }
 
     fn patterns_of<'s>(&'s self, step: &'s Step) -> impl Iterator<Item = Pattern> + 's {
-        let swept =
-            step.factor(FactorName::Pattern).map(|factor| factor.levels.as_slice()).unwrap_or_default();
-        let base = swept.is_empty().then_some(self.load.pattern);
-        let swept = swept.iter().filter_map(|level| match level {
+        let factor = step.factor(FactorName::Pattern);
+        let swept = factor.into_iter().flat_map(|factor| &factor.levels).filter_map(|level| match level {
             Level::Pattern(pattern) => Some(*pattern),
             _ => None,
         });
-        swept.chain(base)
+        swept.chain(factor.is_none().then_some(self.load.pattern))
     }
 
-    fn pace(&self, problems: &mut Problems<'_>) {
+    fn pace(&self) {
         let rate = self.written("rate");
-        let Some(arrival) = self.document.place("workload.arrival") else { return };
-        let closed = self.document.text()[arrival.value.clone()].trim_matches(['"', '\'']) == "closed";
+        let Some(arrival) = self.problems.document.place("workload.arrival") else { return };
+        let closed =
+            self.problems.document.text()[arrival.value.clone()].trim_matches(['"', '\'']) == "closed";
         if let (Some(at), true) = (&rate, closed) {
             let help = "`arrival = \"fixed\"` or `\"poisson\"`, or remove `rate`";
-            problems.add(at.clone(), "`rate` with a closed loop, which has no rate", "has no effect", help);
+            self.problems.add(
+                at.clone(),
+                "`rate` with a closed loop, which has no rate",
+                "has no effect",
+                help,
+            );
         }
         if rate.is_none() && !closed {
             let help = "add the requests per second, such as `rate = 1000`";
-            problems.add(arrival.value.clone(), "an open loop without `rate`", "needs a rate", help);
+            self.problems.add(arrival.value.clone(), "an open loop without `rate`", "needs a rate", help);
         }
     }
 
-    /// What a database lies on, and how many instances share it.
-    fn database(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
-        if let Some(Target::File(_)) = self.target {
-            let help = "`directory = \"/data\"`, a block device, or a simulated device";
-            let at = self.place("target.file").unwrap_or(0..0);
-            problems.add(at, "a database in a single file of yours", "needs a directory", help);
-        }
-        if let (Some(at), false) = (self.place("event"), self.load.events.is_empty()) {
-            let help = "events happen in virtual time: `[workload]`";
-            problems.add(at, "events under a database, which runs in wall time", "here", help);
-        }
-        if let Some(at) = self.place("repeat.track") {
-            let help = "rounds belong to `[workload]`; use `until = \"steady\"`";
-            problems.add(at, "rounds of a database", "here", help);
-        }
+    /// Checks the target of a database, its factors, and the number of its instances.
+    fn database(&self, oltp: &Oltp) {
         for name in FactorName::NAMES {
-            let fits = schema::OLTP.keys.contains(name) || schema::AROUND_A_DATABASE.contains(name);
-            if let (Some(at), false) = (self.swept(name), fits) {
+            if let (Some(at), false) = (self.swept(name), fits_databases(name)) {
                 let message = format!("the factor `{name}` is not one of databases");
-                let help = format!("factors here: {}", factors_of_databases().join(", "));
-                problems.add(at, message, "has no effect", help);
+                let names: Vec<_> =
+                    FactorName::NAMES.iter().copied().filter(|name| fits_databases(name)).collect();
+                self.problems.add(
+                    at,
+                    message,
+                    "has no effect",
+                    format!("factors here: {}", names.join(", ")),
+                );
             }
         }
-        self.modelled(oltp, problems);
-        let levels = |factor: FactorName, base: u32, least: bool| {
-            let swept = self.steps.iter().filter_map(move |step| step.factor(factor));
+        self.modelled(oltp);
+        let levels = |factor: FactorName, base: u32, pick: fn(f64, f64) -> f64| {
+            let swept = self.steps.iter().filter_map(|step| step.factor(factor));
             let numbers = swept.flat_map(|factor| factor.levels.iter().filter_map(Level::number));
-            let numbers: Vec<f64> = numbers.collect();
-            let pick = if least { f64::min } else { f64::max };
-            numbers.into_iter().reduce(pick).unwrap_or(f64::from(base))
+            numbers.reduce(pick).unwrap_or(f64::from(base))
         };
-        let warehouses = levels(FactorName::Warehouses, oltp.warehouses, true);
-        let instances = levels(FactorName::Instances, oltp.instances, false);
-        let terminals = levels(FactorName::Terminals, self.load.threads, true);
-        let at = |key: &str| self.place(&format!("oltp.{key}")).or_else(|| self.swept(key));
+        let warehouses = levels(FactorName::Warehouses, oltp.warehouses, f64::min);
+        let instances = levels(FactorName::Instances, oltp.instances, f64::max);
+        let terminals = levels(FactorName::Terminals, self.load.threads, f64::min);
+        let written_instances = || self.written_for_databases("instances").or(Some(0..0));
+        let servers = || self.place("oltp.servers");
+        let refuse = |at: Option<Range<usize>>, message: &str, label: &str, help: &str| {
+            if let Some(at) = at {
+                self.problems.add(at, message, label, help);
+            }
+        };
+        if let Some(Target::File(_)) = self.target {
+            let help = "`directory = \"/data\"`, a block device, or a simulated device";
+            refuse(self.place("target.file"), "a database in a single file", "needs a directory", help);
+        }
+        if !self.load.events.is_empty() {
+            let message = "events under a database, which runs in wall time";
+            refuse(self.place("event"), message, "here", "events happen in virtual time: `[workload]`");
+        }
+        let help = "rounds belong to `[workload]`; use `until = \"steady\"`";
+        refuse(self.place("repeat.track"), "rounds of a database", "here", help);
         if instances > warehouses {
             let message = format!("{instances} instances share {warehouses} warehouses");
-            let help = "at least a warehouse for each instance";
-            problems.add(at("instances").unwrap_or(0..0), message, "here", help);
+            refuse(written_instances(), &message, "here", "at least a warehouse for each instance");
         }
         if instances > terminals {
             let message = format!("{instances} instances share {terminals} terminals");
-            let help = "at least a terminal for each instance";
-            problems.add(at("instances").unwrap_or(0..0), message, "here", help);
+            refuse(written_instances(), &message, "here", "at least a terminal for each instance");
         }
-        if let (Some(at), true) = (self.place("oltp.servers"), oltp.settings.engine.is_embedded()) {
+        if oltp.settings.engine.is_embedded() {
             let help = "`engine = \"mariadb\"` or `\"postgresql\"`: SQLite has no servers";
-            problems.add(at, "servers of SQLite", "here", help);
+            refuse(servers(), "servers of SQLite", "here", help);
         }
-        if let (Some(at), false) =
-            (self.place("oltp.servers"), matches!(self.target, Some(Target::Directory(_)) | None))
-        {
-            let help = "`target.directory`: where the servers' data lie, for what their device does";
-            problems.add(at, "servers of others on a device of our own", "here", help);
+        if !matches!(self.target, Some(Target::Directory(_)) | None) {
+            let help = "`target.directory`: the directory with the servers' data, to observe their device";
+            refuse(servers(), "existing servers on a device that lowtide prepares", "here", help);
         }
         if !oltp.servers.is_empty()
             && (oltp.servers.len() as u32 != oltp.instances || self.swept("instances").is_some())
         {
             let message = format!("{} servers for {} instances", oltp.servers.len(), oltp.instances);
-            let at = self.place("oltp.servers").unwrap_or(0..0);
-            problems.add(at, message, "here", "as many `servers` as `instances`, which are not varied");
+            let help = "as many `servers` as `instances`, which are not varied";
+            refuse(servers().or(Some(0..0)), &message, "here", help);
+        }
+        if !self.on_simulated() {
+            let help = "`log-directory = \"…\"`, or a simulated device as the target";
+            let message = "a simulated device for the log of a real target";
+            refuse(self.written_for_databases("log_device"), message, "here", help);
+        }
+        if let Some(Target::Device(_)) = self.target {
+            let help = "`log_device = \"…\"`: a simulated device, like the target";
+            let message = "a directory of this machine for the log of a simulated target";
+            refuse(self.place("oltp.log-directory"), message, "here", help);
         }
         if !oltp.servers.is_empty() {
-            self.servers_of_others(oltp, problems);
-        }
-        if let (Some(at), false) = (self.written_for_databases("log_device"), self.on_simulated()) {
-            let help = "`log-directory = \"…\"`, or a simulated device as the target";
-            problems.add(at, "a simulated device for the log beside a real target", "here", help);
-        }
-        let simulated = matches!(self.target, Some(Target::Device(_)));
-        if let (Some(at), true) = (self.place("oltp.log-directory"), simulated) {
-            let help = "`log_device = \"…\"`: a simulated device, as the target is";
-            problems.add(
-                at,
-                "a directory of this machine for the log beside a simulated target",
-                "here",
-                help,
-            );
+            self.servers_of_others(oltp);
         }
     }
 
-    /// What a modelled engine does not do.
-    fn modelled(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
+    /// Refuses settings that a modelled engine does not have.
+    fn modelled(&self, oltp: &Oltp) {
         let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
-        let levels: Vec<bool> = swept
-            .flat_map(|factor| &factor.levels)
-            .filter_map(|level| match level {
-                Level::Engine(engine) => Some(engine.is_modelled()),
-                _ => None,
-            })
-            .collect();
-        let own = levels.is_empty().then(|| oltp.settings.engine.is_modelled());
-        let all: Vec<bool> = levels.into_iter().chain(own).collect();
+        let levels = swept.flat_map(|factor| &factor.levels).filter_map(|level| match level {
+            Level::Engine(engine) => Some(engine.is_modelled()),
+            _ => None,
+        });
+        let mut all: Vec<bool> = levels.collect();
+        if all.is_empty() {
+            all.push(oltp.settings.engine.is_modelled());
+        }
         if !all.contains(&true) {
             return;
         }
         let at = |key: &str| self.written_for_databases(key).unwrap_or(0..0);
         if all.contains(&false) {
             let help = "one experiment for models, in virtual time, and one for databases";
-            problems.add(at("engine"), "modelled engines beside databases", "here", help);
+            self.problems.add(at("engine"), "modelled engines and databases in one experiment", "here", help);
         }
         if !self.on_simulated() {
             let help = "`target.device = \"…\"`: `lowtide devices` lists simulated devices";
-            problems.add(at("engine"), "a modelled engine on a real target", "here", help);
+            self.problems.add(at("engine"), "a modelled engine on a real target", "here", help);
         }
         if oltp.think {
-            problems.add(
-                at("think"),
-                "terminals of a modelled engine do not think",
-                "here",
-                "`think = false`",
-            );
+            let message = "terminals of a modelled engine have no think time";
+            self.problems.add(at("think"), message, "here", "`think = false`");
         }
         for key in ["instances", "servers", "data_files", "flush_method", "read_ahead"] {
             if let Some(at) = self.written_for_databases(key) {
                 let message = format!("`{key}` of a modelled engine, which has none");
-                problems.add(at, message, "has no effect", "remove it");
+                self.problems.add(at, message, "has no effect", "remove it");
             }
         }
     }
 
-    /// Servers that somebody else runs keep their settings: nothing that would change them has an effect.
-    fn servers_of_others(&self, oltp: &Oltp, problems: &mut Problems<'_>) {
+    /// Refuses settings of existing servers, which lowtide does not change.
+    fn servers_of_others(&self, oltp: &Oltp) {
         let loads = ["servers", "engine", "warehouses", "terminals", "instances", "think", "check"];
         let lengths = ["duration", "until", "max", "precision", "interval", "steady"];
-        let settings = schema::OLTP.keys.iter().filter(|key| !loads.contains(key) && !lengths.contains(key));
+        let settings = schema::OLTP.names().filter(|key| !loads.contains(key) && !lengths.contains(key));
         for key in settings {
             if let Some(at) = self.written_for_databases(key) {
-                let message = format!("`{key}` beside `servers`, which somebody else has set up");
+                let message = format!("`{key}` with `servers`, whose settings lowtide does not change");
                 let help = "remove it, or remove `servers`: lowtide then starts servers of its own";
-                problems.add(at, message, "has no effect", help);
+                self.problems.add(at, message, "has no effect", help);
             }
         }
         if let Some(at) = self.swept("engine") {
-            let help = "`oltp.engine`, as the addresses of `servers` say";
-            problems.add(at, "the factor `engine` beside `servers`", "has no effect", help);
+            let help = "`oltp.engine`, to match the addresses of `servers`";
+            self.problems.add(at, "the factor `engine` with `servers`", "has no effect", help);
         }
         let schemes = oltp.settings.engine.schemes();
         let fits = |address: &Address| schemes.iter().any(|scheme| address.secret().starts_with(scheme));
@@ -351,7 +344,7 @@ impl Whole<'_> {
             let at = self.place("oltp.engine").or_else(|| self.place("oltp.servers")).unwrap_or(0..0);
             let help = "`mariadb` for `mariadb://…` and `mysql://…`, `postgresql` for `postgresql://…`";
             let message = format!("the engine `{}` on these `servers`", oltp.settings.engine.name());
-            problems.add(at, message, "here", help);
+            self.problems.add(at, message, "here", help);
         }
     }
 
@@ -363,47 +356,44 @@ impl Whole<'_> {
         self.place(&format!("oltp.{key}")).or_else(|| self.swept(key))
     }
 
-    /// Factors of databases need one.
-    fn only_with_databases(&self, problems: &mut Problems<'_>) {
+    /// Refuses factors of databases in other loads.
+    fn only_with_databases(&self) {
         for name in FactorName::NAMES {
-            let elsewhere = schema::WORKLOAD.keys.contains(name)
-                || schema::INSERTS.keys.contains(name)
-                || schema::AROUND_A_DATABASE.contains(name);
-            if let (Some(at), true, false) = (self.swept(name), schema::OLTP.keys.contains(name), elsewhere) {
-                let help = "an `[oltp]` table in place of `[workload]`, or another factor";
+            let elsewhere = [schema::WORKLOAD, schema::INSERTS, schema::AROUND_A_DATABASE];
+            let is_only_of_databases =
+                schema::OLTP.contains(name) && !elsewhere.iter().any(|keys| keys.contains(name));
+            if let (Some(at), true) = (self.swept(name), is_only_of_databases) {
+                let help = "an `[oltp]` table instead of `[workload]`, or another factor";
                 let message = format!("the factor `{name}` varies a database, and there is none");
-                problems.add(at, message, "has no effect", help);
+                self.problems.add(at, message, "has no effect", help);
             }
         }
     }
 
-    /// Pauses come after bursts, and bursts fill a time.
-    fn bursts(&self, problems: &mut Problems<'_>) {
+    /// Refuses pauses without bursts, and bursts without a duration.
+    fn bursts(&self) {
         if let (None, Some(at)) = (self.load.burst, self.written("pause")) {
             let help = "add how long the load lasts until each pause, such as `burst = \"5s\"`";
-            problems.add(at, "`pause` without `burst`", "after what?", help);
+            self.problems.add(at, "`pause` without `burst`", "after what?", help);
         }
         if let (Some(at), false) = (self.place("workload.burst"), matches!(self.load.length, Length::For(_)))
         {
             let help = "end the measurement by `duration`, which counts the time of the bursts";
-            problems.add(at, "`burst` in a measurement that does not end by its duration", "here", help);
+            self.problems.add(at, "`burst` in a measurement that does not end by its duration", "here", help);
         }
     }
 
-    fn devices(&self, problems: &mut Problems<'_>) {
+    fn devices(&self) {
         let Some(at) = self.written("device") else { return };
         let help =
             "name one device in [target] and the devices to compare in [sweep], or list them in [target]";
-        match self.target {
-            Some(Target::Device(_)) | None => {}
-            Some(_) => {
-                problems.add(at, "the factor `device` varies a target that is not a device", "here", help)
-            }
+        if !self.on_simulated() {
+            self.problems.add(at, "the factor `device` varies a target that is not a device", "here", help);
         }
     }
 
-    /// Every cell's data holds at least one block in each of its files.
-    fn sizes(&self, problems: &mut Problems<'_>) {
+    /// Refuses data that is smaller than one block in each file.
+    fn sizes(&self) {
         for (index, step) in self.steps.iter().enumerate() {
             let files = u64::from(step.preparation.layout.files);
             let blocks =
@@ -426,46 +416,46 @@ impl Whole<'_> {
                 continue;
             };
             let own = format!("step.{index}.sweep.file_size");
-            let whole = [own.as_str(), "sweep.file_size", "workload.file_size"]
+            let key = [own.as_str(), "sweep.file_size", "workload.file_size"]
                 .into_iter()
                 .find(|path| self.place(path).is_some())
                 .unwrap_or("workload");
-            let place = at.and_then(|at| self.place_of_value(&format!("{whole}.{at}")));
-            let place = place.or(self.place_of_value(whole)).unwrap_or(0..0);
+            let place = at.and_then(|at| self.place_of_value(&format!("{key}.{at}")));
+            let place = place.or(self.place_of_value(key)).unwrap_or(0..0);
             let each = if files > 1 { format!(" in each of {files} files") } else { String::new() };
             let message = format!("`file_size`: {size} is smaller than a block of {block}{each}");
-            problems.add(place, message, "here", format!("at least {block}{each}"));
+            self.problems.add(place, message, "here", format!("at least {block}{each}"));
         }
     }
 
-    /// Where a key is first written: in the workload, in the sweep, or in a step's sweep.
+    /// The first place of a key: in the workload, in the sweep, or in a step's sweep.
     fn written(&self, key: &str) -> Option<Range<usize>> {
         self.place(&format!("workload.{key}")).or_else(|| self.swept(key))
     }
 
-    /// Where a factor is first varied: in the sweep, or in a step's sweep.
+    /// The first place of a factor: in the sweep, or in a step's sweep.
     fn swept(&self, key: &str) -> Option<Range<usize>> {
         let steps = (0..self.steps.len()).map(|step| format!("step.{step}.sweep.{key}"));
         std::iter::once(format!("sweep.{key}")).chain(steps).find_map(|path| self.place(&path))
     }
 
     fn place(&self, path: &str) -> Option<Range<usize>> {
-        self.document.place(path).map(|place| place.key.clone())
+        self.problems.document.place(path).map(|place| place.key.clone())
     }
 
     fn place_of_value(&self, path: &str) -> Option<Range<usize>> {
-        self.document.place(path).map(|place| place.value.clone())
+        self.problems.document.place(path).map(|place| place.value.clone())
     }
 }
 
 /// Records that there are too many cells.
-pub(super) fn refuse_cells(document: &Document, cells: u128, problems: &mut Problems<'_>) {
-    let place = document.nearest_place("sweep").map_or(0..0, |place| place.value.clone());
+pub(super) fn refuse_cells(problems: &Problems<'_>, cells: u128) {
+    let place = problems.document.nearest_place("sweep").map_or(0..0, |place| place.value.clone());
     let help = format!("at most {MOST_CELLS}: fewer levels of a factor, or fewer repetitions");
     problems.add(place, format!("{cells} cells"), "here", help);
 }
 
-fn factors_of_databases() -> Vec<&'static str> {
-    let fits = |name: &&str| schema::OLTP.keys.contains(name) || schema::AROUND_A_DATABASE.contains(name);
-    FactorName::NAMES.iter().copied().filter(fits).collect()
+/// Whether an experiment with a database may vary the factor.
+fn fits_databases(factor: &str) -> bool {
+    schema::OLTP.contains(factor) || schema::AROUND_A_DATABASE.contains(factor)
 }

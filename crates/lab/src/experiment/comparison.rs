@@ -1,8 +1,7 @@
-//! `[[published]]`: which measured number is put beside which published one.
+//! `[[published]]`: published numbers, and the measured numbers to compare with them.
 //!
-//! The published number is looked up here, once. Not here: the verdict; the report compares.
+//! Not here: the comparison (crate `lowtide-report`).
 
-use super::error::Problems;
 use super::finding::{self, Finding};
 use super::read::{Entry, Table};
 use super::schema;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 words! {
-    /// A published number that is one-sided.
+    /// The direction of a one-sided published number.
     Bound, "bound";
     /// The measured number is at least the published one.
     AtLeast = "at-least",
@@ -24,65 +23,61 @@ words! {
 
 /// One comparison with a published number.
 ///
-/// Where several cells are meant, a bound holds for each of them, `stable-by` is the latest, and every other
-/// measure is the mean over them. A form other than `value` is taken of those means.
+/// If several cells are selected, a bound holds for each of them, `stable-by` is the latest, and every other measure is
+/// the mean over them. A form other than `value` is computed from those means.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The published row.
     pub published: Cow<'static, Published>,
-    /// What is put beside it.
+    /// The measured number.
     pub finding: Finding,
     /// The unit of the published row.
     pub unit: Unit,
-    /// Whether the number is one-sided.
+    /// The direction of a one-sided number.
     pub bound: Option<Bound>,
-    /// What to know when reading it; may be empty.
+    /// A note for the reader; may be empty.
     pub note: String,
 }
 
-/// Reads the comparisons; cells that a changed sweep no longer has are no error.
-pub(super) fn read(tables: Vec<Table<'_>>, steps: &[Step], problems: &mut Problems<'_>) -> Vec<Comparison> {
-    tables.iter().filter_map(|table| one(table, steps, problems)).collect()
+/// Reads the comparisons. A selection without cells is accepted, because `--set` may change the sweep.
+pub(super) fn read(tables: Vec<Table<'_>>, steps: &[Step]) -> Vec<Comparison> {
+    tables.iter().filter_map(|table| one(table, steps)).collect()
 }
 
-fn one(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option<Comparison> {
-    table.only(&schema::PUBLISHED, problems);
-    let line = table.require("line", "1", problems);
-    let study = study(table, problems);
-    let line = line.and_then(|line| Some((row(&line, study?, problems)?, line)));
-    let finding = finding::read(table, steps, problems);
+fn one(table: &Table<'_>, steps: &[Step]) -> Option<Comparison> {
+    table.only(&schema::PUBLISHED);
+    let line = table.require("line", "1");
+    let study = study(table);
+    let line = line.and_then(|line| Some((row(&line, study?)?, line)));
+    let finding = finding::read(table, steps);
     let unit = line.as_ref().zip(finding.as_ref());
-    let unit = unit.map(|((row, line), finding)| finding::unit(&row.unit, finding, line, problems));
-    let bound = table.get("bound").map(|entry| entry.word(problems));
-    let note = table.get("note").map(|entry| entry.string("\"…\"", problems));
+    let unit = unit.map(|((row, line), finding)| finding::unit(&row.unit, finding, line));
+    let bound = table.optional("bound", Entry::word);
+    let note = table.optional("note", |entry| entry.string("\"…\""));
     Some(Comparison {
         published: Cow::Borrowed(line?.0),
         finding: finding?,
         unit: unit??,
-        bound: bound.map_or(Some(None), |bound| bound.map(Some))?,
-        note: note.unwrap_or_else(|| Some(String::new()))?,
+        bound: bound?,
+        note: note?.unwrap_or_default(),
     })
 }
 
 /// The study that the key `study` names.
-pub(super) fn study(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<&'static Study> {
-    let entry = table.require("study", "\"e02\"", problems)?;
-    match catalogue::study(&entry.text("\"e02\"", problems)?) {
+pub(super) fn study(table: &Table<'_>) -> Option<&'static Study> {
+    let entry = table.require("study", "\"e02\"")?;
+    match catalogue::study(&entry.text("\"e02\"")?) {
         Ok(study) => Some(study),
-        Err(unknown) => entry.refuse(&unknown, unknown.accepted(), problems),
+        Err(unknown) => entry.refuse(&unknown, unknown.accepted()),
     }
 }
 
 /// The row of a study that a number names.
-pub(super) fn row(
-    entry: &Entry<'_>,
-    study: &'static Study,
-    problems: &mut Problems<'_>,
-) -> Option<&'static Published> {
-    let line = entry.count(problems)? as usize;
+pub(super) fn row(entry: &Entry<'_>, study: &'static Study) -> Option<&'static Published> {
+    let line = entry.count()? as usize;
     study.rows.get(line - 1).or_else(|| {
         let fault = format!("{} has no row {line}", study.path);
         let help = format!("a row from 1 to {}; the heading does not count", study.rows.len());
-        entry.refuse(fault, help, problems)
+        entry.refuse(fault, help)
     })
 }

@@ -1,11 +1,12 @@
-//! The text of an experiment and where each part of it came from.
+//! The text of an experiment, and the source of each part of it.
 //!
 //! Overrides are spliced into the text, so the effective text is itself an experiment file that can be stored
-//! and run again. A [`Document`] remembers which bytes came from the file and which from which `--set`, so that
-//! an error points at what the user wrote. Not here: what the keys mean.
+//! and run again. A [`Document`] records whether bytes came from the file or from a `--set`, so that an error points at
+//! the user's input. Not here: the meaning of keys.
 
 use super::error::{Problem, Source};
 use super::excerpt::Excerpt;
+use super::schema::dotted;
 use lowtide_files::passwords;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +14,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// Where a run of bytes in the text came from.
+/// The origin of a run of bytes in the text.
 #[derive(Debug, Clone)]
 pub(super) enum Origin {
-    /// From the source, at this offset on.
+    /// Copied from the source, from this offset on.
     Verbatim(Source, usize),
-    /// Written for this span of the source: any part of the run means the whole span.
-    Stands(Source, Range<usize>),
+    /// Generated for this span of the source. Every byte of the run refers to the entire span.
+    Generated(Source, Range<usize>),
 }
 
-/// Where a key and its value stand in the text.
+/// The spans of a key and its value in the text.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) key: Range<usize>,
@@ -57,7 +58,7 @@ impl Document {
         &self.text
     }
 
-    /// The parsed tables. Cannot fail: an indexed document has parsed once.
+    /// The parsed tables. Parsing succeeds, because it succeeded when the document was indexed.
     pub(super) fn tables(&self) -> DeTable<'_> {
         DeTable::parse(&self.text).expect("an indexed document parses").into_inner()
     }
@@ -66,7 +67,7 @@ impl Document {
         self.places.get(path)
     }
 
-    /// The place of `path`, or of the nearest table around it that is written.
+    /// The place of `path`, or of the nearest table around it that is in the text.
     pub(super) fn nearest_place(&self, path: &str) -> Option<&Place> {
         let mut path = path;
         loop {
@@ -77,7 +78,7 @@ impl Document {
         }
     }
 
-    /// The text with `range` replaced by runs of other origin.
+    /// Replaces `range` of the text by runs of other origin.
     pub(super) fn spliced(&self, range: Range<usize>, runs: Vec<(String, Origin)>) -> Result<Self, Problem> {
         let mut pieces = self.cut(0..range.start);
         pieces.extend(runs.iter().map(|(text, origin)| (text.len(), origin.clone())));
@@ -87,10 +88,10 @@ impl Document {
         Document { text, pieces, places: BTreeMap::new() }.indexed()
     }
 
-    /// A problem at `span` of the text, told at the place it came from.
+    /// A problem at `span` of the text, reported at the origin of the span.
     pub(super) fn problem(&self, span: Range<usize>, message: String) -> Problem {
         let (source, span) = self.locate(span);
-        Problem::new(source, Some(span), message)
+        Problem::new(source, span, message)
     }
 
     fn locate(&self, span: Range<usize>) -> (Source, Range<usize>) {
@@ -102,7 +103,7 @@ impl Document {
                         let (from, to) = (span.start - start, span.end.min(start + length) - start);
                         (source.clone(), offset + from..offset + to.max(from))
                     }
-                    Origin::Stands(source, whole) => (source.clone(), whole.clone()),
+                    Origin::Generated(source, span) => (source.clone(), span.clone()),
                 };
             }
             start += length;
@@ -117,12 +118,10 @@ impl Document {
         for (length, origin) in &self.pieces {
             let (from, to) = (range.start.max(start), range.end.min(start + length));
             if from < to {
-                let origin = match origin {
-                    Origin::Verbatim(source, offset) => {
-                        Origin::Verbatim(source.clone(), offset + from - start)
-                    }
-                    stands => stands.clone(),
-                };
+                let mut origin = origin.clone();
+                if let Origin::Verbatim(_, offset) = &mut origin {
+                    *offset += from - start;
+                }
                 cut.push((to - from, origin));
             }
             start += length;
@@ -149,8 +148,7 @@ impl Document {
 
 fn index_table(table: &DeTable<'_>, prefix: &str, places: &mut BTreeMap<String, Place>) {
     for (key, value) in table.iter() {
-        let path =
-            if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+        let path = dotted(prefix, key.get_ref());
         places.insert(path.clone(), Place { key: key.span(), value: value.span() });
         index_value(value.get_ref(), &path, places);
     }

@@ -1,11 +1,12 @@
-//! Bad input: what is wrong with an experiment, where it is written, and what would be accepted.
+//! Bad input: the problems of an experiment, with their positions and the accepted input.
 //!
-//! One [`BadInput`] carries everything wrong that was found in one go, each with the source line it stands on:
-//! a line of the experiment file, or the text of a `--set`. Not here: how it is drawn; that is miette's work.
+//! One [`BadInput`] has all problems that were found, each with its position in a line of the experiment file or in the
+//! text of a `--set`. Not here: printing problems, which miette does.
 
 use super::document::Document;
 use super::excerpt::Excerpt;
 use miette::{Diagnostic, LabeledSpan, SourceCode};
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,68 +14,51 @@ use std::sync::Arc;
 /// A named text that spans point into.
 pub(super) type Source = Arc<Excerpt>;
 
-/// One thing wrong with an experiment.
-#[derive(Debug, Clone)]
+/// One problem of an experiment.
+#[derive(Debug, Clone, thiserror::Error, Diagnostic)]
+#[error("{message}")]
 pub struct Problem {
     message: String,
-    label: String,
+    #[help]
     help: Option<String>,
-    source: Source,
-    /// Where in `source`, as it is shown; `None` where the fault is that something is absent from the whole text.
-    span: Option<Range<usize>>,
+    #[source_code]
+    text: Source,
+    /// The marked span of the text as shown.
+    #[label(collection)]
+    marks: [LabeledSpan; 1],
 }
 
 impl Problem {
-    /// A problem at a span of `source` as it was written.
-    pub(super) fn new(source: Source, span: Option<Range<usize>>, message: String) -> Self {
-        let span = span.map(|span| source.shown(span));
-        Problem { message: source.without(&message), label: String::new(), help: None, source, span }
+    /// A problem at a span of `text` as written.
+    pub(super) fn new(text: Source, span: Range<usize>, message: String) -> Self {
+        let span = text.shown(span);
+        let marks = [LabeledSpan::new(None, span.start, span.len())];
+        Problem { message: text.without(&message), help: None, text, marks }
     }
 
-    /// The text written under the marked span.
+    /// Sets the label of the marked span.
     pub(super) fn marked(mut self, label: impl Into<String>) -> Self {
-        self.label = self.source.without(&label.into());
+        self.marks[0].set_label(Some(self.text.without(&label.into())));
         self
     }
 
-    /// What is accepted.
+    /// Sets the help: the accepted input.
     pub(super) fn accepting(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(self.source.without(&help.into()));
+        self.help = Some(self.text.without(&help.into()));
         self
     }
 
-    /// What is wrong, in one line.
+    /// The problem in one line.
     pub fn message(&self) -> &str {
         &self.message
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Problem {}
-
-impl Diagnostic for Problem {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
-    }
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
-    }
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = Some(self.label.clone()).filter(|label| !label.is_empty());
-        let span = self.span.clone()?;
-        Some(Box::new(std::iter::once(LabeledSpan::new(label, span.start, span.len()))))
-    }
-}
-
-/// Everything found wrong with an experiment; there is at least one [`Problem`].
+/// All problems of an experiment, at least one.
 ///
-/// As a miette [`Diagnostic`] it is its first problem, and the others are related to it.
-#[derive(Debug, Clone)]
+/// The first problem is the miette [`Diagnostic`], and the others are related to it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{first}")]
 pub struct BadInput {
     first: Box<Problem>,
     others: Vec<Problem>,
@@ -92,14 +76,6 @@ impl From<Problem> for BadInput {
         BadInput { first: Box::new(first), others: Vec::new() }
     }
 }
-
-impl fmt::Display for BadInput {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.first.fmt(f)
-    }
-}
-
-impl std::error::Error for BadInput {}
 
 impl Diagnostic for BadInput {
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
@@ -119,21 +95,21 @@ impl Diagnostic for BadInput {
     }
 }
 
-/// Gathers problems while a document is read, so that one run shows them all.
+/// Collects the problems of a document, so that one run reports all of them.
 #[derive(Debug)]
 pub(super) struct Problems<'d> {
-    document: &'d Document,
-    found: Vec<(usize, Problem)>,
+    pub(super) document: &'d Document,
+    found: RefCell<Vec<(usize, Problem)>>,
 }
 
 impl<'d> Problems<'d> {
     pub(super) fn new(document: &'d Document) -> Self {
-        Problems { document, found: Vec::new() }
+        Problems { document, found: RefCell::default() }
     }
 
-    /// Records what is wrong at `span` of the document's text.
+    /// Records a problem at `span` of the document's text.
     pub(super) fn add(
-        &mut self,
+        &self,
         span: Range<usize>,
         message: impl Into<String>,
         label: impl Into<String>,
@@ -141,17 +117,18 @@ impl<'d> Problems<'d> {
     ) {
         let at = span.start;
         let problem = self.document.problem(span, message.into()).marked(label).accepting(help);
-        self.found.push((at, problem));
+        self.found.borrow_mut().push((at, problem));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
+        self.found.borrow().is_empty()
     }
 
-    /// `Ok` if nothing was wrong, else everything that was, in the order of the text.
-    pub(super) fn finish(mut self) -> Result<(), BadInput> {
-        self.found.sort_by_key(|(at, _)| *at);
-        let mut problems = self.found.into_iter().map(|(_, problem)| problem);
+    /// Returns all problems as an error, in the order of the text, if there are any.
+    pub(super) fn finish(&self) -> Result<(), BadInput> {
+        let mut found = self.found.take();
+        found.sort_by_key(|(at, _)| *at);
+        let mut problems = found.into_iter().map(|(_, problem)| problem);
         match problems.next() {
             None => Ok(()),
             Some(first) => Err(BadInput { first: Box::new(first), others: problems.collect() }),

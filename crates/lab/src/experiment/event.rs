@@ -1,8 +1,7 @@
-//! `[[event]]`: what happens to a simulated device while a load runs on it, in every cell.
+//! `[[event]]`: events of a simulated device during the load, in every cell.
 //!
-//! Not here: what makes it happen (`load::events`), and what each does to a device (crate `lowtide-device`; `power`, `fault`).
+//! Not here: triggering the events (`load::events`), and their effects on a device (`lowtide_device::{power, fault}`).
 
-use super::document::Document;
 use super::error::Problems;
 use super::length::Length;
 use super::load::{Load, Pace};
@@ -16,150 +15,126 @@ use lowtide_device::fault::{EndOfLife, Errors, Faults, Slow};
 use lowtide_device::power::Tear;
 
 words! {
-    /// What an event does.
-    Deed, "event";
+    /// The kind of an event.
+    Kind, "event";
     /// Cuts the power.
     PowerCut = "power-cut",
-    /// Holds the load back.
+    /// Pauses the load.
     Pause = "pause",
     /// Erases the device.
     SecureErase = "secure-erase",
-    /// Gives the device faults.
+    /// Injects faults into the device.
     Fail = "fail",
 }
 
-/// What happens, and when.
+/// An event and its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Since the load began.
+    /// Time since the load began.
     pub at: Nanos,
-    /// What happens then.
+    /// The event.
     pub what: Happens,
 }
 
-/// What happens to a device.
+/// An event of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Happens {
-    /// The power is cut: what was in flight is asked for again when it is back.
+    /// The power is cut. Requests in flight are issued again when it is restored.
     PowerCut {
-        /// How long it is off.
+        /// Time without power.
         off: Nanos,
-        /// In which pieces writes tear.
+        /// The size of the pieces in which writes tear.
         tear: Tear,
     },
-    /// No request is made.
+    /// No request is issued.
     Pause {
-        /// For so long.
+        /// Length of the pause.
         length: Nanos,
     },
-    /// The device is erased, in no time.
+    /// The device is erased instantly.
     SecureErase,
-    /// The device has these faults, in place of those it had.
+    /// Faults replace the current faults of the device.
     Fail {
-        /// Which.
+        /// The faults.
         faults: Faults,
-        /// For how long; to the end where absent.
+        /// Duration of the faults; `None` for the rest of the load.
         length: Option<Nanos>,
     },
 }
 
 impl Event {
-    /// The same in an experiment whose times are `scale` times shorter.
+    /// The event of an experiment whose times are divided by `scale`.
     pub(crate) fn scaled(&self, scale: u64) -> Event {
         let shorter = |span: Nanos| span / scale.max(1);
-        let what = match self.what.clone() {
-            Happens::PowerCut { off, tear } => Happens::PowerCut { off: shorter(off), tear },
-            Happens::Pause { length } => Happens::Pause { length: shorter(length) },
-            Happens::SecureErase => Happens::SecureErase,
-            Happens::Fail { faults, length } => Happens::Fail { faults, length: length.map(shorter) },
-        };
+        let mut what = self.what.clone();
+        match &mut what {
+            Happens::PowerCut { off: span, .. } | Happens::Pause { length: span } => *span = shorter(*span),
+            Happens::Fail { length, .. } => *length = length.map(shorter),
+            Happens::SecureErase => {}
+        }
         Event { at: shorter(self.at), what }
     }
 }
 
-/// Keys that only some deeds have.
-const BELONGS: [(&str, &[Deed]); 8] = [
-    ("for", &[Deed::PowerCut, Deed::Pause, Deed::Fail]),
-    ("granule", &[Deed::PowerCut]),
-    ("read-errors", &[Deed::Fail]),
-    ("write-errors", &[Deed::Fail]),
-    ("factor", &[Deed::Fail]),
-    ("added", &[Deed::Fail]),
-    ("share", &[Deed::Fail]),
-    ("end-of-life", &[Deed::Fail]),
+/// Keys that only some kinds of events have.
+const BELONGS: [(&str, &[Kind]); 8] = [
+    ("for", &[Kind::PowerCut, Kind::Pause, Kind::Fail]),
+    ("granule", &[Kind::PowerCut]),
+    ("read-errors", &[Kind::Fail]),
+    ("write-errors", &[Kind::Fail]),
+    ("factor", &[Kind::Fail]),
+    ("added", &[Kind::Fail]),
+    ("share", &[Kind::Fail]),
+    ("end-of-life", &[Kind::Fail]),
 ];
 
 /// Reads the events, in order of time.
-pub(super) fn read(tables: Vec<Table<'_>>, problems: &mut Problems<'_>) -> Vec<Event> {
-    let mut events: Vec<Event> = tables.iter().filter_map(|table| one(table, problems)).collect();
+pub(super) fn read(tables: Vec<Table<'_>>) -> Vec<Event> {
+    let mut events: Vec<Event> = tables.iter().filter_map(|table| one(table)).collect();
     events.sort_by_key(|event| event.at);
     events
 }
 
-fn one(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Event> {
-    table.only(&schema::EVENT, problems);
-    let at = table.require("at", "\"10min\"", problems).and_then(|entry| entry.nanos(problems));
-    let deed: Deed = table.require("do", "\"power-cut\"", problems).and_then(|entry| entry.word(problems))?;
-    for (key, deeds) in BELONGS {
-        if let (Some(entry), false) = (table.get(key), deeds.contains(&deed)) {
-            let whose: Vec<_> = deeds.iter().map(|deed| format!("`{deed}`")).collect();
-            let message = format!("`{key}` belongs to {}, not to `{deed}`", whose.join(", "));
-            problems.add(entry.key_span, message, "has no effect", "remove it");
-        }
+fn one(table: &Table<'_>) -> Option<Event> {
+    table.only(&schema::EVENT);
+    let at = table.require("at", "\"10min\"").and_then(|entry| entry.nanos());
+    let kind: Kind = table.require("do", "\"power-cut\"").and_then(|entry| entry.word())?;
+    for (key, kinds) in BELONGS.into_iter().filter(|(_, kinds)| !kinds.contains(&kind)) {
+        let owners: Vec<_> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
+        let message = format!("`{key}` belongs to {}, not to `{kind}`", owners.join(", "));
+        table.refuse_key(key, message, "remove it");
     }
-    let length = table.get("for").map(|entry| entry.some_time(problems));
-    let what = match deed {
-        Deed::SecureErase => Happens::SecureErase,
-        Deed::Pause => {
-            let length = table.require("for", "\"30s\"", problems).and(length.flatten());
-            Happens::Pause { length: length? }
+    let length = table.optional("for", Entry::some_time);
+    let what = match kind {
+        Kind::SecureErase => Happens::SecureErase,
+        Kind::Pause => {
+            table.require("for", "\"30s\"")?;
+            Happens::Pause { length: length?? }
         }
-        Deed::PowerCut => {
-            let tear = table.get("granule").map(|entry| granule(&entry, problems));
-            let off = length.unwrap_or(Some(Nanos::from_secs(1)));
-            Happens::PowerCut { off: off?, tear: tear.unwrap_or(Some(Tear::default()))? }
+        Kind::PowerCut => {
+            let tear = table.value_or("granule", Tear::default(), granule);
+            Happens::PowerCut { off: length?.unwrap_or(Nanos::from_secs(1)), tear: tear? }
         }
-        Deed::Fail => Happens::Fail {
-            faults: faults(table, problems)?,
-            length: match length {
-                Some(length) => Some(length?),
-                None => None,
-            },
-        },
+        Kind::Fail => Happens::Fail { faults: faults(table)?, length: length? },
     };
     Some(Event { at: at?, what })
 }
 
-fn granule(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Tear> {
-    let size = entry.bytes(problems)?;
-    let tears = [Tear::Sector, Tear::Page];
-    let found = tears.into_iter().find(|tear| Bytes::new(tear.granule()) == size);
-    found.or_else(|| {
-        entry.refuse(
-            format!("{size} is no piece that is written whole"),
-            "`\"512B\"` or `\"4KiB\"`",
-            problems,
-        )
-    })
+fn granule(entry: &Entry<'_>) -> Option<Tear> {
+    let size = entry.bytes()?;
+    let tear = [Tear::Sector, Tear::Page].into_iter().find(|tear| Bytes::new(tear.granule()) == size);
+    let fault = format!("{size} is not the size of an atomic write");
+    tear.or_else(|| entry.refuse(fault, "`\"512B\"` or `\"4KiB\"`"))
 }
 
-fn faults(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Faults> {
-    let mut number = |key: &str, example| match table.get(key) {
-        None => Some(None),
-        Some(entry) => entry.number(example, problems).map(Some),
-    };
+fn faults(table: &Table<'_>) -> Option<Faults> {
+    let number = |key: &str, example| table.optional(key, |entry| entry.number(example));
     let errors = |share: Option<f64>| share.map(|share| Errors { share, ..Errors::default() });
     let (read_errors, write_errors) =
         (errors(number("read-errors", "0.01")?), errors(number("write-errors", "0.01")?));
     let (factor, share) = (number("factor", "3")?, number("share", "0.1")?);
-    let added = match table.get("added") {
-        None => None,
-        Some(entry) => Some(entry.nanos(problems)?),
-    };
-    let ended = match table.get("end-of-life") {
-        None => false,
-        Some(entry) => entry.boolean(problems)?,
-    };
+    let added = table.optional("added", Entry::nanos)?;
+    let ended = table.value_or("end-of-life", false, Entry::boolean)?;
     let slow = (factor.is_some() || added.is_some()).then(|| Slow {
         factor: factor.unwrap_or(1.0),
         added: added.unwrap_or_default(),
@@ -168,48 +143,39 @@ fn faults(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<Faults> {
     });
     if let (Some(entry), None) = (table.get("share"), &slow) {
         let message = "`share` belongs to `factor` and `added`, which are absent";
-        problems.add(entry.key_span, message, "has no effect", "remove it, or add one of them");
+        table.problems.add(entry.key_span, message, "has no effect", "remove it, or add one of them");
     }
     let faults = Faults { read_errors, write_errors, slow, end_of_life: ended.then_some(EndOfLife::Now) };
     if faults == Faults::default() {
         let help = "`read-errors`, `write-errors`, `factor`, `added` or `end-of-life`";
-        problems.add(table.span.clone(), "`fail` without a fault", "how?", help);
+        table.problems.add(table.span.clone(), "`fail` without a fault", "how?", help);
         return None;
     }
     if let Err(error) = faults.validate() {
-        // A share of errors is the key itself here; what is slow has keys of its own.
+        // `read-errors` and `write-errors` are one key here; the fields of `slow` are keys of their own.
         let (key, part) = error.key.split_once('.').unwrap_or((error.key, ""));
         let entry = table.get(key).or_else(|| table.get(part))?;
-        return entry.refuse(error.message, "a number within these limits", problems);
+        return entry.refuse(error.message, "a number within these limits");
     }
     Some(faults)
 }
 
-/// Records events that could not happen: on a target that is no model, in a load whose requests come at times of their
-/// own, or after the end.
-pub(super) fn check(
-    document: &Document,
-    target: Option<&Target>,
-    load: &Load,
-    swept_rate: bool,
-    problems: &mut Problems<'_>,
-) {
+/// Records impossible events: on a real target, in a load whose requests have times of their own, or after the end.
+pub(super) fn check(problems: &Problems<'_>, target: Option<&Target>, load: &Load, swept_rate: bool) {
     if load.events.is_empty() {
         return;
     }
+    let document = problems.document;
     let place = |path: &str| document.place(path).map_or(0..0, |place| place.value.clone());
-    let mut refuse = |path: &str, message: &str, help: &str| problems.add(place(path), message, "here", help);
+    let refuse = |path: &str, message: &str, help: &str| problems.add(place(path), message, "here", help);
     if !matches!(target, Some(Target::Device(_)) | None) {
         refuse("event.0", "events on a real target", "events happen to simulated devices: `device = \"…\"`");
     }
     let open = load.pace != Pace::Closed || swept_rate;
     if open || matches!(load.work, Work::Inserts(_) | Work::Trace(_)) || load.burst.is_some() {
-        let message = "events in a load whose requests do not simply follow one another";
-        refuse(
-            "event.0",
-            message,
-            "a `[workload]` without `rate`, `arrival`, `trace` or `burst`; or no events",
-        );
+        let message = "events in a load that is not a closed loop";
+        let help = "a `[workload]` without `rate`, `arrival`, `trace` or `burst`; or no events";
+        refuse("event.0", message, help);
     }
     let Length::For(duration) = load.length else { return };
     for number in 0.. {

@@ -1,8 +1,8 @@
-//! A text that errors point into, as it is shown: without the passwords in it.
+//! The text of an experiment in errors, without its passwords.
 //!
-//! `***` stands for a password whatever its length, so the rest of its line moves. Spans and columns are
-//! those of the text as written: spans are moved where the excerpt is drawn, and the column in the message is
-//! where an editor finds the fault. Not here: where passwords stand (`passwords`).
+//! `***` replaces a password of any length, so the text after it in the line moves. Spans are moved with the text. The
+//! column in a message is that of the text as written, so that an editor finds it. Not here: finding passwords
+//! (`lowtide_files::passwords`).
 
 use lowtide_files::passwords::{self, Hidden};
 use lowtide_oltp::HIDDEN;
@@ -10,11 +10,12 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 use std::fmt;
 use std::ops::Range;
 
-/// Lines up to this many bytes are shown whole; of a longer line, a part around the fault is shown. Columns
-/// beyond 65535 cannot be drawn.
+/// The longest line in bytes that is shown entirely; of a longer line, a part around the fault is shown. miette cannot
+/// draw columns beyond 65535.
 const LONGEST_LINE: usize = 500;
-/// Bytes shown on both sides of the mark in a longer line, and most bytes that are marked.
+/// Bytes shown on both sides of the mark in a longer line.
 const AROUND: usize = 60;
+/// The most bytes that are marked.
 const MOST_MARKED: usize = 100;
 
 /// A named text.
@@ -22,9 +23,9 @@ const MOST_MARKED: usize = 100;
 pub(super) struct Excerpt {
     name: String,
     shown: String,
-    /// Where passwords stood in the text as written.
+    /// The spans of passwords in the text as written.
     hidden: Vec<Range<usize>>,
-    /// Addresses that messages may quote, and how they are shown.
+    /// Addresses that messages may quote, as written and as shown.
     quoted: Vec<(String, String)>,
 }
 
@@ -44,8 +45,7 @@ impl Excerpt {
         Excerpt { name: passwords::without(name.as_ref()), shown, hidden, quoted }
     }
 
-    /// A span of the text as written, in the text as shown; one inside of a password becomes all of its
-    /// `***`.
+    /// Converts a span of the text as written to the text as shown. A span inside a password becomes its `***`.
     pub(super) fn shown(&self, span: Range<usize>) -> Range<usize> {
         let (mut start, mut end) = (span.start, span.end);
         let mut longer = 0i64;
@@ -59,21 +59,22 @@ impl Excerpt {
                 end = if span.end < hidden.end { at + HIDDEN.len() } else { moved(span.end, longer) };
             }
         }
-        let most = self.shown.floor(start.saturating_add(MOST_MARKED));
+        let most = floor(&self.shown, start.saturating_add(MOST_MARKED));
         start..end.min(most).max(start)
     }
 
-    /// The part that is shown around a span in a line that is too long.
+    /// The part of a long line that is shown around a span.
     fn part(&self, span: &SourceSpan) -> Range<usize> {
         let text = &self.shown;
-        let at = text.floor(span.offset());
+        let at = floor(text, span.offset());
         let line = text[..at].rfind('\n').map_or(0, |at| at + 1);
         let end = text[at..].find('\n').map_or(text.len(), |end| at + end);
-        let from = text.floor(at.saturating_sub(AROUND)).max(line);
-        from..text.floor((span.offset() + span.len()).saturating_add(AROUND)).min(end).max(at)
+        let from = floor(text, at.saturating_sub(AROUND)).max(line);
+        let to = floor(text, (span.offset() + span.len()).saturating_add(AROUND));
+        from..to.min(end).max(at)
     }
 
-    /// A message about the text, without the passwords that it quotes.
+    /// Removes the passwords that a message about the text quotes.
     pub(super) fn without(&self, message: &str) -> String {
         let mut message = message.to_owned();
         for (quoted, shown) in &self.quoted {
@@ -84,7 +85,7 @@ impl Excerpt {
         passwords::without_in_prose(&message)
     }
 
-    /// How many columns further right a place lies in the text as written than in the text as shown.
+    /// The column of a position in the text as written, minus its column in the text as shown.
     fn further(&self, shown: usize) -> i64 {
         let line = self.shown[..shown.min(self.shown.len())].rfind('\n').map_or(0, |at| at + 1);
         let mut longer = 0i64;
@@ -101,15 +102,8 @@ impl Excerpt {
 }
 
 /// The last character boundary at or before a byte.
-trait Floor {
-    fn floor(&self, at: usize) -> usize;
-}
-
-impl Floor for str {
-    fn floor(&self, at: usize) -> usize {
-        let at = at.min(self.len());
-        (0..=at).rev().find(|at| self.is_char_boundary(*at)).unwrap_or(0)
-    }
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 fn moved(at: usize, by: i64) -> usize {
@@ -137,7 +131,7 @@ impl SourceCode for Excerpt {
                 1,
             )));
         }
-        // If lines come before it, it begins at the first column.
+        // An excerpt with lines before the span begins at the first column.
         let further = if lines_before == 0 { self.further(span.offset()) } else { 0 };
         Ok(Box::new(MietteSpanContents::new_named(
             self.name.clone(),
@@ -156,10 +150,17 @@ mod tests {
     use crate::experiment::Experiment;
     use miette::{GraphicalReportHandler, GraphicalTheme};
 
+    fn draw(error: &dyn miette::Diagnostic) -> String {
+        let mut drawn = String::new();
+        let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(80);
+        handler.render_report(&mut drawn, error).expect("strings take any text");
+        drawn
+    }
+
     /// Symptom: an error beyond column 65535 of a line panicked when it was drawn. Cause: columns are format
-    /// widths, which have 16 bits. Fix: of a long line, only a part is drawn.
+    /// widths, which have 16 bits. Fix: only a part of a long line is drawn.
     #[test]
-    fn of_a_long_line_the_part_around_the_fault_is_drawn() {
+    fn only_the_part_of_a_long_line_around_the_fault_is_drawn() {
         let long = "ü".repeat(50_000);
         for text in [
             format!("name = \"x\"\ntitle = \"{long}\" wrong\n"),
@@ -169,26 +170,20 @@ mod tests {
             "[".repeat(70_000),
         ] {
             let Err(error) = Experiment::parse("f.toml", &text, &[]) else { panic!("it is wrong") };
-            let handler =
-                GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(80);
             for problem in error.problems() {
-                let mut drawn = String::new();
-                handler.render_report(&mut drawn, problem).expect("it can be drawn");
+                let drawn = draw(problem);
                 assert!(drawn.contains("f.toml:") && drawn.len() < 300_000, "{} bytes", drawn.len());
             }
         }
         let text = format!("name = \"x\"\ntitle = \"{}\" wrong\n", "a".repeat(1000));
         let Err(error) = Experiment::parse("f.toml", &text, &[]) else { panic!("it is wrong") };
-        let mut drawn = String::new();
-        let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor()).with_width(80);
-        handler.render_report(&mut drawn, &error).expect("it can be drawn");
+        let drawn = draw(&error);
         assert!(drawn.contains("f.toml:2:") && drawn.contains("aaa\" wrong"), "{drawn}");
         assert!(!drawn.contains(&"a".repeat(200)), "{drawn}");
     }
 
-    /// Every span of the text as written marks the same characters in what is shown, and its column stays.
     #[test]
-    fn spans_mark_what_they_marked_and_columns_stay_those_of_the_file() {
+    fn spans_mark_the_same_characters_and_columns_are_those_of_the_file() {
         let text =
             "a = 1\nservers = [\"mariadb://u:longer secret@h/x\", \"mariadb://u:p@h/y\"] # end\nz = 'ü'\n";
         let excerpt = Excerpt::new("f", text);
@@ -204,8 +199,8 @@ mod tests {
             let read = excerpt.read_span(&(shown.start, shown.len()).into(), 0, 0).expect("it is there");
             assert_eq!(read.column(), at - line, "{word}");
         }
-        let whole = text.find("mariadb").expect("there")..text.find("@h/x").expect("there") + 4;
-        assert_eq!(&excerpt.shown[excerpt.shown(whole)], "mariadb://u:***@h/x");
+        let address = text.find("mariadb").expect("there")..text.find("@h/x").expect("there") + 4;
+        assert_eq!(&excerpt.shown[excerpt.shown(address)], "mariadb://u:***@h/x");
         let inside = text.find("secret").expect("there");
         assert_eq!(&excerpt.shown[excerpt.shown(inside..inside + 3)], HIDDEN);
     }

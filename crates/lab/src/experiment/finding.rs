@@ -1,9 +1,8 @@
-//! A number found in cells: what of them, over which stretch, as a value or against others.
+//! A number to find in cells: its quantity, its part of the measurement, and its form.
 //!
-//! `[[published]]` and `[[claim]]` ask for such numbers with the same keys. Not here: finding it
-//! (`lowtide_report::find`) and what it is held against.
+//! `[[published]]` and `[[claim]]` have the same keys for such numbers. Not here: the search (`lowtide_report::find`)
+//! and the number to compare with.
 
-use super::error::Problems;
 use super::read::{Entry, Table};
 use super::selection::{self, Selection};
 use super::step::Step;
@@ -13,11 +12,11 @@ use lowtide_core::Nanos;
 use serde::{Deserialize, Serialize};
 
 words! {
-    /// Which stretch of a cell's measurement counts, or which time.
+    /// The part of a cell's measurement, or a time.
     Measure, "measure";
     /// The steady window. A cell without one has no such number.
     Settled = "settled",
-    /// The steady window, or the last quarter of a cell that has none.
+    /// The steady window, or the last quarter if there is none.
     Level = "level",
     /// The first interval.
     Start = "start",
@@ -25,37 +24,37 @@ words! {
     Minimum = "minimum",
     /// The interval with the highest value.
     Maximum = "maximum",
-    /// The whole measurement.
+    /// The entire measurement.
     Mean = "mean",
-    /// All that comes after the time `after`.
+    /// The measurement from the time `after` on.
     MeanAfter = "mean-after",
     /// The time by which throughput has settled.
     StableBy = "stable-by",
-    /// The time that the measurement took.
+    /// The duration of the measurement.
     Elapsed = "elapsed",
 }
 
 impl Measure {
-    /// Whether it is a time, and not a value of something over time.
+    /// Whether the number is a time.
     pub const fn is_time(self) -> bool {
         matches!(self, Measure::StableBy | Measure::Elapsed)
     }
 
-    /// Whether a beginning can be left out of it.
+    /// Whether the beginning of the measurement can be left out.
     const fn takes_after(self) -> bool {
         !matches!(self, Measure::Start | Measure::StableBy | Measure::Elapsed)
     }
 }
 
 words! {
-    /// What is looked at, reads and writes together. Of a database, latencies are those of its transactions, and bytes
-    /// and requests those of its device.
+    /// The quantity, over reads and writes. For a database, latencies are those of its transactions, and bytes and
+    /// requests those of its device.
     Of, "quantity";
     /// Bytes per second.
     Throughput = "throughput",
     /// Requests per second.
     Iops = "iops",
-    /// New orders per minute, of a database.
+    /// New orders of a database per minute.
     NewOrders = "new-orders",
     /// The mean latency.
     MeanLatency = "mean-latency",
@@ -65,44 +64,39 @@ words! {
     P95 = "p95",
     /// The 99th percentile of latency.
     P99 = "p99",
-    /// Bytes of NAND for each byte that the host wrote.
+    /// Bytes of NAND written per byte that the host wrote.
     WriteAmplification = "write-amplification",
-    /// Bytes that a log layer wrote for each byte that was written to it.
+    /// Bytes that a log layer wrote per byte that was written to it.
     LayerAmplification = "layer-amplification",
 }
 
 impl Of {
-    /// The percentile of latency that it is, where it is one.
+    /// The percentile, if the quantity is a percentile of latency.
     pub const fn percentile(self) -> Option<f64> {
         match self {
             Of::P50 => Some(50.0),
             Of::P95 => Some(95.0),
             Of::P99 => Some(99.0),
-            Of::Throughput
-            | Of::Iops
-            | Of::NewOrders
-            | Of::WriteAmplification
-            | Of::LayerAmplification
-            | Of::MeanLatency => None,
+            _ => None,
         }
     }
 }
 
 words! {
-    /// What becomes of the measured value.
+    /// The form of the number.
     Form, "form";
-    /// Nothing: it is the number.
+    /// The measured value.
     Value = "value",
-    /// It is divided by that of the cells in `against`.
+    /// The ratio of the value to that of the cells in `against`.
     Ratio = "ratio",
-    /// The same, in percent.
+    /// The ratio in percent.
     Percent = "percent",
-    /// By how much it is lower than that of the cells in `against`, in percent.
+    /// The decrease from the value of the cells in `against`, in percent.
     DropPercent = "drop-percent",
 }
 
 impl Form {
-    /// The number in this form, from the ratio to the cells in `against`.
+    /// Converts the ratio to the cells in `against` to this form.
     pub fn of_ratio(self, ratio: f64) -> f64 {
         match self {
             Form::Value | Form::Ratio => ratio,
@@ -112,25 +106,25 @@ impl Form {
     }
 }
 
-/// A number to be found in cells.
+/// A number to find in cells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Which stretch of a cell, or which time.
+    /// The part of a measurement, or a time.
     pub measure: Measure,
-    /// What is looked at; nothing for a measure that is a time.
+    /// The quantity; ignored if the measure is a time.
     pub of: Of,
-    /// As a value, or against other cells.
+    /// The form of the number.
     pub form: Form,
-    /// What comes before this time of a measurement is left out.
+    /// The measurement before this time is left out.
     pub after: Nanos,
     /// The cells.
     pub cells: Selection,
-    /// The cells it is held against; present where the form needs them.
+    /// The cells to compare with, if the form needs them.
     pub against: Option<Selection>,
 }
 
 impl Finding {
-    /// What kind of number it is.
+    /// The dimension of the number.
     pub fn dimension(&self) -> Dimension {
         match (self.form, self.measure.is_time(), self.of) {
             (Form::Ratio, ..) => Dimension::Ratio,
@@ -145,56 +139,52 @@ impl Finding {
     }
 }
 
-/// Reads the keys that every finding has.
-pub(super) fn read(table: &Table<'_>, steps: &[Step], problems: &mut Problems<'_>) -> Option<Finding> {
-    let measure: Option<Measure> =
-        table.require("measure", "\"settled\"", problems).and_then(|entry| entry.word(problems));
-    let of = table.get("of").map(|entry| entry.word::<Of>(problems));
-    let form = table.get("form").map(|entry| entry.word::<Form>(problems));
+/// Reads the keys of a finding.
+pub(super) fn read(table: &Table<'_>, steps: &[Step]) -> Option<Finding> {
+    let measure: Option<Measure> = table.require("measure", "\"settled\"").and_then(|entry| entry.word());
+    let of = table.value_or("of", Of::Throughput, Entry::word);
+    let form = table.value_or("form", Form::Value, Entry::word);
     if let (Some(entry), Some(measure)) = (table.get("of"), measure.filter(|measure| measure.is_time())) {
         let message = format!("`of` with `{measure}`, which is a time");
-        problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
+        table.problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
     }
-    let after = measure.map(|measure| after(table, measure, problems));
-    let step = table.get("step").map(|entry| selection::step_name(&entry, steps, problems));
-    let step = step.map_or(Some(None), |step| step.map(Some));
+    let after = measure.map(|measure| after(table, measure));
+    let step = table.optional("step", |entry| selection::step_name(entry, steps));
     let own = step.clone().flatten();
-    let cells = selection::read(table.get("where"), step, problems);
-    let against = against(table, form.unwrap_or(Some(Form::Value)), own, steps, problems);
-    // A key that is absent takes its default; one that is wrong ends the finding.
+    let cells = selection::read(table.get("where"), step);
+    let against = against(table, form, own, steps);
     Some(Finding {
         measure: measure?,
-        of: of.unwrap_or(Some(Of::Throughput))?,
-        form: form.unwrap_or(Some(Form::Value))?,
+        of: of?,
+        form: form?,
         after: after??,
         cells: cells?,
         against: against?,
     })
 }
 
-fn after(table: &Table<'_>, measure: Measure, problems: &mut Problems<'_>) -> Option<Nanos> {
+fn after(table: &Table<'_>, measure: Measure) -> Option<Nanos> {
     let Some(entry) = table.get("after") else {
         if measure == Measure::MeanAfter {
-            table.require("after", "\"2500s\"", problems)?;
+            table.require("after", "\"2500s\"")?;
         }
         return Some(Nanos::ZERO);
     };
     if !measure.takes_after() {
         let message = format!("`after` with `{measure}`, of which nothing can be left out");
-        problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
+        table.problems.add(entry.key_span, message, "has no effect", "remove it, or choose another measure");
         return None;
     }
-    entry.some_time(problems)
+    entry.some_time()
 }
 
-/// The cells of `against` and `against-step`; `Some(None)` where the form needs none.
-#[expect(clippy::option_option, reason = "none needed, and none because of a problem, are different")]
+/// The cells of `against` and `against-step`; `Some(None)` if the form needs no cells.
+#[expect(clippy::option_option, reason = "no cells are needed, and a problem, are different")]
 fn against(
     table: &Table<'_>,
     form: Option<Form>,
     step: Option<String>,
     steps: &[Step],
-    problems: &mut Problems<'_>,
 ) -> Option<Option<Selection>> {
     let (cells, other) = (table.get("against"), table.get("against-step"));
     let form = form?;
@@ -202,7 +192,7 @@ fn against(
         if let Some(entry) = cells.or(other) {
             let message = format!("`{}` with the form `value`, which compares no cells", entry.name);
             let help = "remove it, or write `form = \"ratio\"`, `\"percent\"` or `\"drop-percent\"`";
-            problems.add(entry.key_span, message, "has no effect", help);
+            table.problems.add(entry.key_span, message, "has no effect", help);
             return None;
         }
         return Some(None);
@@ -210,23 +200,18 @@ fn against(
     if cells.is_none() && other.is_none() {
         let message = format!("the form `{form}` compares two sets of cells, and `against` is missing");
         let help = "write for example `against = { file_size = \"10GiB\" }`: the cells it is held against";
-        problems.add(table.span.clone(), message, "here", help);
+        table.problems.add(table.span.clone(), message, "here", help);
         return None;
     }
     let step = match other {
         None => Some(step),
-        Some(entry) => selection::step_name(&entry, steps, problems).map(Some),
+        Some(entry) => selection::step_name(&entry, steps).map(Some),
     };
-    selection::read(cells, step, problems).map(Some)
+    selection::read(cells, step).map(Some)
 }
 
-/// The unit written at `entry`, which has to fit.
-pub(super) fn unit(
-    written: &str,
-    finding: &Finding,
-    entry: &Entry<'_>,
-    problems: &mut Problems<'_>,
-) -> Option<Unit> {
+/// The unit written at `entry`. Records a unit that does not fit the finding.
+pub(super) fn unit(written: &str, finding: &Finding, entry: &Entry<'_>) -> Option<Unit> {
     let dimension = finding.dimension();
     if let Some(unit) = Unit::named(written).filter(|unit| unit.dimension == dimension) {
         return Some(unit);
@@ -247,5 +232,5 @@ pub(super) fn unit(
         None => "",
     };
     let help = format!("{what} is given in {}{other}", fitting.collect::<Vec<_>>().join(", "));
-    entry.refuse(format!("the unit {written} does not fit {what}"), help, problems)
+    entry.refuse(format!("the unit {written} does not fit {what}"), help)
 }

@@ -1,9 +1,8 @@
-//! Factors and their levels: what a sweep varies, and one value of it.
+//! Factors of a sweep and their levels.
 //!
-//! A [`Level`] is checked when it is made, so a swept value and the base value of `[workload]` obey the same
-//! limits. Not here: how levels are listed (`sweep`) and what they change (`settings`).
+//! A [`Level`] is checked when it is read, so a swept value and a value of `[workload]` obey the same limits. Not here:
+//! lists and ranges of levels (`sweep`), and the settings that a level changes (`step`).
 
-use super::error::Problems;
 use super::load::{Pattern, Sync};
 use super::prepare::Filesystem;
 use super::read::Entry;
@@ -31,6 +30,8 @@ macro_rules! factors {
         impl FactorName {
             /// Every factor's name.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
+            /// Every factor's name, each followed by a space.
+            pub(super) const WORDS: &'static str = concat!($($name, " "),+);
 
             /// The name as written.
             pub const fn name(self) -> &'static str {
@@ -46,10 +47,24 @@ macro_rules! factors {
                     _ => None,
                 }
             }
+
+            /// The kind of its levels.
+            pub fn kind(self) -> LevelKind {
+                match self {
+                    $(FactorName::$variant => <$type as Value>::KIND,)+
+                }
+            }
+
+            /// The level with the value `raw`, which must have the factor's kind.
+            fn level_of(self, raw: Raw) -> Level {
+                match self {
+                    $(FactorName::$variant => Level::$variant(Value::from_raw(raw)),)+
+                }
+            }
         }
 
         impl Level {
-            /// The factor it is a value of.
+            /// The factor of the level.
             pub const fn factor(&self) -> FactorName {
                 match self {
                     $(Level::$variant(_) => FactorName::$variant,)+
@@ -57,7 +72,7 @@ macro_rules! factors {
             }
         }
 
-        /// The value as it is written: `10GiB`, `random-write`, `0.83`.
+        /// The value as written: `10GiB`, `random-write`, `0.83`.
         impl fmt::Display for Level {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
@@ -68,10 +83,50 @@ macro_rules! factors {
     };
 }
 
+/// The type of a factor's levels.
+trait Value: Sized {
+    const KIND: LevelKind;
+
+    /// The value of a number.
+    fn from_raw(raw: Raw) -> Self {
+        unreachable!("{raw:?} is not a {:?}", Self::KIND)
+    }
+}
+
+macro_rules! values {
+    ($($type:ty: $kind:ident $(= $raw:ident($number:ident) => $value:expr)?;)+) => {$(
+        impl Value for $type {
+            const KIND: LevelKind = LevelKind::$kind;
+            $(
+                fn from_raw(raw: Raw) -> Self {
+                    match raw {
+                        Raw::$raw($number) => $value,
+                        other => unreachable!("{other:?} is not a {:?}", Self::KIND),
+                    }
+                }
+            )?
+        }
+    )+};
+}
+
+values! {
+    Bytes: Size = Whole(number) => Bytes::new(number);
+    Nanos: Time = Whole(number) => Nanos::new(number);
+    u32: Count = Whole(number) => number as u32;
+    f64: Number = Fraction(number) => number;
+    bool: Flag;
+    String: Word;
+    Pattern: Word;
+    Sync: Word;
+    Filesystem: Word;
+    Engine: Word;
+    Durability: Word;
+}
+
 factors! {
     /// Bytes of data under test.
     FileSize(Bytes) = "file_size",
-    /// The share of the room for data that holds data.
+    /// The data as a share of the space for data.
     Utilisation(f64) = "utilisation",
     /// Threads that issue requests.
     Threads(u32) = "threads",
@@ -89,9 +144,9 @@ factors! {
     Reserve(f64) = "reserve",
     /// The partition made on the device.
     Partition(Bytes) = "partition",
-    /// How long the target is left alone before the measurement.
+    /// Idle time of the target before the measurement.
     Idle(Nanos) = "idle",
-    /// How long the target is left alone after each burst of a load.
+    /// Idle time of the target after each burst of a load.
     Pause(Nanos) = "pause",
     /// Data files of a database.
     DataFiles(u32) = "data_files",
@@ -99,43 +154,43 @@ factors! {
     Device(String) = "device",
     /// Sequential streams.
     Streams(u32) = "streams",
-    /// When a write counts as done.
+    /// When a write counts as complete.
     Sync(Sync) = "sync",
     /// Requests per second of an open loop.
     Rate(f64) = "rate",
     /// The file system made on the device.
     Filesystem(Filesystem) = "filesystem",
-    /// The options it is mounted with.
+    /// The mount options of the file system.
     MountOptions(String) = "mount_options",
     /// The I/O scheduler of a real device.
     Scheduler(String) = "scheduler",
     /// The database.
     Engine(Engine) = "engine",
-    /// The directory of the server's programs: another version.
+    /// The directory of the server's programs, which selects its version.
     Programs(String) = "programs",
     /// Warehouses of TPC-C.
     Warehouses(u32) = "warehouses",
-    /// Terminals that ask the database.
+    /// Terminals that run transactions.
     Terminals(u32) = "terminals",
-    /// Servers side by side, which share the warehouses and the terminals.
+    /// Concurrent servers, which share the warehouses and the terminals.
     Instances(u32) = "instances",
-    /// Memory for pages, of each instance.
+    /// Buffer pool of each instance.
     BufferPool(Bytes) = "buffer_pool",
     /// What a commit waits for.
     Durability(Durability) = "durability",
-    /// How data files are written.
+    /// The method of writing data files.
     FlushMethod(String) = "flush_method",
     /// Whether pages are protected against torn writes.
     Doublewrite(bool) = "doublewrite",
     /// Whether neighbouring dirty pages are written with a page.
     FlushNeighbours(bool) = "flush_neighbours",
-    /// Page writes per second that a server takes its device for.
+    /// Page writes per second that a server assumes of its device.
     IoCapacity(u32) = "io_capacity",
     /// Pages read ahead.
     ReadAhead(u32) = "read_ahead",
     /// Bytes of log before a checkpoint.
     LogSize(Bytes) = "log_size",
-    /// The simulated device that the log lies on, where that is another than the data's.
+    /// The simulated device of the log, if it is not that of the data.
     LogDevice(String) = "log_device",
 }
 
@@ -152,7 +207,7 @@ pub fn untyped(name: &str, level: String) -> FactorLevel {
     FactorLevel { name: name.to_owned(), level, kind }
 }
 
-/// Whether these are the factors of a cell at `point`.
+/// Whether `factors` are the factors of a cell at `point`.
 pub fn is_at(factors: &[FactorLevel], point: &[Level]) -> bool {
     point.len() == factors.len()
         && point.iter().zip(factors).all(|(level, factor)| level.to_string() == factor.level)
@@ -164,259 +219,137 @@ impl fmt::Display for FactorName {
     }
 }
 
-/// A number that becomes a level.
+/// The number of a level: bytes, nanoseconds or a count, or else a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) enum Raw {
-    Size(u64),
-    Time(u64),
-    Count(u64),
-    Number(f64),
+    Whole(u64),
+    Fraction(f64),
 }
 
-/// Why a number is not a level: what is wrong, and what is accepted.
+/// The fault of a number that is not a level, and the accepted numbers.
 pub(super) struct Fault(pub(super) String, pub(super) &'static str);
 
 impl FactorName {
     /// Reads a level from a single value.
-    pub(super) fn read(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Level> {
+    pub(super) fn read(self, entry: &Entry<'_>) -> Option<Level> {
         match self {
-            FactorName::Pattern => entry.word(problems).map(Level::Pattern),
-            FactorName::Sync => entry.word(problems).map(Level::Sync),
-            FactorName::Device => target::device(entry, problems).map(Level::Device),
-            FactorName::Filesystem => entry.word(problems).map(Level::Filesystem),
-            FactorName::MountOptions => entry.text("\"noatime\"", problems).map(Level::MountOptions),
-            FactorName::Scheduler => entry.text("\"none\"", problems).map(Level::Scheduler),
-            FactorName::Engine => entry.word(problems).map(Level::Engine),
-            FactorName::Durability => entry.word(problems).map(Level::Durability),
-            FactorName::Programs => entry.text("\"/opt/mysql/bin\"", problems).map(Level::Programs),
-            FactorName::FlushMethod => entry.text("\"O_DIRECT\"", problems).map(Level::FlushMethod),
-            FactorName::LogDevice => target::device(entry, problems).map(Level::LogDevice),
-            FactorName::Doublewrite => entry.boolean(problems).map(Level::Doublewrite),
-            FactorName::FlushNeighbours => entry.boolean(problems).map(Level::FlushNeighbours),
+            FactorName::Pattern => entry.word().map(Level::Pattern),
+            FactorName::Sync => entry.word().map(Level::Sync),
+            FactorName::Device => target::device(entry).map(Level::Device),
+            FactorName::Filesystem => entry.word().map(Level::Filesystem),
+            FactorName::MountOptions => entry.text("\"noatime\"").map(Level::MountOptions),
+            FactorName::Scheduler => entry.text("\"none\"").map(Level::Scheduler),
+            FactorName::Engine => entry.word().map(Level::Engine),
+            FactorName::Durability => entry.word().map(Level::Durability),
+            FactorName::Programs => entry.text("\"/opt/mysql/bin\"").map(Level::Programs),
+            FactorName::FlushMethod => entry.text("\"O_DIRECT\"").map(Level::FlushMethod),
+            FactorName::LogDevice => target::device(entry).map(Level::LogDevice),
+            FactorName::Doublewrite => entry.boolean().map(Level::Doublewrite),
+            FactorName::FlushNeighbours => entry.boolean().map(Level::FlushNeighbours),
             _ => {
-                let raw = self.raw(entry, problems)?;
+                let raw = self.raw(entry)?;
                 match self.level(raw) {
                     Ok(level) => Some(level),
-                    Err(Fault(fault, accepted)) => entry.refuse(fault, accepted, problems),
+                    Err(Fault(fault, accepted)) => entry.refuse(fault, accepted),
                 }
             }
         }
     }
 
-    /// Whether people know from a level alone what it is a level of: `10GiB`, but not `4`.
-    pub(super) fn names_itself(self) -> bool {
-        match self {
-            FactorName::FileSize => true,
-            FactorName::Doublewrite | FactorName::FlushNeighbours => false,
-            _ => !self.is_numeric(),
+    /// Reads `block`, or the size of one of several blocks.
+    pub(super) fn read_block(entry: &Entry<'_>) -> Option<Bytes> {
+        match FactorName::Block.read(entry)? {
+            Level::Block(block) => Some(block),
+            other => unreachable!("{other:?} is not a block"),
         }
     }
 
-    /// Whether its levels are numbers, so that a range of them makes sense.
+    /// Whether a level is understood without the factor's name: `10GiB`, but not `4`.
+    pub(super) fn names_itself(self) -> bool {
+        self == FactorName::FileSize || self.kind() == LevelKind::Word
+    }
+
+    /// Whether its levels are numbers, so that they can be a range.
     pub(super) fn is_numeric(self) -> bool {
         !matches!(self.kind(), LevelKind::Word | LevelKind::Flag)
     }
 
-    /// What its levels are.
-    pub fn kind(self) -> LevelKind {
-        match self {
-            FactorName::Pattern
-            | FactorName::Sync
-            | FactorName::Device
-            | FactorName::Filesystem
-            | FactorName::MountOptions
-            | FactorName::Scheduler
-            | FactorName::Engine
-            | FactorName::Durability
-            | FactorName::Programs
-            | FactorName::FlushMethod
-            | FactorName::LogDevice => LevelKind::Word,
-            FactorName::Doublewrite | FactorName::FlushNeighbours => LevelKind::Flag,
-            FactorName::FileSize
-            | FactorName::Block
-            | FactorName::Partition
-            | FactorName::BufferPool
-            | FactorName::LogSize => LevelKind::Size,
-            FactorName::Idle | FactorName::Pause => LevelKind::Time,
-            FactorName::Threads
-            | FactorName::Depth
-            | FactorName::Streams
-            | FactorName::DataFiles
-            | FactorName::Warehouses
-            | FactorName::Terminals
-            | FactorName::Instances
-            | FactorName::IoCapacity
-            | FactorName::ReadAhead => LevelKind::Count,
-            FactorName::Utilisation
-            | FactorName::Mix
-            | FactorName::Zipf
-            | FactorName::Reserve
-            | FactorName::Rate => LevelKind::Number,
-        }
-    }
-
     /// Reads a number of the kind this factor takes.
-    pub(super) fn raw(self, entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Raw> {
+    pub(super) fn raw(self, entry: &Entry<'_>) -> Option<Raw> {
         match self.kind() {
-            LevelKind::Size => entry.bytes(problems).map(|bytes| Raw::Size(bytes.get())),
-            LevelKind::Time => entry.nanos(problems).map(|span| Raw::Time(span.get())),
+            LevelKind::Size => entry.bytes().map(|bytes| Raw::Whole(bytes.get())),
+            LevelKind::Time => entry.nanos().map(|span| Raw::Whole(span.get())),
             LevelKind::Count => {
-                let number = entry.integer(problems)?;
+                let number = entry.integer()?;
                 match u64::try_from(number) {
-                    Ok(number) => Some(Raw::Count(number)),
-                    Err(_) => entry.refuse(format!("{number} is below 0"), "a whole number from 1", problems),
+                    Ok(number) => Some(Raw::Whole(number)),
+                    Err(_) => entry.refuse(format!("{number} is below 0"), "a whole number from 1"),
                 }
             }
-            LevelKind::Number | LevelKind::Word | LevelKind::Flag => {
-                entry.number("0.5", problems).map(Raw::Number)
-            }
+            LevelKind::Number | LevelKind::Word | LevelKind::Flag => entry.number("0.5").map(Raw::Fraction),
         }
     }
 
     /// The level of that number, if it is within the factor's limits.
     pub(super) fn level(self, raw: Raw) -> Result<Level, Fault> {
-        let require =
-            |fine: bool, fault: String, accepted| if fine { Ok(()) } else { Err(Fault(fault, accepted)) };
-        match (self, raw) {
-            (FactorName::FileSize, Raw::Size(size)) => {
-                require(size > 0, "no data at all".to_owned(), "a size above 0, such as `\"10GiB\"`")?;
-                Ok(Level::FileSize(Bytes::new(size)))
+        const BLOCKS: &str = "a multiple of 512 bytes above 0, such as `\"4KiB\"` or `\"16KiB\"`";
+        let out_of_range = |number: u64| format!("{number} is out of range");
+        let (is_within, fault, accepted) = match (self, raw) {
+            (FactorName::Idle | FactorName::Pause, Raw::Whole(_)) => (true, String::new(), ""),
+            (FactorName::FileSize, Raw::Whole(size)) => {
+                (size > 0, "no data at all".to_owned(), "a size above 0, such as `\"10GiB\"`")
             }
-            (FactorName::Utilisation, Raw::Number(share)) => {
-                let accepted = "the share of the room for data that holds data, above 0 and up to 1";
-                require(share > 0.0 && share <= 1.0, format!("{share} is not such a share"), accepted)?;
-                Ok(Level::Utilisation(share))
+            (FactorName::Partition, Raw::Whole(size)) => {
+                (size > 0, "a partition of no bytes".to_owned(), "a size above 0, such as `\"120GB\"`")
             }
-            (FactorName::Partition, Raw::Size(size)) => {
-                require(
-                    size > 0,
-                    "a partition of no bytes".to_owned(),
-                    "a size above 0, such as `\"120GB\"`",
-                )?;
-                Ok(Level::Partition(Bytes::new(size)))
-            }
-            (FactorName::Idle, Raw::Time(span)) => Ok(Level::Idle(Nanos::new(span))),
-            (FactorName::Pause, Raw::Time(span)) => Ok(Level::Pause(Nanos::new(span))),
-            (FactorName::Block, Raw::Size(size)) => {
-                let accepted = "a multiple of 512 bytes above 0, such as `\"4KiB\"` or `\"16KiB\"`";
-                require(size > 0, "a block of no bytes".to_owned(), accepted)?;
+            (FactorName::Block, Raw::Whole(0)) => (false, "a block of no bytes".to_owned(), BLOCKS),
+            (FactorName::Block, Raw::Whole(size)) => {
                 let fault = format!("{} is not a multiple of 512 bytes", Bytes::new(size));
-                require(size.is_multiple_of(512), fault, accepted)?;
-                Ok(Level::Block(Bytes::new(size)))
+                (size.is_multiple_of(512), fault, BLOCKS)
             }
-            (FactorName::BufferPool | FactorName::LogSize, Raw::Size(size)) => {
-                let fine = size >= 1 << 20;
-                let accepted = "a size from `\"1MiB\"` on, such as `\"1GiB\"`";
-                require(fine, format!("{} is too small", Bytes::new(size)), accepted)?;
-                Ok(match self {
-                    FactorName::BufferPool => Level::BufferPool(Bytes::new(size)),
-                    _ => Level::LogSize(Bytes::new(size)),
-                })
+            (FactorName::BufferPool | FactorName::LogSize, Raw::Whole(size)) => {
+                let fault = format!("{} is too small", Bytes::new(size));
+                (size >= 1 << 20, fault, "a size from `\"1MiB\"` on, such as `\"1GiB\"`")
             }
-            (FactorName::ReadAhead, Raw::Count(count)) => {
-                let fine = count <= 1_000;
-                require(fine, format!("{count} is out of range"), "a whole number from 0 to 1000")?;
-                Ok(Level::ReadAhead(count as u32))
+            (FactorName::ReadAhead, Raw::Whole(pages)) => {
+                (pages <= 1_000, out_of_range(pages), "a whole number from 0 to 1000")
             }
-            (FactorName::IoCapacity, Raw::Count(count)) => {
-                let fine = (100..=10_000_000).contains(&count);
-                require(fine, format!("{count} is out of range"), "page writes per second from 100 on")?;
-                Ok(Level::IoCapacity(count as u32))
+            (FactorName::IoCapacity, Raw::Whole(writes)) => {
+                let is_within = (100..=10_000_000).contains(&writes);
+                (is_within, out_of_range(writes), "page writes per second from 100 on")
             }
-            (
-                FactorName::Threads
-                | FactorName::Depth
-                | FactorName::Streams
-                | FactorName::DataFiles
-                | FactorName::Warehouses
-                | FactorName::Terminals
-                | FactorName::Instances,
-                Raw::Count(count),
-            ) => {
-                let fine = (1..=65_536).contains(&count);
-                require(fine, format!("{count} is out of range"), "a whole number from 1 to 65536")?;
-                let count = count as u32;
-                Ok(match self {
-                    FactorName::Threads => Level::Threads(count),
-                    FactorName::Depth => Level::Depth(count),
-                    FactorName::DataFiles => Level::DataFiles(count),
-                    FactorName::Warehouses => Level::Warehouses(count),
-                    FactorName::Terminals => Level::Terminals(count),
-                    FactorName::Instances => Level::Instances(count),
-                    _ => Level::Streams(count),
-                })
+            (_, Raw::Whole(count)) => {
+                let is_within = (1..=65_536).contains(&count);
+                (is_within, out_of_range(count), "a whole number from 1 to 65536")
             }
-            (FactorName::Mix, Raw::Number(share)) => {
-                let fine = (0.0..=1.0).contains(&share);
-                require(fine, format!("{share} is not a share"), "the share of reads, from 0 to 1")?;
-                Ok(Level::Mix(share))
+            (FactorName::Utilisation, Raw::Fraction(share)) => {
+                let accepted = "the share of the room for data that holds data, above 0 and up to 1";
+                (share > 0.0 && share <= 1.0, format!("{share} is not such a share"), accepted)
             }
-            (FactorName::Zipf, Raw::Number(exponent)) => {
-                let fine = exponent > 0.0;
-                require(
-                    fine,
-                    format!("{exponent} is not an exponent"),
-                    "an exponent above 0, such as `1.1`",
-                )?;
-                Ok(Level::Zipf(exponent))
+            (FactorName::Mix, Raw::Fraction(share)) => {
+                let is_within = (0.0..=1.0).contains(&share);
+                (is_within, format!("{share} is not a share"), "the share of reads, from 0 to 1")
             }
-            (FactorName::Reserve, Raw::Number(share)) => {
-                let fine = (0.0..1.0).contains(&share);
+            (FactorName::Reserve, Raw::Fraction(share)) => {
                 let accepted = "the share of the capacity left unused, from 0 to below 1";
-                require(fine, format!("{share} is not a share"), accepted)?;
-                Ok(Level::Reserve(share))
+                ((0.0..1.0).contains(&share), format!("{share} is not a share"), accepted)
             }
-            (FactorName::Rate, Raw::Number(rate)) => {
-                let fine = rate > 0.0;
-                require(
-                    fine,
-                    format!("{rate} is not a rate"),
-                    "requests per second above 0, such as `1000`",
-                )?;
-                Ok(Level::Rate(rate))
+            (FactorName::Zipf, Raw::Fraction(exponent)) => {
+                let fault = format!("{exponent} is not an exponent");
+                (exponent > 0.0, fault, "an exponent above 0, such as `1.1`")
             }
-            _ => unreachable!("a factor's number has the factor's kind"),
-        }
+            (_, Raw::Fraction(rate)) => {
+                let fault = format!("{rate} is not a rate");
+                (rate > 0.0, fault, "requests per second above 0, such as `1000`")
+            }
+        };
+        if is_within { Ok(self.level_of(raw)) } else { Err(Fault(fault, accepted)) }
     }
 }
 
 impl Level {
-    /// Its value as a number, where it is one: bytes, a count, a share.
+    /// Its value as a number: bytes, nanoseconds, a count or a fraction; `None` for words and flags.
     pub fn number(&self) -> Option<f64> {
-        match self {
-            Level::FileSize(size)
-            | Level::Block(size)
-            | Level::Partition(size)
-            | Level::BufferPool(size)
-            | Level::LogSize(size) => Some(size.get() as f64),
-            Level::Idle(span) | Level::Pause(span) => Some(span.get() as f64),
-            Level::Threads(count)
-            | Level::Depth(count)
-            | Level::Streams(count)
-            | Level::DataFiles(count)
-            | Level::Warehouses(count)
-            | Level::Terminals(count)
-            | Level::Instances(count)
-            | Level::IoCapacity(count)
-            | Level::ReadAhead(count) => Some(f64::from(*count)),
-            Level::Utilisation(number)
-            | Level::Mix(number)
-            | Level::Zipf(number)
-            | Level::Reserve(number)
-            | Level::Rate(number) => Some(*number),
-            Level::Pattern(_)
-            | Level::Sync(_)
-            | Level::Device(_)
-            | Level::Filesystem(_)
-            | Level::MountOptions(_)
-            | Level::Scheduler(_)
-            | Level::Engine(_)
-            | Level::Durability(_)
-            | Level::Programs(_)
-            | Level::FlushMethod(_)
-            | Level::LogDevice(_)
-            | Level::Doublewrite(_)
-            | Level::FlushNeighbours(_) => None,
-        }
+        FactorLevel::from(self).number()
     }
 }

@@ -1,15 +1,15 @@
-//! `[workload]`: what is asked of the target, for how long, and how it is watched.
+//! `[workload]`: the requests to the target, the length of the measurement, and the rule for steady state.
 //!
 //! A pattern is an access (`random`, `sequential`) and a direction: `read`, `write`, or `mixed`, whose share of
-//! reads is `mix`. `random` and `sequential` alone mean the mixed ones. Not here: how it is run (`load`), and databases (`oltp`).
+//! reads is `mix`. `random` and `sequential` alone mean the mixed patterns. Not here: running the load (`load`), and
+//! databases (`oltp`).
 
-use super::error::Problems;
 use super::event::Event;
 use super::length::{self, Length};
 use super::level::{FactorName, Level};
-use super::read::Table;
+use super::read::{Entry, Table};
 use super::replay::{self, ReplayPace};
-use super::schema;
+use super::schema::{self, Keys};
 use super::shares;
 use super::words::words;
 use super::work::Work;
@@ -19,19 +19,19 @@ use lowtide_core::{Bytes, Nanos, Workload};
 use serde::{Deserialize, Serialize};
 
 words! {
-    /// Whether requests follow each other, and whether they read or write.
+    /// The access and the direction of requests.
     Pattern, "pattern";
-    /// Reads, one after the other.
+    /// Reads at consecutive addresses.
     SequentialRead = "sequential-read",
-    /// Writes, one after the other.
+    /// Writes at consecutive addresses.
     SequentialWrite = "sequential-write",
-    /// Reads anywhere.
+    /// Reads at random addresses.
     RandomRead = "random-read",
-    /// Writes anywhere.
+    /// Writes at random addresses.
     RandomWrite = "random-write",
-    /// Reads and writes, one after the other.
+    /// Reads and writes at consecutive addresses.
     SequentialMixed = "sequential-mixed" | "sequential",
-    /// Reads and writes anywhere.
+    /// Reads and writes at random addresses.
     RandomMixed = "random-mixed" | "random",
 }
 
@@ -54,29 +54,29 @@ impl Pattern {
 words! {
     /// When requests are issued.
     Pace, "arrival";
-    /// When the one before completes.
+    /// When an earlier request completes.
     Closed = "closed",
-    /// At even gaps.
+    /// At even intervals.
     Fixed = "fixed",
-    /// At exponentially distributed gaps.
+    /// At exponentially distributed intervals.
     Poisson = "poisson",
 }
 
 words! {
-    /// When a write counts as done.
+    /// When a write counts as complete.
     Sync, "sync";
-    /// When the device has taken it.
+    /// When the device acknowledges it.
     None = "none",
     /// When it is durable, by forced unit access.
     Fua = "fua",
-    /// When a flush after it is done.
+    /// When a flush after it completes.
     Flush = "flush",
 }
 
 words! {
     /// The rule that finds the steady window.
     SteadyRule, "steady rule";
-    /// This project's own, which knows the honeymoon of a fresh drive.
+    /// The rule of lowtide, which allows for the honeymoon of a fresh drive.
     Lowtide = "lowtide",
     /// The SNIA Performance Test Specification's: five rounds, excursion ≤ 20 %, slope × span ≤ 10 %.
     Snia = "snia",
@@ -89,13 +89,13 @@ pub struct Load {
     pub pattern: Pattern,
     /// The share of reads of a mixed pattern; other patterns ignore it.
     pub mix: f64,
-    /// Bytes of each request; of the largest, where there are several sizes.
+    /// Bytes of each request, or of the largest if there are several sizes.
     pub block: Bytes,
     /// Several sizes, and the share of requests of each.
     pub blocks: Option<Blocks>,
-    /// Bytes of data under test; see `utilisation` where absent.
+    /// Bytes of data under test; `utilisation` if absent.
     pub file_size: Option<Bytes>,
-    /// The share of the target's room for data that holds data, in (0, 1]; all of it where both are absent.
+    /// The data as a share of the target's space for data, in (0, 1]; 1 if both are absent.
     pub utilisation: Option<f64>,
     /// Threads that issue requests.
     pub threads: u32,
@@ -103,17 +103,17 @@ pub struct Load {
     pub depth: u32,
     /// Streams of a sequential pattern.
     pub streams: u32,
-    /// How the addresses of a random pattern are drawn.
+    /// The distribution of the addresses of a random pattern.
     pub distribution: Distribution,
-    /// When a write counts as done.
+    /// When a write counts as complete.
     pub sync: Sync,
     /// When requests are issued.
     pub pace: Pace,
-    /// Requests per second of an open loop; a closed one ignores it.
+    /// Requests per second of an open loop; a closed loop ignores it.
     pub rate: f64,
-    /// How long the load lasts until each pause; only with a duration.
+    /// Length of the load before each pause; only with a duration.
     pub burst: Option<Nanos>,
-    /// How long the target is left alone after each burst; no time counts as none.
+    /// Idle time of the target after each burst.
     pub pause: Nanos,
     /// When the measurement ends.
     pub length: Length,
@@ -121,10 +121,10 @@ pub struct Load {
     pub interval: Nanos,
     /// The rule that finds the steady window.
     pub steady: SteadyRule,
-    /// Requests of the pattern, or what takes their place.
+    /// Requests of the pattern, or other work.
     #[serde(flatten)]
     pub work: Work,
-    /// What happens to the device meanwhile, in order of time.
+    /// Events of the device during the load, in order of time.
     #[serde(skip)]
     pub events: Vec<Event>,
 }
@@ -189,7 +189,7 @@ impl Load {
         }
     }
 
-    /// When the requests of its trace are made; `None` without one.
+    /// When the requests of its trace are issued; `None` without a trace.
     pub fn pacing(&self) -> Option<Pacing> {
         self.work.trace().map(|replay| match replay.pace {
             ReplayPace::Recorded => Pacing::Recorded,
@@ -197,12 +197,12 @@ impl Load {
         })
     }
 
-    /// The length of a burst and of the pause after it, where there are any.
+    /// The length of a burst and of the pause after it, if the load has pauses.
     pub fn bursts(&self) -> Option<(Nanos, Nanos)> {
         self.burst.map(|burst| (burst, self.pause)).filter(|(_, pause)| *pause > Nanos::ZERO)
     }
 
-    /// The longest that a measurement takes, pauses included; `None` where requests are counted.
+    /// The maximum duration of a measurement, including pauses; `None` if it ends after a number of requests.
     pub fn longest(&self) -> Option<Nanos> {
         let longest = self.length.longest()?;
         let paused = self.bursts().map_or(0, |(burst, pause)| {
@@ -211,12 +211,12 @@ impl Load {
         Some(Nanos::new(longest.get().saturating_add(paused)))
     }
 
-    /// Puts a factor's level in place; what is done to the target, and the device, are not the load's.
+    /// Applies a factor's level, if it is a setting of the load.
     pub(super) fn set(&mut self, level: &Level) {
         match level {
             Level::FileSize(size) => (self.file_size, self.utilisation) = (Some(*size), None),
             Level::Utilisation(share) => (self.file_size, self.utilisation) = (None, Some(*share)),
-            Level::Threads(threads) => self.threads = *threads,
+            Level::Threads(threads) | Level::Terminals(threads) => self.threads = *threads,
             Level::Depth(depth) => self.depth = *depth,
             Level::Block(block) => self.block = *block,
             Level::Pause(pause) => self.pause = *pause,
@@ -231,82 +231,64 @@ impl Load {
                     self.pace = Pace::Fixed;
                 }
             }
-            Level::DataFiles(files) => match &mut self.work {
-                Work::Inserts(inserts) => inserts.engine.data_files = *files,
+            level => match &mut self.work {
+                Work::Inserts(inserts) => {
+                    if let Level::DataFiles(files) = level {
+                        inserts.engine.data_files = *files;
+                    }
+                }
                 Work::Transactions(oltp) => oltp.set(level),
                 Work::Requests | Work::Trace(_) => {}
             },
-            Level::Terminals(terminals) => self.threads = *terminals,
-            Level::Engine(_)
-            | Level::Programs(_)
-            | Level::Warehouses(_)
-            | Level::Instances(_)
-            | Level::BufferPool(_)
-            | Level::Durability(_)
-            | Level::FlushMethod(_)
-            | Level::Doublewrite(_)
-            | Level::FlushNeighbours(_)
-            | Level::IoCapacity(_)
-            | Level::ReadAhead(_)
-            | Level::LogSize(_)
-            | Level::LogDevice(_) => {
-                if let Work::Transactions(oltp) = &mut self.work {
-                    oltp.set(level);
-                }
+        }
+    }
+
+    /// Applies every key of `table` that is in `keys` and a factor.
+    pub(super) fn set_factors(&mut self, table: &Table<'_>, keys: &Keys) {
+        for entry in table.in_order() {
+            let factor = FactorName::from_name(&entry.name).filter(|_| keys.contains(&entry.name));
+            if let Some(level) = factor.and_then(|factor| factor.read(&entry)) {
+                self.set(&level);
             }
-            Level::Reserve(_)
-            | Level::Partition(_)
-            | Level::Idle(_)
-            | Level::Device(_)
-            | Level::Filesystem(_)
-            | Level::MountOptions(_)
-            | Level::Scheduler(_) => {}
+        }
+    }
+
+    /// Reads the end of the measurement and the interval.
+    pub(super) fn set_length(&mut self, table: &Table<'_>) {
+        if let Some(length) = length::read(table) {
+            self.length = length;
+            self.interval = length::interval(table, length).unwrap_or(self.interval);
         }
     }
 }
 
-/// Reads `[workload]`; what depends on the sweep too is checked later.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
-    table.only(&schema::WORKLOAD, problems);
+/// Reads `[workload]`, except for checks that need the sweep.
+pub(super) fn read(table: &Table<'_>) -> Load {
+    table.only(&schema::WORKLOAD);
     let mut load = Load::default();
-    if let Some(pace) = table.get("arrival").and_then(|entry| entry.word(problems)) {
-        load.pace = pace;
-    }
-    for entry in table.in_order() {
-        let factor =
-            FactorName::from_name(&entry.name).filter(|_| schema::WORKLOAD.keys.contains(&&*entry.name));
-        if let Some(level) = factor.and_then(|factor| factor.read(&entry, problems)) {
-            load.set(&level);
-        }
-    }
+    table.update("arrival", &mut load.pace, Entry::word);
+    load.set_factors(table, &schema::WORKLOAD);
     if let (Some(_), Some(second)) = (table.get("file_size"), table.get("utilisation")) {
         let message = "two sizes of the data: `file_size` and `utilisation`";
-        problems.add(second.key_span, message, "or `file_size`, not both", "remove one of them");
+        table.problems.add(second.key_span, message, "or `file_size`, not both", "remove one of them");
     }
-    if let Some(blocks) = shares::blocks(table, problems) {
+    if let Some(blocks) = shares::blocks(table) {
         load.block = blocks.largest();
         load.blocks = Some(blocks);
     }
-    if let Some(distribution) = shares::distribution(table, problems) {
+    if let Some(distribution) = shares::distribution(table) {
         load.distribution = distribution;
     }
-    if let Some(steady) = table.get("steady").and_then(|entry| entry.word(problems)) {
-        load.steady = steady;
-    }
-    if let Some(burst) = table.get("burst").and_then(|entry| entry.some_time(problems)) {
-        load.burst = Some(burst);
-    }
-    if let Some(replay) = replay::read(table, problems) {
+    table.update("steady", &mut load.steady, Entry::word);
+    load.burst = table.get("burst").and_then(|entry| entry.some_time());
+    if let Some(replay) = replay::read(table) {
         load.work = Work::Trace(replay);
     }
-    if table.get("trace").is_some() {
-        let all = table.get("requests").is_none();
-        load.length =
-            if all { Length::WHOLE_TRACE } else { length::read(table, problems).unwrap_or(load.length) };
-        load.interval = length::interval(table, load.length, problems).unwrap_or(load.interval);
-    } else if let Some(length) = length::read(table, problems) {
-        load.length = length;
-        load.interval = length::interval(table, length, problems).unwrap_or(load.interval);
+    if table.get("trace").is_some() && table.get("requests").is_none() {
+        load.length = Length::ENTIRE_TRACE;
+        load.interval = length::interval(table, load.length).unwrap_or(load.interval);
+    } else {
+        load.set_length(table);
     }
     load
 }

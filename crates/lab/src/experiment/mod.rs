@@ -1,27 +1,27 @@
 //! The experiment: a question about storage, as a file that can be run.
 //!
-//! [`Experiment::parse`] takes the text as written and resolves it once: every default is filled in, every size
-//! and time is parsed, every name is known, and nothing after this stage parses again. All errors are
-//! reported together as one [`BadInput`], each at the line of the file or the `--set` that caused it.
+//! [`Experiment::parse`] resolves a text once: it fills in every default, parses every size and time, and checks every
+//! name, so that no later stage parses again. It reports all errors together as one [`BadInput`], each at the line of
+//! the file or the `--set` that caused it.
 //!
 //! ```text
 //! name, title, question, source   identity and origin
 //! [target]            device | file | directory | block
 //! [before-each-cell]  purge, layout, fill              history is explicit
 //! [workload]          pattern, block, threads, …       the load and its length
-//! [inserts]           connections, data, …             or: rows into an index, until all are in
+//! [inserts]           connections, data, …             or: inserts of rows into an index
 //! [oltp]              engine, warehouses, …            or: TPC-C on a database
 //! [sweep]             factors; the cells are their product
 //! [repeat]            times, order, seed, track
 //! [[event]]           power cuts, faults and pauses during a cell
-//! [[step]]            the sweep again, prepared differently
+//! [[step]]            several sweeps with different preparation
 //! [[published]]       numbers to compare with
 //! [[claim]]           sentences to check
 //! [[not-compared]]    published numbers that are not compared, and why
 //! ```
 //!
-//! Not here: what needs the target (does the data fit?); later stages ask [`Experiment::blame`] to point at
-//! the key.
+//! Not here: checks that need the target, such as the size of the data. Later stages make them, and point at a key by
+//! [`Experiment::blame`].
 
 mod check;
 mod claim;
@@ -91,15 +91,15 @@ use std::ops::{Deref, DerefMut, Range};
 /// An experiment, fully resolved.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// A short name, as files and campaigns are called.
+    /// A short name, for files and campaigns.
     pub name: String,
     /// One-line title; defaults to the name.
     pub title: String,
-    /// What it asks.
+    /// The question that it answers.
     pub question: Option<String>,
-    /// Where it comes from: `published/e02`, or an address.
+    /// Its source: `published/e02`, or an address.
     pub source: Option<String>,
-    /// Published numbers that are not compared, and why.
+    /// Published numbers that are not compared, with the reason.
     pub not_compared: Vec<NotCompared>,
     resolved: Resolved,
     document: Document,
@@ -120,22 +120,23 @@ impl DerefMut for Experiment {
 }
 
 impl Experiment {
-    /// Reads an experiment.
+    /// Reads an experiment. `name_of_source` is the name of the text in errors: the path of its file.
     ///
-    /// `name_of_source` is what errors call the text: the path of its file.
+    /// # Errors
+    /// [`BadInput`] with every problem of the text and the overrides.
     pub fn parse(name_of_source: &str, text: &str, overrides: &[Override]) -> Result<Experiment, BadInput> {
         let document = Document::new(name_of_source, text)?;
         let document = overrides.iter().try_fold(document, |document, set| set.apply(document))?;
         Self::resolve(document)
     }
 
-    /// The TOML text with every override in it: parsed alone, it gives the same experiment.
+    /// The TOML text with all overrides applied, which parses to the same experiment without overrides.
     pub fn text(&self) -> &str {
         self.document.text()
     }
 
-    /// Removes server passwords from a text, so that it can be stored and shown. The experiment's own text
-    /// still parses afterwards.
+    /// Removes server passwords from a text, so that it can be stored and shown. The experiment's own text remains
+    /// parsable.
     pub fn without_passwords(&self, text: &str) -> String {
         let servers = || self.load.work.transactions().into_iter().flat_map(|oltp| &oltp.servers);
         let mut plain = text.to_owned();
@@ -156,15 +157,21 @@ impl Experiment {
         passwords::without(&plain)
     }
 
-    /// Where the value at a dotted path stands in [`Experiment::text`]: `sweep.file_size`, `step.0.fill`.
+    /// The span in [`Experiment::text`] of the value at a dotted path: `sweep.file_size`, `step.0.fill`.
     pub fn span_of(&self, path: &str) -> Option<Range<usize>> {
         self.document.place(path).map(|place| place.value.clone())
     }
 
-    /// An error that points at the value of `path`, or at the table around it where the value is a default.
+    /// The path of a factor of a step: in the step's sweep, in `[sweep]`, or else in `table`.
+    pub(crate) fn path_of(&self, step: usize, factor: &str, table: &str) -> String {
+        let sweeps = [format!("step.{step}.sweep.{factor}"), format!("sweep.{factor}")];
+        let swept = sweeps.into_iter().find(|path| self.span_of(path).is_some());
+        swept.unwrap_or_else(|| format!("{table}.{factor}"))
+    }
+
+    /// An error that points at the value of `path`, or at the table around it if the value is a default.
     ///
-    /// For stages that find out later what cannot work: the data is larger than the device, the device does
-    /// not exist.
+    /// For errors that later stages find, such as data that is larger than the device.
     pub fn blame(&self, path: &str, message: impl Into<String>, help: impl Into<String>) -> BadInput {
         let place = self.document.nearest_place(path);
         let span = place.map_or(0..0, |place| place.value.clone());
@@ -173,61 +180,57 @@ impl Experiment {
 
     fn resolve(document: Document) -> Result<Experiment, BadInput> {
         let tables = document.tables();
-        let root = Table::root(&tables);
-        let problems = &mut Problems::new(&document);
-        root.only(&schema::ROOT, problems);
+        let problems = Problems::new(&document);
+        let root = Table::root(&tables, &problems);
+        root.only(&schema::ROOT);
 
-        let name = root
-            .require("name", "\"my-experiment\"", problems)
-            .and_then(|e| e.text("\"my-experiment\"", problems));
-        let mut line = |key: &str| root.get(key).and_then(|entry| entry.text("\"…\"", problems));
+        let name = root.require_text("name", "\"my-experiment\"");
+        let line = |key: &str| root.get(key).and_then(|entry| entry.text("\"…\""));
         let (title, question, source) = (line("title"), line("question"), line("source"));
         if let (Some(source), Some(entry)) = (&source, root.get("source")) {
-            check_source(source, &entry, problems);
+            check_source(source, &entry);
         }
-        let mut table = |key: &str| root.get(key).and_then(|entry| entry.table(problems));
+        let table = |key: &str| root.get(key).and_then(|entry| entry.table());
         let (before, sweep, repeat) = (table("before-each-cell"), table("sweep"), table("repeat"));
 
-        let target = root.require("target", "{ device = \"intel-320-160gb\" }", problems);
-        let target = target.and_then(|entry| target::read(&entry.table(problems)?, problems));
-        let mut load = read_load(&root, problems);
+        let target = root.require("target", "{ device = \"intel-320-160gb\" }");
+        let target = target.and_then(|entry| target::read(&entry.table()?));
+        let mut load = read_load(&root);
         let preparation = before.map_or_else(Preparation::default, |table| {
-            table.only(&schema::PREPARATION, problems);
-            Preparation::default().with(&table, problems)
+            table.only(&schema::PREPARATION);
+            Preparation::default().with(&table)
         });
-        let mut sweep = sweep.map_or_else(Vec::new, |table| sweep::read(&table, problems));
+        let mut sweep = sweep.map_or_else(Vec::new, |table| sweep::read(&table));
         let (target, devices) =
             target.map_or((None, Vec::new()), |(target, devices)| (Some(target), devices));
         if !devices.is_empty() && document.place("sweep.device").is_none() {
             let levels = devices.into_iter().map(Level::Device).collect();
             sweep.insert(0, Factor { name: FactorName::Device, levels });
         }
-        let mut list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables(problems));
+        let list = |key: &str| root.get(key).map_or_else(Vec::new, |entry| entry.tables());
         let (steps, published) = (list("step"), list("published"));
         let (claims, not_compared, events) = (list("claim"), list("not-compared"), list("event"));
-        let events = event::read(events, problems);
+        let events = event::read(events);
         if let Some(load) = &mut load {
             load.events = events;
         }
-        let repeat =
-            repeat.map_or_else(Repeat::default, |table| repeat::read(&table, Repeat::default(), problems));
-        let steps = step::read(steps, preparation, sweep, &repeat, problems);
-        let published = comparison::read(published, &steps, problems);
-        let claims = claim::read(claims, &steps, problems);
-        let not_compared = not_compared::read(not_compared, problems);
+        let repeat = repeat.map_or_else(Repeat::default, |table| repeat::read(&table, Repeat::default()));
+        let steps = step::read(steps, preparation, sweep, repeat.clone());
+        let published = comparison::read(published, &steps);
+        let claims = claim::read(claims, &steps);
+        let not_compared = not_compared::read(not_compared);
 
         if let (Some(load), true) = (&load, problems.is_empty()) {
-            check::Whole { document: &document, target: target.as_ref(), load, steps: &steps }
-                .check(problems);
+            check::Parts { problems: &problems, target: target.as_ref(), load, steps: &steps }.check();
             // Checks individual cells only if there are not too many.
             match step::too_many_cells(&steps) {
-                Some(cells) => check::refuse_cells(&document, cells, problems),
-                None => track::check(&document, &steps, problems),
+                Some(cells) => check::refuse_cells(&problems, cells),
+                None => track::check(&problems, &steps),
             }
         }
-        std::mem::replace(problems, Problems::new(&document)).finish()?;
+        problems.finish()?;
         let (Some(name), Some(target), Some(load)) = (name, target, load) else {
-            unreachable!("what is missing was recorded as a problem")
+            unreachable!("an absent key is a problem")
         };
         let title = title.unwrap_or_else(|| name.clone());
         drop(tables);
@@ -243,40 +246,32 @@ impl Experiment {
     }
 }
 
-/// Reads a list of published numbers that no experiment compares: `[[not-compared]]` tables.
-///
-/// # Errors
-/// [`BadInput`], as for an experiment.
-pub fn excuses(name_of_source: &str, text: &str) -> Result<Vec<NotCompared>, BadInput> {
-    let document = Document::new(name_of_source, text)?;
-    let tables = document.tables();
-    let root = Table::root(&tables);
-    let mut problems = Problems::new(&document);
-    root.only(&schema::EXCUSES, &mut problems);
-    let list = root.get("not-compared").map_or_else(Vec::new, |entry| entry.tables(&mut problems));
-    let excuses = not_compared::read(list, &mut problems);
-    problems.finish()?;
-    Ok(excuses)
-}
-
-/// Published numbers that no experiment of the catalogue compares, and why, in addition to the
+/// Published numbers that no experiment of the catalogue compares, with the reason, in addition to the
 /// `[[not-compared]]` tables of experiment files.
 pub fn compared_by_none() -> Vec<NotCompared> {
     let text = include_str!("../../../../published/not-compared.toml");
-    excuses("published/not-compared.toml", text).expect("a test reads the list")
+    let document = Document::new("published/not-compared.toml", text).expect("a test reads the list");
+    let tables = document.tables();
+    let problems = Problems::new(&document);
+    let root = Table::root(&tables, &problems);
+    root.only(&schema::EXCUSES);
+    let list = root.get("not-compared").map_or_else(Vec::new, |entry| entry.tables());
+    let excuses = not_compared::read(list);
+    problems.finish().expect("a test reads the list");
+    excuses
 }
 
-/// Reads the load: `[workload]`, or `[inserts]` or `[oltp]` in its place.
-fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load> {
+/// Reads the load: `[workload]`, `[inserts]` or `[oltp]`.
+fn read_load(root: &Table<'_>) -> Option<load::Load> {
     let mut given: Vec<_> = schema::LOADS.into_iter().filter_map(|load| root.get(load)).collect();
     given.sort_by_key(|entry| entry.key_span.start);
     if let [first, second, ..] = given.as_slice() {
         let message = format!("two loads: `{}` and `{}`", first.name, second.name);
         let label = format!("or `{}`, not both", first.name);
-        problems.add(second.key_span.clone(), message, label, "remove one of them");
+        root.problems.add(second.key_span.clone(), message, label, "remove one of them");
     }
     let Some(entry) = given.into_iter().next() else {
-        root.require("workload", "{ … }", problems);
+        root.require("workload", "{ … }");
         return None;
     };
     let read = match entry.name.as_str() {
@@ -284,13 +279,13 @@ fn read_load(root: &Table<'_>, problems: &mut Problems<'_>) -> Option<load::Load
         "oltp" => oltp::read,
         _ => load::read,
     };
-    Some(read(&entry.table(problems)?, problems))
+    Some(read(&entry.table()?))
 }
 
-/// `published/…` names a study that exists; anything else is free text.
-fn check_source(source: &str, entry: &read::Entry<'_>, problems: &mut Problems<'_>) {
+/// Records a `source` of the form `published/…` that is not a study. Other sources are free text.
+fn check_source(source: &str, entry: &read::Entry<'_>) {
     let Some(study) = source.strip_prefix("published/") else { return };
     if let Err(unknown) = lowtide_files::catalogue::study(study) {
-        entry.refuse::<()>(&unknown, unknown.accepted(), problems);
+        entry.refuse::<()>(&unknown, unknown.accepted());
     }
 }

@@ -1,11 +1,9 @@
-//! `[oltp]`: TPC-C on a database whose data lie on the target; in place of `[workload]`.
+//! `[oltp]`: TPC-C on a database whose data is on the target, instead of `[workload]`.
 //!
-//! Not here: what the engines make of the settings (crate `lowtide-oltp`), and whether the data fit on the target,
-//! which the plan finds out.
+//! Not here: the meaning of the settings for each engine (crate `lowtide-oltp`), and the check that the data fits on
+//! the target (`plan`).
 
-use super::error::Problems;
-use super::length;
-use super::level::{FactorName, Level};
+use super::level::Level;
 use super::load::{Load, Pattern};
 use super::read::{Entry, Table};
 use super::schema;
@@ -17,47 +15,47 @@ use lowtide_oltp::Address;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Bytes of a warehouse in a database, roughly: what a plan reckons with.
+/// Approximate bytes of a warehouse in a database, for plans.
 const WAREHOUSE: Bytes = Bytes::mib(100);
-/// Bytes of a database without warehouses: items, logs, the server's own.
+/// Approximate bytes of a database without warehouses: items, logs and the files of the server.
 const EMPTY: Bytes = Bytes::mib(200);
 
 /// TPC-C on a database, with every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Oltp {
-    /// What is asked of each instance apart from the load.
+    /// Settings of each instance.
     pub settings: Settings,
     /// Warehouses, over all instances.
     pub warehouses: u32,
-    /// Servers side by side.
+    /// Concurrent servers.
     pub instances: u32,
-    /// Servers that are there already, as addresses, in place of our own.
+    /// Addresses of existing servers of the user; empty if lowtide starts the servers.
     #[serde(skip)]
     pub servers: Vec<Address>,
-    /// Whether terminals wait for keys and thoughts.
+    /// Whether terminals have keying and think times.
     pub think: bool,
-    /// Whether the conditions of consistency are checked before and after each cell.
+    /// Whether the consistency conditions are checked before and after each cell.
     pub check: bool,
-    /// A directory for the log, where it lies elsewhere than the data.
+    /// A directory for the log, if it is not with the data.
     pub log_directory: Option<PathBuf>,
     /// A simulated device for the log.
     pub log_device: Option<String>,
 }
 
 impl Oltp {
-    /// Bytes of the loaded databases, roughly.
+    /// Approximate bytes of the loaded databases.
     pub fn data(&self) -> Bytes {
         WAREHOUSE * u64::from(self.warehouses) + EMPTY * u64::from(self.instances)
     }
 
-    /// What each instance is asked for. Data files are sized so that the data fill all of them and the last grows little.
+    /// The settings of each instance. Data files are sized so that the data fills all of them and the last grows little.
     pub(crate) fn of_instance(&self) -> Settings {
         let share = self.data() / u64::from(self.instances.max(1));
         let data_file_size = self.settings.data_files.map(|files| share * 4 / 5 / u64::from(files.max(1)));
         Settings { data_file_size, ..self.settings.clone() }
     }
 
-    /// The same, divided by `scale`: data and memory shrink together. Warehouses that are no longer there are none.
+    /// Divides data and memory by `scale`. The number of warehouses may become 0.
     pub(crate) fn scaled(&self, scale: u64) -> Oltp {
         let smaller = |size: Bytes| size / scale;
         let warehouses = u32::try_from(u64::from(self.warehouses) / scale).expect("not more than before");
@@ -69,7 +67,7 @@ impl Oltp {
         Oltp { warehouses, settings, ..self.clone() }
     }
 
-    /// Puts a factor's level in place.
+    /// Applies a factor's level, if it is a setting of databases.
     pub(super) fn set(&mut self, level: &Level) {
         let settings = &mut self.settings;
         match level {
@@ -108,43 +106,34 @@ impl Word for Preset {
 }
 
 /// Reads `[oltp]`.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Load {
-    table.only(&schema::OLTP, problems);
+pub(super) fn read(table: &Table<'_>) -> Load {
+    table.only(&schema::OLTP);
     let mut load = Load {
         pattern: Pattern::RandomMixed,
         block: Bytes::kib(16),
         threads: 16,
-        work: Work::Transactions(Box::new(transactions(table, problems))),
+        work: Work::Transactions(Box::new(transactions(table))),
         ..Load::default()
     };
-    for entry in table.in_order() {
-        let factor = FactorName::from_name(&entry.name).filter(|_| schema::OLTP.keys.contains(&&*entry.name));
-        if let Some(level) = factor.and_then(|factor| factor.read(&entry, problems)) {
-            load.set(&level);
-        }
-    }
-    if let Some(steady) = table.get("steady").and_then(|entry| entry.word(problems)) {
-        load.steady = steady;
-    }
-    if let Some(length) = length::read(table, problems) {
-        load.length = length;
-        load.interval = length::interval(table, length, problems).unwrap_or(load.interval);
-    }
+    load.set_factors(table, &schema::OLTP);
+    table.update("steady", &mut load.steady, Entry::word);
+    load.set_length(table);
     load.interval = load.interval.max(Nanos::new(1));
     load
 }
 
-/// What factors do not set.
-fn transactions(table: &Table<'_>, problems: &mut Problems<'_>) -> Oltp {
-    let preset = table.get("preset").and_then(|entry| entry.word(problems));
-    let servers = table.get("servers").map_or_else(Vec::new, |entry| texts(&entry, problems));
-    let think = flag(table, "think", false, problems);
-    let check = flag(table, "check", true, problems);
-    let log_directory = table.get("log-directory").and_then(|entry| entry.text("\"/data/log\"", problems));
-    let options = table.get("options").and_then(|entry| entry.table(problems));
+/// Reads the keys that are not factors.
+fn transactions(table: &Table<'_>) -> Oltp {
+    let preset = table.get("preset").and_then(|entry| entry.word());
+    let servers = table.get("servers").map_or_else(Vec::new, |entry| texts(&entry));
+    let (mut think, mut check) = (false, true);
+    table.update("think", &mut think, Entry::boolean);
+    table.update("check", &mut check, Entry::boolean);
+    let log_directory = table.get("log-directory").and_then(|entry| entry.text("\"/data/log\""));
+    let options = table.get("options").and_then(|entry| entry.table());
     let options = options.map_or_else(Vec::new, |options| {
         let option = |entry: Entry<'_>| {
-            let value = entry.string("\"…\"", problems)?;
+            let value = entry.string("\"…\"")?;
             Some((entry.name, value))
         };
         options.in_order().into_iter().filter_map(option).collect()
@@ -161,15 +150,11 @@ fn transactions(table: &Table<'_>, problems: &mut Problems<'_>) -> Oltp {
     }
 }
 
-fn flag(table: &Table<'_>, key: &str, default: bool, problems: &mut Problems<'_>) -> bool {
-    table.get(key).and_then(|entry| entry.boolean(problems)).unwrap_or(default)
-}
-
-/// A string, or a list of them.
-fn texts(entry: &super::read::Entry<'_>, problems: &mut Problems<'_>) -> Vec<String> {
+/// A string, or a list of strings.
+fn texts(entry: &Entry<'_>) -> Vec<String> {
     let example = "\"mariadb://user:password@host/tpcc\"";
     match entry.elements() {
-        None => entry.text(example, problems).into_iter().collect(),
-        Some(elements) => elements.iter().filter_map(|it| it.text(example, problems)).collect(),
+        None => entry.text(example).into_iter().collect(),
+        Some(elements) => elements.iter().filter_map(|it| it.text(example)).collect(),
     }
 }

@@ -1,10 +1,9 @@
-//! `--set key=value`: changing an experiment from the command line.
+//! `--set key=value`: changes of an experiment from the command line.
 //!
-//! A key is dotted (`workload.threads`) or any end of it that is unique (`threads`, `layout.reserve`); where
-//! the key is a factor, the short form means the factor, and every step's own levels of it. A value is TOML;
-//! what is not TOML is taken as a string, so `duration=60s` needs no quotes. Setting one of several exclusive
-//! keys (`duration` or `until`) takes the place of the other. Not here: steps, comparisons and claims; they
-//! are the experiment's question, and are changed in its file.
+//! A key is dotted (`workload.threads`) or a unique end of a dotted key (`threads`, `layout.reserve`). If the short key
+//! is a factor, it means the factor, including the levels in steps. A value is TOML, or else a string, so
+//! `duration=60s` needs no quotes. Setting one of several exclusive keys (`duration` or `until`) replaces the other.
+//! Not here: steps, comparisons and claims, which are the experiment's question and can be changed only in its file.
 
 use super::document::{Document, Origin};
 use super::error::{BadInput, Problem, Source};
@@ -18,7 +17,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use toml::de::DeValue;
 
-/// One `key=value` from the command line; [`fmt::Display`] and [`FromStr`] are each other's inverse.
+/// One `key=value` from the command line. [`FromStr`] parses the output of [`fmt::Display`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct Override {
     key: String,
@@ -37,7 +36,7 @@ impl FromStr for Override {
     fn from_str(text: &str) -> Result<Self, BadInput> {
         let problem = |message: &str| {
             let source = Arc::new(Excerpt::new(format!("--set {text}"), text));
-            Problem::new(source, Some(0..text.len()), message.to_owned())
+            Problem::new(source, 0..text.len(), message.to_owned())
                 .accepting("write `key=value`, such as `threads=4`")
         };
         let (key, value) = text.split_once('=').ok_or_else(|| problem("an override without `=`"))?;
@@ -69,14 +68,14 @@ impl Override {
         &self.value
     }
 
-    /// The document with this override in it.
-    pub(super) fn apply(&self, document: Document) -> Result<Document, Problem> {
+    /// Applies the override to the document.
+    pub(super) fn apply(&self, mut document: Document) -> Result<Document, Problem> {
         let edit = Edit::new(self)?;
         let paths = self.paths(&document, &edit)?;
-        let document = match paths.iter().any(|path| path == "workload.trace") {
-            true => without(document, super::replay::replaced())?,
-            false => document,
-        };
+        if paths.iter().any(|path| path == "workload.trace") {
+            let replaced = schema::REPLACED_BY_TRACE.names().map(|key| schema::dotted("workload", key));
+            document = without(document, replaced)?;
+        }
         paths.iter().try_fold(document, |document, path| edit.set(document, path))
     }
 
@@ -104,9 +103,7 @@ impl Override {
     fn unknown(&self, edit: &Edit) -> Problem {
         let full: Vec<String> = schema::settable().collect();
         let problem = |message: String, help: String| {
-            Problem::new(edit.source.clone(), Some(edit.key.clone()), message)
-                .marked("no such key")
-                .accepting(help)
+            Problem::new(edit.source.clone(), edit.key.clone(), message).marked("no such key").accepting(help)
         };
         let key = &self.key;
         if schema::LISTS.contains(&key.split('.').next().unwrap_or(key)) {
@@ -118,14 +115,14 @@ impl Override {
         let Some(near) = nearest(key, names.iter().map(String::as_str)) else {
             return problem(format!("unknown key `{key}`"), format!("accepted: {}", full.join(", ")));
         };
-        // Beside the nearest name stand the others of its table.
+        // The help lists the keys in the table of the nearest name.
         let path = names.iter().position(|name| name == near).map_or("", |at| full[at].as_str());
         let table = table(path);
-        let beside: Vec<&str> =
+        let accepted: Vec<&str> =
             full.iter().map(String::as_str).filter(|path| self::table(path) == table).collect();
         problem(
             format!("unknown key `{key}`: did you mean `{near}`?"),
-            format!("accepted: {}", beside.join(", ")),
+            format!("accepted: {}", accepted.join(", ")),
         )
     }
 }
@@ -140,11 +137,11 @@ fn table(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(table, _)| table)
 }
 
-/// The text that an override writes, and the source it is told from.
+/// The text that an override inserts, and its source for errors.
 struct Edit {
     source: Source,
     key: Range<usize>,
-    /// The value as TOML, and where its bytes come from.
+    /// The value as TOML, and the origin of its bytes.
     value: (String, Origin),
 }
 
@@ -156,24 +153,20 @@ impl Edit {
         let value = match DeValue::parse(&from.value) {
             Ok(_) => (from.value.clone(), Origin::Verbatim(source.clone(), span.start)),
             Err(error) if from.value.starts_with(['"', '\'', '[', '{']) => {
-                return Err(Problem::new(
-                    source,
-                    Some(span),
-                    format!("this is not TOML: {}", error.message()),
-                )
-                .marked("here")
-                .accepting("write a TOML value, such as `4`, `\"10GiB\"` or `[\"10GiB\", \"20GiB\"]`"));
+                let message = format!("this is not TOML: {}", error.message());
+                let help = "write a TOML value, such as `4`, `\"10GiB\"` or `[\"10GiB\", \"20GiB\"]`";
+                return Err(Problem::new(source, span, message).marked("here").accepting(help));
             }
             Err(_) => {
                 let quoted = toml::Value::String(from.value.clone()).to_string();
-                (quoted, Origin::Stands(source.clone(), span))
+                (quoted, Origin::Generated(source.clone(), span))
             }
         };
         Ok(Edit { source, key, value })
     }
 
     fn glue(&self, text: impl Into<String>) -> (String, Origin) {
-        (text.into(), Origin::Stands(self.source.clone(), self.key.clone()))
+        (text.into(), Origin::Generated(self.source.clone(), self.key.clone()))
     }
 
     fn set(&self, document: Document, path: &str) -> Result<Document, Problem> {
@@ -195,7 +188,7 @@ impl Edit {
         self.insert(&document, path, key)
     }
 
-    /// Writes a key that is not there yet: into its table, or with a new table at the end.
+    /// Inserts an absent key: into its table, or with a new table at the end.
     fn insert(&self, document: &Document, path: &str, key: &str) -> Result<Document, Problem> {
         let text = document.text();
         let line =
@@ -225,30 +218,22 @@ impl Edit {
 
     /// A table under its own header has no value to replace.
     fn refuse_table(&self, document: &Document, path: &str, value: &Range<usize>) -> Result<(), Problem> {
-        let header = [
-            "target.device",
-            "before-each-cell.layout",
-            "workload.hot-cold",
-            "workload.blocks",
-            "workload.zones",
-        ]
-        .contains(&path)
-            || schema::SWEEP.keys.iter().any(|factor| path.ends_with(&format!("sweep.{factor}")));
-        let inside = document.place(&format!("{path}.0")).is_some();
+        let may_be_table = schema::TABLES.contains(&path)
+            || schema::SWEEP.names().any(|factor| path.ends_with(&format!("sweep.{factor}")));
+        let has_elements = document.place(&format!("{path}.0")).is_some();
         let text = &document.text()[value.clone()];
         // `[table]`, or one of several `[[table]]`; a list in one line has elements, too.
-        if header && text.starts_with('[') && (!inside || text.starts_with("[[")) {
+        if may_be_table && text.starts_with('[') && (!has_elements || text.starts_with("[[")) {
             let message =
                 format!("`{path}` is a table under its own header here, and cannot be set as a whole");
             let help = format!("set its keys, such as `{path}.…=…`, or write it in one line in the file");
-            return Err(Problem::new(self.source.clone(), Some(self.key.clone()), message).accepting(help));
+            return Err(Problem::new(self.source.clone(), self.key.clone(), message).accepting(help));
         }
         Ok(())
     }
 }
 
-/// The document without keys that say nothing any more: `max` and `precision` once `until` is gone, a pattern once there
-/// is a trace.
+/// Removes keys that have no effect any more: `max` and `precision` without `until`, and a pattern with a trace.
 fn without(document: Document, paths: impl IntoIterator<Item = String>) -> Result<Document, Problem> {
     paths.into_iter().try_fold(document, |document, path| {
         let Some(place) = document.place(&path) else { return Ok(document) };

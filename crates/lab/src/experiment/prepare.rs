@@ -1,9 +1,7 @@
-//! `[before-each-cell]`, and `precondition` of a step: what happens to the target before it is measured, so that
-//! history is explicit.
+//! `[before-each-cell]`, and `precondition` of a step: the history of the target before a measurement.
 //!
-//! Not here: doing it (the stage `prepare`) and whether the target can; a file has nothing to erase.
+//! Not here: carrying it out (the stage `prepare`), and the limits of the target (`plan`).
 
-use super::error::Problems;
 use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::{Load, Pattern};
@@ -14,15 +12,17 @@ use lowtide_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 words! {
-    /// How what was written before is forgotten.
+    /// The method of erasing the device.
+    #[derive(Default)]
     Purge, "purge";
-    /// Not at all: the device keeps its history.
+    /// None: the device keeps its history.
+    #[default]
     None = "none",
     /// Every address is trimmed.
     Trim = "trim",
-    /// The drive's own erase: as new, but for wear. Of a model; of a real drive, say which of those below.
+    /// A model's erase: as new, except for wear. A real drive needs one of the methods below.
     SecureErase = "secure-erase",
-    /// TRIM that the drive promises to have done.
+    /// Secure TRIM.
     SecureDiscard = "secure-discard",
     /// NVMe Format NVM.
     NvmeFormat = "nvme-format",
@@ -33,9 +33,9 @@ words! {
 }
 
 words! {
-    /// The file system whose layout and journal the data has.
+    /// The filesystem on the device.
     Filesystem, "filesystem";
-    /// The data lies on the bare device.
+    /// No filesystem.
     None = "none",
     /// XFS.
     Xfs = "xfs",
@@ -46,7 +46,7 @@ words! {
 }
 
 impl Filesystem {
-    /// The filesystem that is made, or that the model lays out; `None` on the bare device.
+    /// The filesystem to make, or to lay out in a model; `None` for a device without a filesystem.
     pub(crate) fn made(self) -> Option<lowtide_core::Filesystem> {
         match self {
             Filesystem::None => None,
@@ -58,40 +58,42 @@ impl Filesystem {
 }
 
 words! {
-    /// How the data is written for the first time, before the measurement.
+    /// The method of writing the data before the measurement.
+    #[derive(Default)]
     Fill, "fill";
-    /// Not at all.
+    /// The data is not written.
+    #[default]
     None = "none",
     /// From the first byte to the last.
     Sequential = "sequential",
     /// Every block once, in random order.
     Random = "random",
-    /// From the first byte to the last, and then blocks of 16 KiB in random order until as much was written as there is NAND: no
-    /// free block is left over from the last purge.
+    /// From the first byte to the last, and then blocks of 16 KiB in random order until as many bytes were written as there
+    /// is NAND, so that no free block is left over from the last purge.
     Aged = "aged",
 }
 
 impl Purge {
-    /// Whether the drive is as new afterwards, but for wear.
+    /// Whether the drive is as new after the purge, except for wear.
     pub fn erases(self) -> bool {
         !matches!(self, Purge::None | Purge::Trim)
     }
 }
 
-/// Where the data lies on the target.
+/// The position of the data on the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
-    /// The file system made before each cell.
+    /// The filesystem made before each cell.
     pub filesystem: Filesystem,
     /// The share of the capacity left unused, in [0, 1).
     pub reserve: f64,
-    /// The partition made on the device; the whole device where absent.
+    /// The size of the partition on the device; `None` for the entire device.
     pub partition: Option<Bytes>,
     /// Files of equal size that the data is split over.
     pub files: u32,
-    /// Whether making the file system trims the partition first.
+    /// Whether mkfs trims the partition first.
     pub mkfs_trims: bool,
-    /// Options that a real file system is mounted with, as `mount -o` takes them; empty for none.
+    /// Mount options of a real filesystem, as for `mount -o`; may be empty.
     pub mount_options: String,
 }
 
@@ -108,47 +110,35 @@ impl Default for Layout {
     }
 }
 
-/// What happens to the target before each cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The preparation of the target before each cell.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Preparation {
-    /// How history is forgotten.
+    /// The method of erasing the device.
     pub purge: Purge,
-    /// Where the data lies.
+    /// The position of the data.
     pub layout: Layout,
-    /// How the data is first written.
+    /// The method of writing the data.
     pub fill: Fill,
-    /// How long the target is left alone before the measurement begins.
+    /// Idle time before the measurement.
     pub idle: Nanos,
-    /// The I/O scheduler of a real device; the one it has where absent.
+    /// The I/O scheduler of a real device; `None` keeps the current one.
     pub scheduler: Option<String>,
 }
 
-impl Default for Preparation {
-    fn default() -> Self {
-        Preparation {
-            purge: Purge::None,
-            layout: Layout::default(),
-            fill: Fill::None,
-            idle: Nanos::ZERO,
-            scheduler: None,
-        }
-    }
-}
-
-/// Sequential writes over all the data, once before the first cell of a step.
+/// Sequential writes over all the data before the first cell of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Precondition {
-    /// How often the data is written.
+    /// Number of passes over the data.
     pub times: u32,
     /// Bytes of a write.
     pub block: Bytes,
 }
 
 impl Precondition {
-    /// More passes than these are a slip of the keyboard.
+    /// The most passes: more are a typing error.
     const MOST_TIMES: u32 = 1000;
 
-    /// The load that writes `data` so: one thread with some requests in flight.
+    /// The load that writes `data`: one thread with 16 requests in flight.
     pub fn load(self, data: Bytes) -> Load {
         Load {
             pattern: Pattern::SequentialWrite,
@@ -161,88 +151,51 @@ impl Precondition {
     }
 
     /// Reads `precondition`.
-    pub(super) fn read(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Self> {
-        let table = entry.table(problems)?;
-        table.only(&schema::PRECONDITION, problems);
-        let times = table.require("times", "2", problems).and_then(|entry| match entry.count(problems)? {
-            times if times > Self::MOST_TIMES => {
-                entry.refuse(format!("{times} passes"), format!("from 1 to {}", Self::MOST_TIMES), problems)
-            }
-            times => Some(times),
-        });
-        let block = match table.get("block") {
-            None => Some(Bytes::kib(128)),
-            Some(entry) => match FactorName::Block.read(&entry, problems) {
-                Some(Level::Block(block)) => Some(block),
-                _ => None,
-            },
-        };
+    pub(super) fn read(entry: &Entry<'_>) -> Option<Self> {
+        let table = entry.table()?;
+        table.only(&schema::PRECONDITION);
+        let times = table.require("times", "2");
+        let times = times.and_then(|entry| entry.count_up_to(Self::MOST_TIMES, "passes"));
+        let block = table.value_or("block", Bytes::kib(128), FactorName::read_block);
         Some(Precondition { times: times?, block: block? })
     }
 }
 
 impl Preparation {
-    /// Whether a cell prepared like this owes nothing to the cells before it, but for wear: it may run on a
+    /// Whether a cell with this preparation is independent of earlier cells, except for wear, so that it may run on a
     /// device of its own. Other cells run in order on one device.
     pub fn forgets_history(&self) -> bool {
         self.purge.erases()
     }
 
-    /// This preparation with the keys that `table` holds (`purge`, `layout`, `fill`, `idle`, `scheduler`) in place of its own.
-    pub(super) fn with(mut self, table: &Table<'_>, problems: &mut Problems<'_>) -> Self {
-        if let Some(purge) = table.get("purge").and_then(|entry| entry.word(problems)) {
-            self.purge = purge;
-        }
-        if let Some(fill) = table.get("fill").and_then(|entry| entry.word(problems)) {
-            self.fill = fill;
-        }
-        if let Some(idle) = table.get("idle").and_then(|entry| entry.nanos(problems)) {
-            self.idle = idle;
-        }
-        if let Some(scheduler) = table.get("scheduler").and_then(|entry| entry.text("\"none\"", problems)) {
-            self.scheduler = Some(scheduler);
-        }
-        if let Some(layout) = table.get("layout").and_then(|entry| entry.table(problems)) {
-            self.layout = self.layout.with(&layout, problems);
+    /// Replaces the fields whose keys are in `table`.
+    pub(super) fn with(mut self, table: &Table<'_>) -> Self {
+        table.update("purge", &mut self.purge, Entry::word);
+        table.update("fill", &mut self.fill, Entry::word);
+        table.update("idle", &mut self.idle, Entry::nanos);
+        table.update("scheduler", &mut self.scheduler, |entry| entry.text("\"none\"").map(Some));
+        if let Some(layout) = table.get("layout").and_then(|entry| entry.table()) {
+            self.layout = self.layout.with(&layout);
         }
         self
     }
 }
 
 impl Layout {
-    /// This layout with the keys that `table` holds in place of its own.
-    fn with(mut self, table: &Table<'_>, problems: &mut Problems<'_>) -> Self {
-        table.only(&schema::LAYOUT, problems);
-        if let Some(filesystem) = table.get("filesystem").and_then(|entry| entry.word(problems)) {
-            self.filesystem = filesystem;
-        }
-        let reserve = table.get("reserve").and_then(|entry| FactorName::Reserve.read(&entry, problems));
-        if let Some(Level::Reserve(reserve)) = reserve {
-            self.reserve = reserve;
-        }
-        if let Some(entry) = table.get("partition") {
-            match entry.bytes(problems) {
-                Some(Bytes::ZERO) => {
-                    entry.refuse::<()>(
-                        "a partition of no bytes",
-                        "a size above 0, such as `\"120GB\"`",
-                        problems,
-                    );
-                }
-                partition => self.partition = partition,
+    /// Replaces the fields whose keys are in `table`.
+    fn with(mut self, table: &Table<'_>) -> Self {
+        table.only(&schema::LAYOUT);
+        table.update("filesystem", &mut self.filesystem, Entry::word);
+        for (key, factor) in [("reserve", FactorName::Reserve), ("partition", FactorName::Partition)] {
+            match table.get(key).and_then(|entry| factor.read(&entry)) {
+                Some(Level::Reserve(share)) => self.reserve = share,
+                Some(Level::Partition(size)) => self.partition = Some(size),
+                _ => {}
             }
         }
-        if let Some(files) = table.get("files").and_then(|entry| entry.count(problems)) {
-            self.files = files;
-        }
-        if let Some(trims) = table.get("mkfs-trims").and_then(|entry| entry.boolean(problems)) {
-            self.mkfs_trims = trims;
-        }
-        if let Some(options) =
-            table.get("mount-options").and_then(|entry| entry.string("\"noatime\"", problems))
-        {
-            self.mount_options = options;
-        }
+        table.update("files", &mut self.files, Entry::count);
+        table.update("mkfs-trims", &mut self.mkfs_trims, Entry::boolean);
+        table.update("mount-options", &mut self.mount_options, |entry| entry.string("\"noatime\""));
         self
     }
 }

@@ -1,9 +1,8 @@
-//! `[repeat]`: how often each cell is measured, in which order, and what ends it earlier.
+//! `[repeat]`: the number of repetitions of each cell, their order, and the condition that ends them early.
 //!
-//! Not here: ordering the cells; the stage `plan` does that.
+//! Not here: ordering the cells (`plan`).
 
-use super::error::Problems;
-use super::read::Table;
+use super::read::{Entry, Table};
 use super::schema;
 use super::track::{self, Track};
 use super::words::words;
@@ -20,19 +19,19 @@ words! {
     Interleaved = "interleaved",
 }
 
-/// More repetitions than these are a slip of the keyboard.
+/// The most repetitions: more are a typing error.
 const MOST_TIMES: u32 = 10_000;
 
-/// How often, and in which order.
+/// The repetitions of the cells of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// Measurements of each cell, at least one; where something is tracked, the most.
+    /// Measurements of each cell, at least one; the maximum if a value is tracked.
     pub times: u32,
     /// The order of the cells of a step.
     pub order: Order,
-    /// The seed that every random choice of a campaign comes from, unless the command line gives one.
+    /// The seed of every random choice of a campaign, unless the command line gives one.
     pub seed: u64,
-    /// What ends the repetitions, which are then rounds, as soon as it is steady.
+    /// The value that ends the repetitions, which are then rounds, as soon as it is steady.
     pub track: Option<Track>,
 }
 
@@ -42,38 +41,18 @@ impl Default for Repeat {
     }
 }
 
-/// Reads `[repeat]`, or the `repeat` of a step: the keys that it holds take the place of those of `base`.
-pub(super) fn read(table: &Table<'_>, base: Repeat, problems: &mut Problems<'_>) -> Repeat {
-    table.only(&schema::REPEAT, problems);
-    let mut repeat = base;
-    if let Some(entry) = table.get("times") {
-        match entry.count(problems) {
-            Some(times) if times > MOST_TIMES => {
-                entry.refuse::<()>(
-                    format!("{times} repetitions"),
-                    format!("from 1 to {MOST_TIMES}"),
-                    problems,
-                );
-            }
-            Some(times) => repeat.times = times,
-            None => {}
-        }
-    }
-    if let Some(track) = table.get("track").and_then(|entry| track::read(&entry, problems)) {
+/// Reads `[repeat]`, or the `repeat` of a step. Its keys replace the fields of `repeat`.
+pub(super) fn read(table: &Table<'_>, mut repeat: Repeat) -> Repeat {
+    table.only(&schema::REPEAT);
+    table.update("times", &mut repeat.times, |entry| entry.count_up_to(MOST_TIMES, "repetitions"));
+    if let Some(track) = table.get("track").and_then(|entry| track::read(&entry)) {
         repeat.track = Some(track);
         repeat.order = Order::Interleaved;
     }
-    if let Some(order) = table.get("order").and_then(|entry| entry.word(problems)) {
-        repeat.order = order;
-    }
-    if let Some(entry) = table.get("seed") {
-        match entry.integer(problems).map(u64::try_from) {
-            Some(Ok(seed)) => repeat.seed = seed,
-            Some(Err(_)) => {
-                entry.refuse::<()>("a seed below 0", "a whole number from 0", problems);
-            }
-            None => {}
-        }
-    }
+    table.update("order", &mut repeat.order, Entry::word);
+    table.update("seed", &mut repeat.seed, |entry| {
+        let seed = u64::try_from(entry.integer()?);
+        seed.ok().or_else(|| entry.refuse("a seed below 0", "a whole number from 0"))
+    });
     repeat
 }

@@ -1,8 +1,7 @@
-//! What an experiment asks, resolved: the part of it that a store keeps beside its text, so that whoever reads results later
-//! need not parse it again.
+//! The resolved experiment: the part that a store keeps in addition to the text, so that reports need not parse the text.
 //!
 //! # Not kept
-//! Events, the requests of a trace and addresses of servers: results do not depend on reading them again.
+//! Events, the requests of a trace and the addresses of servers, which reports do not need.
 
 use super::step::too_many_cells;
 use super::{Claim, Comparison, Experiment, FactorName, Level, Load, Repeat, Settings, Step, Target};
@@ -12,12 +11,12 @@ use serde::{Deserialize, Serialize};
 /// The name of an experiment's text in errors.
 const IN_STORE: &str = "the experiment in the store";
 
-/// What an experiment asks. There is at least one step, and every step has at least one point.
+/// A resolved experiment. It has at least one step, and every step has at least one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resolved {
-    /// What is under test.
+    /// The target under test.
     pub target: Target,
-    /// The load, before a cell's levels are put in place.
+    /// The load, before the levels of a cell are applied.
     pub load: Load,
     /// The passes over the sweep, in order.
     pub steps: Vec<Step>,
@@ -29,21 +28,21 @@ pub struct Resolved {
     pub claims: Vec<Claim>,
 }
 
-/// The experiment of a campaign cannot be read back.
+/// The experiment of a campaign is unreadable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the experiment of campaign `{campaign}` does not read back: {why}")]
 pub struct Unreadable {
-    /// The campaign.
+    /// The name of the campaign.
     pub campaign: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl Resolved {
-    /// The resolved experiment of a campaign; `None` where another program measured it.
+    /// The resolved experiment of a campaign; `None` if another program measured the campaign.
     ///
     /// # Errors
-    /// [`Unreadable`] where the store holds neither this nor a text that this version reads.
+    /// [`Unreadable`] if this version reads neither the resolved experiment nor the text.
     pub fn of(campaign: &Campaign) -> Result<Option<Resolved>, Unreadable> {
         if campaign.is_imported() {
             return Ok(None);
@@ -51,14 +50,14 @@ impl Resolved {
         if let Some(resolved) = campaign.resolved.as_deref().and_then(Resolved::from_json) {
             return Ok(Some(resolved));
         }
-        // Stores up to format 4 have only the text, and JSON may be damaged or of a later version.
+        // Stores up to format 4 have only the text, and the JSON may be damaged or of a later version.
         match Experiment::parse(IN_STORE, &campaign.experiment, &[]) {
             Ok(experiment) => Ok(Some(experiment.resolved)),
             Err(error) => Err(Unreadable { campaign: campaign.name.clone(), why: error.to_string() }),
         }
     }
 
-    /// The resolved experiment of a JSON text; `None` where no experiment resolves to it. A store may be anybody's file.
+    /// Reads a JSON text; `None` if no experiment resolves to it. The text is untrusted, like the store.
     fn from_json(json: &str) -> Option<Resolved> {
         let resolved: Resolved = serde_json::from_str(json).ok()?;
         let is_step = |step: &Step| {
@@ -74,18 +73,18 @@ impl Resolved {
         sound.then_some(resolved)
     }
 
-    /// What a store keeps of an experiment beside its text, made from the text; `None` where this version does not read the text.
+    /// Resolves the text of an experiment to the JSON for a store; `None` if this version does not read the text.
     pub(crate) fn json_of_text(text: &str) -> Option<String> {
         let experiment = Experiment::parse(IN_STORE, text, &[]).ok()?;
         Some(experiment.without_passwords(&experiment.to_json()))
     }
 
-    /// As the store keeps it.
+    /// The JSON for a store.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("plain values serialise")
     }
 
-    /// Whether it asks for databases that are models, in virtual time.
+    /// Whether it runs modelled databases, in virtual time.
     pub fn is_modelled(&self) -> bool {
         let Some(oltp) = self.load.work.transactions() else { return false };
         let swept = self.steps.iter().filter_map(|step| step.factor(FactorName::Engine));
@@ -96,7 +95,7 @@ impl Resolved {
         }
     }
 
-    /// All settings of the cell at `point` of `step`.
+    /// The settings of the cell at `point` of `step`.
     pub fn settings(&self, step: &Step, point: &[Level]) -> Settings {
         let device = match &self.target {
             Target::Device(name) => Some(name.clone()),
@@ -142,16 +141,16 @@ mod tests {
         }
     }
 
-    /// Changes to the JSON that break what every resolved experiment holds.
+    /// Damaged JSON, to which no experiment resolves.
     fn harms() -> Vec<(&'static str, Value)> {
         let factor = |name: &str, levels: Value| json!({ "name": name, "levels": levels });
-        let whole = serde_json::to_value(resolved()).expect("plain values serialise");
+        let sound = serde_json::to_value(resolved()).expect("plain values serialise");
         let with = |change: &dyn Fn(&mut Value)| {
-            let mut changed = whole.clone();
+            let mut changed = sound.clone();
             change(&mut changed);
             changed
         };
-        let threads = whole["steps"][0]["sweep"][0]["levels"].clone();
+        let threads = sound["steps"][0]["sweep"][0]["levels"].clone();
         let many = |name: &&str| factor(name, (1..1000).map(|level| json!({ *name: level })).collect());
         let all: Vec<Value> =
             ["threads", "depth", "streams", "warehouses", "terminals"].iter().map(many).collect();
@@ -174,10 +173,10 @@ mod tests {
         ]
     }
 
-    /// Symptom: a damaged store, or a stranger's, made `fit` panic and reports loop. Cause: any JSON of the right types was used.
-    /// Fix: JSON that no experiment resolves to is not used, and the text stands in for it.
+    /// Symptom: `fit` panicked and reports looped on a damaged or hostile store. Cause: any JSON of the right types was
+    /// used. Fix: JSON to which no experiment resolves is ignored, and the text is used instead.
     #[test]
-    fn the_text_stands_in_for_json_that_no_experiment_resolves_to() {
+    fn the_text_replaces_damaged_json() {
         for (name, harm) in harms() {
             let read = Resolved::of(&campaign(TEXT, &harm.to_string()));
             assert_eq!(read, Ok(Some(resolved())), "{name}");

@@ -1,23 +1,22 @@
-//! `[[step]]`: running the sweep several times in order, with different preparation on the same history.
+//! `[[step]]`: several passes over the sweep in order, with different preparation on the same history.
 //!
-//! A step says only what differs: keys of `purge`, `layout` and `fill` take the place of those in
-//! `[before-each-cell]` one by one, a factor in its `sweep` takes the place of that factor in `[sweep]`, its
-//! `duration` that of `[workload]`, and keys of its `repeat` those of `[repeat]`. An experiment without steps has
-//! one, without a name. Not here: ordering cells.
+//! A step has only the keys that differ. `purge`, `layout` and `fill` replace the keys of `[before-each-cell]` one by
+//! one, a factor in its `sweep` replaces that factor in `[sweep]`, its `duration` replaces that of `[workload]`, and
+//! keys of its `repeat` replace those of `[repeat]`. An experiment without steps has one step without a name. Not here:
+//! the order of cells (`plan`).
 
-use super::error::Problems;
 use super::length::Length;
 use super::level::{FactorName, Level};
 use super::load::Load;
 use super::prepare::{Precondition, Preparation, Purge};
-use super::read::Table;
+use super::read::{Entry, Table};
 use super::repeat::{self, Repeat};
 use super::schema;
 use super::sweep::{self, Factor};
 use lowtide_core::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The most cells of an experiment: more is a slip of the keyboard.
+/// The most cells of an experiment: more are a typing error.
 pub(super) const MOST_CELLS: u128 = 100_000;
 
 /// One pass over a sweep.
@@ -25,39 +24,39 @@ pub(super) const MOST_CELLS: u128 = 100_000;
 pub struct Step {
     /// Its name; `None` in an experiment without steps.
     pub name: Option<String>,
-    /// What happens once, before its first cell.
+    /// The purge before its first cell.
     pub purge_before: Purge,
-    /// What is written once after that, before its first cell.
+    /// The writes before its first cell, after the purge.
     pub precondition: Option<Precondition>,
-    /// What happens before each of its cells.
+    /// The preparation before each of its cells.
     pub preparation: Preparation,
     /// Its factors, the slowest first.
     pub sweep: Vec<Factor>,
-    /// How long its cells are measured, in place of the workload's end.
+    /// The duration of each of its measurements, instead of the end in the workload.
     pub duration: Option<Nanos>,
-    /// How often, in which order, and what ends it earlier.
+    /// The repetitions of its cells.
     pub repeat: Repeat,
 }
 
-/// Everything that holds in one cell.
+/// The settings of one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The simulated device, where that is the target.
+    /// The simulated device, if the target is one.
     pub device: Option<String>,
-    /// What happens before the measurement.
+    /// The preparation before the measurement.
     pub preparation: Preparation,
-    /// What is measured.
+    /// The load of the measurement.
     pub load: Load,
 }
 
 impl Settings {
-    /// Puts a step's own duration in place.
+    /// Applies a step's own duration.
     pub(super) fn lasts(&mut self, duration: Nanos) {
         self.load.length = Length::For(duration);
         self.load.interval = self.load.interval.min(duration);
     }
 
-    /// Puts a factor's level in place.
+    /// Applies a factor's level.
     pub(super) fn set(&mut self, level: &Level) {
         match level {
             Level::Reserve(reserve) => self.preparation.layout.reserve = *reserve,
@@ -74,7 +73,7 @@ impl Settings {
 
 impl Step {
     /// Every combination of levels, in order: the last factor varies fastest. Without factors there is one
-    /// point, without levels.
+    /// point without levels.
     pub fn points(&self) -> impl Iterator<Item = Vec<Level>> + '_ {
         let count: u64 = self.sweep.iter().map(|factor| factor.levels.len() as u64).product();
         (0..count).map(|mut index| {
@@ -101,49 +100,40 @@ impl Step {
     }
 }
 
-/// The number of cells of all steps, where it is above [`MOST_CELLS`].
+/// The number of cells of all steps, if it is above [`MOST_CELLS`].
 pub(super) fn too_many_cells(steps: &[Step]) -> Option<u128> {
     let cells = steps.iter().map(Step::cells).fold(0, u128::saturating_add);
     (cells > MOST_CELLS).then_some(cells)
 }
 
-/// Reads the steps, over what holds for all of them.
+/// Reads the steps, whose keys replace those of the experiment.
 pub(super) fn read(
     tables: Vec<Table<'_>>,
     preparation: Preparation,
     sweep: Vec<Factor>,
-    repeat: &Repeat,
-    problems: &mut Problems<'_>,
+    repeat: Repeat,
 ) -> Vec<Step> {
+    let (purge_before, precondition, duration) = (Purge::None, None, None);
+    let base = Step { name: None, purge_before, precondition, preparation, sweep, duration, repeat };
     let mut steps: Vec<Step> = Vec::new();
     for table in tables {
-        table.only(&schema::STEP, problems);
-        let mut step = Step {
-            name: None,
-            purge_before: Purge::None,
-            precondition: None,
-            preparation: preparation.clone(),
-            sweep: sweep.clone(),
-            duration: None,
-            repeat: repeat.clone(),
-        };
-        if let Some(entry) = table.require("name", "\"second pass\"", problems) {
-            step.name = entry.text("\"second pass\"", problems);
+        table.only(&schema::STEP);
+        let mut step = base.clone();
+        if let Some(entry) = table.require("name", "\"second pass\"") {
+            step.name = entry.text("\"second pass\"");
             if step.name.is_some() && steps.iter().any(|earlier| earlier.name == step.name) {
-                entry.refuse::<()>("a second step of this name", "a name of its own for each step", problems);
+                entry.refuse::<()>("a second step of this name", "a name of its own for each step");
             }
         }
-        if let Some(purge) = table.get("purge-before").and_then(|entry| entry.word(problems)) {
-            step.purge_before = purge;
+        table.update("purge-before", &mut step.purge_before, Entry::word);
+        step.precondition = table.get("precondition").and_then(|entry| Precondition::read(&entry));
+        step.preparation = step.preparation.with(&table);
+        step.duration = table.get("duration").and_then(|entry| entry.some_time());
+        if let Some(own) = table.get("repeat").and_then(|entry| entry.table()) {
+            step.repeat = repeat::read(&own, step.repeat);
         }
-        step.precondition = table.get("precondition").and_then(|entry| Precondition::read(&entry, problems));
-        step.preparation = step.preparation.with(&table, problems);
-        step.duration = table.get("duration").and_then(|entry| entry.some_time(problems));
-        if let Some(own) = table.get("repeat").and_then(|entry| entry.table(problems)) {
-            step.repeat = repeat::read(&own, step.repeat, problems);
-        }
-        if let Some(own) = table.get("sweep").and_then(|entry| entry.table(problems)) {
-            for factor in sweep::read(&own, problems) {
+        if let Some(own) = table.get("sweep").and_then(|entry| entry.table()) {
+            for factor in sweep::read(&own) {
                 match step.sweep.iter_mut().find(|base| base.name == factor.name) {
                     Some(base) => *base = factor,
                     None => step.sweep.push(factor),
@@ -152,16 +142,5 @@ pub(super) fn read(
         }
         steps.push(step);
     }
-    if steps.is_empty() {
-        steps.push(Step {
-            name: None,
-            purge_before: Purge::None,
-            precondition: None,
-            preparation,
-            sweep,
-            duration: None,
-            repeat: repeat.clone(),
-        });
-    }
-    steps
+    if steps.is_empty() { vec![base] } else { steps }
 }

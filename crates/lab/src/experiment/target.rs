@@ -1,9 +1,8 @@
 //! `[target]`: the device, file or directory under test.
 //!
-//! Not here: whether it exists and whether writing to it is safe; the catalogue knows devices, the host knows
-//! disks.
+//! Not here: the lookup of devices (`lowtide_files::device`), and the checks of disks before they are overwritten
+//! (`lowtide_host::block`).
 
-use super::error::Problems;
 use super::read::{Entry, Table};
 use super::schema;
 use lowtide_files::device::{DeviceName, Part, canonical};
@@ -12,24 +11,24 @@ use std::fmt;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// A device, for errors.
+/// An example of a device for errors.
 const EXAMPLE: &str = "\"intel-320-160gb\"";
 
-/// What is under test.
+/// The target under test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// A simulated device, as `lowtide_files::device::find` takes it. Where several are named, the first; the experiment
-    /// then has the factor `device`.
+    /// A simulated device, by a name for `lowtide_files::device::find`. If several are named, the first of them; the
+    /// experiment then has the factor `device`.
     Device(String),
-    /// One file, made where it does not exist.
+    /// A file, which is created if it does not exist.
     File(PathBuf),
-    /// A directory, in which the data is made.
+    /// A directory, in which data files are created.
     Directory(PathBuf),
     /// A block device.
     Block(PathBuf),
 }
 
-/// As campaigns record it: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
+/// The form in campaigns: `device:intel-320-160gb`, `file:/data/test`, `dir:/data`, `block:/dev/sdx`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -41,91 +40,84 @@ impl fmt::Display for Target {
     }
 }
 
-/// The target, and every device named where there are several.
-pub(super) fn read(table: &Table<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
-    table.only(&schema::TARGET, problems);
-    let given: Vec<_> =
-        table.in_order().into_iter().filter(|e| schema::TARGET.keys.contains(&&*e.name)).collect();
+/// Reads the target, and the names of all devices if there are several.
+pub(super) fn read(table: &Table<'_>) -> Option<(Target, Vec<String>)> {
+    table.only(&schema::TARGET);
+    let mut given = table.in_order();
+    given.retain(|entry| schema::TARGET.contains(&entry.name));
     let accepted = "exactly one of: device, file, directory, block";
     let entry = match given.as_slice() {
         [] => {
-            problems.add(table.span.clone(), "a target without anything to test", "here", accepted);
+            table.problems.add(table.span.clone(), "a target without anything to test", "here", accepted);
             return None;
         }
         [entry] => entry,
         [first, second, ..] => {
-            problems.add(
-                second.key_span.clone(),
-                format!("two targets: `{}` and `{}`", first.name, second.name),
-                "the second",
-                accepted,
-            );
+            let message = format!("two targets: `{}` and `{}`", first.name, second.name);
+            table.problems.add(second.key_span.clone(), message, "the second", accepted);
             return None;
         }
     };
-    let path = |problems: &mut Problems<'_>| entry.text("\"/data\"", problems).map(PathBuf::from);
+    let path = || entry.text("\"/data\"").map(PathBuf::from);
     let target = match entry.name.as_str() {
-        "file" => Target::File(path(problems)?),
-        "directory" => Target::Directory(path(problems)?),
-        "block" => Target::Block(path(problems)?),
-        _ => return devices(entry, problems),
+        "file" => Target::File(path()?),
+        "directory" => Target::Directory(path()?),
+        "block" => Target::Block(path()?),
+        _ => return devices(entry),
     };
     Some((target, Vec::new()))
 }
 
-/// One device: its name, or a table that composes it. Modes of the catalogue have their names there.
-pub(super) fn device(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<String> {
-    let DeValue::Table(_) = entry.value else { return Some(canonical(&entry.text(EXAMPLE, problems)?)) };
-    let table = entry.table(problems)?;
-    if !table.only(&schema::DEVICE, problems) {
+/// Reads one device: a name, or a table with the parts of a name. A mode in the catalogue gets its name there.
+pub(super) fn device(entry: &Entry<'_>) -> Option<String> {
+    let DeValue::Table(_) = entry.value else { return Some(canonical(&entry.text(EXAMPLE)?)) };
+    let table = entry.table()?;
+    if !table.only(&schema::DEVICE) {
         return None;
     }
-    let log = match table.get("log") {
-        Some(log) => Some(part(&log, problems)?),
-        None => None,
-    };
-    let entry = table.require("data", EXAMPLE, problems)?;
-    let mut data = part(&entry, problems)?;
+    let log = table.optional("log", part)?;
+    let entry = table.require("data", EXAMPLE)?;
+    let mut data = part(&entry)?;
     if let Some(mode) = table.get("mode") {
-        let wanted = mode.text("\"windows\"", problems)?;
+        let wanted = mode.text("\"windows\"")?;
         if let Some(own) = &data.mode {
             let fault = format!("`{}` has the mode `{own}` already", entry.name);
-            return mode.refuse(fault, "one mode", problems);
+            return mode.refuse(fault, "one mode");
         }
         data.mode = Some(wanted);
     }
     let name = DeviceName { data, log };
     if DeviceName::new(&name.to_string()) != name {
         let accepted = "a path that ends in `.toml`, where a mode or a log follows";
-        return entry.refuse(format!("`{}` is a path without an ending", name.data.file), accepted, problems);
+        return entry.refuse(format!("`{}` is a path without an ending", name.data.file), accepted);
     }
     Some(canonical(&name.to_string()))
 }
 
-/// A name that is one device.
-fn part(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Part> {
-    let text = entry.text(EXAMPLE, problems)?;
+/// Reads the name of one device without a log.
+fn part(entry: &Entry<'_>) -> Option<Part> {
+    let text = entry.text(EXAMPLE)?;
     let name = DeviceName::new(&text);
     match name.log {
         None => Some(name.data),
-        Some(_) => entry.refuse(format!("`{text}` is two devices"), "one device", problems),
+        Some(_) => entry.refuse(format!("`{text}` is two devices"), "one device"),
     }
 }
 
-fn devices(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<(Target, Vec<String>)> {
+fn devices(entry: &Entry<'_>) -> Option<(Target, Vec<String>)> {
     let Some(elements) = entry.elements() else {
-        return Some((Target::Device(device(entry, problems)?), Vec::new()));
+        return Some((Target::Device(device(entry)?), Vec::new()));
     };
     let mut names: Vec<String> = Vec::new();
     for element in &elements {
-        let name = device(element, problems)?;
+        let name = device(element)?;
         if names.contains(&name) {
-            return element.refuse(format!("`{name}` is listed twice"), "each device once", problems);
+            return element.refuse(format!("`{name}` is listed twice"), "each device once");
         }
         names.push(name);
     }
     match names.first().cloned() {
-        None => entry.refuse("a list of no devices", "the name of a device, or a list of them", problems),
+        None => entry.refuse("a list of no devices", "the name of a device, or a list of them"),
         Some(first) => Some((Target::Device(first), if names.len() > 1 { names } else { Vec::new() })),
     }
 }

@@ -1,9 +1,8 @@
-//! `track` in `[repeat]`: what has to be steady over the last rounds for no more of them to be run.
+//! `track` in `[repeat]`: the value that ends the rounds of a step when it is steady.
 //!
-//! A round is one repetition of all points of a step. Not here: the rule (`analysis::Snia`) and stopping (the
-//! stage `rounds`).
+//! A round is one repetition of all points of a step. Not here: the rule (`analysis::Snia`) and its application
+//! (`rounds`).
 
-use super::document::Document;
 use super::error::Problems;
 use super::finding::Of;
 use super::read::Entry;
@@ -16,43 +15,43 @@ use lowtide_record::analysis::Snia;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What is tracked from round to round.
+/// The value that is tracked from round to round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Track {
-    /// What is looked at: throughput, requests per second or the mean latency.
+    /// The quantity: throughput, requests per second or the mean latency.
     pub of: Of,
-    /// The points that are tracked; each of them has to be steady.
+    /// The tracked points. Each of them must be steady.
     pub cells: Selection,
-    /// Only so much of the beginning of each cell counts; all of it where absent.
+    /// The length of the beginning of each cell that counts; `None` for the entire cell.
     pub first: Option<Nanos>,
 }
 
 /// Reads `track`.
-pub(super) fn read(entry: &Entry<'_>, problems: &mut Problems<'_>) -> Option<Track> {
-    let table = entry.table(problems)?;
-    table.only(&schema::TRACK, problems);
-    let of = table.require("of", "\"iops\"", problems).and_then(|entry| {
-        let of: Of = entry.word(problems)?;
+pub(super) fn read(entry: &Entry<'_>) -> Option<Track> {
+    let table = entry.table()?;
+    table.only(&schema::TRACK);
+    let of = table.require("of", "\"iops\"").and_then(|entry| {
+        let of: Of = entry.word()?;
         if of.percentile().is_some() || matches!(of, Of::WriteAmplification | Of::LayerAmplification) {
             let fault = format!("`{of}` is not tracked from round to round");
-            return entry.refuse(fault, "`throughput`, `iops` or `mean-latency`", problems);
+            return entry.refuse(fault, "`throughput`, `iops` or `mean-latency`");
         }
         Some(of)
     });
-    let first = table.get("first").map(|entry| entry.some_time(problems));
-    let cells = selection::read(table.get("where"), Some(None), problems);
-    Some(Track { of: of?, cells: cells?, first: first.unwrap_or(None) })
+    let first = table.get("first").and_then(|entry| entry.some_time());
+    let cells = selection::read(table.get("where"), Some(None));
+    Some(Track { of: of?, cells: cells?, first })
 }
 
-/// Records what cannot work: a point that no step has, too few rounds, an order that has no rounds, and
-/// preparation that would undo what the rounds before did.
-pub(super) fn check(document: &Document, steps: &[Step], problems: &mut Problems<'_>) {
+/// Records rounds that cannot work: a point that no step has, too few rounds, an order without rounds, and
+/// preparation that would erase the history of earlier rounds.
+pub(super) fn check(problems: &Problems<'_>, steps: &[Step]) {
     for (index, step) in steps.iter().enumerate() {
         let Some(track) = &step.repeat.track else { continue };
         let place = |key: &str| -> Range<usize> {
             [format!("step.{index}.repeat.{key}"), format!("repeat.{key}")]
                 .iter()
-                .find_map(|path| document.place(path))
+                .find_map(|path| problems.document.place(path))
                 .map_or(0..0, |place| place.value.clone())
         };
         let rounds = Snia::default().rounds;
@@ -71,8 +70,9 @@ pub(super) fn check(document: &Document, steps: &[Step], problems: &mut Problems
             problems.add(place("track"), message, "here", help);
         }
         if step.preparation.forgets_history() {
-            let at = document.place("before-each-cell.purge").map_or(0..0, |place| place.value.clone());
-            let message = "each cell is purged, and rounds go on with what the rounds before left";
+            let at =
+                problems.document.place("before-each-cell.purge").map_or(0..0, |place| place.value.clone());
+            let message = "each cell is purged, but rounds need the history of earlier rounds";
             problems.add(at, message, "here", "remove it; purge once with `purge-before` in a [[step]]");
         }
     }

@@ -1,39 +1,39 @@
-//! Units in which numbers are published, and how they are converted.
+//! Units of published numbers, and their conversion.
 //!
-//! Inside, throughput is MiB/s, a rate is per second, transactions are per minute, a time is seconds. Not here: the units that experiments
-//! are written in: `lowtide_core` parses those.
+//! Internally, throughput is in MiB/s, a rate per second, transactions per minute, and a time in seconds. Not here: the
+//! units of sizes and times in experiments (`lowtide_core`).
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of number a unit belongs to.
+/// The dimension of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Dimension {
-    /// Bytes per second; MiB/s inside.
+    /// Bytes per second; internally MiB/s.
     Throughput,
     /// Requests per second.
     Rate,
     /// Transactions per minute.
     Transactions,
-    /// A latency or a span of time; seconds inside.
+    /// A latency or a span of time; internally seconds.
     Time,
-    /// One number over another.
+    /// The ratio of two numbers.
     Ratio,
-    /// The same times a hundred.
+    /// The ratio of two numbers in percent.
     Percent,
 }
 
 /// A unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Unit {
-    /// What it measures.
+    /// Its dimension.
     pub dimension: Dimension,
-    /// How many of it make one of the unit used inside.
+    /// The internal unit, in this unit.
     per_inner: f64,
 }
 
 const MIB: f64 = 1_048_576.0;
 
-/// Every unit with the names it is written by.
+/// Every unit with its name.
 const UNITS: [(&str, Dimension, f64); 20] = [
     ("MiB/s", Dimension::Throughput, 1.0),
     ("KiB/s", Dimension::Throughput, 1024.0),
@@ -68,14 +68,14 @@ impl Unit {
         UNITS.into_iter().map(|(name, dimension, per_inner)| (name, Unit { dimension, per_inner }))
     }
 
-    /// A number of the unit used inside, in this one.
+    /// Converts a number from the internal unit to this unit.
     pub fn from_inner(self, number: f64) -> f64 {
         number * self.per_inner
     }
 }
 
 impl Dimension {
-    /// The unit that a claim's limits have.
+    /// The default unit of the limits of a claim.
     pub const fn usual(self) -> &'static str {
         match self {
             Dimension::Throughput => "MiB/s",
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_convert_to_what_they_say() {
+    fn units_are_converted_and_each_dimension_has_a_default() {
         let convert = |name: &str, number| Unit::named(name).expect("known").from_inner(number);
         assert!((convert("MB/s", 1000.0) - 1048.576).abs() < 1e-9);
         assert!((convert("GB/s", 1000.0) - 1.048_576).abs() < 1e-12);

@@ -1,30 +1,27 @@
-//! Values that are one word of a few: `purge = "secure-erase"`.
+//! Keys whose value is one of a few words: `purge = "secure-erase"`.
 //!
-//! Not here: words that come from elsewhere, such as device names.
+//! Not here: words from other lists, such as device names.
 
-use super::error::Problems;
-use super::read::Entry;
-use lowtide_core::suggest::nearest;
+use super::read::{Entry, did_you_mean};
 
 /// A type whose values are written as words.
 pub(super) trait Word: Copy + 'static {
-    /// What such a word names: `fill`.
+    /// The name of the type in errors: `fill`.
     const WHAT: &'static str;
-    /// Every accepted word; the first for a value is the one it prints as.
+    /// Every accepted word. A value prints as its first word.
     const WORDS: &'static [(&'static str, Self)];
 }
 
 impl Entry<'_> {
-    /// One of the words of `T`; records anything else with the nearest word.
-    pub(super) fn word<T: Word>(&self, problems: &mut Problems<'_>) -> Option<T> {
+    /// Reads one of the words of `T`. Records any other value, with the nearest word.
+    pub(super) fn word<T: Word>(&self) -> Option<T> {
         let words = || T::WORDS.iter().map(|(word, _)| *word);
-        let given = self.string(&format!("\"{}\"", T::WORDS[0].0), problems)?;
+        let given = self.string(&format!("\"{}\"", T::WORDS[0].0))?;
         if let Some((_, value)) = T::WORDS.iter().find(|(word, _)| *word == given) {
             return Some(*value);
         }
-        let hint =
-            nearest(&given, words()).map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
-        problems.add(
+        let hint = did_you_mean(&given, words());
+        self.problems.add(
             self.span.clone(),
             format!("unknown {} `{given}`{hint}", T::WHAT),
             format!("not a {}", T::WHAT),
@@ -34,7 +31,7 @@ impl Entry<'_> {
     }
 }
 
-/// Declares an enum whose values are words, with `name`, `Display` and reading.
+/// Declares an enum whose values are words, with `name`, `Display` and [`Word`].
 macro_rules! words {
     (
         $(#[$meta:meta])* $type:ident, $what:literal;
@@ -47,7 +44,7 @@ macro_rules! words {
         }
 
         impl $type {
-            /// The word it is written as.
+            /// The word for the value.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($type::$variant => $word,)+

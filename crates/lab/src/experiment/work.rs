@@ -1,13 +1,13 @@
-//! The kind of work a load asks for: requests of a pattern, a trace, inserts into an index, or TPC-C.
+//! The work of a load: requests of a pattern, a trace, inserts into an index, or TPC-C.
 //!
-//! In the stored experiment each kind but the first is a key of `[workload]` of its own; the others are null.
+//! In the stored experiment each kind except the first has a key of its own; the keys of the other kinds are null.
 
 use super::inserts::Inserts;
 use super::oltp::Oltp;
 use super::replay::Replay;
 use serde::{Deserialize, Serialize};
 
-/// What a load consists of.
+/// The work of a load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Keys", into = "Keys")]
 pub enum Work {
@@ -61,7 +61,7 @@ impl Work {
     }
 }
 
-/// The work as the store keeps it: one key a kind.
+/// The work as the store keeps it: one key for each kind.
 #[derive(Serialize, Deserialize)]
 struct Keys {
     inserts: Option<Inserts>,

@@ -147,7 +147,7 @@ fn verdict(run: &Run, read_only: bool) -> Verdict {
     };
     let mut series = Series::new(context);
     for measured in &run.measured {
-        if let Err(error) = series.push_row(&measured.row) {
+        if let Err(error) = series.push(&measured.row) {
             return none(&format!("its rows are no time series: {error}"));
         }
     }

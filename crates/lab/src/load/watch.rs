@@ -6,7 +6,7 @@ use super::Ended;
 use crate::experiment::{Length, Load, SteadyRule};
 use lowtide_core::Control;
 use lowtide_record::Row;
-use lowtide_record::analysis::{Confidence, Context, Criterion, Online, Snia, Step, Verdict, steady};
+use lowtide_record::analysis::{Confidence, Context, Criterion, Online, Snia, Verdict, steady};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Watches one cell.
@@ -43,13 +43,13 @@ impl Watch {
 
     /// Takes an interval and says whether to go on.
     pub(super) fn push(&mut self, row: &Row) -> Control {
-        let step = match self.pauses {
-            true => Step::Continue,
+        let answer = match self.pauses {
+            true => None,
             false => {
                 self.online.push(row).expect("a recorder's intervals follow each other and have one length")
             }
         };
-        if let (Length::UntilSteady { .. }, Step::Stop(estimate)) = (self.length, step) {
+        if let (Length::UntilSteady { .. }, Some(estimate)) = (self.length, answer) {
             self.verdict = Some(Verdict::Steady(estimate));
             return Control::Stop;
         }

@@ -1,13 +1,13 @@
-//! What a block device of the host must be able to do for the cells of a plan, known before anything is written.
+//! Checks that a block device of the host can run the cells of a plan, before anything is written.
 //!
-//! Not here: whether it may be overwritten; that is asked when the plan is carried out.
+//! Not here: the check that the device may be overwritten, which comes when the plan is carried out.
 
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{BadInput, Experiment, Filesystem, Fill, Layout, Purge, Work};
 use lowtide_core::Bytes;
 use lowtide_host::block::Erase;
 
-/// Refuses what the device cannot do.
+/// Refuses operations that the device does not support.
 pub(super) fn check(
     experiment: &Experiment,
     target: &PlanTarget,
@@ -23,29 +23,26 @@ pub(super) fn check(
         for (key, purge) in
             [("purge-before", cell.purge_before), ("before-each-cell.purge", preparation.purge)]
         {
-            let refuse = |message: String| {
-                let ways =
-                    "`none`, `trim`, `secure-discard`, `nvme-format`, `nvme-sanitize`, `ata-secure-erase`";
-                let help = format!("say which is meant, such as `--set purge=trim`: {ways}");
-                experiment.blame(key, message, help)
-            };
             let path = disk.path.display();
-            match erase(purge) {
-                Some(erase) => erase.check(disk).map_err(|error| refuse(error.to_string()))?,
+            let fault = match erase(purge) {
+                Some(erase) => erase.check(disk).err().map(|error| error.to_string()),
                 None if purge == Purge::SecureErase => {
-                    return Err(refuse(format!(
-                        "drives have several ways to erase themselves, and {path} is a real one"
-                    )));
+                    Some(format!("{path} is a real drive, and real drives have several ways to erase them"))
                 }
                 None if purge != Purge::None && !disk.discards() => {
-                    return Err(refuse(format!("{path} does not discard: `{purge}` would fail")));
+                    Some(format!("{path} does not discard: `{purge}` would fail"))
                 }
-                None => {}
+                None => None,
+            };
+            if let Some(fault) = fault {
+                let help = "choose one, such as `--set purge=trim`: `none`, `trim`, `secure-discard`, \
+                            `nvme-format`, `nvme-sanitize`, `ata-secure-erase`";
+                return Err(experiment.blame(key, fault, help));
             }
         }
         if let Some(scheduler) = &preparation.scheduler {
             disk.check_scheduler(scheduler).map_err(|error| {
-                experiment.blame("before-each-cell.scheduler", error.to_string(), "one of those it has")
+                experiment.blame("before-each-cell.scheduler", error.to_string(), "a scheduler of the device")
             })?;
         }
         let layout = &preparation.layout;
@@ -57,14 +54,14 @@ pub(super) fn check(
             Filesystem::Xfs => Bytes::mib(300),
         };
         if usable < smallest {
-            let message = format!("{} needs {smallest}, and there are {usable} for it", layout.filesystem);
+            let message = format!("{} needs {smallest}, and {usable} are available", layout.filesystem);
             return Err(experiment.blame("before-each-cell.layout", message, "a larger device or partition"));
         }
     }
     Ok(())
 }
 
-/// Refuses mount options that are not of a filesystem's own.
+/// Refuses mount options that are not options of the filesystem.
 fn check_mount(experiment: &Experiment, layout: &Layout) -> Result<(), BadInput> {
     if layout.filesystem == Filesystem::None {
         return Ok(());
@@ -78,34 +75,17 @@ fn check_mount(experiment: &Experiment, layout: &Layout) -> Result<(), BadInput>
     Ok(())
 }
 
-/// Mount options that put something between the load and the device, mount something else, or leave traces.
-const REFUSED: [&str; 17] = [
-    "loop",
-    "offset",
-    "sizelimit",
-    "bind",
-    "rbind",
-    "move",
-    "remount",
-    "ro",
-    "user",
-    "users",
-    "owner",
-    "group",
-    "helper",
-    "uhelper",
-    "noauto",
-    "_netdev",
-    "encryption",
-];
+/// Mount options that add a layer between the load and the device, mount another device, or are not temporary.
+const REFUSED: &str = "loop offset sizelimit bind rbind move remount ro user users owner group helper uhelper \
+                       noauto _netdev encryption";
 
-/// Refuses mount options that would not measure the device.
+/// Refuses mount options with which the device would not be measured.
 fn check_options(experiment: &Experiment, options: &str) -> Result<(), BadInput> {
     let odd = |option: &&str| {
         let name = option.split('=').next().unwrap_or_default();
         let own = name.starts_with("x-") || name.starts_with("X-");
         let plain = option.chars().all(|c| c.is_ascii_graphic()) && !option.starts_with('-');
-        REFUSED.contains(&name) || own || !plain || option.is_empty()
+        REFUSED.split(' ').any(|refused| refused == name) || own || !plain || option.is_empty()
     };
     match options.split(',').find(|option| !options.is_empty() && odd(option)) {
         None => Ok(()),
@@ -117,12 +97,12 @@ fn check_options(experiment: &Experiment, options: &str) -> Result<(), BadInput>
     }
 }
 
-/// Whether no cell changes anything on the device.
+/// Whether all cells only read from the device.
 pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
     cells.iter().all(|cell| {
         let preparation = &cell.settings.preparation;
         let load = &cell.settings.load;
-        // A load whose trace is not known yet may do anything.
+        // A trace that is not read yet may have writes.
         let reads = match &load.work {
             Work::Trace(replay) => replay.trace.as_ref().is_some_and(|trace| !trace.changes_data()),
             Work::Requests => load.workload().reads_only(),
@@ -137,7 +117,7 @@ pub(super) fn only_read(cells: &[PlannedCell]) -> bool {
     })
 }
 
-/// The drive's own command that a purge is.
+/// The command of the drive for a purge, if the kernel does not purge it.
 pub(crate) fn erase(purge: Purge) -> Option<Erase> {
     match purge {
         Purge::NvmeFormat => Some(Erase::NvmeFormat),

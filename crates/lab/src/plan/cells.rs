@@ -1,6 +1,6 @@
-//! The cells of a plan: every point of every step, scaled, and checked to fit.
+//! The cells of a plan: every point of every step, scaled, and checked to fit on the target.
 //!
-//! Not here: which cells depend on each other (`order`).
+//! Not here: dependencies between cells (`order`).
 
 use super::order::arrange;
 use super::{PlanTarget, PlannedCell, databases, traced};
@@ -10,8 +10,9 @@ use crate::experiment::{
 use lowtide_core::{Bytes, Nanos};
 use lowtide_device::layout;
 
-/// What fits into memory, with room to spare: requests in flight, and rows of a cell.
+/// The most requests in flight, which easily fit into memory.
 const MOST_IN_FLIGHT: u64 = 1 << 20;
+/// The most rows of a cell, which easily fit into memory.
 const MOST_ROWS: u64 = 2_000_000;
 
 pub(super) fn all(
@@ -38,13 +39,13 @@ pub(super) fn all(
                 check_memory(experiment, &settings)?;
             }
             check_precondition(experiment, number, data)?;
-            // Each device of a step has a first cell.
-            let first = !begun.contains(&settings.device);
-            let (purge_before, precondition) =
-                if first { (step.purge_before, step.precondition) } else { (Purge::None, None) };
-            if first {
+            // The first cell of each device of a step has the purge and the precondition of the step.
+            let mut begin = (Purge::None, None);
+            if !begun.contains(&settings.device) {
                 begun.push(settings.device.clone());
+                begin = (step.purge_before, step.precondition);
             }
+            let (purge_before, precondition) = begin;
             let (index, step) = (cells.len() as u32, step.name.clone());
             cells.push(PlannedCell {
                 index,
@@ -62,7 +63,7 @@ pub(super) fn all(
     Ok(cells)
 }
 
-/// Refuses a load that would fill the memory with what is in flight, or with rows.
+/// Refuses a load that would fill the memory with requests in flight or rows.
 fn check_memory(experiment: &Experiment, settings: &Settings) -> Result<(), BadInput> {
     let load = &settings.load;
     let in_flight = u64::from(load.threads) * u64::from(load.depth);
@@ -101,17 +102,12 @@ fn check_rate(experiment: &Experiment, number: usize, settings: &Settings) -> Re
     if (1e-3..=1e9).contains(&rate) {
         return Ok(());
     }
-    let own = format!("step.{number}.sweep.rate");
-    let keys = [own.as_str(), "sweep.rate", "workload.rate"];
-    let key = keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.rate");
-    Err(experiment.blame(
-        key,
-        format!("a rate of {rate:e} per second cannot be measured"),
-        "requests per second from 0.001 to 1000000000",
-    ))
+    let message = format!("a rate of {rate:e} per second cannot be measured");
+    let help = "requests per second from 0.001 to 1000000000";
+    Err(experiment.blame(&experiment.path_of(number, "rate", "workload"), message, help))
 }
 
-/// Divides sizes and durations; blocks, threads and rates stay.
+/// Divides sizes and durations, but not blocks, threads and rates.
 fn scaled(settings: &Settings, scale: u64) -> Settings {
     let mut settings = settings.clone();
     if scale > 1 {
@@ -140,7 +136,7 @@ fn scaled(settings: &Settings, scale: u64) -> Settings {
     settings
 }
 
-/// The data of a cell and the capacity it is part of.
+/// The bytes of a cell's data, and the capacity of its target.
 fn fit(
     experiment: &Experiment,
     number: usize,
@@ -150,14 +146,11 @@ fn fit(
     scale: u64,
 ) -> Result<(Bytes, Bytes), BadInput> {
     let step = &experiment.steps[number];
-    let own = format!("step.{number}.sweep.file_size");
-    let keys = [own.as_str(), "sweep.file_size", "workload.file_size"];
-    let size_key =
-        keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or("workload.file_size");
+    let size_key = experiment.path_of(number, "file_size", "workload");
     let share = settings.load.utilisation;
     let block = settings.load.block;
     if let Work::Transactions(oltp) = &settings.load.work {
-        return databases::fit(experiment, target, settings, oltp, scale);
+        return databases::fit(experiment, number, target, settings, oltp, scale);
     }
     let (name, capacity) = match target {
         PlanTarget::Simulated(devices) | PlanTarget::Attached(devices) => {
@@ -166,25 +159,18 @@ fn fit(
         }
         PlanTarget::Block(block) => (block.disk.path.display().to_string(), block.disk.identity.size),
         PlanTarget::Host(_) if share.is_some() => {
-            let own = format!("step.{number}.sweep.utilisation");
-            let keys = [own.as_str(), "sweep.utilisation", "workload.utilisation"];
-            let key = keys.into_iter().find(|key| experiment.span_of(key).is_some());
-            return Err(experiment.blame(
-                key.unwrap_or("workload.utilisation"),
-                "`utilisation` on files, which share their filesystem with others",
-                "write the size of the data, such as `file_size = \"1GiB\"`",
-            ));
+            let key = experiment.path_of(number, "utilisation", "workload");
+            let message = "`utilisation` on files, which share their filesystem with others";
+            let help = "write the size of the data, such as `file_size = \"1GiB\"`";
+            return Err(experiment.blame(&key, message, help));
         }
         PlanTarget::Host(spec) => {
             let size = settings.load.file_size.ok_or_else(|| {
-                experiment.blame(
-                    size_key,
-                    "the size of the data is missing",
-                    "write for example `file_size = \"1GiB\"`",
-                )
+                let help = "write for example `file_size = \"1GiB\"`";
+                experiment.blame(&size_key, "the size of the data is missing", help)
             })?;
             let data = size.align_down(block);
-            // Data that does not fit is refused, with how much is free, when the plan is carried out.
+            // Data that does not fit into the free space is refused when the plan is carried out.
             let filesystem = lowtide_host::environment::filesystem_size(spec.path()).unwrap_or(data);
             return Ok((data, filesystem.max(data)));
         }
@@ -194,7 +180,7 @@ fn fit(
     })?;
     if let Work::Inserts(inserts) = &settings.load.work {
         let PlanTarget::Simulated(devices) = target else {
-            let help = "use a simulated device: databases on real ones come later";
+            let help = "use a simulated device";
             return Err(experiment.blame("inserts", "inserts run in virtual time only", help));
         };
         return fit_inserts(experiment, &name, inserts, devices[&name].spec.first_part(), capacity);
@@ -221,23 +207,19 @@ fn fit(
                 Bytes::ZERO => "use a larger share of the device, such as `--scale 1/8`".to_owned(),
                 room => format!("up to {room} fit"),
             };
-            let position = step.factor(FactorName::FileSize).and_then(|factor| {
-                factor
-                    .levels
-                    .iter()
-                    .position(|level| matches!(level, Level::FileSize(size) if *size == asked))
-            });
-            let element = position.map(|position| format!("{size_key}.{position}"));
-            let key = element.filter(|key| experiment.span_of(key).is_some());
+            let levels = step.factor(FactorName::FileSize).map_or(&[][..], |factor| &factor.levels);
+            let position = levels.iter().position(|level| *level == Level::FileSize(asked));
+            // Without an element of a list, the error points at the key.
+            let key = position.map_or(size_key.clone(), |position| format!("{size_key}.{position}"));
             let partition = partition.map(|size| format!(", in a partition of {size}")).unwrap_or_default();
             let kind = if kind == Filesystem::None { String::new() } else { format!(", with {kind}") };
             let message = format!("{asked} of data do not fit on {name}{partition}{kind}");
-            Err(experiment.blame(key.as_deref().unwrap_or(size_key), message, help))
+            Err(experiment.blame(&key, message, help))
         }
     }
 }
 
-/// The rows of a cell, and the capacity they are part of.
+/// The bytes of a cell's rows, and the capacity of its device.
 fn fit_inserts(
     experiment: &Experiment,
     name: &str,
@@ -254,32 +236,23 @@ fn fit_inserts(
     Err(experiment.blame("inserts.data-per-connection", message, format!("up to {room} of rows fit")))
 }
 
-/// A scaled size as the user would write it, in whole GiB or, where it is smaller, in whole MiB.
+/// Converts a scaled size to the size in the experiment, rounded down to GiB, or to MiB below 1 GiB.
 fn as_written(size: Bytes, scale: u64) -> Bytes {
     let size = Bytes::new(size.get().saturating_mul(scale));
     size.align_down(if size < Bytes::gib(1) { Bytes::mib(1) } else { Bytes::gib(1) })
 }
 
-/// What the partition and the reserve leave.
+/// The part of the capacity within the partition and outside of the reserve.
+///
+/// # Errors
+/// The key and the message, if the partition is larger than the capacity.
 pub(crate) fn usable(settings: &Settings, capacity: Bytes) -> Result<Bytes, (&'static str, String)> {
     let layout = &settings.preparation.layout;
-    let size = match layout.partition {
-        Some(partition) if partition > capacity => {
-            let message = format!("a partition of {partition} is larger than the device");
-            return Err(("before-each-cell.layout", message));
-        }
-        Some(partition) => partition,
-        None => capacity,
-    };
-    let left = (size.get() as f64 * (1.0 - layout.reserve)) as u64;
-    Ok(Bytes::new(left).align_down(Bytes::kib(4)))
-}
-
-/// The name of a level's device, where it is one.
-pub(super) fn device(cell: &PlannedCell) -> Option<&str> {
-    let swept = cell.point.iter().find_map(|level| match level {
-        Level::Device(name) => Some(name.as_str()),
-        _ => None,
-    });
-    swept.or(cell.settings.device.as_deref())
+    let size = layout.partition.unwrap_or(capacity);
+    if size > capacity {
+        let message = format!("a partition of {size} is larger than the device");
+        return Err(("before-each-cell.layout", message));
+    }
+    let usable = (size.get() as f64 * (1.0 - layout.reserve)) as u64;
+    Ok(Bytes::new(usable).align_down(Bytes::kib(4)))
 }

@@ -1,6 +1,6 @@
-//! Databases of a plan: whether they fit on their target.
+//! The size of databases, and the check that they fit on their target.
 //!
-//! Not here: how large they are exactly, which is known once they are loaded.
+//! Not here: their exact size, which is known after loading.
 
 use super::{PlanTarget, cells};
 use crate::experiment::{BadInput, Experiment, Filesystem, Oltp, Settings};
@@ -8,21 +8,23 @@ use lowtide_core::Bytes;
 use lowtide_device::layout::lay_out;
 use lowtide_engines::model::{self, ModelSettings};
 
-/// The data of a cell and the capacity it is part of.
+/// The bytes of a cell's databases, and the capacity of their target.
 pub(super) fn fit(
     experiment: &Experiment,
+    step: usize,
     target: &PlanTarget,
     settings: &Settings,
     oltp: &Oltp,
     scale: u64,
 ) -> Result<(Bytes, Bytes), BadInput> {
-    let at_warehouses =
-        |message: String, help: &str| experiment.blame(&written(experiment, "warehouses"), message, help);
+    let at_warehouses = |message: String, help: &str| {
+        experiment.blame(&experiment.path_of(step, "warehouses", "oltp"), message, help)
+    };
     if oltp.warehouses < oltp.instances {
         let message = format!("at a scale of 1/{scale} not every instance has a warehouse");
         return Err(at_warehouses(message, "a larger share, such as `--scale 1/10`, or more warehouses"));
     }
-    least(experiment, oltp, scale)?;
+    least(experiment, step, oltp, scale)?;
     let (data, with_log) = match oltp.settings.engine.is_modelled() {
         true => modelled(experiment, oltp)?,
         false => (oltp.data(), Bytes::ZERO),
@@ -50,65 +52,56 @@ pub(super) fn fit(
         && let Err(error) = lay_out(filesystem, devices[name].spec.capacity(), with_log)
     {
         let message =
-            format!("a log of {with_log} does not fit on `{name}`: {} are left for it", error.available);
-        let key = written(experiment, "log_device");
+            format!("a log of {with_log} does not fit on `{name}`: {} are available", error.available);
+        let key = experiment.path_of(step, "log_device", "oltp");
         return Err(experiment.blame(&key, message, "a smaller log_size, or a larger device"));
     }
     match lay_out(filesystem, usable, data) {
         Ok(_) => Ok((data, capacity)),
         Err(error) => {
-            let message =
-                format!("about {data} of databases do not fit: {} are left for them", error.available);
+            let message = format!("about {data} of databases do not fit: {} are available", error.available);
             Err(at_warehouses(message, "fewer warehouses, or a larger device"))
         }
     }
 }
 
-/// Bytes that a modelled engine needs on the device of its data, and on that of its log.
+/// Bytes of a modelled engine on the device of its data, and on the device of its log.
 fn modelled(experiment: &Experiment, oltp: &Oltp) -> Result<(Bytes, Bytes), BadInput> {
     let model = ModelSettings::of(&oltp.settings).map_err(|error| {
         let key = if experiment.span_of("oltp.options").is_some() { "oltp.options" } else { "oltp" };
-        experiment.blame(key, error.to_string(), "docs/models/oltp.md says what a modelled engine takes")
+        experiment.blame(key, error.to_string(), "docs/models/oltp.md has the options of modelled engines")
     })?;
     let (others, with_log) = model.beside_data(oltp.log_device.is_some());
     Ok((model::loaded(&model, oltp.warehouses) + others, with_log))
 }
 
-/// Refuses memory and logs that the engine does not start with, as written or divided by the scale.
-fn least(experiment: &Experiment, oltp: &Oltp, scale: u64) -> Result<(), BadInput> {
+/// Refuses memory and logs below the minimum of the engine, as written or divided by the scale.
+fn least(experiment: &Experiment, step: usize, oltp: &Oltp, scale: u64) -> Result<(), BadInput> {
     let (engine, of) = (oltp.settings.engine, oltp.settings.engine.least());
     for (key, size, least) in [
         ("buffer_pool", oltp.settings.buffer_pool, of.buffer_pool),
         ("log_size", oltp.settings.log_size, of.log),
     ] {
         let Some(size) = size.filter(|size| *size < least) else { continue };
-        let name = engine.name();
-        let (message, help) = match scale {
-            1 => (format!("{key} of {size}: {name} does not start with it"), format!("at least {least}")),
+        let (name, mib) = (engine.name(), size.as_mib());
+        let (size, help) = match scale {
+            1 => (format!("of {size}"), format!("at least {least}")),
             _ => {
-                let mib = size.get() as f64 / f64::from(1 << 20);
                 let larger = larger(scale, size, least);
                 (
-                    format!(
-                        "{key} comes to {mib:.1} MiB at a scale of 1/{scale}: {name} does not start with it"
-                    ),
+                    format!("comes to {mib:.1} MiB at a scale of 1/{scale}"),
                     format!("{least} are needed: a larger share, such as `--scale 1/{larger}`"),
                 )
             }
         };
-        return Err(experiment.blame(&written(experiment, key), message, help));
+        let message = format!("{key} {size}: {name} does not start with it");
+        return Err(experiment.blame(&experiment.path_of(step, key, "oltp"), message, help));
     }
     Ok(())
 }
 
-/// Where a factor of databases is written: swept, in `[oltp]`, or by nobody.
-fn written(experiment: &Experiment, key: &str) -> String {
-    let keys = [format!("sweep.{key}"), format!("oltp.{key}")];
-    keys.into_iter().find(|key| experiment.span_of(key).is_some()).unwrap_or_else(|| "oltp".to_owned())
-}
-
 /// The scale nearest to `scale` at which `size` is `least`.
 fn larger(scale: u64, size: Bytes, least: Bytes) -> u64 {
-    // What dividing cut off counts.
+    // The division of `size` by the scale rounded it down by less than 1.
     (u128::from(scale) * (u128::from(size.get()) + 1) / u128::from(least.get()).max(1)).max(1) as u64
 }

@@ -1,12 +1,13 @@
-//! The identity of an adaptive plan: that of the whole plan, and the precision it is measured to.
+//! The identity of an adaptive plan: the identity of the complete plan, and the precision.
 //!
-//! Not here: the identity of the whole ([`super::Plan`]).
+//! Not here: the identity of a complete plan ([`super::Plan`]).
 
-/// What tells the identity of an adaptive plan from that of the whole one; its precision, a share, comes after it.
-pub const BESIDE: &str = "\nadaptive, precision ";
+/// Separates the identity of the complete plan from the precision, a share, in the identity of an adaptive plan.
+pub const ADAPTIVE: &str = "\nadaptive, precision ";
 
-/// The identity of the whole plan in that of a plan, and the precision of an adaptive one, a share.
+/// Splits an identity into that of the complete plan and the precision of an adaptive plan, a share.
 pub(crate) fn apart(identity: &str) -> (&str, Option<f64>) {
-    let apart = identity.rsplit_once(BESIDE).and_then(|(whole, share)| Some((whole, share.parse().ok()?)));
-    apart.map_or((identity, None), |(whole, precision)| (whole, Some(precision)))
+    let parts = identity.rsplit_once(ADAPTIVE);
+    let parts = parts.and_then(|(complete, share)| Some((complete, share.parse().ok()?)));
+    parts.map_or((identity, None), |(complete, precision)| (complete, Some(precision)))
 }

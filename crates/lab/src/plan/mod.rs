@@ -1,8 +1,8 @@
-//! The plan: which cells, in which order, on what, and which of them depend on each other.
+//! The plan: the cells, their order, their target and their dependencies.
 //!
-//! Everything that can be known before anything is written is decided and checked here: devices exist, data
-//! fits, sizes are scaled. Cells that share history are in one group and run in order; groups are independent.
-//! Nothing of it is carried out here (`campaign`).
+//! The plan makes all decisions and checks that are possible before anything is written: devices exist, data fits, sizes
+//! are scaled. Cells that share history are in one group and run in order; groups are independent. Not here: carrying
+//! out the plan (`campaign`).
 
 mod block;
 pub(crate) mod cells;
@@ -23,23 +23,23 @@ use lowtide_host::HostError;
 use lowtide_host::target::Layout;
 use lowtide_record::FactorLevel;
 
-/// What a campaign will do.
+/// The plan of a campaign.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The experiment it comes from.
+    /// The experiment.
     pub experiment: Experiment,
-    /// The seed every random choice comes from.
+    /// The seed of every random choice.
     pub seed: Seed,
-    /// Sizes and durations are divided by this.
+    /// The scale: sizes and durations are divided by this number.
     pub scale: u64,
-    /// What is under test.
+    /// The target under test.
     pub target: PlanTarget,
     /// The cells in plan order.
     pub cells: Vec<PlannedCell>,
-    /// Indices of cells that run in order on one history, group by group.
+    /// Groups of cells that share history, as indices of cells in order.
     pub groups: Vec<Vec<usize>>,
-    /// With which others it is measured in turns, or how it leaves cells out; empty where it runs alone and whole.
-    pub beside: String,
+    /// The end of the identity of a plan that is interleaved with other plans, or that skips cells; else empty.
+    pub identity_suffix: String,
 }
 
 /// One combination of factor values × one repetition, ready to run.
@@ -47,48 +47,48 @@ pub struct Plan {
 pub struct PlannedCell {
     /// Position in the plan.
     pub index: u32,
-    /// The name of its step, where the experiment has steps.
+    /// The name of its step, if the experiment has steps.
     pub step: Option<String>,
     /// The values of the factors, as written (not scaled).
     pub point: Vec<Level>,
     /// Repetition, from 1.
     pub repetition: u32,
-    /// How history is forgotten before the step this cell begins; `None` inside a step.
+    /// The purge before a step, in its first cell; else [`Purge::None`].
     pub purge_before: Purge,
-    /// What is written once, before the step this cell begins.
+    /// The precondition of a step, in its first cell.
     pub precondition: Option<Precondition>,
-    /// Everything that holds in it, scaled.
+    /// Its settings, scaled.
     pub settings: Settings,
     /// Bytes of data under test, scaled.
     pub data: Bytes,
-    /// Bytes the host may address on the target; those of the filesystem where the target is files.
+    /// Bytes the host may address on the target, or the bytes of the filesystem of files.
     pub capacity: Bytes,
 }
 
-/// The longest measuring time of a plan.
+/// The maximum measuring time of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Longest {
     /// The sum over the cells that have a time limit.
     pub limited: Nanos,
-    /// Cells without one: they end after a number of requests.
+    /// Cells without a time limit, which end after a number of requests.
     pub unlimited: usize,
 }
 
 impl Longest {
-    /// The time of all cells; `None` where one has no limit.
+    /// The time of all cells; `None` if a cell has no limit.
     pub fn of_all(self) -> Option<Nanos> {
         (self.unlimited == 0).then_some(self.limited)
     }
 }
 
 impl Plan {
-    /// What is worth knowing of the place where it will run, by name: for the store.
+    /// Facts about the target, by name, for the store.
     pub fn environment(&self) -> Vec<(String, String)> {
         let trace = self.trace().map(|trace| ("trace".to_owned(), traced::describe(trace)));
         self.target.environment(self.scale).into_iter().chain(trace).collect()
     }
 
-    /// The files that it is made of, and the one under test: no output goes onto them. Leaves out the experiment's.
+    /// The input files except the experiment's, and the file under test, which outputs must not replace.
     pub fn files(&self) -> CommandFiles {
         let mut files = CommandFiles::default();
         self.target.add_files(&mut files);
@@ -98,13 +98,13 @@ impl Plan {
         files
     }
 
-    /// The trace that is replayed, as it lies on the data of the first cell.
+    /// The trace, fitted to the data of the first cell.
     fn trace(&self) -> Option<&Trace> {
         self.cells.first()?.settings.load.work.trace()?.trace.as_deref()
     }
 
-    /// What the user says of a block device that the plan writes to: its serial, and whether what lies on it may be
-    /// lost. Of no meaning for other targets.
+    /// Sets the user's consent to overwrite a block device: the serial number, and whether a recognised filesystem or
+    /// partition table may be lost. Other targets ignore it.
     pub fn allow(&mut self, destroy: Option<String>, force_signature: bool) {
         if let PlanTarget::Block(block) = &mut self.target {
             (block.destroy, block.force_signature) = (destroy, force_signature);
@@ -114,7 +114,7 @@ impl Plan {
     /// Plans an experiment.
     ///
     /// # Errors
-    /// [`BadInput`] points at the key that cannot work: an unknown device, data that does not fit.
+    /// [`BadInput`] at the key of an unknown device, or of data that does not fit, for example.
     pub fn new(experiment: Experiment, seed: Seed, scale: u64) -> Result<Plan, BadInput> {
         let mut target = PlanTarget::of(&experiment, scale)?;
         let cells = cells::all(&experiment, &target, scale)?;
@@ -123,25 +123,27 @@ impl Plan {
             planned.only_read = block::only_read(&cells);
         }
         let groups = order::groups(&cells, &target);
-        Ok(Plan { experiment, seed, scale, target, cells, groups, beside: String::new() })
+        Ok(Plan { experiment, seed, scale, target, cells, groups, identity_suffix: String::new() })
     }
 
-    /// Leaves out the groups that are not in part `number` (from 1) of `of`. It stays the same plan: its cells keep their
-    /// numbers, and what was measured in parts can be put together.
+    /// Keeps the groups of part `number` (from 1) of `of` parts. The identity of the plan and the numbers of its cells
+    /// do not change, so that the measured parts can be joined.
     pub fn keep_part(&mut self, number: usize, of: usize) {
-        let groups = std::mem::take(&mut self.groups).into_iter().enumerate();
-        self.groups = groups.filter(|(index, _)| index % of == number - 1).map(|(_, group)| group).collect();
+        self.retain_groups(|index| index % of == number - 1);
     }
 
-    /// Leaves out all groups but those at these positions, as [`Plan::keep_part`] does; those that there are not count
-    /// for nothing.
+    /// Keeps the groups at these positions, as [`Plan::keep_part`] does. Unknown positions are ignored.
     pub fn keep_groups(&mut self, kept: &[usize]) {
-        let groups = std::mem::take(&mut self.groups).into_iter().enumerate();
-        self.groups = groups.filter(|(index, _)| kept.contains(index)).map(|(_, group)| group).collect();
+        self.retain_groups(|index| kept.contains(&index));
     }
 
-    /// A text that is the same for two plans exactly when they measure the same, on whichever device of the host: kept
-    /// in the store, so that only the same plan resumes a campaign.
+    fn retain_groups(&mut self, is_kept: impl Fn(usize) -> bool) {
+        let mut indices = 0..;
+        self.groups.retain(|_| indices.next().is_some_and(&is_kept));
+    }
+
+    /// The identity in the store, so that a campaign is resumed only by the same plan. It is equal for two plans if and
+    /// only if they make the same measurements, on any device of the host.
     pub fn identity(&self) -> String {
         let devices: String =
             self.target.devices().flat_map(|planned| &planned.device.texts).cloned().collect();
@@ -153,11 +155,11 @@ impl Plan {
             self.experiment.without_passwords(self.experiment.text()),
             self.seed.get(),
             self.scale,
-            self.beside
+            self.identity_suffix
         )
     }
 
-    /// What tells the block device under test from others, for the same purpose; nothing for other targets.
+    /// The identity of the block device under test, which a resumed campaign must use; `None` for other targets.
     pub fn on_device(&self) -> Option<String> {
         match &self.target {
             PlanTarget::Block(planned) => Some(planned.disk.identity.to_string()),
@@ -165,22 +167,17 @@ impl Plan {
         }
     }
 
-    /// The seed of a cell's part of the campaign.
+    /// The seed of a cell.
     pub fn cell_seed(&self, cell: &PlannedCell) -> Seed {
         self.seed.part("cell", u64::from(cell.index))
     }
 
-    /// What the experiment asks for and its target cannot do, one line for each.
+    /// Messages about settings of the experiment that the target ignores.
     pub fn ignored(&self) -> Vec<String> {
-        match self.target {
-            PlanTarget::Simulated(_) => ignored::on_models(&self.cells),
-            PlanTarget::Host(_) => ignored::on_files(&self.cells),
-            PlanTarget::Attached(_) => Vec::new(),
-            PlanTarget::Block(_) => ignored::on_blocks(&self.cells),
-        }
+        ignored::all(&self.cells, &self.target)
     }
 
-    /// The longest that measuring all cells takes.
+    /// The maximum measuring time of all cells.
     pub fn longest(&self) -> Longest {
         let spans = self.cells.iter().map(|cell| cell.settings.load.longest());
         let unlimited = spans.clone().filter(Option::is_none).count();
@@ -188,8 +185,8 @@ impl Plan {
         Longest { limited: Nanos::new(limited), unlimited }
     }
 
-    /// Bytes that the loads of all cells write at most on a target that takes so much a second; loads that end after
-    /// a number of requests write what those say.
+    /// The most bytes that the loads of all cells write to a target that takes `per_second`. Loads that end after a number
+    /// of requests do not depend on the rate.
     pub fn load_bytes(&self, per_second: Bytes) -> Bytes {
         let of = |cell: &PlannedCell| {
             let load = &cell.settings.load;
@@ -208,23 +205,23 @@ impl Plan {
 
     /// Bytes that preparing the cells writes.
     pub fn prepared_bytes(&self) -> Bytes {
-        // Databases fill models only.
-        let done =
+        // Databases precondition only simulated drives.
+        let is_preconditioned =
             !self.experiment.load.work.is_transactions() || matches!(self.target, PlanTarget::Attached(_));
-        let times = |cell: &PlannedCell| cell.precondition.filter(|_| done).map_or(0, |it| it.times);
+        let times = |cell: &PlannedCell| cell.precondition.map_or(0, |it| it.times);
         let passes = |cell: &PlannedCell| cell.data * u64::from(times(cell));
-        self.filled_bytes() + self.cells.iter().map(passes).sum()
+        self.filled_bytes() + self.cells.iter().filter(|_| is_preconditioned).map(passes).sum()
     }
 
     /// Bytes that filling the cells writes.
     fn filled_bytes(&self) -> Bytes {
         if self.experiment.load.work.is_transactions() {
-            // Loaded once, and copied for each cell.
+            // The data is loaded once, and copied for each cell.
             let loaded = self.cells.first().map_or(Bytes::ZERO, |cell| cell.data);
             return loaded + self.cells.iter().map(|cell| cell.data).sum();
         }
         if matches!(self.target, PlanTarget::Host(_)) {
-            // Files stay until a cell asks for others.
+            // Files are reused until a cell needs other files.
             let same = |a: &PlannedCell, b: &PlannedCell| a.files().ok() == b.files().ok();
             let filled = self.cells.chunk_by(same).filter_map(|cells| cells.first());
             return filled.map(|cell| cell.data).sum();
@@ -235,15 +232,15 @@ impl Plan {
 }
 
 impl PlannedCell {
-    /// The files that hold its data, on a target of the host.
+    /// The files of its data, on a target of the host.
     ///
     /// # Errors
-    /// [`HostError::Invalid`] where the data is too small to be split over them.
+    /// [`HostError::Invalid`] if the data is too small for the number of files.
     pub fn files(&self) -> Result<Layout, HostError> {
         Layout::split(self.data, self.settings.preparation.layout.files, self.settings.load.block)
     }
 
-    /// Its factors, as records keep them.
+    /// Its factors, for records.
     pub fn factors(&self) -> Vec<FactorLevel> {
         self.point.iter().map(FactorLevel::from).collect()
     }
@@ -266,6 +263,10 @@ mod tests {
         Plan::new(Experiment::parse("test.toml", text, &[])?, Seed::new(1), scale)
     }
 
+    fn refused(text: &str) -> String {
+        format!("{:?}", miette::Report::new(plan(text, 1).expect_err(text)))
+    }
+
     const BASE: &str = r#"
         name = "t"
         target.device = "intel-320-160gb"
@@ -276,7 +277,7 @@ mod tests {
     "#;
 
     #[test]
-    fn cells_that_share_history_stay_together_and_erased_ones_do_not() {
+    fn cells_that_share_history_are_one_group() {
         let sweep = "[sweep]\nfile_size = [\"10GiB\", \"20GiB\"]\n[repeat]\ntimes = 2\n";
         let together = plan(&format!("{BASE}\n{sweep}"), 1).expect("plans");
         assert_eq!(together.groups, [[0, 1, 2, 3]]);
@@ -286,15 +287,15 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_are_left_out_leave_the_plan_the_same() {
+    fn skipped_groups_do_not_change_the_identity() {
         let text = format!(
             "{BASE}\n[sweep]\nfile_size = [\"10GiB\", \"20GiB\", \"30GiB\"]\n[before-each-cell]\npurge = \"secure-erase\"\n"
         );
-        let whole = plan(&text, 1).expect("plans");
-        let mut part = whole.clone();
+        let complete = plan(&text, 1).expect("plans");
+        let mut part = complete.clone();
         part.keep_groups(&[2, 0, 9]);
         assert_eq!(part.groups, [[0], [2]]);
-        assert_eq!((part.identity(), part.cells.len()), (whole.identity(), 3));
+        assert_eq!((part.identity(), part.cells.len()), (complete.identity(), 3));
     }
 
     #[test]
@@ -309,12 +310,12 @@ mod tests {
     fn scale_divides_sizes_and_durations_but_not_labels() {
         let plan = plan(&format!("{BASE}\nfile_size = \"16GiB\""), 16).expect("plans");
         assert_eq!(plan.cells[0].data, Bytes::gib(1));
-        assert_eq!(plan.cells[0].settings.load.length.longest(), Some(lowtide_core::Nanos::from_secs(225)));
+        assert_eq!(plan.cells[0].settings.load.length.longest(), Some(Nanos::from_secs(225)));
         assert_eq!(plan.cells[0].capacity, Bytes::new(10_000_000_000 / 4096 * 4096));
     }
 
     #[test]
-    fn utilisation_is_a_share_of_what_partition_reserve_and_filesystem_leave() {
+    fn utilisation_is_a_share_of_the_space_for_data() {
         let text = format!(
             "{BASE}\n[before-each-cell]\nlayout = {{ partition = \"100GiB\", reserve = 0.2 }}\n\
              [sweep]\nutilisation = [0.5, 1]\n"
@@ -327,20 +328,19 @@ mod tests {
         let scaled = plan(&text, 16).expect("plans").cells;
         assert_eq!(scaled[1].data, Bytes::gib(5));
         let files = text.replace("device = \"intel-320-160gb\"", "directory = \"/tmp\"");
-        let error = plan(&files, 1).expect_err("files share their filesystem");
-        assert!(format!("{:?}", miette::Report::new(error)).contains("file_size = "));
+        assert!(refused(&files).contains("file_size = "));
     }
 
     #[test]
-    fn swept_partitions_pauses_and_counted_requests_are_scaled_like_others() {
+    fn swept_partitions_pauses_and_counted_requests_are_scaled() {
         let text = format!(
             "{}\n[sweep]\npartition = [\"64GiB\"]\nidle = [\"0s\", \"32s\"]\n",
             BASE.replace("duration = \"1h\"", "requests = 1000")
         );
         let cells = plan(&text, 16).expect("plans").cells;
         assert_eq!(cells[1].data, Bytes::gib(4));
-        assert_eq!(cells[1].settings.preparation.idle, lowtide_core::Nanos::from_secs(2));
-        assert_eq!(cells[1].settings.load.length, crate::experiment::Length::Requests(62));
+        assert_eq!(cells[1].settings.preparation.idle, Nanos::from_secs(2));
+        assert_eq!(cells[1].settings.load.length, Length::Requests(62));
         assert_eq!(cells[1].label(), "partition 64GiB, idle 32s");
     }
 
@@ -358,46 +358,35 @@ mod tests {
     }
 
     #[test]
-    fn data_larger_than_the_device_is_refused_at_its_key() {
-        let error =
-            plan(&format!("{BASE}\n[sweep]\nfile_size = [\"10GiB\", \"150GiB\"]"), 1).expect_err("too large");
-        let text = format!("{:?}", miette::Report::new(error));
+    fn unknown_devices_and_data_that_does_not_fit_are_refused() {
+        let text = refused(&format!("{BASE}\n[sweep]\nfile_size = [\"10GiB\", \"150GiB\"]"));
         assert!(text.contains("150GiB"), "{text}");
-    }
-
-    #[test]
-    fn an_unknown_device_offers_the_nearest() {
-        let error = plan(&BASE.replace("intel-320-160gb", "intel-320"), 1).expect_err("unknown");
-        let text = format!("{:?}", miette::Report::new(error));
+        let text = refused(&BASE.replace("intel-320-160gb", "intel-320"));
         assert!(text.contains("intel-320-160gb"), "{text}");
     }
 
     #[test]
-    fn rates_that_would_never_end_are_refused_at_their_key() {
+    fn rates_that_cannot_be_measured_are_refused_at_their_key() {
         let open = format!("{BASE}\narrival = \"fixed\"\n");
         for (rate, fine) in [("1e300", false), ("1e-300", false), ("0.001", true), ("1e9", true)] {
             assert_eq!(plan(&format!("{open}rate = {rate}"), 1).is_ok(), fine, "{rate}");
         }
-        let error = plan(&format!("{BASE}\n[sweep]\nrate = [10, 1e300]"), 1).expect_err("too fast");
-        let text = format!("{:?}", miette::Report::new(error));
+        let text = refused(&format!("{BASE}\n[sweep]\nrate = [10, 1e300]"));
         assert!(text.contains("1e300") && text.contains("0.001 to 1000000000"), "{text}");
     }
 
     #[test]
-    fn a_study_of_a_drive_runs_on_files_and_says_what_is_left_out() {
-        let text = catalogue_study().replace("device = \"intel-320-160gb\"", "directory = \"/tmp\"");
+    fn an_experiment_for_a_drive_runs_on_files_and_reports_ignored_settings() {
+        let text = include_str!("../../../../experiments/published/intel-320-random-write.toml");
+        let text = text.replace("device = \"intel-320-160gb\"", "directory = \"/tmp\"");
         let plan = plan(&text, 1).expect("plans");
         assert_eq!(
             plan.ignored(),
             [
-                "on files there is nothing to erase: `purge = \"secure-erase\"` is not done",
-                "files lie on the filesystem that is there: `filesystem = \"xfs\"` is not made",
+                "files cannot be erased: `purge = \"secure-erase\"` is ignored",
+                "files are on an existing filesystem: `filesystem = \"xfs\"` is ignored",
             ]
         );
         assert!(plan.cells.iter().all(|cell| cell.capacity >= cell.data));
-    }
-
-    fn catalogue_study() -> &'static str {
-        include_str!("../../../../experiments/published/intel-320-random-write.toml")
     }
 }

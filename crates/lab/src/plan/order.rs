@@ -1,8 +1,7 @@
-//! In which order the points of a step run, and which cells must run one after the other.
+//! The order of the points of a step, and the groups of cells that run one after another.
 //!
-//! Not here: how many groups run at the same time.
+//! Not here: the number of groups that run at the same time.
 
-use super::cells::device;
 use super::{PlanTarget, PlannedCell};
 use crate::experiment::{Level, Order, Repeat, Step};
 use lowtide_core::Seed;
@@ -29,8 +28,8 @@ pub(super) fn arrange(step: &Step, repeat: &Repeat) -> Vec<(Vec<Level>, u32)> {
     }
 }
 
-/// Groups of cells that share history: on a simulated device a group ends where the next cell erases the drive;
-/// on the host everything is one group, since cells must not disturb each other.
+/// Groups of cells that share history. On a simulated device a group ends before a cell that erases the drive. On the
+/// host all cells are one group, so that they do not disturb each other.
 pub(super) fn groups(cells: &[PlannedCell], target: &PlanTarget) -> Vec<Vec<usize>> {
     if !target.is_simulated() {
         return vec![(0..cells.len()).collect()];
@@ -39,10 +38,11 @@ pub(super) fn groups(cells: &[PlannedCell], target: &PlanTarget) -> Vec<Vec<usiz
     let mut open: BTreeMap<Option<&str>, usize> = BTreeMap::new();
     for (index, cell) in cells.iter().enumerate() {
         let erased = cell.purge_before.erases() || cell.settings.preparation.forgets_history();
-        match open.get(&device(cell)) {
+        let device = cell.settings.device.as_deref();
+        match open.get(&device) {
             Some(&group) if !erased => groups[group].push(index),
             _ => {
-                open.insert(device(cell), groups.len());
+                open.insert(device, groups.len());
                 groups.push(vec![index]);
             }
         }

@@ -1,6 +1,6 @@
-//! What a plan runs on: simulated devices by name, files of the host, or a block device of it.
+//! The target of a plan: simulated devices by name, files of the host, or a block device of the host.
 //!
-//! Not here: opening anything of the host; it is looked at again when the plan is carried out.
+//! Not here: opening files or devices of the host, which are checked again when the plan is carried out.
 
 use crate::experiment::{BadInput, Experiment, Level, Target};
 use lowtide_core::Bytes;
@@ -11,36 +11,36 @@ use lowtide_host::block::Disk;
 use lowtide_host::target::TargetSpec;
 use std::collections::BTreeMap;
 
-/// What a plan runs on.
+/// The target of a plan.
 #[derive(Debug, Clone)]
 pub enum PlanTarget {
-    /// Simulated devices, by the name the experiment calls them.
+    /// Simulated devices, by their names in the experiment.
     Simulated(BTreeMap<String, PlannedDevice>),
     /// Files of this machine.
     Host(TargetSpec),
     /// A block device of this machine.
     Block(Box<PlannedBlock>),
-    /// Simulated devices that answer in wall time, as block devices of this machine: for databases.
+    /// Simulated devices in wall time, as block devices of this machine, for databases.
     Attached(BTreeMap<String, PlannedDevice>),
 }
 
-/// A block device of a plan, and what the user has said of it.
+/// A block device of a plan, and the user's consent to overwrite it.
 #[derive(Debug, Clone)]
 pub struct PlannedBlock {
-    /// The device, as it is now.
+    /// The device at the time of planning.
     pub disk: Disk,
-    /// The serial that was typed.
+    /// The serial number that the user typed.
     pub destroy: Option<String>,
-    /// Whether what lies on it may be lost.
+    /// Whether the user accepts the loss of a recognised filesystem or partition table.
     pub force_signature: bool,
-    /// Whether no cell changes anything on it.
+    /// Whether all cells only read from it.
     pub only_read: bool,
 }
 
 /// A simulated device of a plan.
 #[derive(Debug, Clone)]
 pub struct PlannedDevice {
-    /// What its file says.
+    /// The contents of its device file.
     pub device: Device,
     /// Its description, scaled.
     pub spec: DeviceSpec,
@@ -53,41 +53,30 @@ impl PlanTarget {
             Target::Directory(path) => Ok(PlanTarget::Host(TargetSpec::Directory(path.clone()))),
             Target::Block(path) => {
                 let disk = Disk::find(path).map_err(|error| {
-                    experiment.blame(
-                        "target.block",
-                        error.to_string(),
-                        "a block device, such as `/dev/disk/by-id/…`",
-                    )
+                    let help = "a block device, such as `/dev/disk/by-id/…`";
+                    experiment.blame("target.block", error.to_string(), help)
                 })?;
-                Ok(PlanTarget::Block(Box::new(PlannedBlock {
-                    disk,
-                    destroy: None,
-                    force_signature: false,
-                    only_read: false,
-                })))
+                let block = PlannedBlock { disk, destroy: None, force_signature: false, only_read: false };
+                Ok(PlanTarget::Block(Box::new(block)))
             }
             Target::Device(name) => {
-                let swept =
-                    experiment.steps.iter().flat_map(|step| &step.sweep).flat_map(|factor| &factor.levels);
-                let swept: Vec<&Level> = swept.collect();
-                let of = |level: &&Level| match level {
-                    Level::Device(name) => Some(name.clone()),
-                    _ => None,
-                };
-                let mut names: Vec<String> = swept.iter().filter_map(of).collect();
+                let (mut names, mut logs) = (Vec::new(), Vec::new());
+                let factors = experiment.steps.iter().flat_map(|step| &step.sweep);
+                for level in factors.flat_map(|factor| &factor.levels) {
+                    match level {
+                        Level::Device(name) => names.push(name),
+                        Level::LogDevice(name) => logs.push(name),
+                        _ => {}
+                    }
+                }
                 if names.is_empty() {
-                    names.push(name.clone());
+                    names.push(name);
                 }
                 let oltp = experiment.load.work.transactions();
-                let logs = swept.iter().filter_map(|level| match level {
-                    Level::LogDevice(name) => Some(name.clone()),
-                    _ => None,
-                });
-                names.extend(oltp.and_then(|oltp| oltp.log_device.clone()).into_iter().chain(logs));
+                logs.extend(oltp.and_then(|oltp| oltp.log_device.as_ref()));
                 let mut devices = BTreeMap::new();
-                for name in names {
-                    let device = load(experiment, &name, scale)?;
-                    devices.insert(name, device);
+                for name in names.into_iter().chain(logs) {
+                    devices.insert(name.clone(), load(experiment, name, scale)?);
                 }
                 Ok(match oltp {
                     Some(_) if !experiment.is_modelled() => PlanTarget::Attached(devices),
@@ -117,7 +106,7 @@ impl PlanTarget {
         }
     }
 
-    /// Adds the files that it is described by, and the one under test.
+    /// Adds the device files, or the file under test.
     pub(super) fn add_files(&self, files: &mut CommandFiles) {
         match self {
             PlanTarget::Simulated(devices) | PlanTarget::Attached(devices) => {
@@ -130,7 +119,7 @@ impl PlanTarget {
         }
     }
 
-    /// Whether it is a model, in virtual time.
+    /// Whether the target is a model in virtual time.
     pub fn is_simulated(&self) -> bool {
         matches!(self, PlanTarget::Simulated(_))
     }
@@ -156,12 +145,11 @@ fn load(experiment: &Experiment, name: &str, scale: u64) -> Result<PlannedDevice
         };
         experiment.blame("target.device", message, help)
     })?;
-    let whole = device.spec.validate().map_err(|error| (error, "correct the device file"));
-    let scaled = device.spec.scaled(scale);
-    whole
-        .and_then(|()| {
-            scaled.validate().map_err(|error| (error, "use a larger share, such as `--scale 1/8`"))
-        })
-        .map_err(|(error, help)| experiment.blame("target.device", format!("{name}: {error}"), help))?;
-    Ok(PlannedDevice { device, spec: scaled })
+    let check = |spec: &DeviceSpec, help: &str| {
+        spec.validate().map_err(|error| experiment.blame("target.device", format!("{name}: {error}"), help))
+    };
+    check(&device.spec, "correct the device file")?;
+    let spec = device.spec.scaled(scale);
+    check(&spec, "use a larger share, such as `--scale 1/8`")?;
+    Ok(PlannedDevice { device, spec })
 }

@@ -1,6 +1,6 @@
-//! The trace of a plan: read once, placed on each cell's data, told apart from others.
+//! The trace of a plan: read once, fitted to each cell's data, and part of the plan's identity.
 //!
-//! Not here: the formats (`lowtide_files::trace`).
+//! Not here: the formats of traces (`lowtide_files::trace`).
 
 use super::PlanTarget;
 use crate::experiment::{BadInput, Experiment, Length, Load, Pattern, ReplayPace, Settings, Work};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const KEY: &str = "workload.trace";
 
-/// Reads the trace that the experiment names; `None` where it names none.
+/// Reads the trace that the experiment names; `None` without a trace.
 pub(super) fn read(
     experiment: &Experiment,
     target: &PlanTarget,
@@ -23,7 +23,7 @@ pub(super) fn read(
     })?;
     if scale > 1 {
         let help = "run it without `--scale`, on a device of its own size";
-        return Err(experiment.blame(KEY, "a trace has a size of its own, which is not divided", help));
+        return Err(experiment.blame(KEY, "a trace has a fixed size, which is not divided", help));
     }
     if replay.pace == ReplayPace::Recorded && trace.count() > 1 && trace.length() == Nanos::ZERO {
         let help =
@@ -38,13 +38,13 @@ pub(super) fn read(
     Ok(Some(Arc::new(trace)))
 }
 
-/// The data that a trace needs, where nothing else says how much there is: on files as much as it reaches.
+/// The size of the data for a trace on files without a given size: up to the last byte of the trace.
 pub(super) fn needs(trace: &Trace, settings: &Settings, target: &PlanTarget) -> Option<Bytes> {
     let files = matches!(target, PlanTarget::Host(_)) && settings.load.utilisation.is_none();
     files.then(|| trace.end().align_up(settings.load.block).max(settings.load.block))
 }
 
-/// Puts the trace onto the data of a cell.
+/// Fits the trace to the data of a cell.
 pub(super) fn place(
     experiment: &Experiment,
     settings: &mut Settings,
@@ -66,7 +66,7 @@ pub(super) fn place(
             experiment.blame(KEY, error.to_string(), help)
         })?)
     };
-    // What later stages ask of a load: whether it reads, and when it ends.
+    // Later stages use the share of reads and the length of the load.
     (load.pattern, load.mix) = (Pattern::RandomMixed, placed.read_share());
     if let Length::Requests(wanted) = &mut load.length {
         *wanted = placed.count().min(*wanted);
@@ -75,13 +75,13 @@ pub(super) fn place(
     Ok(())
 }
 
-/// How long a trace lasts at its own times; `None` where nobody knows.
+/// The duration of a trace at its recorded times; `None` if it runs as fast as possible.
 pub(super) fn longest(load: &Load) -> Option<Nanos> {
     let replay = load.work.trace().filter(|replay| replay.pace == ReplayPace::Recorded)?;
     Some(replay.trace.as_ref()?.length())
 }
 
-/// A trace in one line.
+/// Describes a trace in one line.
 pub(super) fn describe(trace: &Trace) -> String {
     let count = |wanted: fn(Op) -> bool| trace.requests().iter().filter(|it| wanted(it.request.op)).count();
     format!(
@@ -95,7 +95,7 @@ pub(super) fn describe(trace: &Trace) -> String {
     )
 }
 
-/// A number that differs between traces that differ, but for one in 2⁶⁴ (FNV-1a over all requests).
+/// A hash of all requests of a trace (FNV-1a, 64 bits).
 pub(super) fn digest(trace: &Trace) -> u64 {
     let numbers = trace.requests().iter().flat_map(|it| {
         let op = match it.request.op {

@@ -1,16 +1,21 @@
-//! Preparing a block device of the host: purged, formatted, filled, left alone, and held by this process all the while.
+//! Preparation of a block device of the host: purge, filesystem, fill and idle time. This process holds the device.
 //!
-//! Everything but the data is as before at the end: the filesystem is unmounted and wiped, the scheduler restored. Leaves
-//! out how; see `lowtide_host::block`.
+//! At the end everything except the data is restored: the filesystem is unmounted and wiped, and the scheduler reset.
+//! Not here: the operations on the device (`lowtide_host::block`).
 
+use super::data_set::Copies;
+use super::home::{Home, Ready};
 use super::{HostTarget, PreparedHost, fill_order, wait};
+use crate::cell_error::CellError;
 use crate::experiment::{Filesystem, Fill, Purge};
 use crate::plan::{PlannedBlock, PlannedCell, cells, erase};
-use lowtide_core::{Bytes, Seed};
+use lowtide_core::{Bytes, Counters, Seed};
 use lowtide_host::HostError;
-use lowtide_host::block::{self, Claim, Consent, Discard, Disk, Formatted};
+use lowtide_host::block::{self, Claim, Consent, Discard, Disk, Formatted, Traffic};
 use lowtide_host::target::{Preparation, Progress, Target, TargetSpec, TestData};
+use lowtide_record::analysis::Medium;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A block device, held for a campaign.
@@ -19,23 +24,23 @@ pub struct Block {
     planned: PlannedBlock,
     state: State,
     data: Option<TestData>,
-    /// Host bytes written since it was last purged; `None` where nobody knows.
+    /// Host bytes written since the last purge; `None` if unknown.
     written: Option<Bytes>,
 }
 
-/// How the device is held.
+/// The hold on the device.
 #[derive(Debug)]
 enum State {
-    /// As a whole.
+    /// An exclusive hold on the device.
     Claimed(Claim),
-    /// By a filesystem on it.
+    /// A mounted filesystem on the device.
     Formatted(Formatted),
-    /// Not at all: loads only read, or it was given up because something failed.
+    /// None: loads only read, or the hold was released because an operation failed.
     Free,
 }
 
 impl Block {
-    /// Takes the device of a plan, if nothing speaks against that; one that is only read is left to others, too.
+    /// Takes the device of a plan, unless a check refuses it. A device that is only read is not held.
     ///
     /// # Errors
     /// As [`Claim::take`].
@@ -44,11 +49,8 @@ impl Block {
         Ok(Block { planned: planned.clone(), state, data: None, written: None })
     }
 
-    /// Purges the device as `cell` asks, and makes an empty filesystem on it; the directory where it is mounted.
-    ///
-    /// # Errors
-    /// [`HostError`] where the device does not do it.
-    pub fn format(&mut self, cell: &PlannedCell, interrupt: &AtomicBool) -> Result<PathBuf, HostError> {
+    /// Purges the device as `cell` asks, makes a filesystem on it, and returns the mount point.
+    fn format(&mut self, cell: &PlannedCell, interrupt: &AtomicBool) -> Result<PathBuf, HostError> {
         let claim = self.purged(cell)?;
         let layout = &cell.settings.preparation.layout;
         let usable = cells::usable(&cell.settings, cell.capacity).expect("the plan checked the partition");
@@ -64,7 +66,7 @@ impl Block {
         Ok(directory)
     }
 
-    /// The device as a whole, purged and with the scheduler that `cell` asks for.
+    /// Takes an exclusive hold on the device, and applies the purges and the scheduler of `cell`.
     fn purged(&mut self, cell: &PlannedCell) -> Result<Claim, HostError> {
         let preparation = &cell.settings.preparation;
         let mut claim = match std::mem::replace(&mut self.state, State::Free) {
@@ -83,9 +85,24 @@ impl Block {
         Ok(claim)
     }
 
-    /// Host bytes written since it was last purged; `None` where nobody knows.
-    pub fn written(&self) -> Option<Bytes> {
-        self.written
+    fn add_written(&mut self, bytes: Bytes) {
+        self.written = self.written.map(|written| written + bytes);
+    }
+
+    fn mounted_options(&self) -> Option<String> {
+        match &self.state {
+            State::Formatted(formatted) => formatted.mounted(),
+            State::Claimed(_) | State::Free => None,
+        }
+    }
+
+    /// Undoes all changes except the data, and releases the device.
+    fn release(self) -> Result<(), HostError> {
+        match self.state {
+            State::Claimed(claim) => claim.release(),
+            State::Formatted(formatted) => formatted.release()?.release(),
+            State::Free => Ok(()),
+        }
     }
 
     fn give_history(
@@ -101,23 +118,22 @@ impl Block {
             let claim = self.purged(cell)?;
             if preparation.fill != Fill::None {
                 claim.fill(cell.data, order, seed, interrupt, progress)?;
-                self.count(cell.data);
+                self.add_written(cell.data);
             }
             let data = claim.data(cell.data)?;
             self.state = State::Claimed(claim);
             return Ok(data);
         }
         let spec = TargetSpec::Directory(self.format(cell, interrupt)?);
-        // The files vanish with their filesystem; removing them first would add to the device's history.
+        // The files are destroyed with their filesystem. Removing them first would add to the device's history.
         let how = Preparation { spec: &spec, layout: cell.files()?, order, seed, keep: true, interrupt };
         let target = Target::prepare(&how, progress)?;
-        self.count(cell.data);
+        self.add_written(cell.data);
         Ok(target.data().clone())
     }
 }
 
 impl HostTarget for Block {
-    /// Gives the device the history that `cell` asks for.
     fn prepare(
         &mut self,
         cell: &PlannedCell,
@@ -145,23 +161,54 @@ impl HostTarget for Block {
     }
 
     fn mounted(&self) -> Option<String> {
-        match &self.state {
-            State::Formatted(formatted) => formatted.mounted(),
-            State::Claimed(_) | State::Free => None,
-        }
+        self.mounted_options()
     }
 
     fn count(&mut self, bytes: Bytes) {
-        self.written = self.written.map(|written| written + bytes);
+        self.add_written(bytes);
     }
 
-    /// Undoes what was changed but the data, and gives the device up.
     fn finish(self: Box<Self>) -> Result<(), HostError> {
-        match self.state {
-            State::Claimed(claim) => claim.release(),
-            State::Formatted(formatted) => formatted.release()?.release(),
-            State::Free => Ok(()),
-        }
+        self.release()
+    }
+}
+
+impl Home for Block {
+    fn copies(&self) -> Copies {
+        Copies::Device
+    }
+
+    fn prepare(
+        &mut self,
+        cell: &PlannedCell,
+        _: Seed,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<Ready, CellError> {
+        let (data, capacity, written) = (self.format(cell, interrupt)?, cell.capacity, self.written);
+        let medium = if self.planned.disk.rotational { Medium::Other } else { Medium::Unknown };
+        Ok(Ready { data, log: None, capacity, raw_capacity: None, medium, written })
+    }
+
+    fn begin(&mut self, ready: &mut Ready, copied: Bytes) -> Result<(), CellError> {
+        ready.settle(copied)?;
+        self.add_written(copied);
+        Ok(())
+    }
+
+    fn count(&mut self, written: Bytes) {
+        self.add_written(written);
+    }
+
+    fn activity(&self) -> (Option<Traffic>, Option<Counters>) {
+        (self.planned.disk.traffic(), None)
+    }
+
+    fn mounted(&self) -> Option<String> {
+        self.mounted_options()
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), HostError> {
+        self.release()
     }
 }
 
@@ -174,22 +221,22 @@ fn claim(planned: &PlannedBlock) -> Result<Claim, HostError> {
     Claim::take(&planned.disk, consent)
 }
 
-/// Purges the device; whether that was asked for.
+/// Purges the device. Returns whether a purge was asked for.
 fn purge(claim: &Claim, purge: Purge) -> Result<bool, HostError> {
     match purge {
         Purge::None => return Ok(false),
         Purge::Trim => claim.discard(Discard::Hint)?,
-        Purge::SecureErase => unreachable!("the plan asks which command is meant"),
+        Purge::SecureErase => unreachable!("the plan refuses it on a real drive"),
         Purge::SecureDiscard => claim.discard(Discard::Secure)?,
         Purge::NvmeFormat | Purge::NvmeSanitize | Purge::AtaSecureErase => {
-            claim.erase(erase(purge).expect("one of the drive's own"))?;
+            claim.erase(erase(purge).expect("a command of the drive"))?;
         }
     }
     Ok(true)
 }
 
 impl Purge {
-    /// The commands that are given to a drive, as a user would type them; none where the kernel does it.
+    /// The commands for a drive, as a user would type them; empty if the kernel purges the drive.
     pub fn commands(self, disk: &Disk) -> Vec<String> {
         erase(self).map(|erase| erase.commands(disk)).unwrap_or_default()
     }

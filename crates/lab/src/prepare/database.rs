@@ -1,30 +1,31 @@
-//! Where the files of a database lie on a device: data files in its first part, the log at its end.
+//! The positions of the files of a database on a device: data files in its first part, the log at its end.
 //!
-//! Not here: the filesystem; files lie in one piece.
+//! # Not modelled
+//! The filesystem: each file is contiguous.
 
 use crate::experiment::{Inserts, Placement};
 use lowtide_core::rng::below;
 use lowtide_core::{Bytes, Seed};
 use lowtide_engines::inserts::{self, EXTENT};
 
-/// Where a place that is drawn begins: at a multiple of this.
+/// The alignment of a random position.
 const STEP: Bytes = Bytes::mib(64);
 
 /// A database that rows are inserted into.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Database {
-    /// What is inserted, with data files as large as the device allows.
+    /// The rows and the engine, with data files as large as the device allows.
     pub engine: inserts::Inserts,
-    /// Where the data files begin.
+    /// The offset of the data files.
     pub data: u64,
-    /// Where the log begins.
+    /// The offset of the log.
     pub log: u64,
-    /// Bytes that data files may lie in, from the beginning of the device.
+    /// Bytes of the part of the device for data files, from its beginning.
     pub room: Bytes,
 }
 
-/// Places the files on a device of `capacity` with `room` for data files; `before` is how many there were and where.
-/// As many files as before are the same files, emptied.
+/// Places the files on a device of `capacity` with `room` bytes for data files. `before` is the number and the offset of
+/// the previous data files. An equal number of files is at the same offset, as if the files were emptied.
 pub(super) fn place(
     inserts: &Inserts,
     room: Bytes,
@@ -36,10 +37,10 @@ pub(super) fn place(
     let spare = room.saturating_sub(engine.database).get() / STEP.get();
     let data = match inserts.place {
         Placement::Start => 0,
-        Placement::Drawn if before.is_some_and(|(files, _)| files == engine.data_files) => {
-            before.map_or(0, |(_, data)| data)
-        }
-        Placement::Drawn => below(&mut seed.stream(), spare + 1) * STEP.get(),
+        Placement::Drawn => match before {
+            Some((files, data)) if files == engine.data_files => data,
+            _ => below(&mut seed.stream(), spare + 1) * STEP.get(),
+        },
     };
     let log = capacity.saturating_sub(engine.log.size).align_down(Bytes::new(EXTENT)).get();
     Database { engine, data, log, room }

@@ -1,6 +1,6 @@
-//! Preparing a simulated drive: purge, filesystem, fill, in virtual time.
+//! Preparation of a simulated drive in virtual time: purge, filesystem, fill.
 //!
-//! Not here: the model of the drive and of the filesystem (crate `lowtide-device`).
+//! Not here: the models of the drive and of the filesystem (crate `lowtide-device`).
 
 use super::database::{self, Database};
 use crate::experiment::{Fill, Purge};
@@ -15,15 +15,15 @@ const CHUNK: u64 = 1 << 20;
 /// Bytes of a request while a drive is aged.
 const AGING: Bytes = Bytes::kib(16);
 
-/// A simulated drive and what has happened to it.
+/// A simulated drive and its history.
 pub struct History {
     drive: AnyDevice,
     now: VirtualTime,
-    /// Bytes of the first of several devices that follow one another, or of the drive.
+    /// Bytes of the first of several concatenated devices, or of the drive.
     first_part: Bytes,
-    /// How many data files lie where, since rows were inserted last.
+    /// The number and the offset of the data files of the last inserts.
     files: Option<(u32, u64)>,
-    /// Host bytes the drive had counted when it was last as new.
+    /// The drive's counter of host bytes at the last purge.
     written_at_purge: u64,
     cache: power::Cache,
 }
@@ -32,25 +32,24 @@ pub struct History {
 pub struct PreparedDrive<'a> {
     pub(crate) drive: &'a mut AnyDevice,
     pub(crate) now: &'a mut VirtualTime,
-    /// What the filesystem puts where; its files are the data.
+    /// The layout of the filesystem; its files are the data.
     pub layout: Layout,
-    /// Host bytes written since the drive was last as new.
+    /// Host bytes written since the last purge.
     pub written_before: Bytes,
-    /// The database, where rows are inserted.
+    /// The database, for inserts.
     pub database: Option<Database>,
-    /// What the drive keeps acknowledged writes in.
+    /// The write cache of the drive.
     pub cache: power::Cache,
 }
 
 impl History {
-    /// A drive as new.
+    /// A new drive.
     ///
     /// # Panics
-    /// Where the description is not valid; plans are made of valid ones.
+    /// If the description is not valid. Plans have valid descriptions.
     pub fn new(spec: &DeviceSpec, seed: Seed) -> Self {
         let drive = spec.build(seed).expect("the plan validated the description");
-        let first_part = spec.first_part();
-        let cache = spec.cache();
+        let (first_part, cache) = (spec.first_part(), spec.cache());
         History { drive, now: VirtualTime::START, first_part, files: None, written_at_purge: 0, cache }
     }
 
@@ -59,12 +58,12 @@ impl History {
         &self.drive
     }
 
-    /// Its own time.
+    /// The drive's virtual time.
     pub fn now(&self) -> VirtualTime {
         self.now
     }
 
-    /// The model comes back from where it was attached, at an instant of its own time; what follows goes on from there.
+    /// Takes back the model of a drive that was attached, at its virtual time.
     pub fn take_back(&mut self, model: AnyDevice, now: VirtualTime) {
         (self.drive, self.now) = (model, now);
     }
@@ -72,7 +71,7 @@ impl History {
     /// Gives the drive the history that `cell` asks for.
     ///
     /// # Errors
-    /// [`DeviceError`] where the drive refuses a request, which planned cells fit, or fails at one.
+    /// [`DeviceError`] if the drive fails a request. Planned cells fit, so the drive refuses none.
     pub fn prepare(&mut self, cell: &PlannedCell, seed: Seed) -> Result<PreparedDrive<'_>, DeviceError> {
         let preparation = &cell.settings.preparation;
         self.purge(cell.purge_before)?;
@@ -89,10 +88,10 @@ impl History {
         let layout = lay_out(filesystem, usable, room.unwrap_or(cell.data))
             .expect("the plan checked that the data fits");
         if preparation.layout.mkfs_trims {
-            self.each_chunk(0, usable.get(), Request::trim)?;
+            self.each(CHUNK, 0, usable.get(), Request::trim)?;
         }
         for &(offset, length) in &layout.mkfs_writes {
-            self.each_chunk(offset, length, Request::write)?;
+            self.each(CHUNK, offset, length, Request::write)?;
         }
         // Loading a database writes it.
         let loaded = cell.settings.load.work.is_transactions();
@@ -100,7 +99,7 @@ impl History {
             Fill::None if !loaded => {}
             Fill::None | Fill::Sequential | Fill::Aged => {
                 for extent in layout.files.pieces() {
-                    self.each_chunk(extent.device_offset, extent.length, Request::write)?;
+                    self.each(CHUNK, extent.device_offset, extent.length, Request::write)?;
                 }
                 if preparation.fill == Fill::Aged {
                     self.age(&layout.files, seed)?;
@@ -133,8 +132,8 @@ impl History {
     fn purge(&mut self, purge: Purge) -> Result<(), DeviceError> {
         match purge {
             Purge::None => return Ok(()),
-            Purge::Trim => self.each_chunk(0, self.drive.capacity().get(), Request::trim)?,
-            // A model has one way to be as new, whatever real drives call it.
+            Purge::Trim => self.each(CHUNK, 0, self.drive.capacity().get(), Request::trim)?,
+            // A model has one kind of erase for all methods of real drives.
             Purge::SecureErase
             | Purge::SecureDiscard
             | Purge::NvmeFormat
@@ -151,16 +150,7 @@ impl History {
         completion.status
     }
 
-    fn each_chunk(
-        &mut self,
-        offset: u64,
-        length: u64,
-        make: impl Fn(u64, u64) -> Request,
-    ) -> Result<(), DeviceError> {
-        self.each(CHUNK, offset, length, make)
-    }
-
-    /// Submits requests of `block` bytes for a range, one after the other.
+    /// Submits requests of `block` bytes for a range, one after another.
     fn each(
         &mut self,
         block: u64,
@@ -173,8 +163,7 @@ impl History {
             .try_for_each(|(at, length)| self.submit(make(offset + at, length)))
     }
 
-    /// Writes every block once, in random order.
-    /// Writes the data again and again until there is no NAND that was not written since the last purge.
+    /// Writes the data repeatedly until all NAND has been written since the last purge.
     fn age(&mut self, files: &Extents, seed: Seed) -> Result<(), DeviceError> {
         let raw = self.drive.raw_capacity().map_or(0, Bytes::get);
         for round in 0.. {
@@ -188,7 +177,7 @@ impl History {
         Ok(())
     }
 
-    /// Writes every block once, in random order, or so many of them.
+    /// Writes every block once, in random order, for at most `most` blocks.
     fn fill_at_random(
         &mut self,
         files: &Extents,
@@ -212,7 +201,7 @@ impl History {
 }
 
 impl PreparedDrive<'_> {
-    /// The model and the instant at which it goes on, for a drive that is attached.
+    /// The model and its virtual time, for attaching the drive.
     pub fn history(&self) -> (&AnyDevice, VirtualTime) {
         (self.drive, *self.now)
     }

@@ -1,7 +1,7 @@
-//! Preparing files of the host: made and filled for the first cell that asks for them, used by the cells after it
-//! that ask for the same, remade for one that asks for others, and removed after the campaign.
+//! Preparation of files of the host. They are created and filled for the first cell, reused by later cells that need the
+//! same files, replaced for a cell that needs others, and removed after the campaign.
 //!
-//! Not here: purging; a file has nothing to erase, and the filesystem it lies on stays as it is.
+//! Not here: purging, which files do not support.
 
 use super::{HostTarget, PreparedHost, fill_order, wait};
 use crate::plan::PlannedCell;
@@ -11,7 +11,7 @@ use lowtide_host::target::{Layout, Preparation, Progress, Target, TargetSpec, re
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// The files of a campaign. Dropping it removes them, and what a run that was killed left of them.
+/// The files of a campaign. Dropping it removes them, and the files of killed campaigns.
 #[derive(Debug)]
 pub struct Files<'a> {
     spec: &'a TargetSpec,
@@ -24,10 +24,10 @@ impl<'a> Files<'a> {
         Files { spec, made: None }
     }
 
-    /// Removes the files; a later cell makes them anew.
+    /// Removes the files.
     ///
     /// # Errors
-    /// [`HostError`] where one cannot be removed.
+    /// [`HostError`] if a file cannot be removed.
     pub fn remove(&mut self) -> Result<(), HostError> {
         self.made.take().map_or(Ok(()), |(_, target)| target.remove())
     }
@@ -42,8 +42,8 @@ impl HostTarget for Files<'_> {
         self.spec.path()
     }
 
-    /// Makes the files that `cell` asks for, unless the cell before had the same; others are removed first, so that
-    /// there are never more than those of one cell.
+    /// Creates the files of `cell`, unless the previous cell had the same files. Other files are removed first, so that
+    /// only the files of one cell exist at a time.
     fn prepare(
         &mut self,
         cell: &PlannedCell,
@@ -59,20 +59,15 @@ impl HostTarget for Files<'_> {
             self.made = Some((layout, Target::prepare(&how, progress)?));
         }
         wait(cell.settings.preparation.idle, self.spec.path(), interrupt)?;
-        let (_, target) = self.made.as_ref().expect("they were made above");
-        Ok(PreparedHost {
-            data: target.data(),
-            capacity: cell.capacity,
-            rotational: false,
-            written_before: None,
-        })
+        let (_, target) = self.made.as_ref().expect("the files were created above");
+        let (data, capacity) = (target.data(), cell.capacity);
+        Ok(PreparedHost { data, capacity, rotational: false, written_before: None })
     }
 
     fn give_up(&mut self) -> Result<(), HostError> {
         self.remove()
     }
 
-    /// Removes the files, and what a run that was killed left of them.
     fn finish(mut self: Box<Self>) -> Result<(), HostError> {
         self.clean()
     }
@@ -80,7 +75,7 @@ impl HostTarget for Files<'_> {
 
 impl Drop for Files<'_> {
     fn drop(&mut self) {
-        // Whoever wants to know calls `finish`.
+        // `finish` reports errors.
         let _ = self.clean();
     }
 }
@@ -95,7 +90,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn files_stay_while_cells_ask_for_the_same_and_are_never_more_than_one_cells() {
+    fn only_the_files_of_one_cell_exist_at_a_time_and_are_reused() {
         let directory = tempfile::tempdir().expect("a directory");
         let text = format!(
             "name = \"t\"\ntarget.directory = {:?}\n[workload]\nblock = \"4KiB\"\nduration = \"1s\"\n\
@@ -106,10 +101,7 @@ mod tests {
         let plan = Plan::new(experiment, Seed::new(1), 1).expect("plans");
         assert_eq!(plan.prepared_bytes(), Bytes::mib(6));
         assert!(plan.cells[0].capacity > plan.cells[0].data, "the filesystem's");
-        assert_eq!(
-            plan.ignored(),
-            ["files are filled in order, whatever is asked: `fill = \"none\"` is not done"]
-        );
+        assert_eq!(plan.ignored(), ["files are always filled, in order: `fill = \"none\"` is ignored"]);
         let PlanTarget::Host(spec) = &plan.target else { panic!("a target of the host") };
 
         let left = TargetSpec::File(directory.path().join("lowtide-0005.dat"));

@@ -1,11 +1,12 @@
 //! Preparation: a target with exactly the history its cell asks for.
 //!
-//! A load takes a [`PreparedDrive`] or a [`PreparedHost`], and only this stage makes them, so that nothing is
-//! measured on a target that was not prepared. Not here: the measurement (`load`).
+//! A load takes a [`PreparedDrive`] or a [`PreparedHost`], and only this stage makes them, so that no unprepared target
+//! can be measured. Not here: the measurement (`load`).
 
 mod block;
 pub mod data_set;
 mod database;
+mod directory;
 mod drive;
 pub mod drives;
 mod files;
@@ -30,11 +31,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct PreparedHost<'a> {
     pub(crate) data: &'a TestData,
-    /// Bytes of the filesystem they lie on, or of the device.
+    /// Bytes of the filesystem of the files, or of the device.
     pub(crate) capacity: Bytes,
-    /// Whether it is known to turn.
+    /// Whether the device is known to be rotational.
     pub(crate) rotational: bool,
-    /// Host bytes written since the last purge; `None` where nobody knows.
+    /// Host bytes written since the last purge; `None` if unknown.
     pub(crate) written_before: Option<Bytes>,
 }
 
@@ -43,7 +44,7 @@ pub trait HostTarget {
     /// The file, directory or device, as the user named it.
     fn path(&self) -> &Path;
 
-    /// The device, where that is the target.
+    /// The device, if the target is one.
     fn disk(&self) -> Option<&Disk> {
         None
     }
@@ -51,7 +52,7 @@ pub trait HostTarget {
     /// Gives the target the history that `cell` asks for.
     ///
     /// # Errors
-    /// [`HostError`] where it is refused, or cannot be done.
+    /// [`HostError`] if the target is refused, or an operation fails.
     fn prepare(
         &mut self,
         cell: &PlannedCell,
@@ -71,28 +72,28 @@ pub trait HostTarget {
     /// Discards data that a load could not use, so that no later cell reuses it.
     ///
     /// # Errors
-    /// [`HostError`] where they cannot be removed.
+    /// [`HostError`] if a file cannot be removed.
     fn give_up(&mut self) -> Result<(), HostError> {
         Ok(())
     }
 
-    /// Undoes what was changed for the campaign, but for data on a device.
+    /// Undoes all changes for the campaign, except data on a device.
     ///
     /// # Errors
-    /// [`HostError`] where something cannot be undone.
+    /// [`HostError`] if a change cannot be undone.
     fn finish(self: Box<Self>) -> Result<(), HostError>;
 }
 
-/// In which order data of the host is written for the first time.
+/// The order in which data of the host is first written.
 fn fill_order(cell: &PlannedCell) -> Order {
     match cell.settings.preparation.fill {
-        // Of what is real nobody knows how much NAND there is.
+        // The NAND capacity of a real drive is unknown, so the data cannot be aged.
         Fill::Random | Fill::Aged => Order::Random(cell.settings.load.block),
         Fill::Sequential | Fill::None => Order::Sequential,
     }
 }
 
-/// Leaves the target at `path` alone for a while.
+/// Waits for `idle`, unless `interrupt` is set.
 pub(crate) fn wait(idle: Nanos, path: &Path, interrupt: &AtomicBool) -> Result<(), HostError> {
     let begin = Instant::now();
     while begin.elapsed().as_nanos() < u128::from(idle.get()) {

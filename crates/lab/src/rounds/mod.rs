@@ -1,10 +1,9 @@
-//! Rounds: repetitions of a sweep that go on until what is tracked is steady.
+//! Rounds: repetitions of a sweep that end when the tracked value is steady.
 //!
-//! The cells of one step on one device are a *course*: each round runs all points once, on what the round before
-//! left. After each round the rule of the SNIA specification looks at the last five values of every tracked point;
-//! when it holds for all of them, the cells of later rounds are not needed. Everything follows from the plan and
-//! from rows that were measured, so a campaign that is resumed stops where an unbroken one does. Not here: running
-//! and storing cells.
+//! The cells of one step on one device are a *course*: each round runs all points once, on the history of the round
+//! before. After each round the rule of the SNIA specification tests the last five values of every tracked point. When it
+//! holds for all points, the cells of later rounds are skipped. The result depends only on the plan and on measured rows,
+//! so a resumed campaign ends with the same round as an uninterrupted one. Not here: running and storing cells.
 
 mod value;
 
@@ -19,12 +18,12 @@ use lowtide_record::Row;
 use lowtide_record::analysis::Snia;
 use std::collections::BTreeMap;
 
-/// The courses of a plan, and how far they are.
+/// The courses of a plan, and their progress.
 #[derive(Debug)]
 pub struct Rounds {
-    /// Of each cell, the course it belongs to; `None` where nothing is tracked.
+    /// The course each cell belongs to; `None` if its step tracks no value.
     course_of: Vec<Option<usize>>,
-    /// Of each cell, its place among the tracked points of its course.
+    /// The position of each tracked cell among the tracked points of its course.
     tracked: BTreeMap<u32, usize>,
     courses: Vec<Course>,
 }
@@ -33,17 +32,18 @@ pub struct Rounds {
 #[derive(Debug)]
 struct Course {
     of: Of,
-    /// How much of the beginning of a cell counts, in nanoseconds of the scaled measurement.
+    /// The length of the beginning of a cell that counts, in nanoseconds of the scaled measurement.
     first_ns: u64,
-    /// Of each tracked point, the value of each round; a round that is missing has no number.
+    /// The value of each round, for each tracked point; `None` for a round without a value.
     values: Vec<Vec<Option<f64>>>,
-    /// The round after which it was steady.
+    /// The last round, after which the course was steady.
     ended: Option<u32>,
+    /// The index and the round of each cell.
     cells: Vec<(u32, u32)>,
 }
 
 impl Rounds {
-    /// The courses of a plan, none of them begun.
+    /// The courses of a plan, without values.
     pub fn new(plan: &Plan) -> Self {
         let mut rounds =
             Rounds { course_of: vec![None; plan.cells.len()], tracked: BTreeMap::new(), courses: Vec::new() };
@@ -75,7 +75,7 @@ impl Rounds {
         rounds
     }
 
-    /// Whether a cell is still to be measured: its course was not steady before its round.
+    /// Whether a cell must be measured, because its course was not steady before its round.
     pub fn needs(&self, cell: &PlannedCell) -> bool {
         let course = self.course_of[cell.index as usize].map(|course| &self.courses[course]);
         course.and_then(|course| course.ended).is_none_or(|ended| cell.repetition <= ended)
@@ -86,8 +86,7 @@ impl Rounds {
         self.tracked.contains_key(&cell)
     }
 
-    /// Takes the rows of a measured cell. The cells that are not needed any more, where the last value of a round made
-    /// its course steady; else none.
+    /// Takes the rows of a measured cell. Returns the cells that are skipped, if the cell made its course steady.
     pub fn measured(&mut self, cell: &PlannedCell, rows: &[Row]) -> Vec<u32> {
         let (Some(&point), Some(course)) =
             (self.tracked.get(&cell.index), self.course_of[cell.index as usize])

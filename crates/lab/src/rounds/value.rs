@@ -1,20 +1,21 @@
 //! The value of a round, and the round after which values are steady.
 //!
-//! Not here: which cells are tracked (`mod`).
+//! Not here: the choice of tracked cells (`mod`).
 
 use crate::experiment::Of;
 use lowtide_core::Bytes;
 use lowtide_record::Row;
 use lowtide_record::analysis::Snia;
 
-/// What is tracked of a cell, over the intervals that begin in the first `first_ns` nanoseconds: MiB/s, requests per
-/// second, new orders per minute, or the mean latency in nanoseconds. `None` where nothing was measured, or of a percentile or an amplification.
+/// The tracked value of a cell, over the intervals that begin in the first `first_ns` nanoseconds: MiB/s, requests per
+/// second, new orders per minute, or the mean latency in nanoseconds. `None` without rows, and for percentiles and
+/// amplifications.
 pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
     let rows = || rows.iter().filter(|row| row.start_ns < first_ns);
     let seconds: f64 = rows().map(Row::seconds).sum();
     let sum = |each: fn(&Row) -> u64| rows().map(each).sum::<u64>();
     let requests = sum(|row| row.reads + row.writes) as f64;
-    let found = match of {
+    let value = match of {
         Of::Throughput => Bytes::new(sum(|row| row.read_bytes + row.write_bytes)).as_mib() / seconds,
         Of::Iops => requests / seconds,
         Of::NewOrders => {
@@ -27,11 +28,11 @@ pub fn value(of: Of, rows: &[Row], first_ns: u64) -> Option<f64> {
         }
         Of::P50 | Of::P95 | Of::P99 | Of::WriteAmplification | Of::LayerAmplification => return None,
     };
-    found.is_finite().then_some(found)
+    value.is_finite().then_some(value)
 }
 
-/// The first round, from 1, after which the rule holds for every point over the rounds of its window; `None` where it
-/// never does. `points` has the values of each point by round.
+/// The first round, from 1, after which the rule holds for every point over the rounds of its window; `None` if there is
+/// none. `points` has the values of each point by round.
 pub fn steady_after(rule: &Snia, points: &[Vec<Option<f64>>]) -> Option<u32> {
     let rounds = points.iter().map(Vec::len).min()?;
     let holds = |end: usize| {

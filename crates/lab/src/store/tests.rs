@@ -20,7 +20,7 @@ const TEXT: &str = "name = 't'\ntarget.device = 'intel-320-160gb'\n[before-each-
 fn plan(precision: Option<f64>) -> Plan {
     let experiment = Experiment::parse("t.toml", TEXT, &[]).expect("valid");
     let mut plan = Plan::new(experiment, Seed::new(1), 1).expect("plans");
-    plan.beside = precision.map_or(String::new(), |share| format!("\nadaptive, precision {share}"));
+    plan.identity_suffix = precision.map_or(String::new(), |share| format!("\nadaptive, precision {share}"));
     plan
 }
 

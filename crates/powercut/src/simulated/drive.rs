@@ -1,16 +1,15 @@
-//! A drive with contents, in virtual time ([`Drive`]): a model says how long requests take, [`Pending`] what a power cut
-//! takes back.
+//! A drive with contents in virtual time ([`Drive`]): a model gives the duration of requests, and [`Pending`] the writes
+//! that a power cut undoes.
 //!
-//! Requests that are written are in flight until they are waited for, or until their time has come. Leaves
-//! out who asks, and when the power is cut. A live drive ([`lowtide_live`]) has the same parts and answers in
-//! real time; here nobody waits.
+//! Writes are in flight until the host waits for them, or until their completion time. A live drive ([`lowtide_live`]) has
+//! the same components, but answers in real time. Not here: the host, and the times of power cuts.
 
 use lowtide_core::rng::{Rng, below};
 use lowtide_core::{BlockDevice, Nanos, Op, Request, Seed, VirtualTime};
 use lowtide_device::AnyDevice;
 use lowtide_device::power::{Cache, Loss, Number, Part, Pending, Tear};
 
-/// Bytes of a block: what is read and written at once.
+/// Bytes of a block, the unit of reads and writes.
 pub(super) const BLOCK: u64 = 4096;
 
 /// A drive whose power can be cut.
@@ -18,7 +17,7 @@ pub(super) struct Drive {
     model: AnyDevice,
     bytes: Vec<u8>,
     pending: Pending<Box<[u8]>>,
-    /// Writes that are not acknowledged, and when they will be.
+    /// Writes in flight, with the time of their acknowledgement.
     in_flight: Vec<(VirtualTime, Number)>,
     now: VirtualTime,
     seed: Seed,
@@ -26,7 +25,7 @@ pub(super) struct Drive {
 }
 
 impl Drive {
-    /// A new drive with room for so many bytes, all zero. What a cut takes follows from `seed`.
+    /// A new drive of `room` bytes, all zero. `seed` determines the writes that a cut undoes.
     pub(super) fn new(model: AnyDevice, cache: Cache, room: u64, seed: Seed) -> Drive {
         Drive {
             model,
@@ -39,28 +38,28 @@ impl Drive {
         }
     }
 
-    /// The instant.
+    /// The virtual time.
     pub(super) fn now(&self) -> VirtualTime {
         self.now
     }
 
-    /// Bytes there is room for.
+    /// Its size in bytes.
     pub(super) fn room(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The host does something else for so long.
+    /// Advances the time by the processor time of the host.
     pub(super) fn pass(&mut self, span: Nanos) {
         self.now = self.now + span;
         self.settle(self.now);
     }
 
-    /// Takes note of what is acknowledged by an instant.
+    /// Acknowledges the writes that complete by an instant.
     fn settle(&mut self, by: VirtualTime) {
         if self.in_flight.iter().all(|(at, _)| *at > by) {
             return;
         }
-        // In the order of acknowledgement, as the cache takes them.
+        // The cache takes writes in the order of their acknowledgement.
         self.in_flight.sort_unstable();
         let acknowledged = self.in_flight.partition_point(|(at, _)| *at <= by);
         for (at, number) in self.in_flight.drain(..acknowledged) {
@@ -68,27 +67,27 @@ impl Drive {
         }
     }
 
-    /// Asks for a write, and does not wait for it.
+    /// Submits a write without waiting for it.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8], fua: bool) {
         self.settle(self.now);
         let request = Request { op: Op::Write { fua }, offset, length: bytes.len() as u64 };
         let completion = self.model.submit(self.now, &request);
         assert!(completion.status.is_ok(), "a model without faults: {completion:?}");
-        let place = &mut self.bytes[offset as usize..offset as usize + bytes.len()];
-        let undo = Box::from(&*place);
-        place.copy_from_slice(bytes);
+        let contents = &mut self.bytes[offset as usize..offset as usize + bytes.len()];
+        let undo = Box::from(&*contents);
+        contents.copy_from_slice(bytes);
         let number = self.pending.write(offset, bytes.len() as u64, fua, undo);
         self.in_flight.push((completion.at, number));
     }
 
-    /// Waits for everything that was asked for.
+    /// Waits for all writes.
     pub(super) fn wait(&mut self) {
         let last = self.in_flight.iter().map(|(at, _)| *at).max();
         self.now = self.now.max(last.unwrap_or(self.now));
         self.settle(self.now);
     }
 
-    /// Flushes, and waits for it.
+    /// Flushes the write cache, and waits.
     pub(super) fn flush(&mut self) {
         self.settle(self.now);
         let asked = self.now;
@@ -97,19 +96,19 @@ impl Drive {
         self.pending.flushed(asked);
     }
 
-    /// Reads, and waits for it.
+    /// Reads, and waits.
     pub(super) fn read(&mut self, offset: u64, length: u64) -> &[u8] {
         self.now = self.model.submit(self.now, &Request::read(offset, length)).at;
         self.settle(self.now);
         self.peek(offset, length)
     }
 
-    /// What is there, for a host that has it in its memory.
+    /// The contents, without a request, for a host that has them in its page cache.
     pub(super) fn peek(&self, offset: u64, length: u64) -> &[u8] {
         &self.bytes[offset as usize..(offset + length) as usize]
     }
 
-    /// Cuts the power at an instant between now and the end of what is in flight. Afterwards it is on again.
+    /// Cuts the power at an instant between now and the last acknowledgement in flight, and restores it.
     pub(super) fn power_cut(&mut self, tear: Tear) -> Loss {
         let last = self.in_flight.iter().map(|(at, _)| at.as_nanos()).max().unwrap_or(0);
         let longest = last.saturating_sub(self.now.as_nanos());
@@ -124,7 +123,7 @@ impl Drive {
         })
     }
 
-    /// What it holds, all of it durable: the place to go back to by [`Drive::restore`].
+    /// Makes all contents durable, and returns them for [`Drive::restore`].
     pub(super) fn image(&mut self) -> Vec<u8> {
         self.wait();
         self.pending.clear();
@@ -132,7 +131,7 @@ impl Drive {
         self.bytes[..used].to_vec()
     }
 
-    /// Holds what it held, all of it durable. The model is not asked: its history goes on as if nothing had been written.
+    /// Replaces the contents by an image, all of it durable. The model does not see these writes.
     pub(super) fn restore(&mut self, image: &[u8]) {
         self.in_flight.clear();
         self.pending.clear();

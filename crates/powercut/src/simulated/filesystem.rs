@@ -1,20 +1,22 @@
-//! The least filesystem that a database needs, on a simulated drive, with the memory of its host ([`FileSystem`]).
+//! A minimal filesystem for a database on a simulated drive, with the page cache of its host ([`FileSystem`]).
 //!
 //! ```text
 //!   write ─► page cache: dirty pages ─┬─ fsync: all of the file ─┐
-//!                                     └─ now and then: any one ──┴─► drive ─► [flush] ─► metadata ─► [flush]
+//!                                     └─ at random: any page ────┴─► drive ─► [flush] ─► metadata ─► [flush]
 //! ```
 //!
-//! It does what ext4 (`data=ordered`, delayed allocation) and XFS promise, and no more. Metadata (names, lengths, which blocks)
-//! is one journal: a sync of any file commits all of it as it is by then, after the data that it refers to, and whole or not
-//! at all. A block is given to a file when its page is written back, and a file is as long on the drive as the pages that
-//! were. What is overwritten is overwritten in place, at once. Blocks that were freed are not used again before their freeing
-//! is committed. With barriers, the drive is flushed before metadata is written, which is written with forced unit access,
-//! and at the end of a sync that had none to write; without, a sync waits for writes alone.
+//! It keeps only the promises of ext4 (`data=ordered`, delayed allocation) and XFS. Metadata (names, lengths, blocks) is one
+//! journal: a sync of any file commits all current metadata atomically, after the data that it refers to. A file gets a block
+//! when its page is written back, and its length on the drive covers only such pages. Data is overwritten in place, at once.
+//! Freed blocks are reused only after their release is committed. With barriers, the drive is flushed before metadata is
+//! written, metadata is written with forced unit access, and a sync without metadata ends with a flush. Without barriers, a
+//! sync only waits for its writes.
 //!
-//! The host writes any dirty page back, and commits metadata, at any time, seeded: a kernel does the one within half a minute, in an
-//! order of its own, the other every few seconds (`commit=5` of ext4, `xfssyncd_centisecs`), whoever syncs. All of its memory is lost with the power. Not here: folders, locks, permissions, and how long the host's processors take, but for
-//! two microseconds of every system call that is no read.
+//! The host writes back dirty pages and commits metadata at random times, as a kernel does without a sync: within half a
+//! minute, and every few seconds (`commit=5` of ext4, `xfssyncd_centisecs`). A power cut loses the page cache.
+//!
+//! # Not modelled
+//! Folders, locks and permissions. Processor time, except for two microseconds of every system call that is not a read.
 
 use super::drive::{BLOCK, Drive};
 use super::metadata::{self, Extents, Metadata};
@@ -25,13 +27,13 @@ use lowtide_host::sqlite_vfs::{FileError, FileNumber, Files};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a system call takes.
+/// The duration of a system call.
 const SYSTEM_CALL: Nanos = Nanos::from_micros(2);
-/// Of so many writes, one is followed by a dirty page's being written back.
+/// One write in this many is followed by the write-back of a dirty page.
 const WRITE_BACK: u64 = 16;
-/// Of so many writes, one is followed by the metadata's being committed, where it has changed.
+/// One write in this many is followed by a commit of changed metadata.
 const COMMIT: u64 = 64;
-/// Milliseconds from the beginning of 1970 to that of virtual time: when the load says that it was made.
+/// Milliseconds from the beginning of 1970 to that of virtual time: the time of the load in the loaded rows.
 const BEGAN_MS: i64 = lowtide_engines::tpcc::LOADED_AT_SECONDS * 1_000;
 
 type Page = Box<[u8]>;
@@ -39,17 +41,17 @@ type Page = Box<[u8]>;
 /// A file.
 #[derive(Default)]
 struct File {
-    /// Its length, as the host sees it.
+    /// Its length for the host.
     size: u64,
-    /// Its length, as far as pages were written back.
+    /// Its length on the drive, which covers the pages that were written back.
     written: u64,
-    /// The block of each page; 0 where it has none.
+    /// The block of each page; 0 for a page without a block.
     blocks: Vec<u32>,
     dirty: BTreeMap<u32, Page>,
-    /// Whether the host has a page in its memory.
+    /// Whether each page is in the page cache.
     seen: Vec<bool>,
     opened: u32,
-    /// It has a name.
+    /// Whether it has a name.
     linked: bool,
 }
 
@@ -61,21 +63,21 @@ pub(super) struct FileSystem {
     names: BTreeMap<String, FileNumber>,
     files: Vec<File>,
     free: Vec<u32>,
-    /// Freed, and not committed.
+    /// Freed blocks whose release is not committed.
     freed: Vec<u32>,
-    /// Metadata has changed since it was committed.
+    /// Whether metadata has changed since its last commit.
     changed: bool,
     sequence: u64,
-    /// Events until the power is cut, where it will be.
+    /// Events until the power cut; `None` without a cut.
     left: Option<u64>,
     powered: bool,
-    /// Syncs are answered, and nothing is done.
+    /// Whether syncs have no effect.
     #[cfg(test)]
     pub(super) forgets_syncs: bool,
 }
 
 impl FileSystem {
-    /// An empty filesystem on a drive, mounted, its power on for good.
+    /// Makes and mounts an empty filesystem on a drive. The power stays on.
     pub(super) fn make(drive: Drive, barrier: bool, seed: Seed) -> FileSystem {
         let mut made = FileSystem {
             drive,
@@ -93,11 +95,11 @@ impl FileSystem {
             forgets_syncs: false,
         };
         made.free = made.unused(&[]);
-        made.commit().expect("nobody cuts the power");
+        made.commit().expect("no power cut");
         made
     }
 
-    /// The instant.
+    /// The virtual time.
     pub(super) fn now(&self) -> VirtualTime {
         self.drive.now()
     }
@@ -107,26 +109,26 @@ impl FileSystem {
         self.powered
     }
 
-    /// Everything that is on the drive and in memory, written and durable: the place to go back to.
+    /// Makes all files durable, and returns the contents of the drive for [`FileSystem::restore`].
     pub(super) fn image(&mut self) -> Vec<u8> {
         for file in 0..self.files.len() {
-            self.write_all_back(file as FileNumber).expect("nobody cuts the power");
+            self.write_all_back(file as FileNumber).expect("no power cut");
         }
-        self.commit().expect("nobody cuts the power");
+        self.commit().expect("no power cut");
         self.drive.image()
     }
 
-    /// Cuts the power, and goes back to what there was. It is mounted by [`FileSystem::power_on`].
+    /// Cuts the power, and replaces the contents of the drive. [`FileSystem::power_on`] mounts the filesystem.
     pub(super) fn restore(&mut self, image: &[u8]) {
         self.power_cut();
         self.drive.restore(image);
     }
 
-    /// Gives the power back and mounts what is on the drive; the power is cut again at the event of that number, counted
-    /// from 1. An event is a change that the host asks for, a write to the drive, or a flush.
+    /// Restores the power and mounts the filesystem. The power is cut again at the event number `cut_at`, from 1. An event
+    /// is a change by the host, a write to the drive, or a flush.
     ///
     /// # Errors
-    /// [`FileError::Device`] where no metadata is whole.
+    /// [`FileError::Device`] if there is no valid metadata.
     pub(super) fn power_on(&mut self, cut_at: Option<u64>) -> Result<(), FileError> {
         (self.powered, self.left) = (true, cut_at);
         let found = metadata::find(&mut self.drive).ok_or(FileError::Device)?;
@@ -144,7 +146,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Cuts the power: what the host has in memory is gone.
+    /// Cuts the power, which loses the page cache.
     pub(super) fn power_cut(&mut self) {
         let tear = if below(&mut self.rng, 2) == 0 { Tear::Sector } else { Tear::Page };
         self.drive.power_cut(tear);
@@ -154,7 +156,7 @@ impl FileSystem {
         (self.powered, self.changed, self.left) = (false, false, None);
     }
 
-    /// Blocks for data that nobody has; the first is taken last.
+    /// Blocks for data that no file uses, in descending order.
     fn unused(&self, used: &[u32]) -> Vec<u32> {
         let blocks = (self.drive.room() / BLOCK) as u32;
         let mut taken = vec![false; blocks as usize];
@@ -162,7 +164,7 @@ impl FileSystem {
         (metadata::BLOCKS..blocks).rev().filter(|block| !taken[*block as usize]).collect()
     }
 
-    /// Something happens, and with it perhaps the end.
+    /// Counts an event, at which the power may be cut.
     fn event(&mut self) -> Result<(), FileError> {
         if let Some(left) = &mut self.left {
             *left = left.saturating_sub(1);
@@ -177,18 +179,11 @@ impl FileSystem {
         if self.powered { Ok(()) } else { Err(FileError::Device) }
     }
 
-    /// A system call comes in.
-    fn call(&mut self) -> Result<(), FileError> {
-        self.power()?;
-        self.drive.pass(SYSTEM_CALL);
-        Ok(())
-    }
-
     fn file(&mut self, number: FileNumber) -> &mut File {
         &mut self.files[number as usize]
     }
 
-    /// Copies bytes of a page, from memory or from the drive.
+    /// Copies bytes of a page from the page cache or the drive.
     fn copy(&mut self, number: FileNumber, page: u32, within: usize, into: &mut [u8]) {
         let file = &mut self.files[number as usize];
         let part = within..within + into.len();
@@ -205,7 +200,7 @@ impl FileSystem {
         into.copy_from_slice(&bytes[part]);
     }
 
-    /// Changes bytes of a page, which is dirty afterwards.
+    /// Changes bytes of a page and marks it dirty.
     fn change(&mut self, number: FileNumber, page: u32, change: impl FnOnce(&mut [u8])) {
         let mut bytes = match self.file(number).dirty.remove(&page) {
             Some(bytes) => bytes,
@@ -219,7 +214,7 @@ impl FileSystem {
         self.file(number).dirty.insert(page, bytes);
     }
 
-    /// Writes a dirty page to the drive, and does not wait.
+    /// Writes a dirty page to the drive without waiting.
     fn write_back(&mut self, number: FileNumber, page: u32) -> Result<(), FileError> {
         let file = &mut self.files[number as usize];
         let Some(bytes) = file.dirty.remove(&page) else { return Ok(()) };
@@ -248,12 +243,12 @@ impl FileSystem {
         pages.into_iter().try_for_each(|page| self.write_back(number, page))
     }
 
-    /// Now and then, commits metadata that nobody has synced.
+    /// Commits changed metadata at random.
     fn perhaps_commit(&mut self) -> Result<(), FileError> {
         if self.changed && below(&mut self.rng, COMMIT) == 0 { self.commit() } else { Ok(()) }
     }
 
-    /// Now and then, writes any dirty page back.
+    /// Writes back a dirty page at random.
     fn perhaps_write_back(&mut self) -> Result<(), FileError> {
         if below(&mut self.rng, WRITE_BACK) != 0 {
             return Ok(());
@@ -270,7 +265,7 @@ impl FileSystem {
         Ok(())
     }
 
-    /// Waits for what was written, and makes it and the metadata durable, as far as the drive does what it is told.
+    /// Waits for all writes, and makes them and the metadata durable, if the drive honours flushes.
     fn commit(&mut self) -> Result<(), FileError> {
         self.drive.wait();
         if self.barrier {
@@ -294,8 +289,8 @@ impl FileSystem {
         Ok(())
     }
 
-    /// What lies behind the end of a file in its last page reads as zeroes before it becomes longer from `offset` on: the page may
-    /// have been written when the file was longer than its metadata knew.
+    /// Clears the last page of a file behind its end, before a change at `offset` extends the file. The page may have bytes
+    /// there that were written back before a cut, but whose length was not committed.
     fn clear_gap(&mut self, number: FileNumber, offset: u64) {
         let size = self.file(number).size;
         let (page, within) = ((size / BLOCK) as u32, (size % BLOCK) as usize);
@@ -304,7 +299,7 @@ impl FileSystem {
         }
     }
 
-    /// Gives the blocks of a file from a page on back.
+    /// Frees the blocks of a file from a page on.
     fn cut_off(&mut self, number: FileNumber, first: u32) {
         let file = &mut self.files[number as usize];
         file.dirty.split_off(&first);
@@ -316,7 +311,7 @@ impl FileSystem {
     }
 }
 
-/// A filesystem that SQLite and whoever cuts its power share.
+/// A filesystem that SQLite shares with the code that cuts the power.
 #[derive(Clone)]
 pub(super) struct Host(Arc<Mutex<FileSystem>>);
 
@@ -329,12 +324,18 @@ impl Host {
     pub(super) fn lock(&self) -> MutexGuard<'_, FileSystem> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+    /// Begins a system call.
+    fn call(&self) -> Result<MutexGuard<'_, FileSystem>, FileError> {
+        let mut its = self.lock();
+        its.power()?;
+        its.drive.pass(SYSTEM_CALL);
+        Ok(its)
+    }
 }
 
 impl Files for Host {
     fn open(&mut self, name: &str, create: bool) -> Result<FileNumber, FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         if let Some(number) = its.names.get(name).copied() {
             its.file(number).opened += 1;
             return Ok(number);
@@ -352,7 +353,7 @@ impl Files for Host {
 
     fn close(&mut self, file: FileNumber) {
         let mut its = self.lock();
-        // After a power cut, the file is not known any more.
+        // A power cut has closed all files.
         if !its.powered {
             return;
         }
@@ -364,8 +365,7 @@ impl Files for Host {
     }
 
     fn delete(&mut self, name: &str, sync: bool) -> Result<(), FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         let number = its.names.remove(name).ok_or(FileError::Missing)?;
         its.changed = true;
         its.file(number).linked = false;
@@ -377,14 +377,12 @@ impl Files for Host {
     }
 
     fn exists(&mut self, name: &str) -> Result<bool, FileError> {
-        let mut its = self.lock();
-        its.call()?;
-        Ok(its.names.contains_key(name))
+        Ok(self.call()?.names.contains_key(name))
     }
 
     fn read(&mut self, file: FileNumber, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
         let mut its = self.lock();
-        // How often SQLite asks again for what it had depends on its memory, which the whole process shares: what the host has is free.
+        // Reads from the page cache take no time, because their number depends on SQLite's cache, which all threads share.
         its.power()?;
         let size = its.file(file).size;
         let there = size.saturating_sub(offset).min(into.len() as u64);
@@ -393,8 +391,7 @@ impl Files for Host {
     }
 
     fn write(&mut self, file: FileNumber, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         its.clear_gap(file, offset);
         each_page(offset, bytes.len() as u64, |page, within, range| {
             let new = &bytes[range];
@@ -409,16 +406,15 @@ impl Files for Host {
     }
 
     fn truncate(&mut self, file: FileNumber, length: u64) -> Result<(), FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         its.clear_gap(file, length);
         its.cut_off(file, length.div_ceil(BLOCK) as u32);
         let (within, size) = ((length % BLOCK) as usize, its.file(file).size);
         if within > 0 && length < size {
-            // What comes after the end reads as zeroes, should the file become longer again.
+            // Bytes after the end read as zeroes if the file is extended again.
             its.change(file, (length / BLOCK) as u32, |page| page[within..].fill(0));
         }
-        // A file that is made longer is so at once; one that is made shorter may not have been as long on the drive.
+        // An extension changes the length on the drive at once. A truncated file may be shorter there already.
         let written = if length > size { length } else { its.file(file).written.min(length) };
         its.changed |= written != its.file(file).written;
         (its.file(file).size, its.file(file).written) = (length, written);
@@ -426,8 +422,7 @@ impl Files for Host {
     }
 
     fn sync(&mut self, file: FileNumber) -> Result<(), FileError> {
-        let mut its = self.lock();
-        its.call()?;
+        let mut its = self.call()?;
         #[cfg(test)]
         if its.forgets_syncs {
             return Ok(());
@@ -437,9 +432,7 @@ impl Files for Host {
     }
 
     fn size(&mut self, file: FileNumber) -> Result<u64, FileError> {
-        let mut its = self.lock();
-        its.call()?;
-        Ok(its.file(file).size)
+        Ok(self.call()?.file(file).size)
     }
 
     fn now_ms(&self) -> i64 {
@@ -447,7 +440,7 @@ impl Files for Host {
     }
 }
 
-/// Each page that a range touches: its number, where the range begins in it, and which bytes of the range these are.
+/// Calls `each` for each page of a range: the page number, the offset in the page, and the part of the range.
 fn each_page(offset: u64, length: u64, mut each: impl FnMut(u32, usize, std::ops::Range<usize>)) {
     let mut done = 0;
     while done < length {

@@ -1,29 +1,29 @@
-//! The metadata of the filesystem on the drive: names, lengths and blocks of all files, in one of several places in turns.
+//! The metadata of the filesystem on the drive: names, lengths and blocks of all files, written to several slots in turn.
 //!
-//! The newest that is whole counts, which its checksum tells. Not here: when it is written.
+//! The newest copy with a correct checksum counts. Not here: the times of writes (`filesystem`).
 
 use super::drive::{BLOCK, Drive};
 
-/// Places that metadata is written to in turns.
-const PLACES: u64 = 8;
-/// Blocks of a place.
-const PLACE: u64 = 10;
-/// Blocks from the first of the drive on that hold metadata.
-pub(super) const BLOCKS: u32 = (PLACES * PLACE) as u32;
-/// Bytes before the files: checksum, bytes of the files, sequence.
+/// The number of slots.
+const SLOTS: u64 = 8;
+/// Blocks of a slot.
+const SLOT: u64 = 10;
+/// Blocks with metadata, at the beginning of the drive.
+pub(super) const BLOCKS: u32 = (SLOTS * SLOT) as u32;
+/// Bytes of the header: checksum, length of the list of files, sequence number.
 const HEADER: usize = 16;
 
 /// Blocks of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Extents {
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub(super) size: u64,
-    /// First block and how many; those of a hole begin at 0.
+    /// First block and number of blocks. The first block of a hole is 0.
     runs: Vec<(u32, u32)>,
 }
 
 impl Extents {
-    /// Of a file with a block for each page, 0 where there is none.
+    /// The extents of a file with the block of each page, or 0 for a hole.
     pub(super) fn of(size: u64, blocks: &[u32]) -> Extents {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for block in blocks {
@@ -36,7 +36,7 @@ impl Extents {
         Extents { size, runs }
     }
 
-    /// A block for each page.
+    /// The block of each page.
     pub(super) fn blocks(&self) -> Vec<u32> {
         let run = |(first, count): &(u32, u32)| {
             let (first, step) = (*first, u32::from(*first != 0));
@@ -46,40 +46,40 @@ impl Extents {
     }
 }
 
-/// All metadata, as it is at once.
+/// A copy of all metadata.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Metadata {
-    /// How often it was written.
+    /// The sequence number, from 1.
     pub(super) sequence: u64,
-    /// By name.
+    /// The files by name.
     pub(super) files: Vec<(String, Extents)>,
 }
 
-/// Asks for metadata to be written; nobody waits.
+/// Writes metadata without waiting.
 pub(super) fn write(drive: &mut Drive, metadata: &Metadata, fua: bool) {
     let mut bytes = encode(metadata);
     bytes.resize(bytes.len().next_multiple_of(BLOCK as usize), 0);
-    assert!(bytes.len() as u64 <= PLACE * BLOCK, "{} bytes of metadata", bytes.len());
-    drive.write(metadata.sequence % PLACES * PLACE * BLOCK, &bytes, fua);
+    assert!(bytes.len() as u64 <= SLOT * BLOCK, "{} bytes of metadata", bytes.len());
+    drive.write(metadata.sequence % SLOTS * SLOT * BLOCK, &bytes, fua);
 }
 
-/// The newest metadata that is whole; `None` where none is.
+/// Reads the newest metadata with a correct checksum; `None` if there is none.
 pub(super) fn find(drive: &mut Drive) -> Option<Metadata> {
     let mut newest: Option<Metadata> = None;
-    for place in 0..PLACES {
-        let offset = place * PLACE * BLOCK;
+    for slot in 0..SLOTS {
+        let offset = slot * SLOT * BLOCK;
         let mut bytes = drive.read(offset, BLOCK).to_vec();
         let length = HEADER as u64 + u64::from(u32_at(&bytes, 4)?);
-        if length > PLACE * BLOCK {
+        if length > SLOT * BLOCK {
             continue;
         }
         if length > BLOCK {
             let more = (length - BLOCK).next_multiple_of(BLOCK);
             bytes.extend_from_slice(drive.read(offset + BLOCK, more));
         }
-        let found = decode(&bytes[..length as usize]);
+        let metadata = decode(&bytes[..length as usize]);
         let best = newest.as_ref().map_or(0, |it| it.sequence);
-        newest = found.filter(|it| it.sequence > best).or(newest);
+        newest = metadata.filter(|it| it.sequence > best).or(newest);
     }
     newest
 }
@@ -99,13 +99,13 @@ fn encode(metadata: &Metadata) -> Vec<u8> {
     let length = (out.len() - HEADER) as u32;
     out[4..8].copy_from_slice(&length.to_le_bytes());
     out[8..16].copy_from_slice(&metadata.sequence.to_le_bytes());
-    let sum = checksum(&out[4..]);
+    let sum = crc32c::crc32c(&out[4..]);
     out[..4].copy_from_slice(&sum.to_le_bytes());
     out
 }
 
 fn decode(bytes: &[u8]) -> Option<Metadata> {
-    if u32_at(bytes, 0)? != checksum(bytes.get(4..)?) {
+    if u32_at(bytes, 0)? != crc32c::crc32c(bytes.get(4..)?) {
         return None;
     }
     let sequence = u64::from_le_bytes(bytes.get(8..HEADER)?.try_into().ok()?);
@@ -123,9 +123,7 @@ fn decode(bytes: &[u8]) -> Option<Metadata> {
 }
 
 fn take<'a>(rest: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
-    let (taken, left) = rest.split_at_checked(count)?;
-    *rest = left;
-    Some(taken)
+    rest.split_off(..count)
 }
 
 fn take_u32(rest: &mut &[u8]) -> Option<u32> {
@@ -140,16 +138,12 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_read_as_it_was_written_and_damage_is_seen() {
+    fn metadata_reads_back_and_damage_is_detected() {
         let blocks = [vec![5, 6, 7, 0, 0, 9], vec![], vec![0, 3]];
         let named = |(number, blocks): (usize, &Vec<u32>)| {
             (format!("file-{number}"), Extents::of(number as u64 * 4_000, blocks))

@@ -1,18 +1,20 @@
-//! SQLite through power cuts in virtual time: one thread, the same from the same seed, thousands of cuts in a minute.
+//! Power cuts under SQLite in virtual time: one thread, deterministic from the seed, thousands of cuts per minute.
 //!
 //! ```text
 //!   TPC-C's transactions ─► SQLite ─► VFS ─► FileSystem ─► Drive: model, bytes, Pending ◄─ cut at a seeded event
 //!         one after another                  page cache
 //! ```
 //!
-//! The power is cut at an event that is drawn anew each time: a change that SQLite asks for, a write to the drive or a flush,
-//! in the middle of transactions, checkpoints, recovery and the look that follows it. Then everything that was acknowledged is
-//! looked for, TPC-C's conditions are checked and `PRAGMA integrity_check` is asked. One transaction comes after another,
-//! so what is there must be what was there after one of them: a later one without an earlier one is corruption. What was found
-//! corrupt, or has grown much, is replaced by the database as it was loaded.
+//! The power is cut at a random event: a change by SQLite, a write to the drive or a flush, during transactions, checkpoints,
+//! recovery or the lookup after it. Then all acknowledged transactions are looked up, TPC-C's conditions are checked and
+//! `PRAGMA integrity_check` is run. Transactions are sequential, so a later transaction without an earlier one is
+//! corruption. A database that is corrupt, or has grown large, is replaced by the loaded one.
 //!
-//! The salts of SQLite's logs come from a generator of the whole process; they have no influence, but for one chance in 2³²
-//! that an old frame passes for a new one. Not here: the time of the host's processors.
+//! The salts of SQLite's logs come from a generator of the process. They have no influence, except that an old frame passes
+//! as a new one with a probability of 2⁻³².
+//!
+//! # Not modelled
+//! The processor time of the host.
 
 mod drive;
 mod filesystem;
@@ -34,18 +36,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bytes of the drive that are used.
 const ROOM: u64 = 8 << 20;
-/// The log after which a checkpoint is made: a few transactions.
+/// The log size that triggers a checkpoint: a few transactions.
 const LOG: Bytes = Bytes::kib(256);
-/// The power is cut within so many events; of four cuts, one within the first few, where a database recovers.
+/// The largest number of events before a cut.
 const EVENTS: u64 = 600;
+/// The largest number of events before every fourth cut, to hit recovery.
 const FIRST_EVENTS: u64 = 40;
-/// Transactions after which a database has grown much.
+/// The number of transactions after which a database is replaced.
 const MOST_ENTRIES: usize = 300;
 
-/// Takes a database through power cuts.
+/// Runs a database through power cuts.
 ///
 /// # Errors
-/// [`PowercutError`] where the device cannot be so, or `interrupt` is set.
+/// [`PowercutError`] if the device is unsuitable, or `interrupt` is set.
 pub(super) fn run(
     setting: &Setting,
     asked: &Asked,
@@ -63,7 +66,7 @@ fn made(setting: &Setting, asked: &Asked) -> Result<FileSystem, PowercutError> {
     let known = offer.look_up()?;
     if known.usable().get() < ROOM {
         let why = format!("{} of `{}` is less than {}", known.usable(), asked.device, Bytes::new(ROOM));
-        return Err(PowercutError::Setting(why + ": take a larger device, or a smaller `--scale`"));
+        return Err(PowercutError::Setting(why + ": use a larger device, or a smaller `--scale`"));
     }
     let (model, _) = known.model()?;
     let drive = Drive::new(model, known.cache(), ROOM, seed);
@@ -77,23 +80,23 @@ struct Rounds {
     vfs: Registered,
     settings: Settings,
     scale: Scale,
-    /// The drive as it was after the load.
+    /// The contents of the drive after the load.
     image: Vec<u8>,
     ledger: Ledger,
     deck: Deck,
     inputs: Inputs,
     rng: Rng,
-    /// The first cut since the database was looked at.
+    /// The first cut since the last lookup.
     cut: Option<Nanos>,
-    /// The power was not cut since it was as it was loaded.
+    /// Whether the power was never cut since the database was loaded or replaced.
     fresh: bool,
 }
 
-/// How a round goes on.
-enum Now {
-    /// The power is gone.
+/// The end of a round.
+enum End {
+    /// The power was cut.
     Cut,
-    /// The database is not what it was, or does not answer.
+    /// The database is corrupt, or does not answer.
     Corrupt(String),
 }
 
@@ -101,9 +104,8 @@ impl Rounds {
     /// Loads the database.
     fn begin(setting: &Setting, asked: &Asked, filesystem: FileSystem) -> Result<Rounds, PowercutError> {
         let host = Host::new(filesystem);
-        let vfs = Registered::new(Box::new(host.clone()));
-        let vfs =
-            vfs.map_err(|said| OltpError::Sql { what: "registering files".to_owned(), message: said })?;
+        let vfs = Registered::new(Box::new(host.clone()))
+            .map_err(|message| OltpError::Sql { what: "registering files".to_owned(), message })?;
         let settings = Settings {
             engine: setting.engine,
             durability: Some(setting.durability),
@@ -118,18 +120,16 @@ impl Rounds {
         loading.stop()?;
         let image = host.lock().image();
         host.lock().power_cut();
-        let constants = RunConstants::of(seed);
         let random = |name| Random::new(seed.part(name, 0));
-        let row = Row::of(setting, asked);
         Ok(Rounds {
-            row,
+            row: Row::of(setting, asked),
             host,
             vfs,
             settings,
             image,
             ledger: Ledger::default(),
             deck: Deck::new(random("deck")),
-            inputs: Inputs::new(&scale, (1, 1), constants, random("inputs")),
+            inputs: Inputs::new(&scale, (1, 1), RunConstants::of(seed), random("inputs")),
             scale,
             rng: seed.part("cuts", 0).stream(),
             cut: None,
@@ -146,7 +146,7 @@ impl Rounds {
             let event = 1 + below(&mut self.rng, most);
             self.round(Some(event));
             if self.ledger.len() > MOST_ENTRIES {
-                // It has grown: what the last cut left is looked at before it is replaced.
+                // The database is checked after its last cut, before it is replaced.
                 self.round(None);
                 self.replace();
             }
@@ -155,17 +155,17 @@ impl Rounds {
         Ok(self.row)
     }
 
-    /// From power to its cut; without one, to the end of the look.
+    /// Runs from power-on to the power cut at an event, or to the end of the lookup if there is no event.
     fn round(&mut self, event: Option<u64>) {
         match self.until_cut(event) {
-            Now::Cut if event.is_some() => {
+            End::Cut if event.is_some() => {
                 self.row.cuts += 1;
                 self.cut.get_or_insert(self.clock());
                 self.fresh = false;
             }
-            Now::Cut => self.host.lock().power_cut(),
-            Now::Corrupt(why) => {
-                assert!(!self.fresh, "a database as it was loaded is sound, but: {why}");
+            End::Cut => self.host.lock().power_cut(),
+            End::Corrupt(why) => {
+                assert!(!self.fresh, "a loaded database is sound, but: {why}");
                 self.row.damaged(&why);
                 self.row.lost += self.ledger.new_entries();
                 self.replace();
@@ -173,7 +173,7 @@ impl Rounds {
         }
     }
 
-    /// The database is as it was loaded again.
+    /// Replaces the database by the loaded one.
     fn replace(&mut self) {
         self.host.lock().restore(&self.image);
         self.ledger = Ledger::default();
@@ -184,35 +184,34 @@ impl Rounds {
         Nanos::new(self.host.lock().now().as_nanos())
     }
 
-    /// Why something failed.
-    fn why(&self, said: impl ToString) -> Now {
-        if self.host.lock().is_powered() { Now::Corrupt(said.to_string()) } else { Now::Cut }
-    }
-
-    fn until_cut(&mut self, event: Option<u64>) -> Now {
+    fn until_cut(&mut self, event: Option<u64>) -> End {
         let began = self.clock();
         if self.host.lock().power_on(event).is_err() {
-            return Now::Corrupt("the filesystem has no metadata that is whole".to_owned());
+            return End::Corrupt("the filesystem has no valid metadata".to_owned());
         }
         let instance = match self.open() {
             Ok(instance) => instance,
-            Err(error) => return self.why(error),
+            Err(error) => return self.end_of(error),
         };
         self.row.recovery.add(Nanos::new(self.clock().get() - began.get()));
         let database = instance.database();
         match self.look(&*database) {
             Ok(None) => {}
-            // What a check says that had no power to its end says nothing.
-            Ok(Some(why)) => return self.why(why),
-            Err(error) => return self.why(error),
+            Ok(Some(damage)) => return self.end_of(damage),
+            Err(error) => return self.end_of(error),
         }
         if event.is_none() {
-            return Now::Cut;
+            return End::Cut;
         }
         match database.session() {
-            Ok(mut session) => self.ask(&mut *session),
-            Err(error) => self.why(error),
+            Ok(mut session) => self.run_transactions(&mut *session),
+            Err(error) => self.end_of(error),
         }
+    }
+
+    /// The end of a round with a failure, which is meaningless after a power cut.
+    fn end_of(&self, failure: impl ToString) -> End {
+        if self.host.lock().is_powered() { End::Corrupt(failure.to_string()) } else { End::Cut }
     }
 
     /// Opens the database, which recovers with the first answer.
@@ -222,24 +221,22 @@ impl Rounds {
         Ok(instance)
     }
 
-    /// Looks for everything that was acknowledged, and for contradictions; what cannot be, if something is.
+    /// Looks up all acknowledged transactions and checks the consistency conditions. Returns the first damage.
     fn look(&mut self, database: &dyn Database) -> Result<Option<String>, OltpError> {
         if let Some(cut) = self.cut {
             let found = self.ledger.look(database, &self.scale, cut)?;
-            self.row.lost += found.lost;
-            self.row.returned += found.returned;
-            self.row.oldest_lost = self.row.oldest_lost.max(found.oldest);
-            if let Some(told) = found.told(true) {
-                return Ok(Some(told));
+            self.row.add(&found);
+            if let Some(damage) = found.damage(true) {
+                return Ok(Some(damage));
             }
         }
-        let told = contradiction(database, &self.scale)?;
-        self.cut = self.cut.filter(|_| told.is_some());
-        Ok(told)
+        let damage = contradiction(database, &self.scale)?;
+        self.cut = self.cut.filter(|_| damage.is_some());
+        Ok(damage)
     }
 
-    /// Asks for one transaction after another until the power is gone.
-    fn ask(&mut self, session: &mut dyn Session) -> Now {
+    /// Runs transactions until one fails.
+    fn run_transactions(&mut self, session: &mut dyn Session) -> End {
         loop {
             let mut transaction = self.inputs.next(self.deck.deal());
             self.ledger.name(&mut transaction);
@@ -250,7 +247,7 @@ impl Rounds {
                 }
                 Err(failure) => {
                     self.ledger.unknown(transaction);
-                    return self.why(failure);
+                    return self.end_of(failure);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Every kind of setting through a few hundred cuts, and the machinery broken on purpose.
+//! Every kind of setting through a few hundred cuts, and deliberate faults of the filesystem.
 
 use super::*;
 use crate::{Journal, Promise};
@@ -19,53 +19,37 @@ fn asked() -> Asked {
 }
 
 fn through(setting: Setting, cuts: u64) -> Row {
-    let row = run(&setting, &asked(), cuts, &AtomicBool::new(false)).expect("it can be made");
+    let row = run(&setting, &asked(), cuts, &AtomicBool::new(false)).expect("a valid setting");
     assert_eq!(row.cuts, cuts, "seed {SEED}: {row:?}");
-    assert!(row.acknowledged > cuts, "seed {SEED}: hardly anything was done: {row:?}");
+    assert!(row.acknowledged > cuts, "seed {SEED}: too few transactions: {row:?}");
     assert!(row.recovery.mean_s() > Some(0.0), "seed {SEED}: {row:?}");
     row
 }
 
 #[test]
-fn durable_settings_on_an_honest_drive_lose_nothing() {
-    for (cache, barrier) in
-        [(CacheKind::Protected, true), (CacheKind::Protected, false), (CacheKind::Volatile, true)]
-    {
-        let row = through(setting(Durability::Full, cache, barrier), 200);
-        assert_eq!(row.setting.promise(), Promise::All);
-        assert_eq!((row.lost, row.corrupt), (0, 0), "seed {SEED}: {row:?}");
-    }
-}
-
-#[test]
-fn relaxed_settings_on_an_honest_drive_lose_the_newest_and_are_never_corrupt() {
-    for cache in [CacheKind::Protected, CacheKind::Volatile] {
-        let row = through(setting(Durability::Second, cache, true), 200);
-        assert_eq!(row.setting.promise(), Promise::Older);
-        assert!(row.lost > 0 && row.corrupt == 0, "seed {SEED}: {row:?}");
-        assert!(row.oldest_lost.is_some());
-    }
-}
-
-#[test]
-fn without_syncs_with_a_lying_cache_or_without_barriers_transactions_are_lost_and_databases_corrupt() {
-    for (durability, cache, barrier) in [
-        (Durability::None, CacheKind::Protected, true),
-        (Durability::Full, CacheKind::Lying, true),
-        (Durability::Full, CacheKind::Volatile, false),
+fn databases_lose_what_their_promises_allow() {
+    use CacheKind::{Lying, Protected, Volatile};
+    let full = |cache, barrier| setting(Durability::Full, cache, barrier);
+    let rollback = Setting { journal: Journal::Rollback, ..full(Protected, true) };
+    for (setting, promise, cuts) in [
+        (full(Protected, true), Promise::All, 200),
+        (full(Protected, false), Promise::All, 200),
+        (full(Volatile, true), Promise::All, 200),
+        (setting(Durability::Second, Protected, true), Promise::Older, 200),
+        (setting(Durability::Second, Volatile, true), Promise::Older, 200),
+        // The removal of the journal is not synced.
+        (rollback, Promise::Older, 300),
+        (setting(Durability::None, Protected, true), Promise::Nothing, 200),
+        (full(Lying, true), Promise::Nothing, 200),
+        (full(Volatile, false), Promise::Nothing, 200),
     ] {
-        let row = through(setting(durability, cache, barrier), 200);
-        assert_eq!(row.setting.promise(), Promise::Nothing);
-        assert!(row.lost > 0 && row.corrupt > 0, "seed {SEED}: {row:?}");
+        let row = through(setting, cuts);
+        assert_eq!(row.setting.promise(), promise);
+        let (is_lost, is_corrupt) = (row.lost > 0, row.corrupt > 0);
+        let expected = (promise != Promise::All, promise == Promise::Nothing);
+        assert_eq!((is_lost, is_corrupt), expected, "seed {SEED}: {row:?}");
+        assert!(row.oldest_lost.is_some() || promise == Promise::All, "seed {SEED}: {row:?}");
     }
-}
-
-#[test]
-fn a_rollback_journal_whose_removal_is_not_synced_takes_a_commit_back() {
-    let setting =
-        Setting { journal: Journal::Rollback, ..setting(Durability::Full, CacheKind::Protected, true) };
-    let row = through(setting, 300);
-    assert!(row.lost > 0 && row.corrupt == 0, "seed {SEED}: {row:?}");
 }
 
 #[test]
@@ -74,28 +58,28 @@ fn equal_seeds_give_equal_rows_and_others_do_not() {
     let row = through(setting, 60);
     assert_eq!(row, through(setting, 60));
     let other = Asked { seed: Seed::new(SEED + 1), ..asked() };
-    let other = run(&setting, &other, 60, &AtomicBool::new(false)).expect("it can be made");
+    let other = run(&setting, &other, 60, &AtomicBool::new(false)).expect("a valid setting");
     assert_ne!(row.acknowledged, other.acknowledged);
 }
 
 #[test]
-fn a_filesystem_that_forgets_syncs_is_found_out() {
+fn a_filesystem_that_ignores_syncs_is_detected() {
     let setting = setting(Durability::Full, CacheKind::Protected, true);
-    let mut filesystem = made(&setting, &asked()).expect("it can be made");
+    let mut filesystem = made(&setting, &asked()).expect("a valid setting");
     filesystem.forgets_syncs = true;
-    let rounds = Rounds::begin(&setting, &asked(), filesystem).expect("it is loaded");
-    let row = rounds.run(100, &AtomicBool::new(false)).expect("nobody interrupts");
+    let rounds = Rounds::begin(&setting, &asked(), filesystem).expect("a loaded database");
+    let row = rounds.run(100, &AtomicBool::new(false)).expect("no interrupt");
     assert!(row.lost > 0 && !row.kept(), "seed {SEED}: {row:?}");
 }
 
 #[test]
-fn damage_after_all_was_lost_and_seen_is_counted() {
+fn damage_is_counted_with_an_empty_ledger() {
     let setting = setting(Durability::None, CacheKind::Lying, true);
-    let filesystem = made(&setting, &asked()).expect("it can be made");
-    let mut rounds = Rounds::begin(&setting, &asked(), filesystem).expect("it is loaded");
+    let filesystem = made(&setting, &asked()).expect("a valid setting");
+    let mut rounds = Rounds::begin(&setting, &asked(), filesystem).expect("a loaded database");
     rounds.round(Some(5));
     assert_eq!(rounds.row.cuts, 1, "seed {SEED}");
-    // It was looked at, and nothing of the ledger was left.
+    // As after a lookup that found none of the transactions.
     (rounds.ledger, rounds.cut) = (Ledger::default(), None);
     rounds.host.lock().restore(&[]);
     rounds.round(Some(5));
@@ -103,16 +87,17 @@ fn damage_after_all_was_lost_and_seen_is_counted() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn invalid_settings_and_interrupts_are_errors() {
     let setting = setting(Durability::Full, CacheKind::Protected, true);
-    let asked = |device: &str, scale| Asked { device: device.to_owned(), scale, ..self::asked() };
-    let wrong =
-        |asked| run(&setting, &asked, 1, &AtomicBool::new(false)).expect_err("it cannot be").to_string();
-    assert!(wrong(asked("intel-320-160g", 1)).contains("did you mean `intel-320-160gb`"));
     let volatile = Setting { cache: CacheKind::Volatile, ..setting };
-    let told = run(&volatile, &asked("cloud-gp3-3000", 1), 1, &AtomicBool::new(false))
-        .expect_err("always protected");
-    assert!(told.to_string().contains("always protected"), "{told}");
-    let interrupted = run(&setting, &self::asked(), 10, &AtomicBool::new(true));
+    for (setting, device, fault) in [
+        (setting, "intel-320-160g", "did you mean `intel-320-160gb`"),
+        (volatile, "cloud-gp3-3000", "always protected"),
+    ] {
+        let asked = Asked { device: device.to_owned(), scale: 1, ..asked() };
+        let error = run(&setting, &asked, 1, &AtomicBool::new(false)).expect_err(fault);
+        assert!(error.to_string().contains(fault), "{error}");
+    }
+    let interrupted = run(&setting, &asked(), 10, &AtomicBool::new(true));
     assert!(matches!(interrupted, Err(PowercutError::Interrupted)));
 }

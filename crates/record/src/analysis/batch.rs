@@ -1,12 +1,12 @@
-//! Batch means: the mean of a correlated series with an honest confidence interval.
+//! Batch means: the mean of a correlated series with a confidence interval that allows for the correlation.
 //!
 //! A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", section on batch means; C. Alexopoulos and
 //! A. F. Seila, "Output data analysis" (Handbook of Simulation, 1998). The batch length is chosen so that the
 //! batch means pass von Neumann's ratio test (J. von Neumann, Ann. Math. Stat. 12, 1941, in the form of G. S.
-//! Fishman, "Principles of Discrete Event Simulation", 1978). As ASAP3 does (Steiger et al., ACM TOMACS 15(1),
-//! 2005), what correlation is left widens the interval; deviates by taking it as that of an AR(1) process, and by
-//! testing only for positive correlation, because negative correlation makes the interval too wide, not too
-//! narrow. Not here: overlapping batches.
+//! Fishman, "Principles of Discrete Event Simulation", 1978). As in ASAP3 (Steiger et al., ACM TOMACS 15(1),
+//! 2005), the remaining correlation widens the interval. Two deviations: the remaining correlation is taken as that
+//! of an AR(1) process, and the test is only for positive correlation, because negative correlation makes the
+//! interval too wide, not too narrow. Not here: overlapping batches.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -19,7 +19,7 @@ const LIMIT: f64 = 1.2816;
 /// A batch spans at least this many autocorrelation times of the intervals.
 const TIMES: f64 = 3.0;
 
-/// A series cut into batches of equal length; what does not divide is left out at the beginning.
+/// A series cut into batches of equal length; the remainder of the division is left out at the beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batches {
     /// The mean of each batch.
@@ -35,8 +35,8 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// As many batches, 40 at most and 10 at least, as pass for independent; if not even 10 do, those 10, marked
-    /// so. `None` for fewer than 10 values.
+    /// The most batches, from 10 to 40, that pass the test for correlation. If not even 10 do, returns those 10 with
+    /// `independent` false. `None` for fewer than 10 values.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.len() < FEWEST {
             return None;
@@ -73,7 +73,7 @@ impl Batches {
 
     /// The mean over all batches.
     pub fn mean(&self) -> f64 {
-        self.means.iter().sum::<f64>() / self.means.len() as f64
+        mean(&self.means)
     }
 
     /// Half the width of the 95 % confidence interval of the mean.
@@ -85,32 +85,45 @@ impl Batches {
     }
 }
 
-/// The means of consecutive runs of `length` values.
-pub fn averages(values: &[f64], length: usize) -> Vec<f64> {
-    values.chunks_exact(length).map(|chunk| chunk.iter().sum::<f64>() / length as f64).collect()
+/// The arithmetic mean.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// More degrees of freedom change the quantiles by less than 0.02 %, and take statrs for ever.
-pub const MOST_FREEDOM: f64 = 1e4;
+/// The means of consecutive runs of `length` values.
+pub fn averages(values: &[f64], length: usize) -> Vec<f64> {
+    values.chunks_exact(length).map(mean).collect()
+}
+
+/// More degrees of freedom change the quantiles by less than 0.02 %, and statrs does not converge on them.
+const MOST_FREEDOM: f64 = 1e4;
+
+/// Student's t distribution.
+fn students_t(freedom: f64) -> StudentsT {
+    StudentsT::new(0.0, 1.0, freedom.clamp(1.0, MOST_FREEDOM)).expect("at least one degree of freedom")
+}
 
 /// The quantile of Student's t distribution.
 pub fn student_t(probability: f64, freedom: f64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom.clamp(1.0, MOST_FREEDOM))
-        .expect("at least one degree of freedom")
-        .inverse_cdf(probability)
+    students_t(freedom).inverse_cdf(probability)
+}
+
+/// The probability that Student's t is at least as far from 0 as `t`.
+pub fn two_sided(t: f64, freedom: f64) -> f64 {
+    (2.0 * students_t(freedom).cdf(-t.abs())).min(1.0)
 }
 
 /// `C = 1 − Σ(x_{i+1} − x_i)² / 2Σ(x_i − x̄)²`: 0 on average for independent values, with variance
 /// `(k − 2)/(k² − 1)`, and towards 1 with positive correlation. 0 for a constant.
 pub fn von_neumann(values: &[f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mean = mean(values);
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     let steps: f64 = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
     if squares > 0.0 { 1.0 - steps / (2.0 * squares) } else { 0.0 }
 }
 
-/// The factor by which correlation between neighbours raises the variance of a mean: `(1 + r)/(1 − r)`, that of
-/// an AR(1) process. 1 for negative correlation, 19 at most.
+/// The factor by which correlation between neighbours raises the variance of a mean: `(1 + r)/(1 − r)`, the
+/// factor of an AR(1) process. 1 for negative correlation, 19 at most.
 pub fn inflation(correlation: f64) -> f64 {
     let r = correlation.clamp(0.0, 0.9);
     (1.0 + r) / (1.0 - r)
@@ -118,7 +131,7 @@ pub fn inflation(correlation: f64) -> f64 {
 
 /// The correlation between neighbours. 0 for a constant.
 fn lag_1(values: &[f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mean = mean(values);
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     let products: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
     if squares > 0.0 { products / squares } else { 0.0 }
@@ -138,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_tells_order_from_disorder() {
+    fn the_ratio_distinguishes_a_trend_from_noise() {
         let rising: Vec<f64> = (0..20).map(f64::from).collect();
         assert!(von_neumann(&rising) > 0.9);
         assert!(!Batches::of(&rising).expect("20 values").independent);
@@ -147,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_divide_is_left_out_at_the_beginning() {
+    fn a_remainder_is_left_out_at_the_beginning() {
         let values: Vec<f64> = (0..23).map(|i| if i < 3 { 1000.0 } else { 1.0 }).collect();
         let batches = Batches::cut(&values, 10);
         assert_eq!((batches.length, batches.skipped, batches.mean()), (2, 3, 1.0));

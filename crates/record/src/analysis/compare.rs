@@ -1,22 +1,22 @@
-//! Comparing two levels: their ratio with its confidence interval, and how surely it lies beyond a limit.
+//! Comparison of two levels: their ratio with its confidence interval, and the probability of its distance from a
+//! limit.
 //!
-//! E. C. Fieller, "Some problems in interval estimation", J. Royal Stat. Soc. B 16, 1954, for independent levels; the
-//! degrees of freedom are those of Welch (1947) and Satterthwaite (1946), both levels resting on few sections. Levels
-//! measured in pairs, one shortly after the other, are compared by the logarithms of their ratios instead, which leaves
-//! out what both share. Not here: where a level's standard error comes from (`sections`) and what many comparisons at
-//! once do to chance (`many`).
+//! Independent levels are compared by E. C. Fieller, "Some problems in interval estimation", J. Royal Stat. Soc. B 16,
+//! 1954. The degrees of freedom are those of Welch (1947) and Satterthwaite (1946), because both levels rest on few
+//! sections. Levels measured in pairs, one shortly after the other, are compared by the logarithms of their ratios
+//! instead, so that an influence on both levels of a pair cancels. Not here: standard errors of levels (`sections`) and
+//! the correction for many comparisons (`many`).
 
 use super::Estimate;
-use super::batch::{MOST_FREEDOM, student_t};
+use super::batch::{student_t, two_sided};
 use super::sections::spread;
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A number with its uncertainty: a throughput, a percentile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level {
-    /// The number, in whatever unit.
+    /// The number, in any unit.
     pub value: f64,
-    /// Its standard error, in that unit; 0 where it is exact.
+    /// Its standard error, in the same unit; 0 if the number is exact.
     pub standard_error: f64,
     /// Degrees of freedom of the standard error; at least 1.
     pub freedom: f64,
@@ -49,18 +49,18 @@ pub struct Ratio {
     basis: Basis,
 }
 
-/// What an interval rests on.
+/// The data behind an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Basis {
-    /// Two levels that know nothing of each other.
+    /// Two independent levels.
     Independent(Level, Level),
     /// The logarithm of the ratio.
     Logarithm(Level),
 }
 
 impl Ratio {
-    /// Compares `a` with `b`, measured independently; `None` where the interval of `b` is so wide that the ratio has no
-    /// bounds, or either is not above 0.
+    /// Compares `a` with `b`, measured independently. `None` if the interval of `b` is so wide that the ratio has no
+    /// bounds, or a level is not above 0.
     pub fn of(a: &Level, b: &Level) -> Option<Ratio> {
         let (x, y) = (a.value, b.value);
         if !(x > 0.0 && y > 0.0) {
@@ -78,8 +78,8 @@ impl Ratio {
         Some(Ratio { ratio, low, high, basis: Basis::Independent(*a, *b) })
     }
 
-    /// The ratio of levels that were measured in pairs: `ratio` over all of them, `pairs` one by one. `None` with fewer
-    /// than two pairs, or where one is not above 0.
+    /// The ratio of levels that were measured in pairs: `ratio` over all pairs, `pairs` of each pair. `None` with fewer
+    /// than two pairs, or if a ratio is not above 0.
     pub fn of_pairs(ratio: f64, pairs: &[f64]) -> Option<Ratio> {
         if pairs.len() < 2 || !pairs.iter().chain([&ratio]).all(|it| *it > 0.0 && it.is_finite()) {
             return None;
@@ -97,23 +97,23 @@ impl Ratio {
         Ratio { ratio, low, high, basis: Basis::Logarithm(level) }
     }
 
-    /// The same with an interval that is wider at both ends by this share: what rounding may hide.
+    /// Widens the interval at both ends by a share, to allow for rounding.
     pub fn widened(self, share: f64) -> Ratio {
         Ratio { low: self.low * (1.0 - share), high: self.high / (1.0 - share), ..self }
     }
 
-    /// Whether the interval lies wholly below `limit`.
+    /// Whether the entire interval lies below `limit`.
     pub fn below(&self, limit: f64) -> bool {
         self.high < limit
     }
 
-    /// Whether the interval lies wholly above `limit`.
+    /// Whether the entire interval lies above `limit`.
     pub fn above(&self, limit: f64) -> bool {
         self.low > limit
     }
 
-    /// The probability of a ratio at least this far from `limit`, on either side, if the true one were `limit`. 1 where
-    /// the interval, which rounding may have widened, reaches it.
+    /// The probability of a ratio at least this far from `limit`, on either side, if the true ratio were `limit`. 1 if
+    /// the interval, which may have been widened for rounding, contains `limit`.
     pub fn probability(&self, limit: f64) -> f64 {
         if !self.below(limit) && !self.above(limit) {
             return 1.0;
@@ -129,7 +129,7 @@ impl Ratio {
         if error > 0.0 { two_sided(distance / error, freedom) } else { 0.0 }
     }
 
-    /// The logarithm of the ratio; of independent levels by first-order propagation.
+    /// The logarithm of the ratio; for independent levels by first-order propagation.
     fn logarithm(&self) -> Level {
         match self.basis {
             Basis::Logarithm(level) => level,
@@ -142,8 +142,8 @@ impl Ratio {
     }
 }
 
-/// The geometric mean of ratios with the interval that follows from theirs: of these ratios, not of others that might
-/// have been measured. `None` of none.
+/// The geometric mean of ratios, with the interval that follows from their intervals. It holds for these ratios only,
+/// not for others that might have been measured. `None` for an empty list.
 pub fn geometric_mean(ratios: &[Ratio]) -> Option<Ratio> {
     if let [one] = ratios {
         return Some(*one);
@@ -158,18 +158,11 @@ pub fn geometric_mean(ratios: &[Ratio]) -> Option<Ratio> {
     (count > 0.0).then(|| Ratio::of_logarithm(Level { value, standard_error: sum.sqrt() / count, freedom }))
 }
 
-/// Welch–Satterthwaite for a − ratio·b, the quantity that Fieller's interval tests.
+/// Welch–Satterthwaite degrees of freedom of a − ratio·b, the quantity that Fieller's interval tests.
 fn joint_freedom(a: &Level, b: &Level, ratio: f64) -> f64 {
     let (wa, wb) = (a.standard_error.powi(2), (ratio * b.standard_error).powi(2));
     let squares = wa * wa / a.freedom + wb * wb / b.freedom;
     if squares > 0.0 { (wa + wb).powi(2) / squares } else { a.freedom }
-}
-
-/// The probability that Student's t is at least this far from 0.
-fn two_sided(t: f64, freedom: f64) -> f64 {
-    let distribution =
-        StudentsT::new(0.0, 1.0, freedom.clamp(1.0, MOST_FREEDOM)).expect("at least one degree of freedom");
-    (2.0 * distribution.cdf(-t.abs())).min(1.0)
 }
 
 #[cfg(test)]
@@ -192,7 +185,7 @@ mod tests {
 
     #[test]
     fn fieller_as_computed_by_hand() {
-        // x = 10 ± 1, y = 5 ± 0.5 (standard errors), both exact in freedom: t = 1.9602 at the 1e4 degrees that more are taken for.
+        // x = 10 ± 1, y = 5 ± 0.5 (standard errors). More than 1e4 degrees of freedom count as 1e4, so t = 1.9602.
         // g = t²·0.25/25; the ends are (2 ± t·sqrt(0.04 + 4·0.01 − 0.04·g))/(1 − g).
         let of = |value, standard_error| Level { value, standard_error, freedom: 1e9 };
         let c = Ratio::of(&of(10.0, 1.0), &of(5.0, 0.5)).expect("bounded");
@@ -225,10 +218,10 @@ mod tests {
         assert!((pairs.probability(pairs.high + 1e-9) - 0.05).abs() < 1e-6);
     }
 
-    /// Symptom: the test above never ended, and a mean over many cells would not. Cause: the quantile function of
-    /// statrs does not converge at very many degrees of freedom. Fix: they are bounded.
+    /// Symptom: the test above never ended, and neither would a mean over many cells. Cause: the quantile function of
+    /// statrs does not converge at very many degrees of freedom. Fix: the degrees of freedom are bounded.
     #[test]
-    fn very_many_degrees_of_freedom_end() {
+    fn quantiles_of_very_many_degrees_of_freedom_are_found() {
         assert!((student_t(0.975, 1e12) - 1.96).abs() < 1e-3);
         assert!(two_sided(1.96, 1e12) > 0.049);
     }
@@ -246,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn pairs_leave_out_what_both_share() {
-        // The machine slows down by half over five pairs; the second is always 2 % behind, give or take.
+    fn an_influence_on_both_levels_of_a_pair_cancels() {
+        // The machine slows down by half over five pairs; the second of each pair is about 2 % slower.
         let drift = [100.0, 87.0, 75.0, 62.0, 50.0];
         let second = [98.1, 85.2, 73.6, 60.7, 49.0];
         let pairs: Vec<f64> = second.iter().zip(drift).map(|(b, a)| b / a).collect();

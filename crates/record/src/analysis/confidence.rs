@@ -1,31 +1,31 @@
 //! The rule of lowtide: a window after the honeymoon and the transient, without drift, with a narrow interval.
 //!
-//! Where the window may begin is `honeymoon` and `truncate`, drift is `drift`, the interval is `batch`; here they
-//! meet. Not here: when to ask; `online` does that.
+//! `honeymoon` and `truncate` find the beginning of the window, `drift` the drift, `batch` the interval; this module
+//! combines them. Not here: the times at which a running measurement is judged (`online`).
 
 use super::Estimate;
 use super::batch::Batches;
 use super::drift::{Drift, relaxation, trend};
-use super::honeymoon::{Interlock, interlock};
+use super::honeymoon::interlock;
 use super::reason::Reason;
 use super::series::Series;
 use super::truncate::mser5;
 
-/// What an answer must satisfy. Shares are shares of the mean, 0.01 being 1 %.
+/// Limits that a window must satisfy. Shares are shares of the mean: 0.01 is 1 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Confidence {
     /// Widest half width of the 95 % confidence interval. 1.5 %.
     pub relative_half_width: f64,
-    /// Farthest that the mean of the window may lie from the level a drift would end at. 2 %.
+    /// Largest distance of the mean of the window from the final level of a drift. 2 %.
     pub drift_tolerance: f64,
-    /// Standard errors added to that distance before it is compared: the benefit of the doubt goes against the
-    /// window where positive, to it where negative. 0.7.
+    /// Standard errors added to that distance before it is compared: a positive number refuses windows in doubt, a
+    /// negative number accepts them. 0.7.
     pub caution: f64,
-    /// The slowest relaxation that is looked for, as a time constant in drive writes (host bytes written divided
-    /// by the capacity). 3.
+    /// Time constant of the slowest relaxation that is tested, in drive writes (host bytes written divided by the
+    /// capacity). 3.
     pub longest_relaxation: f64,
-    /// Fewest turnovers ([`super::Context::turnover`]) that the host writes in the window, where the device
-    /// collects garbage. 0.25.
+    /// Fewest turnovers ([`super::Context::turnover`]) that the host writes in the window, if the device collects
+    /// garbage. 0.25.
     pub least_turnovers: f64,
     /// Fewest intervals in the window. 30.
     pub least_intervals: usize,
@@ -45,21 +45,20 @@ impl Default for Confidence {
 }
 
 impl Confidence {
-    /// The rule for an answer to within `precision`, as a share: that is the widest half width, and where it is more than
-    /// the default's tolerance, a drift may matter as much.
+    /// The rule for an answer to within `precision`, as a share: the widest half width, and the drift tolerance if it is
+    /// larger than the default.
     pub fn of_precision(precision: f64) -> Self {
         let default = Confidence::default();
         let drift_tolerance = default.drift_tolerance.max(precision);
         Confidence { relative_half_width: precision, drift_tolerance, ..default }
     }
 
-    /// The rule for a measurement whose length was fixed beforehand.
+    /// The rule for a measurement of fixed length.
     ///
-    /// A short measurement cannot rule out a slow drift. Where [`Confidence::default`] then says so, this one asks
-    /// only that no drift beyond the tolerance is *seen*: the distance less one standard error must be within it, for
-    /// relaxations up to one drive write. [`super::possible_drift_percent`] tells how much is not ruled out. Nobody
-    /// asked for a precision, so an interval of up to 10 %, or a drift of as much that is counted into it, is an answer,
-    /// too.
+    /// A short measurement cannot rule out a slow drift. [`Confidence::default`] refuses it; this rule accepts it unless
+    /// a drift beyond the tolerance is *seen*: the distance minus one standard error must be within the tolerance, for
+    /// relaxations up to one drive write. The user asked for no precision, so an interval of up to 10 %, which includes a
+    /// drift that is seen, is accepted.
     pub fn fixed_duration() -> Self {
         Confidence {
             relative_half_width: 0.1,
@@ -75,30 +74,25 @@ impl Confidence {
 /// A window may begin this many eighths of the way from the end of the transient to the end of the series.
 const LATEST_EIGHTH: usize = 6;
 
-/// The time constants tried, as shares of the longest.
+/// The time constants that are tested, as shares of the longest.
 const RELAXATIONS: [f64; 4] = [1.0, 1.0 / 3.0, 0.1, 1.0 / 30.0];
 
-/// The time constants tried besides, as shares of the window: the rest of a transient.
+/// Additional time constants, as shares of the window, for the end of a transient.
 const TRANSIENTS: [f64; 3] = [1.0, 0.3, 0.1];
 
-/// The estimate over the first window that satisfies `rule`; else why the longest window does not.
+/// Estimates the level over the first window that satisfies `rule`.
 ///
 /// # Errors
-/// The reason, where there is no such window.
+/// The reason why the longest window does not satisfy the rule, if no window does.
 pub fn judge(series: &Series, rule: &Confidence) -> Result<Estimate, Reason> {
-    let from = match interlock(series) {
-        Interlock::Open { from } => from,
-        Interlock::Closed { written, needed, blind } => {
-            return Err(Reason::Honeymoon { written, needed, blind });
-        }
-    };
+    let from = interlock(series)?;
     let count = series.points().len();
     let begin = from + mser5(&series.rates(from));
     let mut first = None;
     for eighth in 0..=LATEST_EIGHTH {
-        // A drift that is seen may be the rest of a transient: a later window may be rid of it. No other failing
-        // is mended by a shorter window, only hidden by chance.
-        // And once a drift was seen, the later window gets no benefit of the doubt.
+        // A drift that is seen may be the end of a transient, which a later window does not contain. A shorter window
+        // corrects no other failure, it only hides it by chance. After a drift was seen, later windows in doubt are
+        // refused.
         let rule = match first {
             None => *rule,
             Some(Reason::Drift { .. }) => Confidence { caution: rule.caution.max(0.0), ..*rule },
@@ -133,9 +127,9 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
         return Err(Reason::Idle);
     }
     let begin = from + batches.skipped;
-    let progress = progress(series, begin, count);
+    let progress = progress(series, begin);
     let drift = no_drift(series, &progress, &batches, rule)?;
-    // What is known to be left of a drift is part of the uncertainty about the level, and no part of the noise.
+    // A significant drift is part of the uncertainty of the level, but not of the noise.
     let (noise, left) = if drift.is_significant(batches.means.len()) {
         let values = drift.without(&series.rates(begin), &progress);
         (Batches::of(&values).unwrap_or_else(|| batches.clone()), drift.bias.abs())
@@ -143,13 +137,13 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
         (batches.clone(), 0.0)
     };
     let limit = rule.relative_half_width * mean;
-    // Correlated batches make the interval a guess; where the guess is well within the limit, that does no harm.
+    // Correlated batches make the interval a guess, which is acceptable if it is well within the limit.
     if !noise.independent && noise.half_width() > limit / 2.0 {
         return Err(Reason::Wandering { batch_s: noise.length as f64 * seconds(series) });
     }
     let half_width = noise.half_width() + left;
     if half_width > limit && left > noise.half_width() {
-        // It is the drift that makes it wide, and a later window may be rid of it.
+        // The drift makes the interval wide; a later window may not contain it.
         return Err(drifting(series, &batches, left / mean));
     }
     if half_width > limit {
@@ -166,23 +160,10 @@ fn judge_window(series: &Series, from: usize, rule: &Confidence) -> Result<Estim
     })
 }
 
-/// How far the level may still lie from the mean of an estimate's window, in percent of the mean: the distance to
-/// the end of the worst relaxation of up to `rule.longest_relaxation`, with one standard error added. Infinite where
-/// fewer than ten intervals of the window lie in the series.
-pub fn possible_drift_percent(series: &Series, estimate: &Estimate, rule: &Confidence) -> f64 {
-    let points = series.points();
-    let from = points.partition_point(|point| point.start_ns < estimate.from_ns);
-    let to = points.partition_point(|point| point.end_ns <= estimate.to_ns).max(from);
-    let rates: Vec<f64> = points[from..to].iter().map(|point| point.rate).collect();
-    Batches::of(&rates).map_or(f64::INFINITY, |batches| {
-        let progress = progress(series, from + batches.skipped, to);
-        100.0 * worst_drift(series, &progress, &batches, rule, 1.0).reach(1.0) / batches.mean()
-    })
-}
-
-/// The progress since the beginning of a window at the middle of each of its intervals: in drive writes where the
-/// device collects garbage, else in windows.
-fn progress(series: &Series, from: usize, to: usize) -> Vec<f64> {
+/// The progress since the beginning of a window at the middle of each of its intervals: in drive writes if the device
+/// collects garbage, else in windows.
+fn progress(series: &Series, from: usize) -> Vec<f64> {
+    let to = series.points().len();
     if series.context().collects_garbage() {
         let drive = series.context().capacity.get().max(1) as f64;
         let base = series.written_at(from).get() as f64;
@@ -193,35 +174,25 @@ fn progress(series: &Series, from: usize, to: usize) -> Vec<f64> {
     }
 }
 
-/// The relaxation, slow or fast, that would end farthest from the mean of a window.
-fn worst_drift(
-    series: &Series,
-    progress: &[f64],
-    batches: &Batches,
-    rule: &Confidence,
-    caution: f64,
-) -> Drift {
-    let whole = progress.last().copied().unwrap_or(0.0);
-    let slow = RELAXATIONS.map(|share| share * rule.longest_relaxation);
-    let slow = if series.context().collects_garbage() { &slow[..] } else { &[] };
-    let fast = TRANSIENTS.map(|share| share * whole);
-    slow.iter()
-        .chain(&fast)
-        .map(|tau| relaxation(batches, progress, *tau))
-        .max_by(|a, b| a.reach(caution).total_cmp(&b.reach(caution)))
-        .expect("at least one time constant")
-}
-
-/// Checks that no relaxation would end farther away than allowed; gives the worst.
+/// Checks that no relaxation, slow or fast, would end farther from the mean of a window than allowed, and returns the
+/// worst.
 fn no_drift(
     series: &Series,
     progress: &[f64],
     batches: &Batches,
     rule: &Confidence,
 ) -> Result<Drift, Reason> {
-    let worst = worst_drift(series, progress, batches, rule, rule.caution);
-    let mean = batches.mean();
-    let share = worst.reach(rule.caution) / mean;
+    let window = progress.last().copied().unwrap_or(0.0);
+    let slow = RELAXATIONS.map(|share| share * rule.longest_relaxation);
+    let slow = if series.context().collects_garbage() { &slow[..] } else { &[] };
+    let fast = TRANSIENTS.map(|share| share * window);
+    let worst = slow
+        .iter()
+        .chain(&fast)
+        .map(|tau| relaxation(batches, progress, *tau))
+        .max_by(|a, b| a.reach(rule.caution).total_cmp(&b.reach(rule.caution)))
+        .expect("at least one time constant");
+    let share = worst.reach(rule.caution) / batches.mean();
     if share <= rule.drift_tolerance {
         return Ok(worst);
     }
@@ -233,7 +204,7 @@ fn no_drift(
     }
 }
 
-/// A drift that was seen, which may end `reach` (a share of the mean) away.
+/// The reason for a drift that was seen, which may end `reach` (a share of the mean) away.
 fn drifting(series: &Series, batches: &Batches, reach: f64) -> Reason {
     let (slope, _) = trend(batches);
     let hours = batches.length as f64 * seconds(series) / 3600.0;

@@ -1,7 +1,7 @@
-//! Do the intervals of comparisons cover the truth as often as they say? A thousand seeded trials of each kind.
+//! Coverage of the intervals of comparisons: a thousand seeded trials of each kind.
 //!
-//! An interval of 95 % may miss the truth in 50 of 1000 trials; by chance alone in 30 to 70 (three standard deviations).
-//! Not here: throughput of real series; the tests of `confidence` have those.
+//! A 95 % interval is expected to miss the truth in 50 of 1000 trials, and by chance in 30 to 70 (three standard
+//! deviations). Not here: the coverage of levels of series (`tests`).
 
 use super::batch::Batches;
 use super::shapes::normal;
@@ -11,7 +11,7 @@ use lowtide_core::{Latency, Nanos, Seed};
 
 const TRIALS: u64 = 1000;
 
-/// In how many trials the interval covers `truth`.
+/// The number of trials whose interval covers `truth`.
 fn covered(name: &str, truth: f64, trial: impl Fn(&mut Rng) -> Ratio) -> u64 {
     let covers = |seed: u64| {
         let found = trial(&mut Seed::new(seed).part(name, 0).stream());
@@ -28,7 +28,7 @@ fn repeated(rng: &mut Rng, mean: f64, deviation: f64, count: u32) -> Level {
     Level::of_repetitions(middle, &values).expect("two or more")
 }
 
-/// A series with neighbours that resemble each other by `phi`, in batches.
+/// The level of a series with correlation `phi` between neighbours, by batches.
 fn batched(rng: &mut Rng, mean: f64, deviation: f64, phi: f64) -> Level {
     let mut last = normal(rng);
     let mut next = || {
@@ -61,7 +61,7 @@ fn percentile(rng: &mut Rng, percent: f64, scale: f64) -> Level {
 }
 
 #[test]
-fn intervals_cover_the_truth_as_often_as_they_say() {
+fn ninety_five_percent_of_the_intervals_cover_the_truth() {
     let fair = 930..=975;
     let three = covered("three repetitions", 1.25, |rng| {
         Ratio::of(&repeated(rng, 50.0, 1.0, 3), &repeated(rng, 40.0, 0.8, 3)).expect("bounded")
@@ -69,7 +69,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
     let uneven = covered("five and three repetitions, one wide", 0.8, |rng| {
         Ratio::of(&repeated(rng, 40.0, 4.0, 5), &repeated(rng, 50.0, 1.0, 3)).expect("bounded")
     });
-    let batches = covered("batches that resemble each other", 1.1, |rng| {
+    let batches = covered("correlated batches", 1.1, |rng| {
         Ratio::of(&batched(rng, 110.0, 8.0, 0.6), &batched(rng, 100.0, 3.0, 0.3)).expect("bounded")
     });
     let median = covered("medians", 1.2, |rng| {
@@ -85,7 +85,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
     });
     let pairs = covered("pairs on a machine that drifts", 0.97, |rng| {
         let machine: Vec<f64> = (0..6).map(|n| 100.0 - 8.0 * f64::from(n)).collect();
-        // What both of a pair share is gone from their ratio: the machine, and the level.
+        // The speed of the machine cancels in the ratio of a pair.
         let mut pair = |machine: f64| (machine * 0.97 * (0.01 * normal(rng)).exp()) / machine;
         let ratios: Vec<f64> = machine.into_iter().map(&mut pair).collect();
         let whole = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
@@ -97,7 +97,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-fn twenty_comparisons_of_equals_seldom_find_any_difference() {
+fn twenty_comparisons_of_equal_levels_seldom_find_a_difference() {
     let family = |seed: u64| {
         let mut rng = Seed::new(seed).part("family", 0).stream();
         let mut one = || Ratio::of(&repeated(&mut rng, 50.0, 1.0, 5), &repeated(&mut rng, 50.0, 1.0, 5));

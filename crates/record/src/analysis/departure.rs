@@ -1,23 +1,24 @@
-//! Where a steady level was left: throttling by heat, a cache that ran full, credits that were spent.
+//! Departures: the ends of steady levels, because of thermal throttling, a full cache or spent credits.
 //!
-//! Two windows of equal length are moved over the series, one before and one after each interval. A level was left where
-//! the one before is flat by the steady-state rule of SNIA's specification ([`super::Snia`], its five rounds being
-//! fifths of the window), the two do not overlap but for their outer quarters, and most of the change happens within a
-//! few intervals. So a slow relaxation is not a departure, noise is not, and a single slow interval is not. Not here:
-//! why: a level that ends looks the same whatever ended it.
+//! Two windows of equal length move over the series, one before and one after each interval. A level ends at an interval
+//! if the window before it is flat by the steady-state rule of SNIA's specification ([`super::Snia`], with five rounds of
+//! a fifth of the window each), the values of the two windows do not overlap except for their outer quarters, and most of
+//! the change happens within a few intervals. A slow relaxation, noise or a single slow interval is therefore not a
+//! departure. Not here: the cause, which the series does not show.
 
 use super::Snia;
 use super::batch::averages;
 
-/// Intervals of a window at least, and the share of the series that it is at least.
+/// Fewest intervals of a window.
 const LEAST: usize = 10;
+/// Fewest intervals of a window, as this fraction of the series: one twentieth.
 const SHARE: usize = 20;
-/// A level counts as left where the other is below this share of it, or above its inverse.
+/// A departure takes the level below this share of the old level, or above its inverse.
 const CHANGE: f64 = 0.9;
 /// Intervals on either side in which at least half of the change happens.
 const EDGE: usize = 3;
 
-/// A steady level that was left.
+/// The end of a steady level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Departure {
     /// The first interval of the other level.
@@ -28,7 +29,7 @@ pub struct Departure {
     pub after: f64,
 }
 
-/// The steady levels that a series left, in order.
+/// The departures of a series, in order.
 pub fn departures(values: &[f64]) -> Vec<Departure> {
     let window = LEAST.max(values.len() / SHARE);
     let mut found: Vec<Departure> = Vec::new();
@@ -53,7 +54,7 @@ fn first(values: &[f64], begin: usize, window: usize) -> Option<Departure> {
     let mut index = from;
     loop {
         if let Some(found) = judge(values, index, window, &before.quartiles(), &after.quartiles()) {
-            // The windows begin to differ before the change is in the middle of them.
+            // The windows begin to differ before the change lies between them.
             until = if best.is_none() { (index + window).min(last) } else { until };
             best = Some(best.filter(|best| size(best) > size(&found)).unwrap_or(found));
         }
@@ -68,12 +69,12 @@ fn first(values: &[f64], begin: usize, window: usize) -> Option<Departure> {
     }
 }
 
-/// How large a change is, up or down.
+/// The size of a change, up or down.
 fn size(departure: &Departure) -> f64 {
     (departure.after.max(f64::MIN_POSITIVE) / departure.before).ln().abs()
 }
 
-/// Whether a level was left at `index`, by the quartiles of the windows before and after it.
+/// The departure at `index`, if there is one, by the quartiles of the windows before (`b`) and after it (`a`).
 fn judge(values: &[f64], index: usize, window: usize, b: &Quartiles, a: &Quartiles) -> Option<Departure> {
     let apart = a.upper < CHANGE * b.lower || CHANGE * a.lower > b.upper;
     if !apart || b.median <= 0.0 {
@@ -95,7 +96,7 @@ struct Quartiles {
     upper: f64,
 }
 
-/// The values of a window in order, kept so while it moves: sorting each anew would take minutes for a day of seconds.
+/// The sorted values of a moving window. Sorting each window anew would take minutes for a day of one-second intervals.
 struct Sorted(Vec<f64>);
 
 impl Sorted {
@@ -105,7 +106,7 @@ impl Sorted {
         Sorted(sorted)
     }
 
-    /// Takes one value out and another in.
+    /// Replaces a value.
     fn exchange(&mut self, old: f64, new: f64) {
         let place = |sorted: &[f64], value: f64| sorted.partition_point(|x| x.total_cmp(&value).is_lt());
         self.0.remove(place(&self.0, old));
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_ends_is_found_where_it_ends() {
+    fn the_end_of_a_level_is_found_at_its_interval() {
         for seed in 0..50 {
             let mut rng = Seed::new(seed).stream();
             let level = |i: usize| match i {

@@ -1,23 +1,24 @@
-//! fio's `steadystate=bw_slope:X%`, flaw and all, to print beside our answer.
+//! fio's `steadystate=bw_slope:X%` with its flaw, as a comparison for lowtide's own rule.
 //!
-//! As `steadystate.c` of fio does it: at every sample, once the window is full, fit a line by least squares; stop
-//! when `100 · |slope| / mean` is below the limit. The slope is in units *per sample*, not per window: over the
+//! The rule follows `steadystate.c` of fio: at every sample, once the window is full, fit a line by least squares;
+//! stop when `100 · |slope| / mean` is below the limit. The slope is in units *per sample*, not per window: over the
 //! default window of 300 s with a sample a second, the default limit of 0.3 % lets the fitted line change by
-//! 90 % of the mean. A sample here is one interval, so the flaw is the smaller the longer the intervals are. fio
-//! has no interlock either: a fresh drive's plateau satisfies it at once. The confidence interval given here is
-//! that of ten batches of its window; fio computes none. The default limit and window are those of the examples
-//! in fio's manual, which has no defaults. Not here: fio's ramp time and its rule of the largest deviation.
+//! 90 % of the mean. A sample here is one interval, so longer intervals make the flaw smaller. fio has no interlock
+//! either: the plateau of a fresh drive satisfies it at once. fio computes no confidence interval; the one given here
+//! is that of ten batches of its window. fio's manual has no defaults; the default limit and window are those of its
+//! examples. Not here: fio's ramp time and its rule of the largest deviation.
 
-use super::batch::{Batches, FEWEST};
-use super::naive::{Answer, line};
+use super::Estimate;
+use super::batch::{Batches, FEWEST, mean};
+use super::line::slope;
 use super::series::Series;
 
-/// The rule's numbers.
+/// The parameters of the rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FioSlope {
     /// Largest slope per sample, in percent of the mean. 0.3.
     pub limit_percent: f64,
-    /// Length of the window in nanoseconds; at least ten intervals are taken. 300 s.
+    /// Length of the window in nanoseconds, at least ten intervals. 300 s.
     pub window_ns: u64,
 }
 
@@ -28,18 +29,18 @@ impl Default for FioSlope {
 }
 
 impl FioSlope {
-    /// What the rule would have answered, and when; `None` where it never held.
-    pub fn answer(&self, series: &Series) -> Option<Answer> {
+    /// The estimate over the first window that satisfies the rule.
+    pub fn answer(&self, series: &Series) -> Option<Estimate> {
         let samples = self.samples(series)?;
         let first = series.rates(0).windows(samples).position(|window| self.holds(window))?;
-        Some(answer_over(series, first, samples))
+        Some(estimate(series, first, samples))
     }
 
-    /// What the rule answers if it holds at the newest interval.
-    pub(super) fn answer_at_end(&self, series: &Series) -> Option<Answer> {
+    /// The estimate over the newest window, if it satisfies the rule.
+    pub(super) fn answer_at_end(&self, series: &Series) -> Option<Estimate> {
         let samples = self.samples(series)?;
         let first = series.points().len().checked_sub(samples)?;
-        self.holds(&series.rates(first)).then(|| answer_over(series, first, samples))
+        self.holds(&series.rates(first)).then(|| estimate(series, first, samples))
     }
 
     /// Samples of a window.
@@ -49,20 +50,20 @@ impl FioSlope {
 
     /// Whether a full window satisfies the limit.
     pub fn holds(&self, samples: &[f64]) -> bool {
-        let mean = samples.iter().sum::<f64>() / samples.len() as f64;
-        mean > 0.0 && (100.0 * line(samples) / mean).abs() < self.limit_percent
+        let mean = mean(samples);
+        mean > 0.0 && (100.0 * slope(samples) / mean).abs() < self.limit_percent
     }
 }
 
-/// The answer over the window of `samples` intervals from `first` on.
-fn answer_over(series: &Series, first: usize, samples: usize) -> Answer {
+/// The estimate over the window of `samples` intervals from `first` on.
+fn estimate(series: &Series, first: usize, samples: usize) -> Estimate {
     let points = &series.points()[first..first + samples];
     let rates: Vec<f64> = points.iter().map(|point| point.rate).collect();
-    Answer {
-        mean: rates.iter().sum::<f64>() / samples as f64,
+    Estimate {
+        mean: mean(&rates),
         half_width: Batches::cut(&rates, FEWEST).half_width(),
         from_ns: points[0].start_ns,
-        stopped_ns: points[samples - 1].end_ns,
+        to_ns: points[samples - 1].end_ns,
         batches: FEWEST as u32,
     }
 }

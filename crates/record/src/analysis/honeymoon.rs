@@ -1,23 +1,25 @@
-//! The honeymoon interlock: how much must be written before a level may be taken for the device's answer.
+//! The honeymoon interlock: the bytes that must be written before a level counts.
 //!
-//! A fresh flash drive serves writes from erased blocks. Only when all NAND has been written once must garbage
-//! collection make room, and every host write costs NAND writes ≥ 1, so the honeymoon is over at the latest when
-//! the host has written as much as there is NAND. Not here: compression; a drive that stores less than the host
-//! writes has a longer honeymoon, which only incompressible data avoids.
+//! A fresh flash drive serves writes from erased blocks. Garbage collection begins when all NAND has been written
+//! once. Each host write costs at least one NAND write, so the honeymoon ends at the latest when the host has written
+//! as much as there is NAND. Not here: compression. A drive that stores less than the host writes has a longer
+//! honeymoon; only incompressible data avoids that.
 
+use super::reason::Reason;
 use super::series::Series;
 use lowtide_core::Bytes;
 
-/// Added to raw capacity, in percent: data sheets mix GB and GiB of NAND (7 %) and hide spare blocks; half of it
-/// or more is seen as a level change anyway.
-pub const MARGIN_PERCENT: u64 = 5;
+/// Margin added to the raw capacity, in percent: data sheets mix GB and GiB of NAND (7 %) and hide spare blocks. At
+/// least half of that error is visible as a level change anyway.
+const MARGIN_PERCENT: u64 = 5;
 
-/// Raw NAND assumed where it is unknown, as a multiple of capacity. Client drives have 1.07, write-heavy
-/// enterprise drives 1.3 to 1.45 (Intel DC S3700: 264 GiB for 186), the extreme of the early PCIe cards is 2.
-pub const BLIND_MULTIPLE: u64 = 2;
+/// Raw NAND assumed if it is unknown, as a multiple of the capacity. Client drives have 1.07, write-heavy
+/// enterprise drives 1.3 to 1.45 (Intel DC S3700: 264 GiB for 186), and the early PCIe cards at most 2.
+const BLIND_MULTIPLE: u64 = 2;
 
 /// A fall to below this share of the plateau counts as the end of the honeymoon, once at least the capacity has
-/// been written. Thermal throttling can look the same; a fall before that is an SLC cache running full.
+/// been written. An earlier fall is an SLC cache that is full. Thermal throttling can look like the end of the
+/// honeymoon.
 const FALL: f64 = 0.8;
 
 /// Intervals in a row that must lie below [`FALL`].
@@ -26,30 +28,14 @@ const FALL_INTERVALS: usize = 3;
 /// Intervals whose median is the plateau.
 const PLATEAU_INTERVALS: usize = 5;
 
-/// Whether a steady window may begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interlock {
-    /// From this interval on.
-    Open {
-        /// Position of the interval, from 0.
-        from: usize,
-    },
-    /// Not in this series.
-    Closed {
-        /// Host bytes written since the last purge.
-        written: Bytes,
-        /// Host bytes after which the interlock opens.
-        needed: Bytes,
-        /// Whether `needed` is the blind limit, raw capacity being unknown.
-        blind: bool,
-    },
-}
-
-/// Where in the series a steady window may begin.
-pub fn interlock(series: &Series) -> Interlock {
+/// Finds the first interval, from 0, at which a steady window may begin.
+///
+/// # Errors
+/// [`Reason::Honeymoon`] if the series has no such interval.
+pub fn interlock(series: &Series) -> Result<usize, Reason> {
     let context = series.context();
     if !context.collects_garbage() {
-        return Interlock::Open { from: 0 };
+        return Ok(0);
     }
     let with_margin = |bytes: Bytes| bytes + bytes / 100 * MARGIN_PERCENT;
     let (needed, blind) = match context.raw_capacity {
@@ -59,13 +45,11 @@ pub fn interlock(series: &Series) -> Interlock {
     let count = series.points().len();
     let enough = (0..=count).find(|index| series.written_at(*index) >= needed);
     let seen = if blind { level_change(series) } else { None };
-    match enough.into_iter().chain(seen).min() {
-        Some(from) => Interlock::Open { from },
-        None => Interlock::Closed { written: series.written_at(count), needed, blind },
-    }
+    let honeymoon = Reason::Honeymoon { written: series.written_at(count), needed, blind };
+    enough.into_iter().chain(seen).min().ok_or(honeymoon)
 }
 
-/// The first interval of a fall from the plateau that stands before the capacity is written, seen after it.
+/// The first interval of a fall from the plateau, after as much as the capacity was written.
 fn level_change(series: &Series) -> Option<usize> {
     let capacity = series.context().capacity;
     let points = series.points();
@@ -83,58 +67,54 @@ fn level_change(series: &Series) -> Option<usize> {
 mod tests {
     use super::super::series::{Context, Medium};
     use super::*;
+    use crate::Row;
 
-    fn series(raw: Option<u64>, before: Option<u64>, rates: &[f64]) -> Series {
+    /// The interlock of a drive of 1000 MiB, for one-second intervals with these rates in MiB/s.
+    fn interlock(raw_mib: Option<u64>, before_mib: Option<u64>, rates: &[u64]) -> Result<usize, Reason> {
         let mut series = Series::new(Context {
             capacity: Bytes::mib(1000),
-            raw_capacity: raw.map(Bytes::mib),
+            raw_capacity: raw_mib.map(Bytes::mib),
             data: Bytes::mib(500),
             read_only: false,
             medium: Medium::Flash,
-            written_before: before.map(Bytes::mib),
+            written_before: before_mib.map(Bytes::mib),
         });
-        for (i, rate) in rates.iter().enumerate() {
-            let bytes = Bytes::new((rate * f64::from(1 << 20)) as u64);
-            let start = i as u64 * 1_000_000_000;
-            series.push(start, start + 1_000_000_000, bytes, bytes).expect("even");
+        for (second, rate) in (0..).zip(rates) {
+            let (start_ns, end_ns) = (second * 1_000_000_000, (second + 1) * 1_000_000_000);
+            let row = Row { start_ns, end_ns, write_bytes: rate << 20, ..Row::default() };
+            series.push(&row).expect("even");
         }
-        series
+        super::interlock(&series)
+    }
+
+    fn is_closed(found: Result<usize, Reason>, guessed: bool) -> bool {
+        matches!(found, Err(Reason::Honeymoon { blind, .. }) if blind == guessed)
     }
 
     #[test]
     fn known_raw_opens_after_raw_and_a_margin() {
-        let written = series(Some(1200), Some(500), &[100.0; 10]);
-        assert_eq!(interlock(&written), Interlock::Open { from: 8 });
-        let closed = interlock(&series(Some(1200), Some(500), &[100.0; 7]));
+        assert_eq!(interlock(Some(1200), Some(500), &[100; 10]), Ok(8));
+        let closed = interlock(Some(1200), Some(500), &[100; 7]);
         assert!(
-            matches!(closed, Interlock::Closed { written, blind: false, .. } if written == Bytes::mib(1200)),
+            matches!(closed, Err(Reason::Honeymoon { written, blind: false, .. }) if written == Bytes::mib(1200)),
             "{closed:?}"
         );
     }
 
     #[test]
-    fn without_a_purge_nothing_is_taken_for_written() {
-        let closed = interlock(&series(Some(1200), None, &[100.0; 10]));
-        assert!(matches!(closed, Interlock::Closed { .. }), "{closed:?}");
+    fn without_a_purge_nothing_counts_as_written() {
+        assert!(is_closed(interlock(Some(1200), None, &[100; 10]), false));
     }
 
     #[test]
     fn unknown_raw_opens_at_the_blind_limit_or_at_a_fall_after_the_capacity() {
-        assert!(matches!(
-            interlock(&series(None, Some(500), &[100.0; 15])),
-            Interlock::Closed { blind: true, .. }
-        ));
-        assert_eq!(interlock(&series(None, Some(500), &[100.0; 17])), Interlock::Open { from: 16 });
-        let mut rates = vec![100.0; 8];
-        rates.extend([10.0; 5]);
-        assert_eq!(interlock(&series(None, Some(500), &rates)), Interlock::Open { from: 8 });
+        assert!(is_closed(interlock(None, Some(500), &[100; 15]), true));
+        assert_eq!(interlock(None, Some(500), &[100; 17]), Ok(16));
+        assert_eq!(interlock(None, Some(500), &[&[100; 8][..], &[10; 5]].concat()), Ok(8));
     }
 
     #[test]
-    fn a_fall_before_the_capacity_is_written_is_a_cache_running_full() {
-        let mut rates = vec![100.0; 2];
-        rates.extend([40.0; 12]);
-        let closed = interlock(&series(None, Some(500), &rates));
-        assert!(matches!(closed, Interlock::Closed { .. }), "{closed:?}");
+    fn a_fall_before_the_capacity_is_written_is_a_full_cache() {
+        assert!(is_closed(interlock(None, Some(500), &[&[100; 2][..], &[40; 12]].concat()), true));
     }
 }

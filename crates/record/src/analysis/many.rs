@@ -1,10 +1,10 @@
-//! Many comparisons at once: of a hundred that find nothing, five look as if they did.
+//! Correction for many comparisons: of a hundred comparisons without a difference, five look significant at 5 %.
 //!
-//! S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979: the chance that any
-//! of the differences called significant is none stays below the level, whatever the comparisons have to do with each
-//! other. Not here: procedures that find more and let some errors through.
+//! S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6, 1979. The probability of
+//! one or more false differences stays below the significance level, however the comparisons depend on each other. Not
+//! here: procedures that find more differences and accept some false ones.
 
-/// The probabilities, each raised so that it may be held against a level as if it were the only one.
+/// Adjusts the probabilities so that each may be compared with a significance level as if it were the only one.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
@@ -23,7 +23,7 @@ mod tests {
     use super::holm;
 
     #[test]
-    fn as_r_does_it() {
+    fn adjusted_probabilities_equal_those_of_r() {
         // R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm") is 0.03 0.06 0.06 0.02.
         let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
         for (found, wanted) in adjusted.iter().zip([0.03, 0.06, 0.06, 0.02]) {

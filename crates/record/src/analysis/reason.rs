@@ -1,9 +1,9 @@
-//! Why there is no steady state, as a value and as one sentence for people. Not here: the rules themselves.
+//! Reasons for the absence of a steady state, as values and as one sentence each. Not here: the rules.
 
 use lowtide_core::Bytes;
 use std::fmt;
 
-/// Why a series has no steady window.
+/// The reason why a series has no steady window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reason {
     /// Not enough has been written since the purge.
@@ -12,12 +12,12 @@ pub enum Reason {
         written: Bytes,
         /// Host bytes after which a window may begin.
         needed: Bytes,
-        /// Whether the need is guessed, raw capacity being unknown.
+        /// Whether `needed` is a guess, because the raw capacity is unknown.
         blind: bool,
     },
     /// Too few intervals after the transient.
     Short {
-        /// Intervals there are.
+        /// Intervals in the window.
         intervals: usize,
         /// Intervals needed.
         needed: usize,
@@ -31,42 +31,42 @@ pub enum Reason {
     },
     /// Nothing was read or written.
     Idle,
-    /// The level changes over the window and has further to go than allowed.
+    /// The level changes over the window, and may end farther from its mean than allowed.
     Drift {
-        /// Change in percent an hour; negative when falling.
+        /// Change per hour in percent; negative if falling.
         percent_per_hour: f64,
-        /// Percent that the mean of the window may lie away from the final level.
+        /// Possible distance of the final level from the mean of the window, in percent.
         reach_percent: f64,
     },
     /// No drift is seen, but the window is too short to rule one out.
     Undecided {
-        /// Percent that the mean of the window may lie away from the final level.
+        /// Possible distance of the final level from the mean of the window, in percent.
         reach_percent: f64,
-        /// Percent allowed.
+        /// The limit of that distance, in percent.
         limit_percent: f64,
     },
-    /// Even ten batches are correlated: ups and downs about as long as the window.
+    /// Even ten batches are correlated: fluctuations are about as long as the window.
     Wandering {
-        /// Seconds of one batch.
+        /// Length of one batch in seconds.
         batch_s: f64,
     },
     /// The confidence interval is too wide.
     Wide {
         /// Half width in percent of the mean.
         percent: f64,
-        /// Half width allowed.
+        /// Limit of the half width, in percent of the mean.
         limit_percent: f64,
     },
-    /// A rule of another kind was asked for and never held.
+    /// No window satisfied the rule of another program.
     Rule {
-        /// Its name.
+        /// The name of the rule.
         name: &'static str,
     },
-    /// Held once, and needs to hold a second time before a running measurement is ended.
+    /// Steady at one judgement; a second is needed before a running measurement ends.
     Unconfirmed,
 }
 
-/// A size for people: two digits or more, in GiB where it is that large.
+/// A size for people: two digits or more, in GiB from 1 GiB on.
 fn size(bytes: Bytes) -> String {
     let gib = bytes.as_gib();
     match gib {
@@ -81,7 +81,7 @@ fn percent(value: f64) -> String {
     if value < 9.95 { format!("{value:.1} %") } else { format!("{value:.0} %") }
 }
 
-/// A percentage and the limit it exceeds, with the digits it takes to tell them apart.
+/// A percentage and the limit that it exceeds, with enough digits to distinguish them.
 fn beyond(value: f64, limit: f64) -> (String, String) {
     match (percent(value), percent(limit)) {
         (value_text, limit_text) if value_text == limit_text => {
@@ -149,25 +149,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_carry_their_figures() {
-        let moon = Reason::Honeymoon { written: Bytes::gib(96), needed: Bytes::gib(171), blind: false };
-        assert_eq!(
-            moon.to_string(),
-            "still in the honeymoon: 96 GiB written of the 171 GiB the drive can take before garbage collection"
-        );
-        let drift = Reason::Drift { percent_per_hour: -4.04, reach_percent: 12.3 };
-        assert_eq!(
-            drift.to_string(),
-            "falling by 4.0 % an hour, and may end 12 % from this mean: measure longer"
-        );
-        let wide = Reason::Wide { percent: 3.1, limit_percent: 1.5 };
-        assert_eq!(wide.to_string(), "confidence interval ±3.1 % is wider than ±1.5 %: measure longer");
-        let close = Reason::Wide { percent: 1.52, limit_percent: 1.5 };
-        assert_eq!(close.to_string(), "confidence interval ±1.52 % is wider than ±1.50 %: measure longer");
-        let little = Reason::LittleWritten { written: Bytes::mib(300), needed: Bytes::mib(2560) };
-        assert_eq!(
-            little.to_string(),
-            "too short: 300 MiB written after the transient, at least 2.5 GiB needed"
-        );
+    fn sentences_contain_their_figures() {
+        for (reason, text) in [
+            (
+                Reason::Honeymoon { written: Bytes::gib(96), needed: Bytes::gib(171), blind: false },
+                "still in the honeymoon: 96 GiB written of the 171 GiB the drive can take before garbage collection",
+            ),
+            (
+                Reason::Drift { percent_per_hour: -4.04, reach_percent: 12.3 },
+                "falling by 4.0 % an hour, and may end 12 % from this mean: measure longer",
+            ),
+            (
+                Reason::Wide { percent: 3.1, limit_percent: 1.5 },
+                "confidence interval ±3.1 % is wider than ±1.5 %: measure longer",
+            ),
+            (
+                Reason::Wide { percent: 1.52, limit_percent: 1.5 },
+                "confidence interval ±1.52 % is wider than ±1.50 %: measure longer",
+            ),
+            (
+                Reason::LittleWritten { written: Bytes::mib(300), needed: Bytes::mib(2560) },
+                "too short: 300 MiB written after the transient, at least 2.5 GiB needed",
+            ),
+        ] {
+            assert_eq!(reason.to_string(), text);
+        }
     }
 }

@@ -1,16 +1,17 @@
-//! Sectioning: how sure a number is that was computed once from everything, told by the same number of each section.
+//! Sectioning: the standard error of a statistic of a measurement, from the same statistic of each section.
 //!
-//! A percentile of a whole measurement cannot be had from the percentiles of its parts, but their scatter around it says
-//! how far it may be off: S. Asmussen and P. W. Glynn, "Stochastic Simulation", 2007, III.5; M. K. Nakayama, "Confidence
-//! intervals for quantiles using sectioning when applying variance-reduction techniques", ACM TOMACS 24(4), 2014. The
-//! sections are equal parts of a measurement, or whole repetitions of it. Correlation between neighbouring parts widens
-//! the interval as it does in `batch`. `coverage` checks both by simulation.
+//! The percentile of a measurement cannot be computed from the percentiles of its parts, but their scatter around it
+//! gives its standard error: S. Asmussen and P. W. Glynn, "Stochastic Simulation", 2007, III.5; M. K. Nakayama,
+//! "Confidence intervals for quantiles using sectioning when applying variance-reduction techniques", ACM TOMACS 24(4),
+//! 2014. The sections are equal parts of a measurement, or complete repetitions of it. Correlation between neighbouring
+//! parts widens the interval as in `batch`. `coverage` checks both kinds of sections by simulation.
 
 use super::Level;
 use super::batch::{FEWEST, inflation, von_neumann};
 
 impl Level {
-    /// `value`, of a measurement whose consecutive parts give `parts`; `None` of fewer than ten parts.
+    /// The level of a measurement with the statistic `value`, and with `parts` for its consecutive parts. `None` for
+    /// fewer than ten parts.
     pub fn of_parts(value: f64, parts: &[f64]) -> Option<Level> {
         if parts.len() < FEWEST {
             return None;
@@ -19,14 +20,15 @@ impl Level {
         Some(Level { value, standard_error, freedom: parts.len() as f64 - 1.0 })
     }
 
-    /// `value`, of several independent repetitions that give `repetitions` one by one; `None` of fewer than two.
+    /// The level of independent repetitions with the statistic `value` over all, and `repetitions` for each. `None` for
+    /// fewer than two.
     pub fn of_repetitions(value: f64, repetitions: &[f64]) -> Option<Level> {
         let freedom = repetitions.len() as f64 - 1.0;
         (freedom > 0.0).then(|| Level { value, standard_error: spread(value, repetitions), freedom })
     }
 }
 
-/// The standard error of `value` by the scatter of two or more independent sections around it.
+/// The standard error of `value` from the scatter of two or more independent sections around it.
 pub(super) fn spread(value: f64, sections: &[f64]) -> f64 {
     let count = sections.len() as f64;
     let squares: f64 = sections.iter().map(|section| (section - value).powi(2)).sum();
@@ -48,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_beside_its_sections_is_less_sure() {
+    fn a_value_away_from_its_sections_has_a_larger_error() {
         let sections = [9.0, 11.0, 9.0, 11.0, 9.0, 11.0, 9.0, 11.0, 9.0, 11.0];
         let at = |value| Level::of_parts(value, &sections).expect("ten").standard_error;
         assert!((at(10.0) - (10.0f64 / 90.0).sqrt()).abs() < 1e-12);

@@ -1,9 +1,10 @@
-//! Synthetic series for the tests: the shapes that drives show, with a known truth.
+//! Synthetic series for the tests, with the shapes that drives show and a known settled level.
 //!
-//! A simple state machine over host bytes written, with multiplicative AR(1) noise; nothing of it knows the
+//! A simple state machine over host bytes written, with multiplicative AR(1) noise. It shares no code with the
 //! analysis. Not here: read/write mixes.
 
 use super::series::{Context, Medium, Series};
+use crate::Row;
 use lowtide_core::rng::{Rng, unit};
 use lowtide_core::{Bytes, Seed};
 
@@ -24,7 +25,7 @@ pub struct Shape {
     pub overshoot: f64,
     pub overshoot_tau_s: f64,
     pub settled: f64,
-    /// Share of the settled level by which it starts higher (negative: lower), and time constant in drive writes.
+    /// Initial excess over the settled level as a share of it (negative: lower), and time constant in drive writes.
     pub relax: (f64, f64),
     pub noise: f64,
     pub phi: f64,
@@ -75,7 +76,7 @@ impl Shape {
         }
     }
 
-    /// Intervals without end: start, end, bytes moved, bytes written.
+    /// An endless series of intervals.
     pub fn run(&self, seed: u64) -> Run {
         Run {
             shape: *self,
@@ -90,9 +91,7 @@ impl Shape {
     /// The first `count` intervals.
     pub fn series(&self, seed: u64, count: usize) -> Series {
         let mut series = Series::new(self.context());
-        for (start, end, moved, written) in self.run(seed).take(count) {
-            series.push(start, end, moved, written).expect("even intervals");
-        }
+        self.run(seed).take(count).try_for_each(|row| series.push(&row)).expect("even intervals");
         series
     }
 }
@@ -135,8 +134,8 @@ impl Run {
 }
 
 impl Iterator for Run {
-    type Item = (u64, u64, Bytes, Bytes);
-    fn next(&mut self) -> Option<Self::Item> {
+    type Item = Row;
+    fn next(&mut self) -> Option<Row> {
         let s = self.shape;
         let now_s = self.index as f64 * s.interval_s;
         let innovation = normal(&mut self.rng);
@@ -150,13 +149,14 @@ impl Iterator for Run {
         let odd = if unit(&mut self.rng) < s.outlier.0 { s.outlier.1 } else { 1.0 };
         let rate = (self.level(now_s) * (1.0 + s.noise * noise + saw) * odd).max(0.0);
         let moved_mib = rate * s.interval_s;
-        let moved = Bytes::new((moved_mib * MIB) as u64);
+        let moved = (moved_mib * MIB) as u64;
         if !s.read_only {
             self.written_mib += moved_mib;
         }
         let interval_ns = (s.interval_s * 1e9) as u64;
-        let start = self.index * interval_ns;
+        let start_ns = self.index * interval_ns;
         self.index += 1;
-        Some((start, start + interval_ns, moved, if s.read_only { Bytes::ZERO } else { moved }))
+        let (read_bytes, write_bytes) = if s.read_only { (moved, 0) } else { (0, moved) };
+        Some(Row { start_ns, end_ns: start_ns + interval_ns, read_bytes, write_bytes, ..Row::default() })
     }
 }

@@ -1,19 +1,20 @@
-//! The steady-state rule of the SNIA Solid State Storage Performance Test Specification, by name.
+//! The steady-state rule of the SNIA Solid State Storage Performance Test Specification.
 //!
 //! SSS PTS 2.0.2, definition "steady state": over a measurement window of 5 rounds, the tracked value's
 //! max − min is at most 20 % of its average, and the least-squares line's max − min within the window is at most
-//! 10 % of the average. A *round* here is the mean over consecutive intervals that make up one minute (or the
-//! one interval that is longer). Deviates: in the specification a round is one pass over a matrix of block sizes
+//! 10 % of the average. A *round* here is the mean over the consecutive intervals of one minute, or over one
+//! interval if that is longer. Deviation: in the specification a round is one pass over a matrix of block sizes
 //! and mixes, so that rounds of the tracked value lie up to an hour apart, and the drive is filled twice before
-//! the first; with one load there is no matrix, and the rounds follow each other. Experiments whose repetitions are
+//! the first. A single load has no matrix, so its rounds are consecutive. Experiments whose repetitions are
 //! rounds (`track` in `[repeat]`) are judged by [`Snia::window`] without that deviation. The specification has no
 //! confidence interval; the one given here is Student's over the 5 rounds. Not here: the limit of 25 rounds.
 
-use super::batch::{averages, student_t};
-use super::naive::{Answer, line, spread};
+use super::Estimate;
+use super::batch::{averages, mean, student_t};
+use super::line::{range, slope};
 use super::series::Series;
 
-/// The rule's numbers; the default is the specification's.
+/// The parameters of the rule; the defaults are those of the specification.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snia {
     /// Rounds in the window. 5.
@@ -26,18 +27,18 @@ pub struct Snia {
     pub slope: f64,
 }
 
-/// The rounds of a window as the rule sees them, in the unit of the tracked value.
+/// Statistics of the rounds of a window, in the unit of the tracked value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
     /// The mean of the rounds.
     pub average: f64,
-    /// The largest round less the smallest.
+    /// The largest round minus the smallest.
     pub excursion: f64,
     /// The slope of the least-squares line, per round.
     pub slope: f64,
-    /// By how much that line rises from the first round to the last.
+    /// Rise of that line from the first round to the last.
     pub rise: f64,
-    /// Whether both are within their limits.
+    /// Whether excursion and rise are within their limits.
     pub steady: bool,
 }
 
@@ -48,21 +49,22 @@ impl Default for Snia {
 }
 
 impl Snia {
-    /// What the rule would have answered, and when; `None` where it never held.
-    pub fn answer(&self, series: &Series) -> Option<Answer> {
+    /// The estimate over the first window that satisfies the rule.
+    pub fn answer(&self, series: &Series) -> Option<Estimate> {
         let per_round = self.intervals(series)?;
         let rounds = averages(&series.rates(0), per_round);
         let first = rounds.windows(self.rounds).position(|window| self.holds(window))?;
-        Some(self.answer_over(series, &rounds[first..first + self.rounds], first * per_round))
+        Some(self.estimate(series, &rounds[first..first + self.rounds], first * per_round))
     }
 
-    /// What the rule answers if a round ends with the newest interval and it holds there.
-    pub(super) fn answer_at_end(&self, series: &Series) -> Option<Answer> {
+    /// The estimate over the newest window, if a round ends with the newest interval and the window satisfies the
+    /// rule.
+    pub(super) fn answer_at_end(&self, series: &Series) -> Option<Estimate> {
         let per_round = self.intervals(series)?;
         let count = series.points().len();
         let first = count.checked_sub(self.rounds * per_round).filter(|_| count.is_multiple_of(per_round))?;
         let rounds = averages(&series.rates(first), per_round);
-        self.holds(&rounds).then(|| self.answer_over(series, &rounds, first))
+        self.holds(&rounds).then(|| self.estimate(series, &rounds, first))
     }
 
     /// Intervals of a round.
@@ -70,19 +72,19 @@ impl Snia {
         Some(self.round_ns.div_ceil(series.interval_ns()?).max(1) as usize)
     }
 
-    /// The answer over the rounds of a window that begins with interval `first`.
-    fn answer_over(&self, series: &Series, rounds: &[f64], first: usize) -> Answer {
+    /// The estimate over the rounds of a window that begins with interval `first`.
+    fn estimate(&self, series: &Series, rounds: &[f64], first: usize) -> Estimate {
         let k = self.rounds as f64;
-        let mean = rounds.iter().sum::<f64>() / k;
+        let mean = mean(rounds);
         let variance = rounds.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (k - 1.0);
         let from_ns = series.points()[first].start_ns;
         let length_ns =
             series.interval_ns().unwrap_or(0) * (self.intervals(series).unwrap_or(1) * self.rounds) as u64;
-        Answer {
+        Estimate {
             mean,
             half_width: student_t(0.975, k - 1.0) * (variance / k).sqrt(),
             from_ns,
-            stopped_ns: from_ns + length_ns,
+            to_ns: from_ns + length_ns,
             batches: self.rounds as u32,
         }
     }
@@ -92,10 +94,9 @@ impl Snia {
         self.window(rounds).steady
     }
 
-    /// What the rule looks at in the rounds of one window.
+    /// Computes the statistics of the rounds of one window.
     pub fn window(&self, rounds: &[f64]) -> Window {
-        let average = rounds.iter().sum::<f64>() / rounds.len() as f64;
-        let (slope, excursion) = (line(rounds), spread(rounds));
+        let (average, slope, excursion) = (mean(rounds), slope(rounds), range(rounds));
         let rise = slope * (rounds.len() - 1) as f64;
         let within = excursion <= self.excursion * average && rise.abs() <= self.slope * average;
         Window { average, excursion, slope, rise, steady: average > 0.0 && within }

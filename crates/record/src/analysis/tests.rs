@@ -1,21 +1,16 @@
-//! What the analysis promises, tested on synthetic series with a known truth.
+//! The promises of the analysis, tested on synthetic series with a known settled level.
 //!
 //! Assertions count seeds, so results are the same on every machine; a failure prints the seeds.
-//! Not covered: real and simulated devices, whose own tests compare with much longer runs.
+//! Not here: real and simulated devices. Their own tests compare with much longer runs.
 
 use super::shapes::Shape;
 use super::*;
-use lowtide_core::Bytes;
 
-/// Runs a shape until the watcher stops it, `max` intervals at most.
+/// Runs a shape until the criterion ends it, for at most `max` intervals.
 fn online(shape: &Shape, criterion: Criterion, seed: u64, max: usize) -> (Option<Estimate>, Online) {
     let mut online = Online::new(shape.context(), criterion);
-    for (start, end, moved, written) in shape.run(seed).take(max) {
-        if let Step::Stop(estimate) = online.push_bytes(start, end, moved, written).expect("even intervals") {
-            return (Some(estimate), online);
-        }
-    }
-    (None, online)
+    let answer = shape.run(seed).take(max).find_map(|row| online.push(&row).expect("even intervals"));
+    (answer, online)
 }
 
 fn fixed() -> Criterion {
@@ -83,7 +78,7 @@ fn scaled_down() -> Shape {
 }
 
 #[test]
-fn the_interval_covers_the_truth_as_often_as_it_says() {
+fn intervals_of_levels_cover_the_truth() {
     for phi in [0.0, 0.3, 0.5, 0.8] {
         for intervals in [360, 1000] {
             let shape = Shape::reads(100.0, 0.01, phi);
@@ -146,7 +141,7 @@ fn a_stopped_measurement_is_within_3_percent_of_the_truth() {
 }
 
 #[test]
-fn nothing_stops_it_in_the_honeymoon_and_the_naive_rules_do_stop_there() {
+fn only_the_rules_of_others_stop_in_the_honeymoon() {
     for raw_known in [true, false] {
         let shape = Shape { raw_known, noise: 0.003, ..deep() };
         // 60 GiB at 80 MiB/s: 768 s of plateau.
@@ -159,15 +154,14 @@ fn nothing_stops_it_in_the_honeymoon_and_the_naive_rules_do_stop_there() {
             );
             assert_eq!(estimate(steady(watcher.series(), &fixed())), None, "seed {seed}");
         }
-        for name in ["snia", "fio-slope"] {
-            let criterion: Criterion = name.parse().expect("a rule");
+        for criterion in [Criterion::Snia(Snia::default()), Criterion::FioSlope(FioSlope::default())] {
             let (stopped, watcher) = online(&shape, criterion, 1, 360);
             let answer = stopped.expect("it stops");
-            assert!((answer.mean / 80.0 - 1.0).abs() < 0.01, "{name} takes the plateau: {answer:?}");
-            assert_eq!(answer.to_ns, 300_000_000_000, "{name}");
+            assert!((answer.mean / 80.0 - 1.0).abs() < 0.01, "{criterion:?} takes the plateau: {answer:?}");
+            assert_eq!(answer.to_ns, 300_000_000_000, "{criterion:?}");
             // Judged over the entire hour, the rule gives the same answer as when it stopped the run.
-            assert_eq!(estimate(steady(&shape.series(1, 360), &criterion)), Some(answer), "{name}");
-            assert_eq!(watcher.series().points().len(), 30, "{name}");
+            assert_eq!(estimate(steady(&shape.series(1, 360), &criterion)), Some(answer), "{criterion:?}");
+            assert_eq!(watcher.series().points().len(), 30, "{criterion:?}");
         }
     }
 }
@@ -196,44 +190,31 @@ fn an_hour_that_falls_all_the_way_is_no_steady_state() {
 }
 
 #[test]
-fn what_a_short_window_cannot_rule_out_is_told() {
-    let series = deep().series(3, 360);
-    let e = estimate(steady(&series, &fixed())).expect("steady");
-    let possible = possible_drift_percent(&series, &e, &Confidence::default());
-    assert!(possible > 2.0, "{possible}");
-    let longer = deep().series(3, 3000);
-    let e = estimate(steady(&longer, &fixed())).expect("steady");
-    assert!(possible_drift_percent(&longer, &e, &Confidence::default()) < possible / 2.0);
-    let outside = Estimate { from_ns: u64::MAX, ..e };
-    assert_eq!(possible_drift_percent(&longer, &outside, &Confidence::default()), f64::INFINITY);
-}
-
-#[test]
-fn reasons_say_what_is_missing() {
-    let drive = deep();
-    let why = reason(steady(&drive.series(1, 30), &Criterion::default()));
-    assert_eq!(
-        why,
-        "still in the honeymoon: 123 GiB written of the 168 GiB the drive can take before garbage collection"
-    );
-    let why = reason(steady(&Series::new(Shape::reads(1.0, 0.0, 0.0).context()), &Criterion::default()));
-    assert_eq!(why, "too short: 0 intervals after the transient, at least 30 needed");
-    let why = reason(steady(&Shape::reads(0.0, 0.0, 0.0).series(1, 50), &Criterion::default()));
-    assert_eq!(why, "nothing was read or written");
-    let why = reason(steady(&Shape::reads(100.0, 0.9, 0.0).series(1, 60), &fixed()));
+fn reasons_name_the_missing_condition() {
+    let noisy = |level, noise| Shape::reads(level, noise, 0.0);
+    let empty = Series::new(noisy(1.0, 0.0).context());
+    let default = Criterion::default();
+    for (series, criterion, text) in [
+        (
+            deep().series(1, 30),
+            default,
+            "still in the honeymoon: 123 GiB written of the 168 GiB the drive can take before garbage collection",
+        ),
+        (empty, default, "too short: 0 intervals after the transient, at least 30 needed"),
+        (noisy(0.0, 0.0).series(1, 50), default, "nothing was read or written"),
+        (noisy(1.0, 0.0).series(1, 5), Criterion::Snia(Snia::default()), "the rule `snia` never held"),
+    ] {
+        assert_eq!(reason(steady(&series, &criterion)), text);
+    }
+    let why = reason(steady(&noisy(100.0, 0.9).series(1, 60), &fixed()));
     assert!(
         why.starts_with("confidence interval ±") && why.ends_with("is wider than ±10 %: measure longer"),
         "{why}"
     );
-    let snia: Criterion = "snia".parse().expect("a rule");
-    assert_eq!(
-        reason(steady(&Shape::reads(1.0, 0.0, 0.0).series(1, 5), &snia)),
-        "the rule `snia` never held"
-    );
 }
 
 #[test]
-fn series_without_noise_have_answers_without_width() {
+fn the_interval_of_a_series_without_noise_has_no_width() {
     let series = Shape::reads(100.0, 0.0, 0.0).series(1, 100);
     let e = estimate(steady(&series, &Criterion::default())).expect("steady");
     assert!((e.mean - 100.0).abs() < 1e-6 && e.half_width < 1e-6, "{e:?}");
@@ -241,12 +222,13 @@ fn series_without_noise_have_answers_without_width() {
 
 #[test]
 fn a_disk_has_no_honeymoon_and_a_device_never_purged_may_have_one() {
-    let written = Bytes::mib(1000);
     let context = Context { medium: Medium::Other, written_before: None, ..deep().context() };
     let series = |context: Context| {
         let mut series = Series::new(context);
         for i in 0..100u64 {
-            series.push(i * 1_000, (i + 1) * 1_000, written, written).expect("even intervals");
+            let (start_ns, end_ns, write_bytes) = (i * 1_000, (i + 1) * 1_000, 1000 << 20);
+            let row = crate::Row { start_ns, end_ns, write_bytes, ..crate::Row::default() };
+            series.push(&row).expect("even intervals");
         }
         series
     };

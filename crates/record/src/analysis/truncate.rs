@@ -1,9 +1,10 @@
-//! Where the transient ends: MSER-5.
+//! The end of the transient, by MSER-5.
 //!
 //! K. P. White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69(6),
-//! 1997; in batches of five as White, Cobb and Spratt (WSC 2000). Deviates in one point: a minimum at the limit
-//! of half the series is not refused here, because the drift test of the window has the last word. Not here:
-//! change-point tests.
+//! 1997; in batches of five as White, Cobb and Spratt (WSC 2000). Deviation: a minimum at the limit of half the
+//! series is accepted, because the drift test of the window decides. Not here: change-point tests.
+
+use super::batch::averages;
 
 /// Intervals of one MSER batch.
 const BATCH: usize = 5;
@@ -11,8 +12,7 @@ const BATCH: usize = 5;
 /// The number of values to cut from the beginning, a multiple of 5 and at most half of them: the `d` that
 /// minimises `Σ_{i>d} (x_i − x̄_d)² / (n − d)²` over the means of five. Takes time linear in the length.
 pub fn mser5(values: &[f64]) -> usize {
-    let batches: Vec<f64> =
-        values.chunks_exact(BATCH).map(|chunk| chunk.iter().sum::<f64>() / BATCH as f64).collect();
+    let batches = averages(values, BATCH);
     // Welford's update from the end, so that every suffix costs one step.
     let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
     let (mut best, mut best_at) = (f64::INFINITY, 0);
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn it_agrees_with_the_definition() {
+    fn the_cut_agrees_with_the_definition() {
         let values: Vec<f64> =
             (0..60).map(|i| 5.0 + 20.0 * (-f64::from(i) / 6.0).exp() + f64::from(i % 7)).collect();
         let batches: Vec<f64> = values.chunks_exact(5).map(|c| c.iter().sum::<f64>() / 5.0).collect();

@@ -6,7 +6,7 @@ use lowtide_engines::tpcc::Kind;
 use lowtide_record::analysis::{Estimate, Verdict};
 use lowtide_record::latency_parts::Gatherer;
 use lowtide_record::{
-    Campaign, Cell, Condition, Counted, Done, Oltp, Percentiles, Row, Said, Status, Transactions,
+    Campaign, Cell, Condition, Counted, Done, Oltp, Percentiles, Row, Status, Totals, Transactions,
 };
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ fn asked(mut cell: Cell, version: &str, notpm: f64) -> Cell {
     oltp.latency = kinds.map(Distribution::from);
     let transactions: u64 =
         cell.rows.iter().filter_map(|row| row.transactions.as_ref()).map(|it| it.ended()).sum();
-    oltp.said = Said {
+    oltp.said = Totals {
         transactions,
         statements: transactions * 23,
         client_cpu_ns: transactions * if sqlite { 5_800_000 } else { 260_000 },

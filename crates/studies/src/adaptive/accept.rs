@@ -8,7 +8,7 @@ use super::posterior::Curve;
 use lowtide_core::Nanos;
 use lowtide_core::workload::{Access, Arrival, Distribution};
 use lowtide_lab::experiment::{BadInput, FactorName, Length, Level, Purge, SteadyRule, Work};
-use lowtide_lab::plan::identity::BESIDE;
+use lowtide_lab::plan::identity::ADAPTIVE;
 use lowtide_lab::plan::{Plan, PlanTarget, PlannedCell};
 use lowtide_record::analysis::Confidence;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub fn prepare(plan: &mut Plan, precision: f64) -> Result<Adaptive, BadInput> {
         let length = &mut cell.settings.load.length;
         *length = ends(*length, precision);
     }
-    plan.beside = format!("{BESIDE}{precision}");
+    plan.identity_suffix = format!("{ADAPTIVE}{precision}");
     Ok(Adaptive { precision, sweeps })
 }
 

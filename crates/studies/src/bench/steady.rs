@@ -9,7 +9,7 @@ use lowtide_core::{
 };
 use lowtide_device::DeviceSpec;
 use lowtide_record::Row;
-use lowtide_record::analysis::{Answer, Context, Criterion, Estimate, FioSlope, Medium, Online, Snia, Step};
+use lowtide_record::analysis::{Context, Criterion, Estimate, FioSlope, Medium, Online, Snia};
 use rayon::prelude::*;
 
 /// How far an answer may be from the truth.
@@ -116,10 +116,8 @@ fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
         rows.push(Row::of(&interval));
         match stop {
             None => {
-                let step = online.push(&rows[rows.len() - 1]).expect("intervals follow each other");
-                if let Step::Stop(estimate) = step {
-                    stop = Some((estimate, rows.len()));
-                }
+                let answer = online.push(&rows[rows.len() - 1]).expect("intervals follow each other");
+                stop = answer.map(|estimate| (estimate, rows.len()));
                 if rows.len() >= MOST_INTERVALS { Control::Stop } else { Control::Continue }
             }
             Some((_, stopped)) if rows.len() >= 10 * stopped => Control::Stop,
@@ -135,17 +133,15 @@ fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
     let from = stop.map_or(rows.len() / 2, |(_, stopped)| stopped);
     let truth = rows[from..].iter().map(Row::mib_per_s).sum::<f64>() / (rows.len() - from) as f64;
     let raw = drive.raw_capacity().expect("flash has raw capacity");
-    let said = |mean: f64, from_ns: u64, stop_ns: u64| {
-        let before =
-            rows.iter().take_while(|row| row.start_ns < from_ns).map(|row| row.write_bytes).sum::<u64>();
+    let said = |answer: Estimate| {
+        let before = rows.iter().take_while(|row| row.start_ns < answer.from_ns);
+        let before = before.map(|row| row.write_bytes).sum::<u64>();
         Said {
-            error: mean / truth - 1.0,
+            error: answer.mean / truth - 1.0,
             honeymoon: data.get() + before < raw.get(),
-            stop_s: stop_ns as f64 / 1e9 * scale as f64,
+            stop_s: answer.to_ns as f64 / 1e9 * scale as f64,
         }
     };
-    let other =
-        |answer: Option<Answer>| answer.map(|answer| said(answer.mean, answer.from_ns, answer.stopped_ns));
     let series = online.series();
     // The rules of others count in minutes; those shrink with everything else.
     let snia = Snia::default();
@@ -153,9 +149,9 @@ fn run(spec: &DeviceSpec, gib: u64, seed: u64, scale: u64) -> Run {
     let slope = FioSlope::default();
     let slope = FioSlope { window_ns: slope.window_ns / scale, ..slope };
     Run([
-        stop.map(|(estimate, _)| said(estimate.mean, estimate.from_ns, estimate.to_ns)),
-        other(snia.answer(series)),
-        other(slope.answer(series)),
+        stop.map(|(estimate, _)| said(estimate)),
+        snia.answer(series).map(said),
+        slope.answer(series).map(said),
     ])
 }
 

@@ -1,7 +1,7 @@
-//! Experiments with databases: what is refused beside servers of others, what a scale does not go below, and passwords.
+//! Experiments with databases: existing servers, limits of the scale, modelled engines, and passwords.
 
 use super::{bad, good};
-use crate::experiment::{Experiment, Override};
+use crate::experiment::{BadInput, Experiment, Override};
 use crate::plan::Plan;
 use lowtide_core::Seed;
 
@@ -17,14 +17,14 @@ duration = "1min"
 "#;
 
 #[test]
-fn settings_of_servers_that_others_have_set_up_are_refused() {
+fn settings_of_existing_servers_are_refused() {
     for (line, told) in [
-        ("buffer_pool = '1GiB'", "`buffer_pool` beside `servers`"),
-        ("durability = 'none'", "`durability` beside `servers`"),
-        ("options = { innodb_io_capacity = '200' }", "`options` beside `servers`"),
-        ("log-directory = '/log'", "`log-directory` beside `servers`"),
-        ("[sweep]\nlog_size = ['1GiB', '2GiB']", "`log_size` beside `servers`"),
-        ("[sweep]\nengine = ['mariadb', 'mariadb-aria']", "the factor `engine` beside `servers`"),
+        ("buffer_pool = '1GiB'", "`buffer_pool` with `servers`"),
+        ("durability = 'none'", "`durability` with `servers`"),
+        ("options = { innodb_io_capacity = '200' }", "`options` with `servers`"),
+        ("log-directory = '/log'", "`log-directory` with `servers`"),
+        ("[sweep]\nlog_size = ['1GiB', '2GiB']", "`log_size` with `servers`"),
+        ("[sweep]\nengine = ['mariadb', 'mariadb-aria']", "the factor `engine` with `servers`"),
     ] {
         let error = bad(&format!("{OTHERS}{line}\n"));
         assert!(error.contains(told), "{line}:\n{error}");
@@ -36,18 +36,18 @@ fn settings_of_servers_that_others_have_set_up_are_refused() {
 }
 
 #[test]
-fn what_is_kept_of_an_experiment_has_no_passwords() {
+fn stored_texts_have_no_passwords() {
     let experiment = good(OTHERS, &[]);
     let command = "lowtide run others --set oltp.servers=mariadb://me:se%40cret@db.example/tpcc";
     for text in [experiment.text(), command] {
         let shown = experiment.without_passwords(text);
         assert!(shown.contains("mariadb://me:***@db.example/tpcc") && !shown.contains("cret"), "{shown}");
     }
-    let plan = Plan::new(experiment, Seed::new(1), 1).expect("a plan");
+    let plan = plan(OTHERS).expect("a plan");
     assert!(!plan.identity().contains("cret"), "{}", plan.identity());
 }
 
-/// Addresses in every shape; none of these letters may be seen.
+/// Addresses of every form. None of the letters of their passwords may be printed.
 const SECRETS: [&str; 8] = [
     "mariadb://me:sEcReT@db:3306/x",
     "mariadb://:sEcReT@db/x",
@@ -63,10 +63,10 @@ fn assert_hidden(text: &str) {
     assert!(!text.contains("sEc") && !text.contains("ReT"), "{text}");
 }
 
-/// Symptom: an error beside the line `servers`, or in it, printed the line as it is written, password and all. Cause: excerpts are drawn
-/// from the file. Fix: they are drawn from a text without passwords, with spans that are moved.
+/// Symptom: an error in the line `servers`, or next to it, printed the line with the password. Cause: excerpts were
+/// taken from the file. Fix: excerpts come from a text without passwords, with moved spans.
 #[test]
-fn excerpts_of_errors_have_no_passwords_and_mark_what_is_wrong() {
+fn excerpts_of_errors_have_no_passwords_and_mark_the_fault() {
     for secret in SECRETS {
         let text = OTHERS.replace("mariadb://me:se%40cret@db.example/tpcc", secret);
         for (from, to, told) in [
@@ -89,7 +89,7 @@ fn excerpts_of_errors_have_no_passwords_and_mark_what_is_wrong() {
             assert_hidden(&bad(&format!("{without}{line}")));
         }
     }
-    // The mark stands under what is wrong, behind a password that is longer than what stands for it.
+    // The mark is below the fault, after a password that is longer than `***`.
     let line = "oltp = { servers = \"mariadb://me:a-long-password@db/x\", engine = \"mariadb\", warehouses = 0, duration = \"1min\" }";
     let error = bad(&format!("name = \"others\"\ntarget.directory = \".\"\n{line}\n"));
     let column = line.find("0,").expect("there") + 1;
@@ -102,7 +102,7 @@ fn excerpts_of_errors_have_no_passwords_and_mark_what_is_wrong() {
 }
 
 #[test]
-fn overrides_and_what_is_printed_of_an_experiment_have_no_passwords() {
+fn overrides_and_printed_experiments_have_no_passwords() {
     for secret in SECRETS {
         for set in [format!("oltp.servers={secret}"), format!("servers=[\"{secret}\", \"{secret}\"]")] {
             let set: Override = set.parse().expect("it is an override");
@@ -144,7 +144,7 @@ fn overrides_and_what_is_printed_of_an_experiment_have_no_passwords() {
 }
 
 #[test]
-fn memory_and_logs_that_a_server_does_not_start_with_are_refused() {
+fn memory_and_logs_below_the_minimum_of_a_server_are_refused() {
     let text = |log: &str| {
         format!(
             "name = 'scaled'\ntarget.directory = '.'\n[oltp]\nengine = 'postgresql'\nwarehouses = 100\n\
@@ -153,14 +153,13 @@ fn memory_and_logs_that_a_server_does_not_start_with_are_refused() {
     };
     for (log, scale, told) in [
         ("2GiB", 100, "log_size comes to 20.5 MiB at a scale of 1/100"),
+        ("2GiB", 100, "--scale 1/64"),
         ("16MiB", 1, "log_size of 16MiB: postgresql does not start with it"),
     ] {
         let error = Plan::new(good(&text(log), &[]), Seed::new(1), scale).expect_err("too small");
         let error = super::render(&error);
         assert!(error.contains(told), "{error}");
     }
-    let error = super::render(&Plan::new(good(&text("2GiB"), &[]), Seed::new(1), 100).expect_err("small"));
-    assert!(error.contains("--scale 1/64"), "{error}");
     Plan::new(good(&text("2GiB"), &[]), Seed::new(1), 64).expect("large enough");
 }
 
@@ -175,39 +174,35 @@ duration = "1min"
 "#;
 
 #[test]
-fn a_model_of_an_engine_lies_on_a_simulated_device_alone_and_says_what_it_does_not_do() {
-    let plan = Plan::new(good(MODELLED, &[]), Seed::new(1), 1).expect("a plan");
-    assert!(plan.target.is_simulated());
+fn a_modelled_engine_needs_a_simulated_device_and_refuses_other_settings() {
+    assert!(plan(MODELLED).expect("a plan").target.is_simulated());
     for (line, told) in [
-        ("think = true", "terminals of a modelled engine do not think"),
+        ("think = true", "terminals of a modelled engine have no think time"),
         ("instances = 2", "`instances` of a modelled engine, which has none"),
         ("flush_method = 'fsync'", "`flush_method` of a modelled engine, which has none"),
-        ("[sweep]\nengine = ['innodb-model', 'mariadb']", "modelled engines beside databases"),
+        ("[sweep]\nengine = ['innodb-model', 'mariadb']", "modelled engines and databases in one experiment"),
     ] {
         let error = bad(&format!("{MODELLED}{line}\n"));
         assert!(error.contains(told), "{line}:\n{error}");
     }
     let error = bad(&MODELLED.replace("device = \"intel-x25-e-32gb\"", "directory = \".\""));
     assert!(error.contains("a modelled engine on a real target"), "{error}");
-    for (line, told) in [
-        ("options = { core = '4' }", "did you mean `cores`?"),
-        ("options = { contention = '7' }", "a share from 0 to below 1"),
-        ("buffer_pool = '1MiB'", "innodb-model does not start with it"),
-        ("log_size = '40GiB'", "do not fit"),
+    for (engine, line, told) in [
+        ("innodb", "options = { core = '4' }", "did you mean `cores`?"),
+        ("innodb", "options = { contention = '7' }", "a share from 0 to below 1"),
+        ("innodb", "buffer_pool = '1MiB'", "innodb-model does not start with it"),
+        ("innodb", "log_size = '40GiB'", "do not fit"),
+        ("myisam", "options = { pool-lock = '1us' }", "myisam-model has no option `pool-lock`"),
+        ("myisam", "options = { page-cash = '1GiB' }", "mean `page-cache`?"),
     ] {
-        let plan = Plan::new(good(&format!("{MODELLED}{line}\n"), &[]), Seed::new(1), 1);
-        let error = super::render(&plan.expect_err("it cannot be"));
+        let text = MODELLED.replace("innodb", engine);
+        let error = super::render(&plan(&format!("{text}{line}\n")).expect_err("invalid"));
         assert!(error.contains(told), "{line}:\n{error}");
     }
-    let myisam = MODELLED.replace("innodb", "myisam");
-    for (line, told) in [
-        ("options = { pool-lock = '1us' }", "myisam-model has no option `pool-lock`"),
-        ("options = { page-cash = '1GiB' }", "mean `page-cache`?"),
-    ] {
-        let plan = Plan::new(good(&format!("{myisam}{line}\n"), &[]), Seed::new(1), 1);
-        let error = super::render(&plan.expect_err("it cannot be"));
-        assert!(error.contains(told), "{line}:\n{error}");
-    }
-    // It has no log: nothing lies before the data.
-    Plan::new(good(&format!("{myisam}log_size = '40GiB'\n"), &[]), Seed::new(1), 1).expect("a plan");
+    // MyISAM has no log, so a large log needs no space.
+    plan(&format!("{}log_size = '40GiB'\n", MODELLED.replace("innodb", "myisam"))).expect("a plan");
+}
+
+fn plan(text: &str) -> Result<Plan, BadInput> {
+    Plan::new(good(text, &[]), Seed::new(1), 1)
 }

@@ -80,7 +80,7 @@ fn what_could_not_happen_is_refused_at_its_key() {
         ("at = '1s'\ndo = 'pause'", "`for` is missing in [[event]]"),
         ("at = '1s'\ndo = 'pause'\nfor = '0s'", "`for`: no time at all"),
         ("at = '1h'\ndo = 'power-cut'", "an event after the end"),
-        ("at = '1s'\ndo = 'power-cut'\ngranule = '1KiB'", "1KiB is no piece that is written whole"),
+        ("at = '1s'\ndo = 'power-cut'\ngranule = '1KiB'", "1KiB is not the size of an atomic write"),
         ("at = '1s'\ndo = 'power-cut'\nfactor = 2", "`factor` belongs to `fail`, not to `power-cut`"),
         (
             "at = '1s'\ndo = 'secure-erase'\nfor = '1s'",
@@ -99,5 +99,5 @@ fn what_could_not_happen_is_refused_at_its_key() {
     let said = other("device = \"intel-320-160gb\"", "file = \"/tmp/x\"");
     assert!(said.contains("events on a real target"), "{said}");
     let said = other("duration = \"1h\"", "duration = \"1h\"\nrate = 100\narrival = \"fixed\"");
-    assert!(said.contains("do not simply follow one another"), "{said}");
+    assert!(said.contains("events in a load that is not a closed loop"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! `trace` in `[workload]`: what it takes the place of, and what cannot stand beside it.
+//! `trace` in `[workload]`: the keys that it replaces or excludes, and its check by the plan.
 
 use crate::experiment::{Experiment, Length, ReplayPace};
 use crate::plan::Plan;
@@ -16,7 +16,7 @@ fn told(text: &str, set: &[&str]) -> String {
 }
 
 #[test]
-fn a_trace_stands_alone_and_has_defaults() {
+fn a_trace_needs_no_other_key() {
     let experiment = Experiment::parse("t.toml", TRACED, &[]).expect("valid");
     let load = &experiment.load;
     let replay = load.work.trace().expect("a trace");
@@ -32,13 +32,13 @@ fn a_trace_stands_alone_and_has_defaults() {
 }
 
 #[test]
-fn what_a_trace_says_is_not_said_beside_it() {
+fn keys_that_a_trace_replaces_are_refused() {
     for (more, expected) in [
-        ("block = \"4KiB\"\n", "`block` beside `trace`, which says every request"),
-        ("duration = \"1s\"\n", "`duration` beside `trace`, which says every request"),
+        ("block = \"4KiB\"\n", "`block` with `trace`, which has every request"),
+        ("duration = \"1s\"\n", "`duration` with `trace`, which has every request"),
         ("pace = \"recrded\"\n", "unknown pace `recrded`: did you mean `recorded`?"),
         ("wrap = 1\n", "`wrap` takes true or false, not a whole number"),
-        ("[sweep]\nthreads = [1, 2]\n", "the factor `threads` beside `trace`"),
+        ("[sweep]\nthreads = [1, 2]\n", "the factor `threads` with `trace`"),
     ] {
         assert_eq!(told(&format!("{TRACED}{more}"), &[]), expected, "{more}");
     }
@@ -50,7 +50,7 @@ fn what_a_trace_says_is_not_said_beside_it() {
 }
 
 #[test]
-fn an_override_takes_the_place_of_the_whole_pattern() {
+fn an_override_with_a_trace_replaces_the_pattern() {
     let text = "name = \"t\"\ntarget.device = \"intel-320-160gb\"\n[workload]\npattern = \"random-mixed\"\nmix = 0.5\n\
                 block = \"4KiB\"\nthreads = 4\nrate = 100\nuntil = \"steady\"\nmax = \"1h\"\n";
     let set = ["trace=a.log".parse().expect("an override"), "depth=2".parse().expect("an override")];
@@ -61,7 +61,7 @@ fn an_override_takes_the_place_of_the_whole_pattern() {
 }
 
 #[test]
-fn the_plan_reads_the_trace_and_says_what_does_not_fit() {
+fn the_plan_reads_the_trace_and_refuses_one_that_does_not_fit() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("requests.log");
     let text = TRACED.replace("requests.log", path.to_str().expect("plain"));

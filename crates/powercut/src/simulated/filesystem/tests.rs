@@ -1,4 +1,4 @@
-//! The filesystem against a plain model: what was synced is there after any cut, on an honest drive.
+//! The filesystem against a plain model: synced data survives any cut on a drive that honours flushes.
 
 use super::*;
 use lowtide_core::Bytes;
@@ -9,16 +9,22 @@ const ROOM: u64 = 1 << 20;
 
 fn host(cache: Cache, barrier: bool, seed: u64) -> Host {
     let known = lowtide_live::Offer { scale: 16, ..lowtide_live::Offer::of("intel-320-160gb") };
-    let (model, _) = known.look_up().expect("it is there").model().expect("it can be made");
+    let (model, _) = known.look_up().expect("a known device").model().expect("a valid description");
     let seed = Seed::new(seed);
     Host::new(FileSystem::make(Drive::new(model, cache, ROOM, seed), barrier, seed))
 }
 
+/// Cuts the power and restores it.
+fn cut(host: &Host) {
+    host.lock().power_cut();
+    host.lock().power_on(None).expect("valid metadata");
+}
+
+/// The contents of a file.
 fn all(host: &mut Host, name: &str) -> Option<Vec<u8>> {
     let file = host.open(name, false).ok()?;
-    let mut bytes = vec![0; host.size(file).expect("it is on") as usize];
-    let there = host.read(file, 0, &mut bytes).expect("it is on");
-    assert_eq!(there, bytes.len());
+    let mut bytes = vec![0; host.size(file).expect("the power is on") as usize];
+    assert_eq!(host.read(file, 0, &mut bytes), Ok(bytes.len()));
     host.close(file);
     Some(bytes)
 }
@@ -45,7 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
     #[test]
-    fn files_are_what_was_written_and_synced_files_survive(
+    fn files_have_the_written_bytes_and_synced_files_survive(
         steps in prop::collection::vec(step(), 1..40),
         volatile in any::<bool>(),
         seed in 0u64..1_000,
@@ -56,7 +62,7 @@ proptest! {
         };
         let mut host = host(cache, true, seed);
         let mut file = host.open("one", true).expect("made");
-        // What is there, and what was at the last sync that nothing followed.
+        // The contents, and the contents at the last sync if there was no change since.
         let (mut plain, mut synced): (Vec<u8>, Option<Vec<u8>>) = (Vec::new(), None);
         for step in steps {
             match step {
@@ -87,7 +93,7 @@ proptest! {
                 Step::Cut => {
                     host.lock().power_cut();
                     prop_assert_eq!(host.size(file), Err(FileError::Device));
-                    host.lock().power_on(None).expect("metadata is whole");
+                    host.lock().power_on(None).expect("valid metadata");
                     let left = all(&mut host, "one");
                     if let Some(synced) = synced.take() {
                         prop_assert_eq!(left.as_ref(), Some(&synced), "seed {}", seed);
@@ -103,39 +109,37 @@ proptest! {
 }
 
 #[test]
-fn what_was_behind_the_end_of_a_file_is_zero_when_it_becomes_longer() {
+fn bytes_between_the_end_of_a_file_and_a_later_write_are_zero() {
     let seed = 755;
     let mut host = host(Cache::Protected, true, seed);
     let file = host.open("one", true).expect("made");
     host.write(file, 0, &[7; 4_097]).expect("there is room");
-    host.sync(file).expect("it is on");
+    host.sync(file).expect("the power is on");
     host.write(file, 4_097, &[8; 2]).expect("there is room");
-    // Written back, and no metadata after it.
-    host.lock().write_all_back(file).expect("it is on");
-    host.lock().power_cut();
-    host.lock().power_on(None).expect("metadata is whole");
-    let file = host.open("one", true).expect("it is there");
+    // The page is written back, but no metadata after it.
+    host.lock().write_all_back(file).expect("the power is on");
+    cut(&host);
+    let file = host.open("one", true).expect("the file exists");
     assert_eq!(host.size(file), Ok(4_097), "seed {seed}");
     host.write(file, 4_100, &[9]).expect("there is room");
-    assert_eq!(all(&mut host, "one").expect("it is there")[4_096..], [7, 0, 0, 0, 9], "seed {seed}");
+    assert_eq!(all(&mut host, "one").expect("the file exists")[4_096..], [7, 0, 0, 0, 9], "seed {seed}");
 }
 
 #[test]
-fn a_file_that_is_made_longer_is_so_once_it_is_synced() {
+fn a_synced_file_keeps_its_extended_length() {
     let mut host = host(Cache::Protected, true, 5);
     let file = host.open("one", true).expect("made");
     host.write(file, 0, &[7; 10]).expect("there is room");
-    host.truncate(file, 9_000).expect("it is on");
-    host.sync(file).expect("it is on");
-    host.lock().power_cut();
-    host.lock().power_on(None).expect("metadata is whole");
+    host.truncate(file, 9_000).expect("the power is on");
+    host.sync(file).expect("the power is on");
+    cut(&host);
     let mut expected = vec![0; 9_000];
     expected[..10].fill(7);
     assert_eq!(all(&mut host, "one"), Some(expected));
 }
 
 #[test]
-fn a_removal_is_durable_with_the_next_sync_of_anything_and_room_comes_back() {
+fn a_synced_removal_is_durable_and_frees_blocks() {
     let seed = 5;
     let mut host = host(Cache::Protected, true, seed);
     let free = host.lock().free.len();
@@ -145,38 +149,36 @@ fn a_removal_is_durable_with_the_next_sync_of_anything_and_room_comes_back() {
         host.sync(file).expect("synced");
         host.close(file);
         host.delete("gone", synced).expect("removed");
-        host.lock().power_cut();
-        host.lock().power_on(None).expect("metadata is whole");
-        assert_eq!(host.exists("gone").expect("it is on"), !synced, "seed {seed}");
+        cut(&host);
+        assert_eq!(host.exists("gone").expect("the power is on"), !synced, "seed {seed}");
     }
-    assert_eq!(host.lock().free.len(), free, "nobody has the blocks");
+    assert_eq!(host.lock().free.len(), free, "the blocks are free");
 }
 
 #[test]
-fn what_nobody_synced_may_be_durable_all_the_same() {
+fn unsynced_changes_may_be_durable() {
     // A removal, and then writes to another file, which is never synced.
     let gone = |seed| {
         let mut host = host(Cache::Protected, true, seed);
         let file = host.open("gone", true).expect("made");
-        host.sync(file).expect("it is on");
+        host.sync(file).expect("the power is on");
         host.close(file);
         let other = host.open("other", true).expect("made");
-        host.sync(other).expect("it is on");
-        host.delete("gone", false).expect("it is there");
+        host.sync(other).expect("the power is on");
+        host.delete("gone", false).expect("the file exists");
         (0..40).for_each(|at| host.write(other, at, &[1]).expect("there is room"));
-        host.lock().power_cut();
-        host.lock().power_on(None).expect("metadata is whole");
-        !host.exists("gone").expect("it is on")
+        cut(&host);
+        !host.exists("gone").expect("the power is on")
     };
     let gone = (0..40).filter(|seed| gone(*seed)).count();
     assert!((5..=35).contains(&gone), "seeds 0 to 39: {gone} times");
 }
 
 #[test]
-fn the_power_goes_at_the_event_that_was_named() {
+fn the_power_is_cut_at_the_given_event() {
     let mut host = host(Cache::Protected, true, 1);
     host.lock().power_cut();
-    host.lock().power_on(Some(3)).expect("metadata is whole");
+    host.lock().power_on(Some(3)).expect("valid metadata");
     let file = host.open("new", true).expect("the first event");
     host.write(file, 0, &[1]).expect("the second");
     assert_eq!(host.write(file, 1, &[1]), Err(FileError::Device), "the third");
