@@ -452,7 +452,7 @@ impl<'a> Cells<'a> {
     fn spare(&self, cells: Vec<u32>) {
         if !cells.is_empty() {
             self.progress.spared(cells.len());
-            self.sender.send(Entry::Spared(cells));
+            self.sender.send(Entry::Unneeded(cells));
         }
     }
 
