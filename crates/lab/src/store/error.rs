@@ -184,24 +184,9 @@ impl StoreError {
         }
     }
 
-    /// Whether the user's input is wrong, as opposed to a store that failed.
-    pub fn is_bad_input(&self) -> bool {
-        match self {
-            StoreError::Sqlite { sqlite, .. } => super::is_write_protected(sqlite),
-            StoreError::Damaged { .. } | StoreError::InUse { .. } => false,
-            StoreError::Output(error) => !error.is_refusal() && !error.is_failure(),
-            StoreError::Missing { .. }
-            | StoreError::NotAStore { .. }
-            | StoreError::NothingToResume { .. }
-            | StoreError::OtherPrecision { .. }
-            | StoreError::OtherDevice { .. }
-            | StoreError::NoCampaign { .. }
-            | StoreError::NoBaseline { .. }
-            | StoreError::BaselineExists { .. }
-            | StoreError::IntoItself { .. }
-            | StoreError::AnotherCampaign { .. }
-            | StoreError::BadPart { .. } => true,
-        }
+    /// Whether SQLite may not create or write the file.
+    pub fn is_write_protected(&self) -> bool {
+        matches!(self, StoreError::Sqlite { sqlite, .. } if super::is_write_protected(sqlite))
     }
 }
 
